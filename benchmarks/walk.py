@@ -41,7 +41,7 @@ import once
 from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS
 from benchmarks.orders import EVENT_TYPE, body, lambda_event
 from functions.orders.handler import consumer
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters.commands import app
 from once.schema import RELAY

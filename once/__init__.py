@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from once.effects.declaration import Call, Policy
     from once.errors import KeySpent, NotDone, PermanentError, Refusal, RetryableError
     from once.events.cloud_event import CloudEvent
-    from once.events.dedup_key import Key
+    from once.events.identity import Key
     from once.intake.envelopes import S3Object
     from once.source import Source
     from once.transaction import FormerRecords, Transaction
@@ -42,7 +42,7 @@ _HOME = {
     "CloudEvent": "once.events.cloud_event",
     "Consumer": "once.consumer",
     "FormerRecords": "once.transaction",
-    "Key": "once.events.dedup_key",
+    "Key": "once.events.identity",
     "KeySpent": "once.errors",
     "NotDone": "once.errors",
     "PermanentError": "once.errors",

@@ -21,8 +21,6 @@ from once.effects.ledger import EffectLedger
 from once.errors import Refusal
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
-from once.failures.quarantine import Quarantine
-from once.failures.visibility_backoff import Backoff
 from once.intake.reader import RecordReader
 from once.registration import Completion, Handler, Rejection
 from once.runtime import Runtime
@@ -53,10 +51,7 @@ def compose(
     dynamodb, sqs, logger = runtime.dynamodb, runtime.sqs, runtime.logger
     committer = Committer.of(dynamodb, settings, clock)
     breaker = CircuitBreaker(settings, clock)
-    backoff = Backoff(sqs, settings, logger, breaker)
-    failures = FailureHandler(
-        Quarantine(sqs, settings), backoff, logger, blocks_group=settings.blocks_group
-    )
+    failures = FailureHandler(sqs, settings, logger, breaker)
     claims = _claim_store(runtime)
     runner = HandlerRunner(settings, partial(read_item, dynamodb), rejections, completions, claims)
     ledger = EffectLedger(

@@ -11,7 +11,7 @@ from once.composition import compose
 from once.deadline import Context
 from once.effects.declaration import Effect, EffectFunction, Policy
 from once.errors import Refusal, RegistrationError
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from once.registration import (
     Completion,
     CompletionFunction,

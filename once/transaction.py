@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
 
-    from once.events.claimed_draft import ClaimPlace
+    from once.events.outgoing import ClaimPlace
 
 Item = Mapping[str, Any]
 Values = Mapping[str, Any] | None

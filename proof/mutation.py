@@ -59,22 +59,19 @@ GROUPS = {
     ),
     "relay": Group(
         (
-            *_modules("outbox", "stream_relay", "_sns_publisher", "_stream_records", "_topics"),
+            *_modules("outbox", "relay", "_publisher"),
             "events.outgoing",
-            "events.message_group",
+            "events.identity",
         ),
         (
             "golden/test_events.py",
-            "once/events/test_outgoing.py",
-            "once/events/test_message_group.py",
+            "once/events",
             "once/outbox",
         ),
     ),
     "failures": Group(
         (
-            *_modules(
-                "failures", "visibility_backoff", "circuit_breaker", "quarantine", "failure_handler"
-            ),
+            *_modules("failures", "circuit_breaker", "quarantine", "failure_handler"),
             "batch.processor",
         ),
         (

@@ -19,7 +19,7 @@ from once.transaction import Reader, Transaction
 
 if TYPE_CHECKING:
     from once.claim_check import Claim, ClaimStore
-    from once.events.claimed_draft import ClaimPlace
+    from once.events.outgoing import ClaimPlace
 
 Filled = Transaction | OnceError
 
@@ -151,6 +151,6 @@ def _claims_of(transaction: Transaction) -> list["Claim"]:
 def _place(settings: Settings) -> "ClaimPlace | None":
     if settings.claim_bucket is None:
         return None
-    from once.events.claimed_draft import ClaimPlace
+    from once.events.outgoing import ClaimPlace
 
     return ClaimPlace(settings.claim_bucket, settings.consumer, settings.max_body_bytes)

@@ -17,7 +17,7 @@ from once.effects.declaration import Effect, Policy
 from once.effects.intent import Intent, pending_update
 from once.error_text import summary_of
 from once.errors import EffectUnknown, InFlight, Unanswered
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.schema import Standing
 
 if TYPE_CHECKING:

@@ -71,7 +71,10 @@ def event_of(tree: Any) -> CloudEvent:
     if not isinstance(tree, dict):
         raise InvalidEvent(f"the body is a JSON {type(tree).__name__}, and an event is an object")
     _check_identity(tree)
-    envelope = _convert(tree)
+    try:
+        envelope = msgspec.convert(tree, _Envelope)
+    except msgspec.ValidationError as error:
+        raise InvalidEvent(f"not a CloudEvent: {error}") from None
     _check_content(tree, envelope)
     return CloudEvent(
         id=envelope.id,
@@ -89,13 +92,6 @@ def _check_identity(tree: dict[str, Any]) -> None:
         value = tree.get(name)
         if value is None or (isinstance(value, str) and not value.strip()):
             raise NoKey(f"the event has no {name}: the producer must set one, and keep it on retry")
-
-
-def _convert(tree: dict[str, Any]) -> _Envelope:
-    try:
-        return msgspec.convert(tree, _Envelope)
-    except msgspec.ValidationError as error:
-        raise InvalidEvent(f"not a CloudEvent: {error}") from None
 
 
 def _check_content(tree: dict[str, Any], envelope: _Envelope) -> None:

@@ -6,20 +6,19 @@ its record, which the records of its own consumers keep, so that `once trace` fi
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from once.errors import UNREADABLE, InvalidWrite, OnceError, TooLarge, Unpublishable
-from once.events._trace_context import passed_on
 from once.events.cloud_event import DATAREF, CloudEvent, event_of, read_event
-from once.events.dedup_key import consumer_of, key_hash
-from once.events.fingerprint import has_plain_numbers
-from once.events.message_group import message_group
-from once.events.strict_json import MAX_DEPTH
+from once.events.identity import consumer_of, has_plain_numbers, key_hash, message_group
+from once.events.strict_json import MAX_DEPTH, parse
 from once.schema import CAUSE_EXTENSION, Limits, Record, source_of
 
 if TYPE_CHECKING:
@@ -32,7 +31,18 @@ _ENVELOPE_BYTES = 1024
 """Kept for the message attribute that filter policies read: SNS counts it in the size."""
 _MOST_BYTES = Limits.TOPIC_MESSAGE_BYTES - _ENVELOPE_BYTES
 
+_INLINE_BYTES = Limits.TOPIC_MESSAGE_BYTES - 16 * 1024
+"""With a claim-check bucket, the most data of one event. The rest of a message is its envelope."""
+_OUTBOX_BYTES = 300 * 1024
+"""The most data of all events in a record, of the 400 KB of an item."""
+
 _ENCODER = msgspec.json.Encoder()
+
+_MAX_STATE_CHARACTERS, _MAX_STATE_MEMBERS = 512, 32
+"""Limits of W3C for `tracestate`: the characters to keep at least, and the members at most."""
+_TRACEPARENT = re.compile(
+    r"00-(?P<trace>(?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-(?P<flags>[0-9a-f]{2})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,44 @@ def parsed_draft(
     return Draft(event_type, tree, subject, group)
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimPlace:
+    """The place of a consumer's objects: the bucket, its identity, and the largest object."""
+
+    bucket: str
+    consumer: str
+    max_bytes: int
+
+    def fitting(self, each: Draft, drafts: Sequence[Draft], pk: str) -> Draft:
+        """Return a draft, with a claim in place of data that is too large for topic or record.
+
+        Args:
+            each: the draft.
+            drafts: those before it in the same record.
+            pk: the partition key of the record.
+
+        Raises:
+            InvalidWrite: no consumer could read the data.
+            TooLarge: it is over the largest object.
+        """
+        try:
+            text = json.dumps(each.data, separators=(",", ":"))
+            used = sum(one.inline_bytes for one in drafts)
+            if len(text) <= _INLINE_BYTES and used + len(text) <= _OUTBOX_BYTES:
+                return replace(each, inline_bytes=len(text))
+            parse(text, max_bytes=self.max_bytes)  # as in `_body`
+        except TooLarge as error:
+            raise TooLarge(f"{each.type} is too large for the claim check: {error}") from None
+        except (OnceError, TypeError, ValueError, RecursionError) as error:
+            raise InvalidWrite(f"{each.type} could be read by no consumer: {error}") from None
+        from once.claim_check import Claim, Reference, event_key
+
+        content = text.encode()
+        event_id = event_id_of(key_hash(pk), len(drafts))
+        reference = Reference(self.bucket, event_key(self.consumer, event_id, content))
+        return replace(each, data=None, claim=Claim(reference, content))
+
+
 def written(
     drafts: Sequence[Draft], *, inbound: CloudEvent, pk: str, consumer: str, now: float
 ) -> str:
@@ -137,6 +185,12 @@ def written(
     bodies = []
     for position, event in enumerate(drafts):
         event_id = event_id_of(root, position)
+        payload = {"data": event.data}
+        if event.claim is not None:
+            payload = {DATAREF: event.claim.reference.uri}
+            if event.group is not None:
+                # The relay finds the group in the data, which it does not read from S3.
+                payload[GROUP_EXTENSION] = event.group
         envelope = {
             "specversion": "1.0",
             "id": event_id,
@@ -147,19 +201,37 @@ def written(
             "datacontenttype": "application/json",
             **event.extensions,
             CAUSE_EXTENSION: pk,
-            **passed_on(inbound.extensions, event_id=event_id, root=root),
-            **_payload(event),
+            **trace_context(inbound.extensions, event_id=event_id, root=root),
+            **payload,
         }
         bodies.append(_body(envelope))
     return f"[{','.join(bodies)}]"
 
 
-def _payload(event: Draft) -> dict[str, Any]:
-    if event.claim is None:
-        return {"data": event.data}
-    # The relay finds the message group in the data, which it does not read from S3.
-    group = {} if event.group is None else {GROUP_EXTENSION: event.group}
-    return {DATAREF: event.claim.reference.uri, **group}
+def trace_context(inbound: Mapping[str, Any], *, event_id: str, root: str) -> dict[str, str]:
+    """Return the trace context (W3C) of an event that an inbound event caused.
+
+    The trace id is that of the inbound event, the span id is new. Without an inbound trace, the
+    trace id is derived and not random, so that a replay has the same one. A `tracestate` over the
+    limits of W3C, or with other characters than printable ASCII, is left out.
+
+    Args:
+        inbound: the extension attributes of the inbound event.
+        event_id: the new event's id, from which the span id derives.
+        root: the text from which a trace id derives if there is no inbound one.
+    """
+    parent, state = inbound.get("traceparent"), inbound.get("tracestate")
+    found = _TRACEPARENT.fullmatch(parent) if isinstance(parent, str) else None
+    trace, flags = sha256(root.encode()).hexdigest()[:32], "00"
+    if found is not None:
+        trace, flags = found["trace"], found["flags"]
+    span = sha256(event_id.encode()).hexdigest()[:16]
+    context = {"traceparent": f"00-{trace}-{span}-{flags}"}
+    if found is not None and isinstance(state, str) and state:
+        fits = len(state) <= _MAX_STATE_CHARACTERS and state.count(",") < _MAX_STATE_MEMBERS
+        if fits and state.isascii() and state.isprintable():
+            context["tracestate"] = state
+    return context
 
 
 def _body(envelope: Mapping[str, Any]) -> str:
@@ -203,11 +275,15 @@ def events_in(item: Mapping[str, Any]) -> list[OutgoingEvent]:
     """
     if Record.OUTBOX not in item:
         return []
+    events = []
     try:
-        bodies = msgspec.json.decode(item[Record.OUTBOX]["S"], type=list[msgspec.Raw])
-        return [_outgoing(bytes(body)) for body in bodies]
+        for raw in msgspec.json.decode(item[Record.OUTBOX]["S"], type=list[msgspec.Raw]):
+            body = bytes(raw)
+            head = msgspec.json.decode(body, type=_Head)
+            events.append(OutgoingEvent(head.id, head.source, head.type, body.decode()))
     except (KeyError, TypeError, *UNREADABLE) as error:
         raise Unpublishable(f"the record's outbox cannot be read: {error}") from None
+    return events
 
 
 def event_id_of(root: str, position: int) -> str:
@@ -240,19 +316,9 @@ def check_origin(
             f"its source is {event.source!r} and not {source_of(consumer)!r}, that of the record's "
             "consumer: find out who wrote the record"
         )
-    if not _is_derived(event.id, key_hash(pk), position):
+    root, _, place = event.id.rpartition(".")
+    is_place = place.isascii() and place.isdigit() if position is None else place == str(position)
+    if root != key_hash(pk) or not is_place:
         raise Unpublishable(
             "its id is not derived from the key of its record: find out who wrote the record"
         )
-
-
-def _is_derived(event_id: str, root: str, position: int | None) -> bool:
-    if position is not None:
-        return event_id == event_id_of(root, position)
-    found, _, place = event_id.rpartition(".")
-    return found == root and place.isascii() and place.isdigit()
-
-
-def _outgoing(body: bytes) -> OutgoingEvent:
-    head = msgspec.json.decode(body, type=_Head)
-    return OutgoingEvent(head.id, head.source, head.type, body.decode())

@@ -7,7 +7,7 @@ runs of combining marks before any normalisation.
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate
 from sys import float_info
@@ -69,7 +69,7 @@ def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any
     size = _check_limits(text, max_bytes)
     decoder = _DECODER
     if deadline is not None and size > _TIMED_BYTES:
-        decoder = _timed_decoder(deadline)
+        decoder = _decoder(deadline.steps(_STEPS))
     try:
         tree = decoder.decode(text)
     except json.JSONDecodeError as error:
@@ -163,55 +163,41 @@ def _integer(digits: str) -> int:
 
 def _fraction(digits: str) -> float:
     number = float(digits)
-    if not math.isfinite(number) or not _is_exact(digits, number):
+    # A double keeps each normal number of so few digits, and Decimal is slow.
+    if len(digits) <= float_info.dig and float_info.min <= abs(number) < math.inf:
+        return number
+    try:
+        is_exact = math.isfinite(number) and Decimal(digits) == Decimal(repr(number))
+    except InvalidOperation:  # an exponent that Decimal cannot hold either
+        is_exact = False
+    if not is_exact:
         raise Unparseable("a number that an IEEE double cannot hold: send it as a string")
     return number
-
-
-def _is_exact(digits: str, number: float) -> bool:
-    # A double keeps each normal number of so few digits, and Decimal is slow.
-    if len(digits) <= float_info.dig and abs(number) >= float_info.min:
-        return True
-    try:
-        return Decimal(digits) == Decimal(repr(number))
-    except InvalidOperation:  # an exponent that Decimal cannot hold either
-        return False
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise Unparseable(f"{name} is not JSON: send null, or a string")
 
 
-def _decoder(
-    made: Callable[[list[tuple[str, Any]]], Any],
-    integer: Callable[[str], int],
-    fraction: Callable[[str], float],
-) -> json.JSONDecoder:
+def _decoder(step: Iterator[None] | None = None) -> json.JSONDecoder:
+    """Return the strict decoder. With `step`, it takes one before each object and number."""
+
+    def stepping(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        if step is None:
+            return read
+
+        def read_next(given: Any) -> Any:
+            next(step)
+            return read(given)
+
+        return read_next
+
     return json.JSONDecoder(
-        object_pairs_hook=made,
-        parse_int=integer,
-        parse_float=fraction,
+        object_pairs_hook=stepping(_object),
+        parse_int=stepping(_integer),
+        parse_float=stepping(_fraction),
         parse_constant=_refuse_constant,
     )
 
 
-_DECODER = _decoder(_object, _integer, _fraction)
-
-
-def _timed_decoder(deadline: Deadline) -> json.JSONDecoder:
-    """Return the strict decoder, with looks at the clock."""
-    step = deadline.steps(_STEPS)
-
-    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        next(step)
-        return _object(pairs)
-
-    def integer(digits: str) -> int:
-        next(step)
-        return _integer(digits)
-
-    def fraction(digits: str) -> float:
-        next(step)
-        return _fraction(digits)
-
-    return _decoder(made, integer, fraction)
+_DECODER = _decoder()

@@ -1,15 +1,21 @@
 """Failure handler: quarantines a failed message, or delays it for another delivery."""
 
+from math import ceil
 from typing import TYPE_CHECKING
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from once.deadline import full_jitter
 from once.disposition import Disposition
 from once.error_text import summary_of
-from once.errors import Blocked, OnceError, OutOfTime, PermanentError
+from once.errors import Blocked, InFlight, OnceError, OutOfTime, PermanentError, Suspended
+from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.quarantine import Quarantine
-from once.failures.visibility_backoff import Backoff
+from once.settings import Settings
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
+    from mypy_boto3_sqs import SQSClient
 
     from once.deadline import Deadline
     from once.intake.reader import Delivery
@@ -19,24 +25,21 @@ class FailureHandler:
     """Quarantines or delays the failed messages of one consumer.
 
     Args:
-        quarantine: sends dead letters.
-        backoff: sets the delay of messages that are retried.
+        client: an SQS client.
+        settings: the consumer's queues, the bounds of the delays, and whether a permanent failure
+            on a FIFO queue is retried, as any other.
         logger: logs each failed message.
-        blocks_group: whether a permanent failure on a FIFO queue is retried, as any other.
+        breaker: the consumer's circuit breaker.
     """
 
     def __init__(
-        self,
-        quarantine: Quarantine,
-        backoff: Backoff,
-        logger: "Logger",
-        *,
-        blocks_group: bool = False,
+        self, client: "SQSClient", settings: Settings, logger: "Logger", breaker: CircuitBreaker
     ) -> None:
-        self._quarantine = quarantine
-        self._backoff = backoff
+        self._client = client
+        self._settings = settings
         self._logger = logger
-        self._blocks_group = blocks_group
+        self._breaker = breaker
+        self._quarantine = Quarantine(client, settings)
 
     def handle(self, delivery: "Delivery", error: OnceError, deadline: "Deadline") -> Disposition:
         """Quarantine a message, or leave it to another delivery; return its disposition.
@@ -48,7 +51,7 @@ class FailureHandler:
             return Disposition.QUARANTINED
         self._log("will be retried", delivery, error)
         if not hurried:
-            self._backoff.apply(delivery, error)
+            self._delay(delivery, error)
         return Disposition.RETRIED
 
     def _is_final(self, delivery: "Delivery", error: OnceError) -> bool:
@@ -60,7 +63,7 @@ class FailureHandler:
             return False
         if isinstance(error, OutOfTime):
             return delivery.is_expiring
-        is_permanent = isinstance(error, PermanentError) and not self._blocks_group
+        is_permanent = isinstance(error, PermanentError) and not self._settings.blocks_group
         return is_permanent or delivery.is_last_chance
 
     def _quarantined(self, delivery: "Delivery", error: OnceError) -> bool:
@@ -71,6 +74,30 @@ class FailureHandler:
             return False
         self._log("quarantined", delivery, error, reason=error.reason)
         return True
+
+    def _delay(self, delivery: "Delivery", error: OnceError) -> None:
+        """Set a message's delay. A failure is only logged: the queue's own timeout applies then."""
+        settings = self._settings
+        url = settings.isolation_queue_url if delivery.is_isolated else settings.queue_url
+        # One call for each message: failures are rare, and a batch call may fail in part.
+        try:
+            self._client.change_message_visibility(
+                QueueUrl=url or settings.queue_url,
+                ReceiptHandle=delivery.record.receipt_handle,
+                VisibilityTimeout=self._delay_seconds(delivery, error),
+            )
+        except (ClientError, BotoCoreError) as failure:
+            self._logger.warning("no backoff was set", extra={"error": summary_of(failure)})
+
+    def _delay_seconds(self, delivery: "Delivery", error: OnceError) -> int:
+        if isinstance(error, OutOfTime | Blocked):
+            return 0  # it was not attempted, so it can be attempted at once
+        if isinstance(error, InFlight):
+            return ceil(error.seconds)  # an earlier delivery would find it in flight again
+        if isinstance(error, Suspended) or self._breaker.covers(error):
+            return round(self._breaker.delay(delivery.receive_count))
+        base, cap = self._settings.backoff_base_seconds, self._settings.backoff_cap_seconds
+        return round(full_jitter(delivery.receive_count - 1, base=base, cap=cap))
 
     def _log(self, text: str, delivery: "Delivery", error: OnceError, **more: str) -> None:
         self._logger.warning(text, extra={**more, **delivery.log_fields, "error": error.summary})

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import quote, unquote
 
 from once.errors import OnceError
@@ -50,11 +50,6 @@ class Place(NamedTuple):
         return f"{self.group} {self.number}"
 
 
-class _Grouping(TypedDict, total=False):
-    MessageGroupId: str
-    MessageDeduplicationId: str
-
-
 class Quarantine:
     """Sends dead letters for one consumer."""
 
@@ -68,16 +63,6 @@ class Quarantine:
         Raises:
             botocore.exceptions.ClientError, BotoCoreError: it may not have been sent.
         """
-        original = OriginalMessage.of(delivery.record)
-        body, attributes = carried(original, self._explanation(delivery, error))
-        self._client.send_message(
-            QueueUrl=self._settings.dead_letter_url,
-            MessageBody=body,
-            MessageAttributes=attributes,
-            **_grouping(delivery),
-        )
-
-    def _explanation(self, delivery: "Delivery", error: OnceError) -> dict[str, Any]:
         facts = {
             DeadLetter.REASON: error.reason,
             DeadLetter.ERROR: described(error),
@@ -86,23 +71,26 @@ class Quarantine:
             DeadLetter.RECEIVE_COUNT: str(delivery.receive_count),
             DeadLetter.LINEAGE: lineage(delivery),
         }
+        grouping: dict[str, Any] = {}
         if delivery.pk is not None:
             facts[DeadLetter.KEY] = key_text(delivery.pk)
         if delivery.ordered_group is not None:
             facts[DeadLetter.GROUP] = str(_place(delivery, delivery.ordered_group))
-        return {name: text(value) for name, value in facts.items()}
-
-
-def _grouping(delivery: "Delivery") -> "_Grouping":
-    """Return the message group of a dead letter, and in a FIFO queue its deduplication id.
-
-    Each letter of a FIFO queue is a message group of its own: SQS returns no more messages of a
-    group while a command holds earlier ones, which would put the later letters out of its reach.
-    """
-    if delivery.ordered_group is None:
-        return {} if delivery.group is None else {"MessageGroupId": delivery.group}
-    message_id = delivery.record.message_id
-    return {"MessageGroupId": message_id, "MessageDeduplicationId": message_id}
+            # Each letter of a FIFO queue is a message group of its own: SQS returns no more
+            # messages of a group while a command holds earlier ones, which would put the later
+            # letters out of its reach.
+            message_id = delivery.record.message_id
+            grouping = {"MessageGroupId": message_id, "MessageDeduplicationId": message_id}
+        elif delivery.group is not None:
+            grouping = {"MessageGroupId": delivery.group}
+        original = OriginalMessage.of(delivery.record)
+        body, attributes = carried(original, {name: text(value) for name, value in facts.items()})
+        self._client.send_message(
+            QueueUrl=self._settings.dead_letter_url,
+            MessageBody=body,
+            MessageAttributes=attributes,
+            **grouping,
+        )
 
 
 def _place(delivery: "Delivery", group: str) -> Place:
@@ -147,9 +135,10 @@ def _smaller(original: OriginalMessage) -> Iterator[tuple[str, dict[str, Any], i
     """Yield smaller forms, the most complete first: body, attributes, and room for facts."""
     yield MOVED, _gzip(original), _FACTS_BYTES
     if original.packed is not None:  # too large to come from a quarantine
-        yield MOVED, _left_out("original"), 0
+        yield MOVED, {DeadLetter.LEFT_OUT: text("original")}, 0
         return
-    alone, note = OriginalMessage(original.body, {}), _left_out("attributes")
+    alone = OriginalMessage(original.body, {})
+    note = {DeadLetter.LEFT_OUT: text("attributes")}
     if sendable(original.body):
         yield original.body, note, _FACTS_BYTES
     yield MOVED, _gzip(alone) | note, _FACTS_BYTES
@@ -158,10 +147,6 @@ def _smaller(original: OriginalMessage) -> Iterator[tuple[str, dict[str, Any], i
 def _gzip(original: OriginalMessage) -> dict[str, Any]:
     value = original.packed or original.compressed()
     return {DeadLetter.ORIGINAL_GZIP: {"DataType": "Binary", "BinaryValue": value}}
-
-
-def _left_out(part: str) -> dict[str, Any]:
-    return {DeadLetter.LEFT_OUT: text(part)}
 
 
 def sendable(body: str) -> bool:
@@ -203,18 +188,13 @@ def first_seen(delivery: "Delivery") -> str:
     """Return when a consumer first received a message, across redrives and moves, in ISO 8601."""
     received = int(delivery.record.attributes.approximate_first_receive_timestamp)
     first = datetime.fromtimestamp(received / 1000, UTC)
-    earlier = _time(_earlier(delivery, DeadLetter.FIRST_SEEN))
-    if earlier is not None and _EARLIEST <= earlier <= first:
+    try:
+        earlier = datetime.fromisoformat(_earlier(delivery, DeadLetter.FIRST_SEEN))
+    except ValueError:
+        earlier = first
+    if earlier.tzinfo is not None and _EARLIEST <= earlier <= first:
         first = earlier.astimezone(UTC)
     return first.isoformat(timespec="milliseconds")
-
-
-def _time(value: str) -> datetime | None:
-    try:
-        time = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return time if time.tzinfo else None
 
 
 def lineage(delivery: "Delivery") -> str:
@@ -223,12 +203,11 @@ def lineage(delivery: "Delivery") -> str:
     A redrive may have added reason and time to an id. They are kept.
     """
     stays = _earlier(delivery, DeadLetter.LINEAGE).rsplit(",", _MOST_STAYS)[1 - _MOST_STAYS :]
-    earlier = stays if all(map(_is_stay, stays)) else []
-    return ",".join((*earlier, delivery.record.message_id))
-
-
-def _is_stay(part: str) -> bool:
-    return 0 < len(part) <= _STAY_CHARACTERS and part.isascii() and part.isprintable()
+    for stay in stays:
+        if not (0 < len(stay) <= _STAY_CHARACTERS and stay.isascii() and stay.isprintable()):
+            stays = []
+            break
+    return ",".join((*stays, delivery.record.message_id))
 
 
 def _earlier(delivery: "Delivery", name: str) -> str:
@@ -243,11 +222,8 @@ def fits(body: str, attributes: Mapping[str, Any], room: int = 0) -> bool:
 
 def size_of(body: str, attributes: Mapping[str, Any]) -> int:
     """Return a message's size as SQS counts it: body, and attributes with names and types."""
-    return len(body.encode(errors="surrogatepass")) + sum(
-        len(name.encode()) + len(value["DataType"]) + len(_content(value))
-        for name, value in attributes.items()
-    )
-
-
-def _content(value: Mapping[str, Any]) -> bytes:
-    return bytes(value["BinaryValue"]) if "BinaryValue" in value else value["StringValue"].encode()
+    size = len(body.encode(errors="surrogatepass"))
+    for name, value in attributes.items():
+        content = value["BinaryValue"] if "BinaryValue" in value else value["StringValue"].encode()
+        size += len(name.encode()) + len(value["DataType"]) + len(content)
+    return size

@@ -20,8 +20,7 @@ from once.errors import (
     UntrustedSource,
 )
 from once.events.cloud_event import DATAREF, CloudEvent, read_event
-from once.events.dedup_key import key_hash
-from once.events.fingerprint import fingerprint
+from once.events.identity import fingerprint, key_hash
 from once.events.strict_json import parse
 from once.intake.original_message import MOVED, restored, text_of
 from once.registration import Handler
@@ -155,11 +154,7 @@ class RecordReader:
     def _read_attributes(self, delivery: Delivery, heads: set[str]) -> None:
         # Each property of Powertools' record takes longer than all of these items.
         attributes, queue = delivery.record["attributes"], delivery.record["eventSourceARN"]
-        receives, most = (
-            int(attributes["ApproximateReceiveCount"]),
-            self._settings.max_receive_count,
-        )
-        delivery.receive_count = receives
+        receives = delivery.receive_count = int(attributes["ApproximateReceiveCount"])
         delivery.is_isolated = queue.rpartition(":")[2] == self._isolation_queue
         delivery.group = attributes.get("MessageGroupId")
         delivery.ordered_group = delivery.group if queue.endswith(".fifo") else None

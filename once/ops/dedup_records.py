@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from once.commit.dedup_record import StoredRecord, record_key
 from once.commit.item_dedup import item_record, item_record_name
 from once.effects.intent import Intent
-from once.events.dedup_key import consumer_of, field_values
+from once.events.identity import consumer_of, field_values
 from once.ops.aws.clients import ATTEMPTS, BACKOFF_SECONDS, batches
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError

@@ -20,7 +20,7 @@ from typer import Argument, BadParameter, Option
 from once.effects.executor import refused_text, returned_text
 from once.effects.intent import Intent, not_done, pending_update, settled
 from once.errors import UNREADABLE
-from once.events.dedup_key import consumer_of, key_hash
+from once.events.identity import consumer_of, key_hash
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import read_contexts

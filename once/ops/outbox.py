@@ -25,8 +25,7 @@ from rich.table import Table
 from typer import BadParameter, Option
 
 from once.errors import Unpublishable
-from once.events.dedup_key import consumer_of, key_hash
-from once.events.message_group import message_group
+from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import text
 from once.ops.aws.clients import (
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sqs import SQSClient
 
-    from once.outbox.stream_relay import Relayed
+    from once.outbox.relay import Relayed
 
 StreamRecord = Mapping[str, Any]
 RelayCall = Callable[[Sequence[StreamRecord]], "Relayed"]

@@ -14,7 +14,7 @@ from typer import BadParameter
 from once.claim_check import Reference
 from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
-from once.events.message_group import message_group
+from once.events.identity import message_group
 from once.events.strict_json import parse
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment

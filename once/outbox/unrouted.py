@@ -78,14 +78,24 @@ class SnsEnvelope(msgspec.Struct, frozen=True):
         attribute = self.attributes.get(EVENT_TYPE_ATTRIBUTE)
         if attribute is None or attribute.kind not in {"String", "String.Array"}:
             return None
-        return frozenset([attribute.value] if attribute.kind == "String" else _array(attribute))
+        if attribute.kind == "String":
+            return frozenset([attribute.value])
+        try:
+            values = json.loads(attribute.value)
+        except UNREADABLE:
+            values = None
+        # No filter policy matches an array that is malformed.
+        texts = values if isinstance(values, list) else []
+        return frozenset(each for each in texts if isinstance(each, str))
 
     @property
     def original(self) -> OriginalMessage:
-        """Body and attributes as the producer sent them."""
-        return OriginalMessage(
-            self.message, {name: _shown(a) for name, a in self.attributes.items()}
-        )
+        """Body and attributes as the producer sent them, in the form of Lambda's SQS events."""
+        attributes = {}
+        for name, each in self.attributes.items():
+            value = "binaryValue" if each.kind.startswith("Binary") else "stringValue"
+            attributes[name] = {value: each.value, "dataType": each.kind}
+        return OriginalMessage(self.message, attributes)
 
 
 def unrouted(envelope: SnsEnvelope, subscribed: Collection[str]) -> OnceError | None:
@@ -130,53 +140,35 @@ class Sweep:
     def handle(self, event: Mapping[str, Any]) -> "PartialItemFailureResponse":
         """Process a batch; report the messages that could not be sent, which SQS delivers again."""
         records: Sequence[Mapping[str, Any]] = event["Records"]
-        failed = [record["messageId"] for record in records if not self._is_settled(record)]
+        failed = []
+        for record in records:
+            try:
+                self._sweep(record)
+            except Exception as failure:  # must not affect the other messages
+                facts = {"message_id": record["messageId"], "error": summary_of(failure)}
+                self.logger.warning("not kept, will be retried", extra=facts)
+                failed.append(record["messageId"])
         self.logger.info("swept", extra={"messages": len(records), "failed": len(failed)})
         return {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 
-    def _is_settled(self, record: Mapping[str, Any]) -> bool:
-        try:
-            self._settle(record)
-        except Exception as failure:  # must not affect the other messages
-            facts = {"message_id": record["messageId"], "error": summary_of(failure)}
-            self.logger.warning("not kept, will be retried", extra=facts)
-            return False
-        return True
-
-    def _settle(self, record: Mapping[str, Any]) -> None:
+    def _sweep(self, record: Mapping[str, Any]) -> None:
         body: str = record["body"]
+        seen = {}
+        why: OnceError | None
         try:
             envelope = SnsEnvelope.read(body)
         except Unparseable as error:
-            self._keep(record, OriginalMessage(body, {}), error)
-            return
-        why = unrouted(envelope, self.settings.routes.get(envelope.topic, ()))
-        if why is not None:
+            original, why = OriginalMessage(body, {}), error
+        else:
+            original = envelope.original
+            why = unrouted(envelope, self.settings.routes.get(envelope.topic, ()))
             seen = {DeadLetter.FIRST_SEEN: envelope.published_at}
-            self._keep(record, envelope.original, why, **seen)
-
-    def _keep(
-        self, record: Mapping[str, Any], original: OriginalMessage, why: OnceError, **more: str
-    ) -> None:
-        facts = {DeadLetter.REASON: why.reason, DeadLetter.ERROR: described(why), **more}
+        if why is None:
+            return
+        facts = {DeadLetter.REASON: why.reason, DeadLetter.ERROR: described(why), **seen}
         body, attributes = carried(original, {n: text(allowed(v)) for n, v in facts.items()})
         self.sqs.send_message(
             QueueUrl=self.settings.unrouted_url, MessageBody=body, MessageAttributes=attributes
         )
         about = {"message_id": record["messageId"], "reason": why.reason}
         self.logger.warning("unrouted", extra=about)
-
-
-def _array(attribute: SnsAttribute) -> list[str]:
-    """Return the strings of a String.Array; none if it is malformed, as no filter matches that."""
-    try:
-        values = json.loads(attribute.value)
-    except UNREADABLE:
-        return []
-    return [v for v in values if isinstance(v, str)] if isinstance(values, list) else []
-
-
-def _shown(attribute: SnsAttribute) -> dict[str, str]:
-    """Return an attribute in the form of Lambda's SQS events."""
-    name = "binaryValue" if attribute.kind.startswith("Binary") else "stringValue"
-    return {name: attribute.value, "dataType": attribute.kind}

@@ -30,7 +30,7 @@ from once.errors import (
     Unexpected,
 )
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import Key, key_hash
+from once.events.identity import Key, key_hash
 from once.events.outgoing import Draft
 from once.metric_names import Metric
 from once.metrics_log import MetricsLog
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from once.claim_check import Claim
-    from once.events.claimed_draft import ClaimPlace
+    from once.events.outgoing import ClaimPlace
 
 
 _HEADER_BYTES = 32 * 1024
@@ -202,7 +202,7 @@ def _claim_place(settings: WebhookSettings) -> "ClaimPlace | None":
     if settings.claim_bucket is None:
         return None
     # Loaded late: each module costs time at a cold start.
-    from once.events.claimed_draft import ClaimPlace
+    from once.events.outgoing import ClaimPlace
 
     return ClaimPlace(settings.claim_bucket, settings.consumer, settings.max_body_bytes)
 

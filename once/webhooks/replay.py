@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from once.errors import Unparseable, Unpublishable
-from once.events.dedup_key import consumer_of
+from once.events.identity import consumer_of
 from once.events.outgoing import OutgoingEvent, events_in, written
 from once.schema import Record
 from once.webhooks.capture import Capture
@@ -12,7 +12,7 @@ from once.webhooks.webhook import Request, Webhook, event_draft
 
 if TYPE_CHECKING:
     from once.claim_check import Claim
-    from once.events.claimed_draft import ClaimPlace
+    from once.events.outgoing import ClaimPlace
 
 
 def rebuilt_event(

@@ -20,15 +20,14 @@ from urllib.parse import parse_qs
 
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import Key, value_at
-from once.events.fingerprint import digest
+from once.events.identity import Key, digest, value_at
 from once.events.outgoing import Draft, parsed_draft
 from once.events.strict_json import parse
 from once.transaction import Identity
 from once.webhooks.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from once.events.claimed_draft import ClaimPlace
+    from once.events.outgoing import ClaimPlace
 
 
 _DEFAULT_STAGE = "$default"

@@ -17,11 +17,11 @@ _CHARGE_FUNCTION = "functions.payments.provider.charge"
 _FIND_CHARGE = "functions.payments.provider.find_charge"
 _MAIL_FUNCTION = "functions.notifications.mail.send"
 _QUARANTINE = "once.failures.quarantine.Quarantine.send"
-_BACKOFF = "once.failures.visibility_backoff.Backoff.apply"
+_BACKOFF = "once.failures.failure_handler.FailureHandler._delay"
 _REDRIVE = "once.ops.dead_letters.redrive.Redrive._sent"
 _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
-_PUBLISH = "once.outbox._sns_publisher.Publisher._attempt"
+_PUBLISH = "once.outbox._publisher.Publisher._attempt"
 _SEND = "once.commit.committer.Committer._send"
 _VERSION = "once.webhooks.signature.SecretCache._version"
 _STORE = "once.claim_check.ClaimStore"
@@ -102,7 +102,7 @@ SCENARIOS = (
     Scenario(
         "an unreadable body and an unreadable outbox",
         Traffic((), nonsense=1, unreadable=1),
-        reaches=(_QUARANTINE, "once.outbox.stream_relay.Relay._dead_letter"),
+        reaches=(_QUARANTINE, "once.outbox.relay.Relay._dead_letter"),
     ),
     Scenario(
         "a commit's answer is lost",

@@ -20,16 +20,16 @@ EXPLORED = (
     "once.commit.item_dedup.ItemCommitter._send dynamodb.PutItem",
     "once.commit.item_dedup.ItemCommitter._send dynamodb.UpdateItem",
     "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
+    "once.failures.failure_handler.FailureHandler._delay sqs.ChangeMessageVisibility",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
-    "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
     "once.ops.dead_letters.redrive.Redrive._sent.<locals>.<lambda> sqs.SendMessageBatch",
     "once.ops.dead_letters.search.QueueWalk._change sqs.ChangeMessageVisibilityBatch",
     "once.ops.dead_letters.search.QueueWalk._receive sqs.ReceiveMessage",
     "once.ops.dead_letters.search.QueueWalk.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
     "once.ops.dedup_records.DedupRecordReader._read dynamodb.BatchGetItem",
     "once.ops.dedup_records.DedupRecordReader.scan_outboxes dynamodb.Scan",
-    "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
-    "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
+    "once.outbox._publisher.Publisher._attempt sns.PublishBatch",
+    "once.outbox.relay.Relay._dead_letter sqs.SendMessage",
     "once.transaction.read_item dynamodb.GetItem",
     "once.webhooks.signature.SecretCache._version secretsmanager.GetSecretValue",
 )
@@ -97,7 +97,7 @@ LEFT_OUT = {
         "sends an event again under its key: a consumer that has committed it finds a duplicate, "
         "tests/ops/webhooks/test_replay.py"
     ),
-    "once.outbox.unrouted.Sweep._keep sqs.SendMessage": (
+    "once.outbox.unrouted.Sweep._sweep sqs.SendMessage": (
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"
     ),

@@ -6,7 +6,7 @@ from typing import Any
 
 from functions.orders.handler import consumer
 from once.claim_check import ClaimStore
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from once.intake.reader import RecordReader
 from once.registration import Handler
 from once.source import S3_TYPES

@@ -18,13 +18,12 @@ from once.commit.result import COMMITTED, DUPLICATE, failed
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
 from once.errors import RequestRefused
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
 from once.ops.dead_letters.redrive import Redrive
 from once.ops.effects import PendingEffect
-from once.outbox._sns_publisher import Publisher
-from once.outbox._topics import Topics
+from once.outbox._publisher import Publisher, Topics
 from once.schema import Record
 from proof.mutants import commits, effects, messages, order
 
@@ -80,13 +79,13 @@ IN_ORDER: Mapping[str, Mutant] = {
         f"{_RECORD}.sequenced_types", lambda *_: []
     ),
     "ordered events relayed from record and sequence item": lambda: patch(
-        f"{_RELAY}.stream_relay.found_in", order.found_in_record_and_item
+        f"{_RELAY}.relay.found_in", order.found_in_record_and_item
     ),
     "several events of a group in one call": lambda: patch.object(
         Topics, "next_of", order.all_at_once
     ),
     "a later event after a failed one": lambda: patch(
-        f"{_RELAY}.stream_relay.remaining", order.failed_last
+        f"{_RELAY}.relay.remaining", order.failed_last
     ),
     "a group goes on after a failed message": lambda: patch.object(
         ReadyQueue, "_note", order.no_group_is_blocked
@@ -109,16 +108,14 @@ RARE: Mapping[str, Mutant] = {
         Committer, "_classify_each", commits.one_reason_for_all
     ),
     "published inline": lambda: patch.object(Committer, "commit", commits.published_inline),
-    "a batch's answer is believed": lambda: patch(
-        f"{_RELAY}._sns_publisher._refused", lambda *_: []
-    ),
+    "a batch's answer is believed": lambda: patch(f"{_RELAY}._publisher._refused", lambda *_: []),
     "no deduplication downstream": lambda: patch(
         f"{_RECORD}._condition", messages.no_condition_for_notifications
     ),
     "bodies are read before messages are isolated": lambda: patch.object(
         GroupCommitter, "settle", messages.read_first
     ),
-    "removals are relayed": lambda: patch(f"{_RELAY}.stream_relay.is_new", messages.relay_removals),
+    "removals are relayed": lambda: patch(f"{_RELAY}.relay.is_new", messages.relay_removals),
     "the message's id as the key": lambda: patch.object(
         RecordReader, "_decode", messages.message_id_as_key
     ),

@@ -8,8 +8,8 @@ from once.batch._ready_queue import ReadyQueue
 from once.errors import Blocked, PermanentError
 from once.events.outgoing import OutgoingEvent
 from once.failures.failure_handler import FailureHandler
-from once.outbox._stream_records import found_in
-from once.outbox._topics import Topics, remaining
+from once.outbox._publisher import Topics, remaining
+from once.outbox.relay import found_in
 from once.schema import Record
 
 _is_final = FailureHandler._is_final

@@ -25,7 +25,7 @@ from once.ops.dedup_records import DedupRecordReader, RecordFilter
 from once.ops.effects import PendingEffect, pending_effect, write_intent
 from once.ops.errors import OpsError
 from once.ops.outbox import RelayFailed
-from once.outbox.stream_relay import NotRelayed, Relayed
+from once.outbox.relay import NotRelayed, Relayed
 from once.schema import RELAY, Record, State
 from proof.shop.clients import clients
 from proof.shop.service import DEDUP, EVENTS, INGRESS, Service, outputs_of, url

@@ -52,8 +52,8 @@ ALONE = {
     "requests": "payments",
     "stripe": "payments",
     "once.webhooks.ingress": WEBHOOKS.name,
-    "once.outbox._sns_publisher": RELAY,
-    "once.outbox.stream_relay": RELAY,
+    "once.outbox._publisher": RELAY,
+    "once.outbox.relay": RELAY,
     "once.outbox.unrouted": UNROUTED,
 }
 """Modules that only one function may import."""

@@ -105,12 +105,12 @@ FORBIDDEN = {
 }
 ALLOWED = {
     "functions.orders.handler": [
-        "from once import Consumer\nfrom once.events.dedup_key import Key",
+        "from once import Consumer\nfrom once.events.identity import Key",
         "from functions.orders.models import Line",
         "from .models import Line\nimport json",
     ],
     "stacks.consumers": ["from once.cdk import TableProps\nimport aws_cdk"],
-    "once.cdk.functions.outbox_relay.handler": ["from once.outbox import stream_relay"],
+    "once.cdk.functions.outbox_relay.handler": ["from once.outbox import relay"],
     "conformance.redelivery.check": ["from redelivery.report import Report\nimport boto3"],
     "lab.approaches.none": ["from lab.approaches.checkout import charge"],
     "lab.subjects": ["from redelivery import Subject\nfrom once.settings import Settings"],

@@ -8,8 +8,8 @@ import pytest
 from benchmarks.walk import FLOWS, MOST_MODULES, MOST_MOVES, Figures, Walk, walk_of
 from once.error_text import summary_of
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import Key, key_hash
-from once.events.fingerprint import canonical
+from once.events.identity import Key, canonical, key_hash
+from once.events.outgoing import event_id_of
 
 
 @cache
@@ -55,8 +55,8 @@ def test_a_call_within_a_file_is_no_move() -> None:
 def test_a_call_into_another_file_is_a_move_and_its_return_another() -> None:
     event = CloudEvent(id="e", source="/s", type="t")
     key = Key.field("name")
-    walk = walk_of(lambda: [summary_of(ValueError()), canonical({}), _raised(key, event)])
-    assert walk.files[:2] == ["error_text.py", "events/fingerprint.py"]
+    walk = walk_of(lambda: [summary_of(ValueError()), event_id_of("r", 0), _raised(key, event)])
+    assert walk.files[:2] == ["error_text.py", "events/outgoing.py"]
     assert walk.figures.moves == len(walk.files) - 1 == 2
 
 

@@ -12,7 +12,7 @@ import pytest
 from once.cdk import ConsumerProps, TableProps
 from once.cdk.checks.consumer_props import line_group_faults
 from once.cdk.checks.consumer_set import group_set_faults
-from once.events.message_group import message_group
+from once.events.identity import message_group
 from tests.architecture.imports import ROOT
 
 README = ROOT / "README.md"

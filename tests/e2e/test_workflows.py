@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.testing import cloud_event
 from once.workflows import execution_name
 from tests.e2e.deployment import Deployment

@@ -13,7 +13,7 @@ from once.consumer import Consumer
 from once.effects.declaration import Effect
 from once.effects.ledger import EffectLedger
 from once.events.cloud_event import CloudEvent, read_event
-from once.events.fingerprint import fingerprint
+from once.events.identity import fingerprint
 from once.registration import Handler
 from once.schema import SCHEMA_VERSION, source_of
 from once.settings import TableSettings

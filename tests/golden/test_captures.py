@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
-from once.events.claimed_draft import ClaimPlace
+from once.events.outgoing import ClaimPlace
 from once.schema import SCHEMA_VERSION
 from once.webhooks.capture import Capture, Standing
 from once.webhooks.replay import rebuilt_event

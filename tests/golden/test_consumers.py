@@ -10,8 +10,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from once.events.dedup_key import Key
-from once.events.fingerprint import fingerprint
+from once.events.identity import Key, fingerprint
 from once.schema import SCHEMA_VERSION
 from stacks.consumers import CONSUMERS
 from tests.golden.consumer_cases import (

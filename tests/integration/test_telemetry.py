@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.metrics_log import MetricsLog
 from once.schema import OTLP_ENDPOINT
 from once.telemetry import PAUSE_SECONDS, TIMEOUT_SECONDS, Telemetry
@@ -103,7 +103,7 @@ def test_a_collector_that_hangs_delays_one_message_a_minute(received: Collector)
     assert point.as_int or point.as_double  # of the messages since then
 
 
-@pytest.mark.parametrize("module", ["once.consumer", "once.outbox.stream_relay"])
+@pytest.mark.parametrize("module", ["once.consumer", "once.outbox.relay"])
 def test_a_function_without_telemetry_imports_none_of_it(module: str) -> None:
     code = f"import {module}, once.metrics_log as m, sys; m.MetricsLog(); print([*sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from once.consumer import Consumer
 from once.errors import Refusal
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from once.settings import Dedup
 from once.testing import FakeAws, cloud_event
 from once.transaction import Transaction

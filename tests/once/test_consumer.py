@@ -9,7 +9,7 @@ import pytest
 
 from once import Consumer
 from once.errors import RegistrationError, SettingsError
-from once.outbox.stream_relay import Relay
+from once.outbox.relay import Relay
 from once.runtime import Runtime
 from once.settings import RelaySettings, Settings, TableSettings
 from once.testing import FakeContext

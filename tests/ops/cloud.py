@@ -14,7 +14,7 @@ import boto3
 from aws_lambda_powertools import Logger
 
 from once.ops.aws.clients import depth
-from once.outbox.stream_relay import NotRelayed, Relay
+from once.outbox.relay import NotRelayed, Relay
 from once.schema import RELAY, UNROUTED, Record, StackOutput
 from once.settings import RelaySettings
 from once.testing import FakeContext

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from once.consumer import Consumer
 from once.effects.declaration import Call, Policy
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from once.ops.aws.deployment import DeployedConsumer
 from once.testing import cloud_event
 from once.transaction import Transaction

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from once.events.dedup_key import consumer_of, key_hash
+from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import event_id_of
 from tests.ops.cloud import Cloud
 from tests.ops.notes import DAY, HOUR

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from once.ops.aws.deployment import Deployment
 from once.ops.dedup_records import DedupRecordReader, ItemTable, read_record, record_lines
 from once.schema import Record

@@ -7,8 +7,7 @@ from typing import Any
 import boto3
 
 from once.events.cloud_event import CloudEvent, read_event
-from once.events.dedup_key import Key, key_hash
-from once.events.fingerprint import fingerprint
+from once.events.identity import Key, fingerprint, key_hash
 from once.events.outgoing import draft, written
 from once.schema import CAUSE_EXTENSION, RELAY, Outcome, Reason, Record, State
 from tests.ops.cloud import Cloud

@@ -14,7 +14,7 @@ import pytest
 from once.commit.result import COMMITTED, DUPLICATE, classify_record
 from once.deadline import Deadline
 from once.errors import OnceError
-from once.events import fingerprint, outgoing, strict_json
+from once.events import identity, outgoing, strict_json
 from once.intake.reader import Delivery
 from once.ops.dead_letters import letter
 from proof.fuzz.command import check, chosen
@@ -24,7 +24,7 @@ from proof.fuzz.reference import composed
 SEED, INPUTS = 20_260, 20_000
 
 _check_limits = strict_json._check_limits
-_digest = fingerprint.digest
+_digest = identity.digest
 _HANDLER = "failures.failure_handler.FailureHandler"
 _classify_record = classify_record
 
@@ -147,14 +147,14 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "no model": ("_convert", lambda event, handler: event.data),
         "undocumented error": ("fingerprint", error),
     },
-    ("keys", "once.events.dedup_key"): {
+    ("keys", "once.events.identity"): {
         "# not escaped": ("_escape", lambda part: composed(part).replace("%", "%25")),
         "% not escaped": ("_escape", lambda part: composed(part).replace("#", "%23")),
         "no NFC": ("_escape", lambda part: part.replace("%", "%25").replace("#", "%23")),
         "number 1 equals text 1": ("_scalar", lambda value, name: f"any:{value}"),
         "no key limit": ("Limits", SimpleNamespace(PARTITION_KEY_BYTES=2**20)),
     },
-    ("canonical", "once.events.fingerprint"): {
+    ("canonical", "once.events.identity"): {
         "form without NFC": ("_is_composed", lambda form: True),
         "form without NFC in the slow form": ("_composed", lambda text: text),
         "every number is plain": ("has_plain_numbers", lambda values: True),
@@ -162,11 +162,11 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
     ("canonical", "proof.fuzz.parsers.identity"): {
         "form with sorted keys only": ("canonical", with_sorted_keys),
     },
-    ("fingerprint", "once.events.fingerprint"): {
+    ("fingerprint", "once.events.identity"): {
         "no subject": ("digest", lambda value: _digest({**value, "subject": None})),
     },
     ("fingerprint", "proof.fuzz.parsers.identity"): {
-        "volatile fields count": ("fingerprint", lambda event, **_: fingerprint.fingerprint(event)),
+        "volatile fields count": ("fingerprint", lambda event, **_: identity.fingerprint(event)),
     },
     ("cancellation", "proof.fuzz.parsers.commit"): {
         "every cancellation is a duplicate": ("classify", lambda *_: DUPLICATE),
@@ -186,9 +186,9 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "undocumented error of a reader": ("Intent.read", error),
     },
     ("stream", "once.outbox"): {
-        "outbox skipped": ("_stream_records.events_in", unreadable_is_empty),
-        "update published": ("stream_relay.is_new", lambda r: r["eventName"] != "REMOVE"),
-        "HTTP 200 means success": ("_sns_publisher._refused", lambda *_: iter(())),
+        "outbox skipped": ("relay.events_in", unreadable_is_empty),
+        "update published": ("relay.is_new", lambda r: r["eventName"] != "REMOVE"),
+        "HTTP 200 means success": ("_publisher._refused", lambda *_: iter(())),
     },
     ("batch", "once"): {
         "error escapes": ("intake.reader.RecordReader.read", read_without_net),

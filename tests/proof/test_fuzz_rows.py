@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from once.errors import InvalidData, NoKey, Unparseable
 from once.events.cloud_event import CloudEvent, read_event
-from once.events.dedup_key import Key
-from once.events.fingerprint import canonical
+from once.events.identity import Key, canonical
 from once.events.outgoing import events_in
 from once.events.strict_json import parse
 from once.intake.original_message import MOVED, OriginalMessage

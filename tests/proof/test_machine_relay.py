@@ -13,9 +13,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.events.outgoing import event_id_of
-from once.outbox.stream_relay import NotRelayed, Relay
+from once.outbox.relay import NotRelayed, Relay
 from once.schema import Reason
 from once.settings import RelaySettings
 from proof.shop.clients import clients

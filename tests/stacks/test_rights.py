@@ -184,7 +184,7 @@ USES = (
     Use(
         "ConsumeOwnQueues",
         "sqs:ChangeMessageVisibility",
-        "once.failures.visibility_backoff.Backoff.apply sqs.ChangeMessageVisibility",
+        "once.failures.failure_handler.FailureHandler._delay sqs.ChangeMessageVisibility",
         consumer(),
     ),
     Use(
@@ -273,13 +273,13 @@ USES = (
     Use(
         "Publish",
         "sns:Publish",
-        "once.outbox._sns_publisher.Publisher._attempt sns.PublishBatch",
+        "once.outbox._publisher.Publisher._attempt sns.PublishBatch",
         function(RELAY),
     ),
     Use(
         "Quarantine",
         "sqs:SendMessage",
-        "once.outbox.stream_relay.Relay._dead_letter sqs.SendMessage",
+        "once.outbox.relay.Relay._dead_letter sqs.SendMessage",
         function(RELAY),
     ),
     Use(
@@ -291,7 +291,7 @@ USES = (
     Use(
         "KeepUnrouted",
         "sqs:SendMessage",
-        "once.outbox.unrouted.Sweep._keep sqs.SendMessage",
+        "once.outbox.unrouted.Sweep._sweep sqs.SendMessage",
         function(UNROUTED),
     ),
     Use(

@@ -10,8 +10,7 @@ from botocore.exceptions import ClientError
 
 from once.claim_check import ClaimStore
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import RULES, Key
-from once.events.fingerprint import fingerprint
+from once.events.identity import RULES, Key, fingerprint
 from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from once.schema import StackOutput

@@ -3,7 +3,7 @@
 from functools import partial
 
 from once.events.cloud_event import CloudEvent
-from once.events.fingerprint import fingerprint
+from once.events.identity import fingerprint
 from once.ops.console.jobs import Job, Progress
 from once.ops.console.redrive_job import note_progress, result_lines, verdict_line
 from once.ops.console.state import ConsoleState

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.ops.aws.deployment import Deployment
 from once.ops.console.sequence.picture import Picture, sequence_picture
 from once.ops.console.sequence.steps import internal_types, steps_of

@@ -16,9 +16,7 @@ from once.commit.dedup_record import StoredRecord
 from once.effects.intent import Intent
 from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import Key
-from once.events.fingerprint import fingerprint
-from once.events.message_group import message_group
+from once.events.identity import Key, fingerprint, message_group
 from once.intake.envelopes import adapter_of
 from once.intake.reader import with_claimed_data
 from once.ops.aws.deployment import MOST_BYTES

@@ -12,7 +12,7 @@ import typer
 
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
-from once.events.fingerprint import fingerprint
+from once.events.identity import fingerprint
 from once.failures.quarantine import allowed
 from once.intake.original_message import OriginalMessage
 from once.ops.dead_letters.assessment import LetterContext, read_contexts

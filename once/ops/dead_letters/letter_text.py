@@ -12,7 +12,7 @@ from rich.text import Text
 
 from once.errors import OnceError
 from once.events.cloud_event import DATAREF, CloudEvent
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.events.strict_json import parse
 from once.ops.dead_letters.assessment import AssessedLetter, LetterContext, Verdict, event_of
 from once.ops.dead_letters.letter import Letter, QueueStay

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from once.errors import OnceError
-from once.events.message_group import message_group
+from once.events.identity import message_group
 from once.failures.quarantine import Place, allowed, fits, key_text, size_of, text
 from once.intake.original_message import Attributes
 from once.ops.aws.clients import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
-from once.events.dedup_key import Key, key_hash
+from once.events.identity import Key, key_hash
 from once.events.outgoing import events_in
 from once.ops.aws.deployment import DeployedConsumer
 from once.ops.dead_letters.assessment import event_of

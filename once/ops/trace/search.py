@@ -7,7 +7,7 @@ from datetime import datetime
 
 from once.errors import NoKey, TooLarge
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from once.events.outgoing import event_id_of
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import consumer_of, key_hash
+from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import events_in
 from once.ops.aws.clients import THREADS, client
 from once.ops.aws.deployment import Deployment

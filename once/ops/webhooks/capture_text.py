@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from once.errors import OnceError
-from once.events.dedup_key import consumer_of, key_hash
+from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import event_id_of
 from once.events.strict_json import parse
 from once.ops.terminal.formatting import (

@@ -13,7 +13,7 @@ from typer import BadParameter
 
 from once.claim_check import ClaimMissing, ClaimUnavailable, InvalidClaim
 from once.errors import TooLarge
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import OpsError

@@ -16,10 +16,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from typer import BadParameter
 
 from once.errors import OnceError
-from once.events.claimed_draft import ClaimPlace
-from once.events.dedup_key import consumer_of, key_hash
-from once.events.message_group import message_group
-from once.events.outgoing import GROUP_EXTENSION, OutgoingEvent
+from once.events.identity import consumer_of, key_hash, message_group
+from once.events.outgoing import GROUP_EXTENSION, ClaimPlace, OutgoingEvent
 from once.failures.quarantine import text
 from once.ops.aws.clients import RateLimiter, client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment

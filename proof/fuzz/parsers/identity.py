@@ -1,4 +1,4 @@
-"""Identity: keys (`once.events.dedup_key`), canonical forms and fingerprints."""
+"""Identity: keys (`once.events.identity`), canonical forms and fingerprints."""
 
 import json
 from random import Random
@@ -6,8 +6,7 @@ from typing import Any
 
 from once.errors import NoKey, TooLarge, Unparseable
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import Key
-from once.events.fingerprint import canonical, fingerprint
+from once.events.identity import Key, canonical, fingerprint
 from once.events.strict_json import parse
 from once.schema import Limits
 from proof.fuzz import messages, reference, values

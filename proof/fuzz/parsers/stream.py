@@ -1,4 +1,4 @@
-"""Stream: `once.outbox.stream_relay` and `once.events.outgoing`."""
+"""Stream: `once.outbox.relay` and `once.events.outgoing`."""
 
 import json
 from collections import Counter
@@ -8,7 +8,7 @@ from typing import Any
 
 from once.errors import Unpublishable
 from once.events.outgoing import OutgoingEvent, events_in
-from once.outbox.stream_relay import NotRelayed, Relay
+from once.outbox.relay import NotRelayed, Relay
 from once.schema import Record
 from once.settings import RelaySettings
 from proof.fuzz import items, values

@@ -9,7 +9,7 @@ import boto3
 from demo.audit import Evidence, Findings, audit
 from once.commit.dedup_record import record_put
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from once.settings import Settings
 from once.transaction import Identity, Transaction
 from tests.demo.audit.sample import (

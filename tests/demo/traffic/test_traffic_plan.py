@@ -12,7 +12,7 @@ from demo.traffic.waves import BATCH_SIZE, BodyBatch, first_wave, late_wave
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.events.cloud_event import read_event
-from once.events.fingerprint import fingerprint
+from once.events.identity import fingerprint
 
 MAX_BYTES = 256 * 1024
 ALL_KINDS = {"duplicates": 9, "conflicts": 3, "malformed": 5, "refusals": 2, "declines": 2}

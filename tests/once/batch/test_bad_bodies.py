@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from tests.in_memory import Start
 from tests.once.batch.batches import message
 from tests.once.batch.function import Function

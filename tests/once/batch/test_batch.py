@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.testing import inject, refused
 from once.transaction import Transaction
 from tests.once.batch.batches import SECOND, WRITE, batch_of, message

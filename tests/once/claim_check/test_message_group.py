@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from once.events.outgoing import GROUP_EXTENSION
-from once.outbox._stream_records import found_in, source_of
+from once.outbox.relay import found_in
 from once.settings import RelaySettings
 from once.testing import FakeAws
 from tests.once.claim_check.scans import SETTINGS, asked, make_scanner
@@ -28,7 +28,7 @@ def groups_of(size: int) -> tuple[Any, list[str | None]]:
         [item] = aws.dynamodb.scan(TableName="dedup")["Items"]
         [event] = aws.published()
     record = {"eventName": "INSERT", "dynamodb": {"Keys": {"pk": item["pk"]}, "NewImage": item}}
-    found = list(found_in(record, source_of(record), RELAY))
+    found = list(found_in(record, item["pk"]["S"], RELAY))
     assert [error for _, error in found] == [None]
     return event, [each.group for each, _ in found]
 

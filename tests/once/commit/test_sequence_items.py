@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.events.dedup_key import RULES
+from once.events.identity import RULES
 from once.schema import SEQUENCE
 from once.testing import FakeAws
 from once.transaction import Transaction

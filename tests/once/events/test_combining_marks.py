@@ -9,8 +9,7 @@ from unicodedata import combining, normalize
 import pytest
 
 from once.errors import NoKey, TooLarge, Unparseable
-from once.events.dedup_key import Key
-from once.events.fingerprint import canonical
+from once.events.identity import Key, canonical
 from once.events.strict_json import MAX_NON_STARTERS, parse
 from once.schema import Limits
 from tests.in_memory import Start

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from once.errors import Unparseable
 from once.events.cloud_event import CloudEvent
-from once.events.fingerprint import canonical, digest, fingerprint
+from once.events.identity import canonical, digest, fingerprint
 from once.events.strict_json import MAX_SAFE_INTEGER, parse
 from tests.once.support import event_of, quick
 

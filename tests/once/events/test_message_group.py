@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from once.events.message_group import message_group
+from once.events.identity import message_group
 from tests.once.events.json_values import TEXT
 
 ACCEPTED_BY_SNS = re.compile(r"[A-Za-z0-9!-/:-@\[-`{-~]{1,128}")

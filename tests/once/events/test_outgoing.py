@@ -9,10 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from once.errors import InvalidWrite, TooLarge
-from once.events._trace_context import passed_on
 from once.events.cloud_event import CloudEvent, read_event
-from once.events.dedup_key import key_hash
-from once.events.outgoing import OutgoingEvent, draft, events_in, written
+from once.events.identity import key_hash
+from once.events.outgoing import OutgoingEvent, draft, events_in, trace_context, written
 from once.schema import Limits
 from tests.once.events.json_values import JSON, TEXT
 from tests.once.support import Note, event_of, quick
@@ -172,7 +171,7 @@ VALID = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 
 
 def outbound(event_id: str = "root.0", root: str = "root", **inbound: Any) -> dict[str, str]:
-    return passed_on(inbound, event_id=event_id, root=root)
+    return trace_context(inbound, event_id=event_id, root=root)
 
 
 def parts(context: dict[str, str]) -> list[str]:

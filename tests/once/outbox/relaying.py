@@ -11,9 +11,9 @@ from uuid import uuid4
 import boto3
 from aws_lambda_powertools import Logger
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.events.outgoing import OutgoingEvent, event_id_of
-from once.outbox.stream_relay import Relay, Relayed
+from once.outbox.relay import Relay, Relayed
 from once.settings import RelaySettings
 from once.testing import FakeContext, Fault, inject
 

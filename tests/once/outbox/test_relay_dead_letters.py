@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.events.outgoing import OutgoingEvent
 from once.schema import Limits
 from once.testing import Fault, inject, never_sent, refused

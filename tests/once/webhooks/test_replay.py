@@ -8,8 +8,7 @@ import pytest
 
 from once.claim_check import Claim
 from once.errors import OnceError, Unparseable, Unpublishable
-from once.events.claimed_draft import ClaimPlace
-from once.events.outgoing import OutgoingEvent
+from once.events.outgoing import ClaimPlace, OutgoingEvent
 from once.webhooks.capture import Capture, Standing, read_body
 from once.webhooks.replay import rebuilt_event
 from tests.once.webhooks.service import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from once.events.dedup_key import Key
+from once.events.identity import Key
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from once.events.cloud_event import read_event
-from once.events.dedup_key import Key
-from once.events.fingerprint import fingerprint
+from once.events.identity import Key, fingerprint
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import RedriveOutcome, assess_letters, remedy
 from once.ops.dead_letters.letter import dead_letter_queues

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.schema import RELAY
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop

@@ -8,7 +8,7 @@ import pytest
 
 from once.effects.declaration import Policy
 from once.errors import PermanentError
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.ops.dead_letters import search as walk
 from once.ops.terminal.formatting import escape_controls
 from tests.ops.cloud import Cloud

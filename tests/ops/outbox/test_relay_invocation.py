@@ -3,7 +3,7 @@
 import io
 from collections import Counter
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.ops.aws.clients import ATTEMPTS
 from once.ops.outbox import BATCH_RECORDS, stream_batches
 from once.schema import DeadLetter

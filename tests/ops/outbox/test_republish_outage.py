@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from once.consumer import Consumer
 from once.events.outgoing import events_in
-from once.outbox._sns_publisher import Publisher
+from once.outbox._publisher import Publisher
 from once.schema import StackOutput
 from once.testing import FakeAws, cloud_event
 from once.transaction import Transaction

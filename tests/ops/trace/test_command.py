@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.events.dedup_key import Key, key_hash
+from once.events.identity import Key, key_hash
 from tests.ops.output import stderr_of, stdout_of, words
 from tests.ops.support import refuse, requests_of, run
 from tests.ops.tracing import ORDER_ID, SHOP, TABLE, TYPES, WAY, Saga, moments, placed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.ops.trace import command as trace
 from once.schema import RELAY, Reason
 from tests.ops.output import stdout_of, words

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from once.events.cloud_event import CloudEvent
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.schema import RELAY, Reason
 from tests.ops.output import stdout_of
 from tests.ops.support import OK, answer_with, refuse, requests_of

@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.ops.webhooks import captures
 from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS, event_name
 from once.ops.webhooks.captures import SEARCH_PERIOD

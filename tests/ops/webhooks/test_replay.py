@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.events.dedup_key import key_hash
+from once.events.identity import key_hash
 from once.events.outgoing import events_in
 from once.schema import Record
 from once.webhooks.capture import Standing

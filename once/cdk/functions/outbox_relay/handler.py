@@ -1,10 +1,10 @@
-"""The relay: `once.outbox.stream_relay` on the dedup table's stream."""
+"""The relay: `once.outbox.relay` on the dedup table's stream."""
 
 import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from once.outbox.stream_relay import Relay, Relayed
+from once.outbox.relay import Relay, Relayed
 from once.settings import RelaySettings
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Publisher: sends events to an SNS topic in batches, and checks the result of each entry.
+"""Publisher: sends events to the topic of their type, and checks the result of each entry.
 
 SNS answers PublishBatch with HTTP 200 even if some entries of the batch failed.
 """
@@ -11,15 +11,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from once.error_text import summary_of
+from once.errors import Unpublishable
 from once.events.outgoing import OutgoingEvent
 from once.schema import EVENT_TYPE_ATTRIBUTE, Limits
+from once.settings import RelaySettings
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
-    from mypy_boto3_sns.type_defs import (
-        MessageAttributeValueTypeDef,
-        PublishBatchRequestEntryTypeDef,
-    )
+    from mypy_boto3_sns.type_defs import PublishBatchRequestEntryTypeDef
 
 _PERMANENT = {
     "InvalidParameter",
@@ -78,23 +77,22 @@ class Publisher:
                 TopicArn=self._topic_arn,
                 PublishBatchRequestEntries=[self._entry(*each) for each in enumerate(batch)],
             )
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in _PERMANENT:
-                return _all(batch, summary_of(error), permanent=False)
-            if len(batch) == 1:
-                return _all(batch, summary_of(error), permanent=True)
-            half = len(batch) // 2
-            return self._attempt(batch[:half]) + self._attempt(batch[half:])
-        except (BotoCoreError, ResponseParserError) as error:
-            return _all(batch, summary_of(error), permanent=False)
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
+            code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+            permanent = code in _PERMANENT
+            if permanent and len(batch) > 1:
+                half = len(batch) // 2
+                return self._attempt(batch[:half]) + self._attempt(batch[half:])
+            return [Unpublished(event, summary_of(error), permanent) for event in batch]
         return list(_refused(batch, answer))
 
     def _entry(self, number: int, event: OutgoingEvent) -> "PublishBatchRequestEntryTypeDef":
-        attribute: MessageAttributeValueTypeDef = {"DataType": "String", "StringValue": event.type}
         entry: PublishBatchRequestEntryTypeDef = {
             "Id": str(number),
             "Message": event.body,
-            "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: attribute},
+            "MessageAttributes": {
+                EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event.type}
+            },
         }
         if event.group is not None:
             entry["MessageGroupId"] = event.group
@@ -116,15 +114,12 @@ def _refused(batch: Sequence[OutgoingEvent], answer: Any) -> Iterator[Unpublishe
             yield Unpublished(event, error, permanent)
 
 
-def _all(batch: Sequence[OutgoingEvent], error: str, *, permanent: bool) -> list[Unpublished]:
-    return [Unpublished(event, error, permanent) for event in batch]
-
-
 def _batches(events: Sequence[OutgoingEvent]) -> Iterator[list[OutgoingEvent]]:
     batch: list[OutgoingEvent] = []
     size = 0
     for event in events:
-        more = _bytes(event)
+        attribute = f"{EVENT_TYPE_ATTRIBUTE}String{event.type}"
+        more = len(event.body.encode()) + len(attribute.encode())
         if len(batch) == Limits.TOPIC_BATCH or (batch and size + more > Limits.TOPIC_MESSAGE_BYTES):
             yield batch
             batch, size = [], 0
@@ -134,5 +129,60 @@ def _batches(events: Sequence[OutgoingEvent]) -> Iterator[list[OutgoingEvent]]:
         yield batch
 
 
-def _bytes(event: OutgoingEvent) -> int:
-    return len(event.body.encode()) + len(f"{EVENT_TYPE_ATTRIBUTE}String{event.type}".encode())
+class Topics:
+    """Publishes each event to the standard topic or to the FIFO topic, by its type.
+
+    Args:
+        client: an SNS client.
+        settings: the topics, and the ordered types.
+    """
+
+    def __init__(self, client: "SNSClient", settings: RelaySettings) -> None:
+        self._ordered_types = settings.ordered_types
+        self._standard = Publisher(client, settings.topic_arn)
+        self._ordered = Publisher(client, settings.ordered_topic_arn or "", is_fifo=True)
+
+    def next_of(self, events: Sequence[OutgoingEvent]) -> list[OutgoingEvent]:
+        """Return the events that may be published together: one of each ordered message group.
+
+        SNS may take a later event of a batch and refuse an earlier one, so that two of one group
+        in a batch could change places.
+        """
+        groups: set[str | None] = set()
+        going = []
+        for event in events:
+            if event.type not in self._ordered_types:
+                going.append(event)
+            elif event.group not in groups:
+                groups.add(event.group)
+                going.append(event)
+        return going
+
+    def publish(self, events: Sequence[OutgoingEvent]) -> list[Unpublished]:
+        """Try once to publish each event; return those that are not known to be published."""
+        standard = [event for event in events if event.type not in self._ordered_types]
+        ordered = [event for event in events if event.type in self._ordered_types]
+        return self._standard.publish(standard) + self._ordered.publish(ordered)
+
+    def refusal(self, failure: Unpublished) -> Unpublishable:
+        """Return the error of an event that its topic refuses for good."""
+        text = f"the topic refuses {failure.event.type}: {failure.error}"
+        if failure.event.type in self._ordered_types:
+            text = f"{text}; the later events of its message group are published"
+        return Unpublishable(text)
+
+
+def remaining(
+    events: Sequence[OutgoingEvent],
+    going: Sequence[OutgoingEvent],
+    failures: Sequence[Unpublished],
+) -> list[OutgoingEvent]:
+    """Return the events that are still to be published, in their order.
+
+    Args:
+        events: the events, in the order of their commits.
+        going: those that were just sent.
+        failures: those of `going` that must be sent again.
+    """
+    done = {event.id for event in going} - {failure.event.id for failure in failures}
+    return [event for event in events if event.id not in done]

@@ -1,0 +1,346 @@
+"""Identity of an event: its key and its fingerprint, and the group in whose order it belongs.
+
+An SQS MessageId or a time of receipt cannot be a key: both differ when the same event comes again.
+The parts of a key are escaped and joined by `#`, so that two different events never share a key.
+
+The fingerprint is the SHA-256 over the parts of an event that must not differ under one key. It is
+taken of their canonical form, which is the same byte string for each spelling of a JSON value:
+RFC 8785, over Unicode NFC.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import repeat
+from typing import Any
+
+import msgspec
+
+from once.deadline import Deadline
+from once.errors import NoKey, TooLarge, Unparseable
+from once.events.cloud_event import CloudEvent
+from once.events.strict_json import MAX_SAFE_INTEGER
+from once.schema import Limits
+
+RULES = ("event", "field", "attribute", "content")
+"""Names of the key rules; the second part of a dedup key."""
+
+_SORT_KEY_BYTES = 1024
+"""DynamoDB's limit for the value of a sort key."""
+
+# Composed (NFC), a text has at least half as many bytes as it had characters before.
+_MOST_CHARACTERS = 2 * Limits.PARTITION_KEY_BYTES
+
+_GROUP_ID = re.compile(r"[!-~]{1,128}")
+"""Group ids that SNS and SQS accept: letters, digits and punctuation of ASCII, without spaces."""
+
+_SORTED = msgspec.json.Encoder(order="sorted")
+_BEYOND_U_FFFF = re.compile(rb"[\xf0-\xf4]")
+_CONTAINERS, _SAME = (dict, list), (str, bool, type(None))
+_SMALLEST_PLAIN = 1e-4
+_STEPS = 1024
+"""Values that are written between two looks at the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key rule, declared with the handler: `@consumer.handles(…, key=Key.field("order_id"))`.
+
+    Attributes:
+        rule: one of `RULES`, each the name of a constructor below.
+        names: the arguments of that constructor.
+    """
+
+    rule: str
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def event(cls) -> "Key":
+        """Identity by CloudEvents `source` and `id`: the default."""
+        return cls("event")
+
+    @classmethod
+    def field(cls, *paths: str) -> "Key":
+        """Identity by one or more business fields of the data, with dots for nesting."""
+        return cls("field", paths)
+
+    @classmethod
+    def attribute(cls, name: str) -> "Key":
+        """Identity by `subject`, or an extension attribute such as a provider's own event id."""
+        return cls("attribute", (name,))
+
+    @classmethod
+    def content(cls) -> "Key":
+        """Identity by the fingerprint itself, for events that have no other."""
+        return cls("content")
+
+    @classmethod
+    def of_record(cls, pk: str) -> "Key | None":
+        """Return the rule that made a key, which the key itself states; None if no rule did."""
+        match _parts_of(pk):
+            case ["event", _, _]:
+                return cls.event()
+            case ["field", _, *parts] if parts and len(parts) % 2 == 0:
+                return cls.field(*parts[::2])
+            case ["attribute", _, name, _]:
+                return cls.attribute(name)
+            case ["content", _, _]:
+                return cls.content()
+        return None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The paths into the event's data that the rule reads."""
+        return self.names if self.rule == "field" else ()
+
+    def of(self, event: CloudEvent, *, fingerprint: str, consumer: str) -> str:
+        """Return the partition key of the dedup record: the consumer, then the event's key.
+
+        Raises:
+            NoKey: a value that the rule reads is missing, null, blank, or neither a string nor a
+                whole number.
+            TooLarge: the key is longer than DynamoDB's limit for partition keys.
+        """
+        parts = self._parts(event, fingerprint)
+        if (length := sum(map(len, parts))) > _MOST_CHARACTERS:
+            raise TooLarge(
+                f"the key has {length} characters; DynamoDB takes {Limits.PARTITION_KEY_BYTES} "
+                "bytes"
+            )
+        key = "#".join([consumer, *map(_escape, parts)])
+        if (size := len(key.encode())) > Limits.PARTITION_KEY_BYTES:
+            raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
+        return key
+
+    def item_values(self, event: CloudEvent) -> tuple[str, ...]:
+        """Return the values of a field rule as an item's primary key, the partition key first.
+
+        They are composed (NFC), as in the dedup key, so that both spellings of one text are one
+        item.
+
+        Raises:
+            NoKey: a value is not a text, as the keys of tables are.
+            TooLarge: the second one is longer than DynamoDB's limit for sort keys.
+        """
+        values = []
+        for path in self.fields:
+            value = value_at(event.data, path)
+            if not (isinstance(value, str) and value.strip()):
+                raise NoKey(
+                    f"{path} is the key of the item that holds the dedup record: it must be a text"
+                )
+            values.append(_composed(value))
+        for value in values[1:]:
+            if (size := len(value.encode())) > _SORT_KEY_BYTES:
+                raise TooLarge(
+                    f"the item's sort key has {size} bytes; DynamoDB takes {_SORT_KEY_BYTES}"
+                )
+        return tuple(values)
+
+    def _parts(self, event: CloudEvent, fingerprint: str) -> tuple[str, ...]:
+        match self.rule:
+            case "field":
+                values = ((path, _scalar(value_at(event.data, path), path)) for path in self.names)
+                return self.rule, event.type, *(part for pair in values for part in pair)
+            case "attribute":
+                [name] = self.names
+                attributes = {"subject": event.subject, **event.extensions}
+                return self.rule, event.source, name, _scalar(attributes.get(name), name)
+            case "content":
+                return self.rule, event.source, fingerprint
+        return self.rule, event.source, event.id
+
+
+def _scalar(value: Any, name: str) -> str:
+    """Return a value with its type, since the number 1 and the text "1" are two identities."""
+    match value:
+        case bool():
+            pass
+        case int():
+            return f"int:{value}"
+        case str() if value.strip():
+            return f"str:{value}"
+    raise NoKey(f"{name} is the event's key: it must be a non-blank string or a whole number")
+
+
+def _escape(part: str) -> str:
+    return _composed(part).replace("%", "%25").replace("#", "%23")
+
+
+def _parts_of(pk: str) -> list[str]:
+    """Return the parts of a dedup key after the consumer's name."""
+    return [part.replace("%23", "#").replace("%25", "%") for part in pk.split("#")[1:]]
+
+
+def field_values(pk: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the event type and the texts in a dedup key of a field rule.
+
+    None for a key of another rule, or with a value that is no text.
+    """
+    match _parts_of(pk):
+        case ["field", event_type, *parts] if parts and len(parts) % 2 == 0:
+            values = parts[1::2]
+            if all(value.startswith("str:") for value in values):
+                return event_type, tuple(value.removeprefix("str:") for value in values)
+    return None
+
+
+def consumer_of(pk: str) -> str:
+    """Return the consumer whose dedup record has this partition key."""
+    return pk.partition("#")[0]
+
+
+def key_hash(pk: str) -> str:
+    """Return the SHA-256 of a key in hex. It replaces the key in logs and metrics."""
+    return sha256(pk.encode()).hexdigest()
+
+
+def value_at(data: Any, path: str) -> Any:
+    """Return the value of a field, with dots for nesting; None if it is missing."""
+    for name in path.split("."):
+        data = data.get(name) if isinstance(data, dict) else None
+    return data
+
+
+def message_group(data: Any, path: str) -> str | None:
+    """Return the message group id of an event; None if the field has no value for one.
+
+    A group id is non-blank text or a whole number. Text that SNS does not accept as a
+    `MessageGroupId` is replaced by its SHA-256 in hex, so that equal values have equal groups. The
+    number 1 and the text "1" are one group: a group may only be larger than it needs to be.
+
+    Args:
+        data: the event's data, as JSON is read.
+        path: the field of the data, with dots for nesting.
+    """
+    match value_at(data, path):
+        case bool():
+            return None
+        case int() as number if abs(number) <= MAX_SAFE_INTEGER:
+            group = str(number)
+        case str() as text if text.strip():
+            group = _composed(text)
+        case _:
+            return None
+    if _GROUP_ID.fullmatch(group):
+        return group
+    return sha256(group.encode(errors="surrogatepass")).hexdigest()
+
+
+def fingerprint(
+    event: CloudEvent, *, volatile: Collection[str] = (), deadline: Deadline | None = None
+) -> str:
+    """Return the SHA-256, in hexadecimal, of the event's type, subject and data.
+
+    `time` and the extension attributes are left out, since a producer may change them on a retry.
+
+    Args:
+        event: the event.
+        volatile: top-level fields of the data that may differ between two deliveries.
+        deadline: the time until which it may be computed.
+
+    Raises:
+        Unparseable, OutOfTime: see `canonical`.
+    """
+    data = event.data
+    if volatile and isinstance(data, dict):
+        data = {name: value for name, value in data.items() if name not in volatile}
+    return digest({"type": event.type, "subject": event.subject, "data": data}, deadline=deadline)
+
+
+def canonical(value: Any, *, deadline: Deadline | None = None) -> bytes:
+    """Return the canonical form of a JSON value.
+
+    RFC 8785 does not normalise Unicode: "é" as one code point or as two would give one event two
+    forms. Strings are therefore composed (NFC) first. Handlers still receive the original strings.
+
+    Raises:
+        Unparseable: two keys of one object become the same key when composed.
+        OutOfTime: the deadline passed before the form of a large value was complete.
+    """
+    if has_plain_numbers([value]):
+        form = _SORTED.encode(value)
+        if form.isascii() or (not _BEYOND_U_FFFF.search(form) and _is_composed(form)):
+            return form
+    written = bytearray()
+    step = repeat(None) if deadline is None else deadline.steps(_STEPS)
+    _write(value, written, step)
+    return bytes(written)
+
+
+def digest(value: Any, *, deadline: Deadline | None = None) -> str:
+    """Return the SHA-256 of the canonical form, as 64 hexadecimal digits."""
+    return sha256(canonical(value, deadline=deadline)).hexdigest()
+
+
+def has_plain_numbers(values: Iterable[Any]) -> bool:
+    """Return whether msgspec, `json.dumps` and RFC 8785 write the numbers in values alike.
+
+    They do for whole numbers that a double holds, and for fractions that need no exponent.
+    """
+    for value in values:
+        kind = type(value)
+        if kind in _CONTAINERS:
+            if not has_plain_numbers(value.values() if kind is dict else value):
+                return False
+        elif kind is int:
+            if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+                return False
+        elif kind is float:
+            if not _SMALLEST_PLAIN <= abs(value) < MAX_SAFE_INTEGER or value.is_integer():
+                return False
+        elif kind not in _SAME:
+            return False
+    return True
+
+
+def _is_composed(form: bytes) -> bool:
+    return unicodedata.is_normalized("NFC", form.decode())
+
+
+def _write(value: Any, written: bytearray, step: Iterator[None]) -> None:
+    """Append the form of a value to `written`.
+
+    It has the keys in the order of RFC 8785, which sorts them as UTF-16, and its numbers.
+    """
+    next(step)
+    kind = type(value)
+    if kind is dict:
+        members = {_composed(name): member for name, member in value.items()}
+        if len(members) != len(value):
+            raise Unparseable("an object has two keys that differ only in their Unicode form")
+        written += b"{"
+        for name in sorted(members, key=lambda name: name.encode("utf-16-be")):
+            written += _SORTED.encode(name)
+            written += b":"
+            _write(members[name], written, step)
+            written += b","
+        _close(written, b"}", empty=not members)
+    elif kind is list:
+        written += b"["
+        for member in value:
+            _write(member, written, step)
+            written += b","
+        _close(written, b"]", empty=not value)
+    elif kind is str:
+        written += _SORTED.encode(_composed(value))
+    elif kind in _SAME:
+        written += _SORTED.encode(value)
+    else:
+        # Imported late: few functions ever need it.
+        import rfc8785
+
+        written += rfc8785.dumps(value)
+
+
+def _close(written: bytearray, bracket: bytes, *, empty: bool) -> None:
+    if empty:
+        written += bracket
+    else:
+        written[-1:] = bracket  # in place of the last comma
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)

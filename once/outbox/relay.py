@@ -1,0 +1,256 @@
+"""Relay: publishes the events of new dedup records, from the dedup table's stream to the topic.
+
+It publishes before Lambda advances in the stream. A crash in between publishes events twice and
+loses none; their ids are derived, so consumers deduplicate them. An event that the topic refuses
+for good, or that its record's consumer may not publish, goes to the relay's dead letters.
+
+Ordered events are published in the order of their commits within each message group, which is that
+of the changes of a sequence item. An event that is not published yet keeps the later ones of its
+group waiting; a dead letter does not.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import boto3
+import msgspec
+from aws_lambda_powertools import Logger
+
+from once.deadline import Deadline
+from once.errors import UNREADABLE, OnceError, SettingsError, Unpublishable
+from once.events.identity import consumer_of, key_hash, message_group
+from once.events.outgoing import OutgoingEvent, check_origin, events_in
+from once.failures.quarantine import allowed, described, key_text, text
+from once.metric_names import Metric
+from once.metrics_log import MetricsLog
+from once.outbox._publisher import Topics, remaining
+from once.schema import COMMIT_ATTRIBUTE, DeadLetter, Record
+from once.sdk import SDK, sqs_client
+from once.settings import RelaySettings
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns import SNSClient
+    from mypy_boto3_sqs import SQSClient
+
+    from once.deadline import Context
+
+
+class NotRelayed(Exception):
+    """Some events are not published yet. Lambda invokes the function with the same batch again."""
+
+
+class Relayed(TypedDict):
+    """The relay's answer: events published by type, and the key hash of each dead letter."""
+
+    published: dict[str, int]
+    dead_lettered: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The origin of an event: one record of the stream.
+
+    `pk` is the key of the dedup record, also if the stream's record is of a sequence item.
+    """
+
+    stream_id: str
+    pk: str
+    committed_at: int | None
+    outbox: str
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> "Origin":
+        """Return the origin of the events of a stream record."""
+        images = record["dynamodb"]
+        item = images.get("NewImage", {})
+        committed = item.get(Record.COMMITTED_AT, {}).get("N")
+        own = images["Keys"][Record.PK]["S"]
+        named = item.get(Record.DEDUP_KEY, {}).get("S")
+        return cls(
+            stream_id=record.get("eventID", ""),
+            pk=named if isinstance(named, str) and consumer_of(named) == consumer_of(own) else own,
+            committed_at=None if committed is None else int(float(committed)),
+            outbox=str(item.get(Record.OUTBOX, {}).get("S", "")),
+        )
+
+
+class _Data(msgspec.Struct):
+    """An event, of which only the data is read, or the message group of data in S3."""
+
+    data: Any = None
+    oncegroup: str | None = None
+
+
+def is_new(record: Mapping[str, Any]) -> bool:
+    """Return whether a stream record is a commit, not a removal or an update within one commit."""
+    images = (record["dynamodb"].get(which, {}) for which in ("OldImage", "NewImage"))
+    # A dedup record and a sequence item name their commit in different attributes.
+    before, after = (image.get(Record.COMMIT) or image.get(COMMIT_ATTRIBUTE) for image in images)
+    return bool(record["eventName"] != "REMOVE" and before != after)
+
+
+def found_in(
+    record: Mapping[str, Any], pk: str, settings: RelaySettings
+) -> Iterator[tuple[OutgoingEvent, OnceError | None]]:
+    """Yield the events to publish for a stream record, each with its message group.
+
+    Events of types in `Record.SEQUENCED` are published for the sequence item, and not for the
+    dedup record. An event that must not be published comes with the reason.
+
+    Args:
+        record: the record of the stream.
+        pk: the key of the dedup record.
+        settings: the types that each consumer may publish, and the fields of message groups.
+
+    Raises:
+        Unpublishable: the outbox cannot be read.
+    """
+    item = record["dynamodb"]["NewImage"]
+    is_sequence = Record.DEDUP_KEY in item
+    elsewhere = () if is_sequence else item.get(Record.SEQUENCED, {}).get("SS", ())
+    for position, event in enumerate(events_in(item)):
+        if event.type in elsewhere:
+            continue
+        try:
+            check_origin(event, None if is_sequence else position, pk, settings.publishes)
+            yield _grouped(event, settings), None
+        except Unpublishable as error:
+            yield event, error
+
+
+def _grouped(event: OutgoingEvent, settings: RelaySettings) -> OutgoingEvent:
+    path = settings.groups.get(event.type)
+    if path is None:
+        return event
+    try:
+        found = msgspec.json.decode(event.body, type=_Data)
+    except UNREADABLE as error:
+        raise Unpublishable(f"its message group cannot be read: {error}") from None
+    group = found.oncegroup or message_group(found.data, path)
+    if group is None and event.type in settings.ordered_types:
+        raise Unpublishable(
+            f"its message group is the field {path!r} of the data, which is neither a non-blank "
+            "string nor a whole number: the event was committed before the field was declared"
+        )
+    return replace(event, group=group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relay:
+    """Publishes the events of committed records. Tests can replace each of its parts."""
+
+    settings: RelaySettings
+    sns: "SNSClient"
+    sqs: "SQSClient"
+    logger: Logger
+    metrics: MetricsLog = field(default_factory=MetricsLog)
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+    @classmethod
+    def of(cls, settings: RelaySettings, *, region: str | None = None) -> "Relay":
+        """Return the relay of a deployed function.
+
+        Raises:
+            SettingsError: there are ordered types, and no FIFO topic for them.
+        """
+        if settings.ordered_types and settings.ordered_topic_arn is None:
+            types = ", ".join(settings.ordered_types)
+            raise SettingsError([f"ONCE_ORDERED_TOPIC_ARN is empty, and {types} need a FIFO topic"])
+        return cls(
+            settings=settings,
+            sns=boto3.client("sns", region, config=SDK),
+            sqs=sqs_client(region),
+            logger=Logger(service=settings.service),
+        )
+
+    def handle(self, event: Mapping[str, Any], context: "Context") -> Relayed:
+        """Publish the events of a batch of stream records.
+
+        Raises:
+            NotRelayed: the topic did not take some of them within this invocation. The batch comes
+                again, and consumers deduplicate the events that are then published twice.
+            botocore.exceptions.ClientError, BotoCoreError: a dead letter could not be written.
+        """
+        margin = self.settings.time_margin_ms
+        deadline = Deadline(context.get_remaining_time_in_millis, margin, self.sleep)
+        origins: dict[str, Origin] = {}
+        events: list[OutgoingEvent] = []
+        letters: list[str] = []
+        for record in filter(is_new, event["Records"]):
+            origin = Origin.of(record)
+            try:
+                for found, error in found_in(record, origin.pk, self.settings):
+                    if error is None:
+                        events.append(found)
+                        origins[found.id] = origin
+                    else:
+                        letters.append(self._dead_letter(origin, found.body, error))
+            except Unpublishable as error:
+                letters.append(self._dead_letter(origin, origin.outbox, error))
+        published = self._publish(events, origins, deadline, letters)
+        self._report(origins.values(), published=published.total())
+        return {"published": dict(published), "dead_lettered": letters}
+
+    def _publish(
+        self,
+        events: Sequence[OutgoingEvent],
+        origins: Mapping[str, Origin],
+        deadline: Deadline,
+        letters: list[str],
+    ) -> Counter[str]:
+        """Publish events until each is published or dead-lettered; count the published by type."""
+        topics = Topics(self.sns, self.settings)
+        published = Counter(event.type for event in events)
+        attempt = 0
+        while events:
+            going = topics.next_of(events)
+            left = topics.publish(going)
+            for failure in left:
+                if failure.permanent:
+                    origin, body = origins[failure.event.id], failure.event.body
+                    letters.append(self._dead_letter(origin, body, topics.refusal(failure)))
+                    published[failure.event.type] -= 1
+            waiting = [failure for failure in left if not failure.permanent]
+            events = remaining(events, going, waiting)
+            if events and not (deadline.pause(attempt) if waiting else not deadline.spent):
+                error = waiting[0].error if waiting else "no time is left"
+                raise NotRelayed(f"{len(events)} events are not published: {error}")
+            attempt += bool(waiting)
+        return +published
+
+    def _dead_letter(self, origin: Origin, body: str, error: OnceError) -> str:
+        """Send a dead letter, and return the hash of its record's key."""
+        name = key_hash(origin.pk)
+        facts = {
+            DeadLetter.REASON: error.reason,
+            DeadLetter.ERROR: described(error),
+            DeadLetter.CONSUMER: allowed(consumer_of(origin.pk)) or "unknown",
+            DeadLetter.KEY: key_text(origin.pk),
+            DeadLetter.LINEAGE: origin.stream_id,
+        }
+        self.sqs.send_message(
+            QueueUrl=self.settings.dead_letter_url,
+            MessageBody=allowed(body) or "the record has no outbox that could be read",
+            MessageAttributes={name: text(value) for name, value in facts.items()},
+        )
+        self.logger.warning(
+            "quarantined",
+            extra={"reason": error.reason, "error": error.summary, "key_hash": name},
+        )
+        return name
+
+    def _report(self, origins: Iterable[Origin], *, published: int) -> None:
+        if published:
+            now, figures = self.clock(), {}
+            # `once outbox republish` sends records without the time of their commit.
+            times = [each.committed_at for each in origins if each.committed_at is not None]
+            if times:
+                figures[Metric.RELAY_LAG_MS] = [max(0, now * 1000 - min(times))]
+            figures[Metric.PUBLISHED] = [published]
+            self.metrics.report(figures, now)
+            self.metrics.flush()
+        self.logger.info("relayed", extra={"published": published})

@@ -72,19 +72,16 @@ def error_with_remedy(error: Exception) -> str:
 
 def _remedy(error: Exception) -> str | None:
     if isinstance(error, aws.ClientError):
-        return _remedy_for_code(error.response.get("Error", {}).get("Code", ""))
+        code = error.response.get("Error", {}).get("Code", "")
+        if code in _EXPIRED | _UNKNOWN:
+            return _SIGN_IN
+        if "AccessDenied" in code or code == "AuthorizationError":
+            return "have this action granted to who you are (`aws sts get-caller-identity`)"
+        return None
     for kind, remedy in _REMEDIES.items():
         if isinstance(error, kind):
             return remedy
     if isinstance(error, (aws.ConnectionError, aws.HTTPClientError)):
         endpoint = os.environ.get("AWS_ENDPOINT_URL", "not set")
         return f"see to the network, and to AWS_ENDPOINT_URL ({endpoint})"
-    return None
-
-
-def _remedy_for_code(code: str) -> str | None:
-    if code in _EXPIRED or code in _UNKNOWN:
-        return _SIGN_IN
-    if "AccessDenied" in code or code == "AuthorizationError":
-        return "have this action granted to who you are (`aws sts get-caller-identity`)"
     return None

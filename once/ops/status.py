@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.live import Live
 from rich.table import Table
 
 from once.ops.aws.clients import client, depth, oldest_message_seconds
-from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode, OpsError
 from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
@@ -39,7 +39,7 @@ class StuckError(OpsError):
     exit_code = ExitCode.STUCK
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
     """Queues of one consumer, of the relay, or of unrouted events.
 
@@ -59,11 +59,11 @@ class QueueStatus:
     """
 
     consumer: str
-    visible: int | None
-    in_flight: int | None
-    delayed: int | None
-    oldest_seconds: int | None
-    isolated: int | None
+    visible: int | None = None
+    in_flight: int | None = None
+    delayed: int | None = None
+    oldest_seconds: int | None = None
+    isolated: int | None = None
     dead_letters: int
     message_bytes: int
     start_error: str | None = None
@@ -118,7 +118,9 @@ def status(
     if not watch:
         rows = read_status(deployment)
         _show(rows, service, seconds, as_json=as_json)
-        _raise_if_stuck(rows, seconds)
+        if lines := [f"  {row.consumer}: {one}" for row in rows for one in row.stuck(seconds)]:
+            told = "\n".join(lines)
+            raise StuckError(f"stuck; `once dlq list` and docs/runbook.md say what to do\n{told}")
     elif as_json or not console.is_terminal:
         _repeat(lambda: _show(read_status(deployment), service, seconds, as_json=as_json))
     else:
@@ -129,22 +131,12 @@ def status(
 def _show(
     rows: Sequence[QueueStatus], service: str, max_age_seconds: float, *, as_json: bool
 ) -> None:
-    if as_json:
-        print_json(_as_json(rows, service, max_age_seconds))
-    else:
+    if not as_json:
         console.print(_table(rows, max_age_seconds))
-
-
-def _as_json(rows: Sequence[QueueStatus], service: str, max_age_seconds: float) -> dict[str, Any]:
+        return
     queues = [{**asdict(row), "stuck": row.stuck(max_age_seconds)} for row in rows]
-    return {"service": service, "stuck": any(one["stuck"] for one in queues), "queues": queues}
-
-
-def _raise_if_stuck(rows: Sequence[QueueStatus], max_age_seconds: float) -> None:
-    lines = [f"  {row.consumer}: {one}" for row in rows for one in row.stuck(max_age_seconds)]
-    if lines:
-        told = "\n".join(lines)
-        raise StuckError(f"stuck; `once dlq list` and docs/runbook.md say what to do\n{told}")
+    stuck = any(one["stuck"] for one in queues)
+    print_json({"service": service, "stuck": stuck, "queues": queues})
 
 
 def _repeat(show: Callable[[], None]) -> None:
@@ -164,11 +156,20 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
     consumers = [*deployment.consumers.values()]
     urls = [*(url for one in consumers for url in one.queue_urls), deployment.sweep_queue_url]
     ages = dict(zip(urls, oldest_message_seconds(client("cloudwatch"), urls), strict=True))
+    rows = []
+    for one in consumers:
+        known = [age for url in one.queue_urls if (age := ages[url]) is not None]
+        oldest = max(known, default=None)
+        row = _of_queue(sqs, one.name, one.queue_url, one.dead_letter_url, oldest)
+        if one.isolation_queue_url is not None:
+            isolated = depth(sqs, one.isolation_queue_url)
+            smallest = min(row.message_bytes, isolated.message_bytes)
+            row = replace(row, isolated=isolated.total, message_bytes=smallest)
+        rows.append(row)
     letters = depth(sqs, deployment.relay_dead_letter_url)
-    rows = [
-        *(_of_consumer(sqs, one, [ages[url] for url in one.queue_urls]) for one in consumers),
+    rows += [
         QueueStatus(
-            RELAY, None, None, None, None, None, letters.total, message_bytes=letters.message_bytes
+            consumer=RELAY, dead_letters=letters.total, message_bytes=letters.message_bytes
         ),
         _of_queue(
             sqs,
@@ -184,18 +185,6 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
     return [replace(row, start_error=errors.get(names[row.consumer])) for row in rows]
 
 
-def _of_consumer(
-    sqs: "SQSClient", consumer: DeployedConsumer, ages: Sequence[int | None]
-) -> QueueStatus:
-    oldest = max((age for age in ages if age is not None), default=None)
-    row = _of_queue(sqs, consumer.name, consumer.queue_url, consumer.dead_letter_url, oldest)
-    if consumer.isolation_queue_url is None:
-        return row
-    isolated = depth(sqs, consumer.isolation_queue_url)
-    smallest = min(row.message_bytes, isolated.message_bytes)
-    return replace(row, isolated=isolated.total, message_bytes=smallest)
-
-
 def _of_queue(
     sqs: "SQSClient", name: str, url: str, letters_url: str, oldest: int | None
 ) -> QueueStatus:
@@ -206,7 +195,6 @@ def _of_queue(
         in_flight=found.in_flight,
         delayed=found.delayed,
         oldest_seconds=oldest,
-        isolated=None,
         dead_letters=letters.total,
         message_bytes=min(found.message_bytes, letters.message_bytes),
     )

@@ -31,13 +31,12 @@ def consumer(
     """
     # The other commands start without the modules that only this one needs.
     from once.ops.new.consumer_files import consumer_files
-    from once.ops.new.project import load_project
-    from once.ops.new.writing import run_after, written
+    from once.ops.new.project import load_project, written
 
     project = load_project(Path.cwd())
     made = consumer_files(project, name, takes or [], project.registry_file.read_text())
     with written(made.files, {project.registry_file: made.registry}):
-        said = run_after(project)
+        said = project.run_after()
     _tell([*made.files, project.registry_file], [*project.next, *made.next], said, as_json=as_json)
 
 
@@ -60,8 +59,8 @@ def service(
     If the library was installed from a wheel and not from a package index, the wheel is
     copied into the folder `vendor`: `make install` and the service's CI install that one.
     """
+    from once.ops.new.project import written
     from once.ops.new.service_files import service_files
-    from once.ops.new.writing import written
 
     files, steps = service_files(Path.cwd(), name, consumer, wheels)
     with written(files):

@@ -1,16 +1,183 @@
 """The files of a new consumer, and the registry with its line."""
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from msgspec import inspect
 
 from once.ops.errors import OpsError
-from once.ops.new.event_models import EventModel, event_model
-from once.ops.new.naming import check_name, check_type, class_name, default_type, singular
 from once.ops.new.project import Project
-from once.ops.new.registry_line import RegistryLine, with_line
-from once.ops.new.rendering import render
+from once.ops.new.registry_line import LONGEST, RegistryLine, fit, with_line
+from once.schema import CONSUMER_NAME, EVENT_TYPE, RELAY, UNROUTED
+
+TEMPLATE_SUFFIX = ".jinja"
+
+_NO_PLURAL = ("ss", "us", "is")
+_PLURALS = (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("zes", "z"), ("ches", "ch"),
+            ("shes", "sh"), ("s", ""))  # fmt: skip
+
+_SIMPLE = {inspect.StrType: "str", inspect.IntType: "int", inspect.BoolType: "bool"}
+_SAMPLES: dict[str, Any] = {"int": 2, "bool": True}
+
+_templates = Environment(
+    loader=PackageLoader("once.ops.new"),
+    undefined=StrictUndefined,
+    autoescape=False,  # noqa: S701, these are no pages but Python, TOML and Markdown
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+# A text, whole number or boolean as Python source.
+_templates.filters["literal"] = lambda value: (
+    json.dumps(value) if isinstance(value, str) else repr(value)
+)
+_templates.globals["fit"] = fit
+
+
+def template_names(folder: str) -> list[str]:
+    """Return the names of the templates below a folder of templates."""
+    return _templates.list_templates(filter_func=lambda name: name.startswith(f"{folder}/"))
+
+
+def render(template: str, **values: Any) -> str:
+    """Return the text of a template.
+
+    Raises:
+        OpsError: a line of Python is too long for formatters, because a name or a type is long.
+    """
+    text = _templates.get_template(template).render(values)
+    lines = text.splitlines() if template.endswith(f".py{TEMPLATE_SUFFIX}") else []
+    for line in lines:
+        if len(line) > LONGEST:
+            raise OpsError(
+                f"a line would be longer than {LONGEST} characters ({line.strip()[:60]}…): choose "
+                "a shorter name, or a shorter type with --takes"
+            )
+    return text
+
+
+def check_name(name: str) -> None:
+    """Check that a consumer's name can be a folder, a module and part of dedup keys.
+
+    Raises:
+        OpsError: it cannot.
+    """
+    if not CONSUMER_NAME.fullmatch(name):
+        raise OpsError(
+            f"{name!r} cannot be a consumer's name: use at most 40 lower-case letters, digits and "
+            "underscores, a letter first"
+        )
+    if name in (RELAY, UNROUTED):
+        raise OpsError(f"{name!r} is the name of a function of the library: choose another name")
+
+
+def check_type(event_type: str) -> None:
+    """Check that an event type has the form of `refund.requested`.
+
+    Raises:
+        OpsError: no class can be named after it, or no subscription can select it.
+    """
+    if not EVENT_TYPE.fullmatch(event_type) or not class_name(event_type).isidentifier():
+        raise OpsError(
+            f"{event_type!r} cannot be an event type here: use words of letters and digits with "
+            "dots between them, such as refund.requested"
+        )
+
+
+def singular(name: str) -> str:
+    """Return the singular of an English plural; another name stays as it is."""
+    if name.endswith(_NO_PLURAL):
+        return name
+    for plural, end in _PLURALS:
+        if name.endswith(plural) and len(name) > len(plural) + 1:
+            return name.removesuffix(plural) + end
+    return name
+
+
+def class_name(event_type: str) -> str:
+    """Return `RefundRequested` for `refund.requested`."""
+    words = re.split(r"[^0-9A-Za-z]+", event_type)
+    return "".join(word[:1].upper() + word[1:] for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class EventModel:
+    """The model of an event type: the fields that a new handler reads of it, and sample data.
+
+    Attributes:
+        type: the event type.
+        fields: the annotation of each field of the event's data that the handler reads.
+        key_field: the field whose value becomes the table's key; None to use the event's id.
+        is_internal: whether consumers or webhooks of this service publish it.
+        is_new: whether the service did not take or publish it before.
+    """
+
+    type: str
+    fields: Mapping[str, str]
+    key_field: str | None
+    is_internal: bool
+    is_new: bool
+
+    @property
+    def class_name(self) -> str:
+        """The name of the model's class."""
+        return class_name(self.type)
+
+    @property
+    def suffix(self) -> str:
+        """The type as part of a function's name: `refund_requested` for `refund.requested`."""
+        return re.sub(r"[^0-9a-z]+", "_", self.type.lower()).strip("_")
+
+    @property
+    def sample(self) -> dict[str, Any]:
+        """Sample data."""
+        return {
+            field: _SAMPLES.get(kind, f"sample-{field.removesuffix('_id')}")
+            for field, kind in self.fields.items()
+        }
+
+
+def _event_model(project: Project, event_type: str, table_key: str) -> EventModel:
+    """Return the model of an event type: that of the service's handler of it, or a first one.
+
+    Only fields that are required texts, whole numbers or booleans are taken over. The model ignores
+    the other fields of an event, so that it accepts whatever the other handler accepts.
+
+    Raises:
+        OpsError: the module of the service's handler cannot be imported.
+    """
+    is_internal = event_type in project.published
+    module = project.handled.get(event_type)
+    if not (is_internal or module):
+        return EventModel(event_type, {table_key: "str", "amount": "int"}, table_key, False, True)
+    fields = _simple_fields(module, event_type) if module else {}
+    texts = [name for name, kind in fields.items() if kind == "str"]
+    key_field = next((name for name in texts if name.endswith("_id")), next(iter(texts), None))
+    return EventModel(event_type, fields, key_field, is_internal, False)
+
+
+def _simple_fields(module: str, event_type: str) -> dict[str, str]:
+    try:
+        model = import_module(module).consumer.handlers[event_type].model
+    except (ImportError, AttributeError, KeyError) as error:
+        raise OpsError(
+            f"the handler of {event_type} in {module} cannot be imported ({error!r}): install "
+            "what it needs, or correct it"
+        ) from None
+    found = inspect.type_info(model)
+    if not isinstance(found, inspect.StructType):
+        return {}
+    return {
+        field.encode_name: _SIMPLE[type(field.type)]
+        for field in found.fields
+        if field.required and type(field.type) in _SIMPLE and field.encode_name == field.name
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,33 +205,14 @@ def consumer_files(
     Args:
         project: the project.
         name: the consumer's name, which is that of its table too.
-        takes: its event types; without any, one of the consumer's own.
+        takes: its event types; without any, one of the consumer's own: `refund.requested`.
         registry: the content of the registry's file.
 
     Raises:
         OpsError: the name or a type cannot be used, or the registry has a form that cannot be
             edited.
     """
-    key = f"{singular(name)}_id"
-    types = list(takes) or [default_type(name)]
-    _check(project, name, types)
-    models = [event_model(project, each, key) for each in types]
-    line = RegistryLine(
-        name=name,
-        table=name,
-        key=key,
-        external=[model.type for model in models if not model.is_internal],
-        events=[model.type for model in models if model.is_internal],
-    )
-    return ConsumerFiles(
-        files=dict(_files(project, line, models)),
-        registry=with_line(registry, line, project.registry_file),
-        event=models[0],
-        next=[_send(models[0], name), f"once local logs -f {name}"],
-    )
-
-
-def _check(project: Project, name: str, types: Sequence[str]) -> None:
+    types = list(takes) or [f"{singular(name)}.requested"]
     check_name(name)
     if name in project.consumers:
         raise OpsError(f"there is a consumer {name!r} already: choose another name")
@@ -77,6 +225,23 @@ def _check(project: Project, name: str, types: Sequence[str]) -> None:
         check_type(each)
     if len({class_name(each) for each in types}) < len(types):
         raise OpsError(f"the types {', '.join(types)} would have one class name: give fewer")
+    key = f"{singular(name)}_id"
+    models = [_event_model(project, each, key) for each in types]
+    line = RegistryLine(
+        name=name,
+        key=key,
+        external=[model.type for model in models if not model.is_internal],
+        events=[model.type for model in models if model.is_internal],
+    )
+    first = models[0]
+    to = f" --to {name}" if first.is_internal else ""
+    send = f"once send{to} --type {first.type} --data '{json.dumps(first.sample)}'"
+    return ConsumerFiles(
+        files=dict(_files(project, line, models)),
+        registry=with_line(registry, line, project.registry_file),
+        event=first,
+        next=[send, f"once local logs -f {name}"],
+    )
 
 
 def _files(
@@ -94,30 +259,16 @@ def _files(
     yield folder / "handler.py", render("consumer/handler.py.jinja", **values)
     if any(project.functions.glob("*/__init__.py")):
         yield folder / "__init__.py", render("consumer/__init__.py.jinja", **values)
-    yield (
-        project.tests / f"test_{line.name}.py",
-        render("consumer/test_handler.py.jinja", **values),
-    )
+    test = project.tests / f"test_{line.name}.py"
+    yield test, render("consumer/test_handler.py.jinja", **values)
     for model in models:
         if model.is_new:
-            yield project.events / f"{_file_name(model.type)}.json", _sample(model)
-
-
-def _file_name(event_type: str) -> str:
-    return event_type.replace(".", "-").replace("_", "-")
-
-
-def _sample(model: EventModel) -> str:
-    event = {
-        "specversion": "1.0",
-        "id": "sample-1",
-        "source": "/samples",
-        "type": model.type,
-        "data": model.sample,
-    }
-    return json.dumps(event, indent=2) + "\n"
-
-
-def _send(model: EventModel, name: str) -> str:
-    to = f" --to {name}" if model.is_internal else ""
-    return f"once send{to} --type {model.type} --data '{json.dumps(model.sample)}'"
+            sample = {
+                "specversion": "1.0",
+                "id": "sample-1",
+                "source": "/samples",
+                "type": model.type,
+                "data": model.sample,
+            }
+            file = f"{model.type.replace('.', '-').replace('_', '-')}.json"
+            yield project.events / file, json.dumps(sample, indent=2) + "\n"

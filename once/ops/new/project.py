@@ -1,8 +1,11 @@
-"""A project as `once new consumer` sees it: its registry, and where files belong."""
+"""A project as `once new` sees it: its registry, where files belong, and the writing of files."""
 
+import shlex
+import subprocess
 import sys
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +18,7 @@ _SETTINGS = """\
 registry = "module:NAME"  # the module and the name of its once.cdk.Registry
 tests = "tests"           # the folder of the handlers' tests
 events = "events"         # the folder of sample events"""
+_TAIL_LINES = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,27 @@ class Project:
     after: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
 
+    def run_after(self) -> list[str]:
+        """Run the project's commands for a new consumer; return their output.
+
+        Raises:
+            OpsError: one failed; the message has its last lines.
+        """
+        said: list[str] = []
+        for command in self.after:
+            words = shlex.split(command)
+            if words[0] == "python":
+                words[0] = sys.executable  # the one that imports what the project imports
+            # The project's own setting, as that of a build tool.
+            done = subprocess.run(  # noqa: S603
+                words, cwd=self.root, capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                tail = f"{done.stdout}{done.stderr}".splitlines()[-_TAIL_LINES:]
+                raise OpsError("\n".join([f"`{command}` failed; nothing was written:", *tail]))
+            said += done.stdout.splitlines()
+        return said
+
 
 def load_project(root: Path) -> Project:
     """Return the project of a folder, as `[tool.once]` of its pyproject.toml describes it.
@@ -63,26 +88,39 @@ def load_project(root: Path) -> Project:
         OpsError: the section is missing or wrong, or the registry cannot be imported.
     """
     settings = _settings(root)
-    registry = _registry(root, str(settings.get("registry", "")))
-    folders = {name: root / str(settings.get(name, name)) for name in ("tests", "events")}
+    place = str(settings.get("registry", ""))
+    registry = _registry(root, place)
+    module, _, name = place.partition(":")
     lines = registry.consumers
     webhooks = registry.webhooks.event_types if registry.webhooks else ()
+    folders = {line.name: Path(registry.folder_of(line)).resolve() for line in lines}
     project = Project(
         root=root,
         registry_file=Path(registry.file).resolve(),
-        registry_module=str(settings.get("registry", "")).partition(":")[0],
-        registry_name=str(settings.get("registry", "")).partition(":")[2],
+        registry_module=module,
+        registry_name=name,
         functions=Path(registry.functions).resolve(),
-        **folders,
+        tests=root / str(settings.get("tests", "tests")),
+        events=root / str(settings.get("events", "events")),
         consumers={name for line in lines for name in (line.name, line.identity)},
         tables={table.name for line in lines for table in line.tables},
         published={*webhooks, *(each for line in lines for each in line.publishes)},
-        handled=dict(_handlers(registry, root)),
-        folders={line.name: Path(registry.folder_of(line)).resolve() for line in lines},
+        handled={
+            event_type: ".".join([*folders[line.name].relative_to(root).parts, "handler"])
+            for line in lines
+            if folders[line.name].is_relative_to(root)
+            for event_type in (*line.external, *line.events)
+        },
+        folders=folders,
         after=_commands(settings, "after"),
         next=_commands(settings, "next"),
     )
-    _check_places(project)
+    for path in (project.registry_file, project.functions):
+        if not path.is_relative_to(root):  # files of another folder are not written
+            raise OpsError(
+                f"the registry's {path} is outside {root}: run this in the folder of the "
+                "project that it belongs to"
+            )
     if not project.registry_file.is_file():
         raise OpsError(f"the registry's file {project.registry_file} does not exist: correct file=")
     return project
@@ -132,20 +170,42 @@ def _registry(root: Path, place: str) -> Any:
         raise OpsError(f"the registry {place} cannot be imported ({error!r}): correct it") from None
 
 
-def _handlers(registry: Any, root: Path) -> Iterator[tuple[str, str]]:
-    """Yield each event type that a consumer takes, with its handler's module."""
-    for line in registry.consumers:
-        folder = Path(registry.folder_of(line)).resolve()
-        if folder.is_relative_to(root):
-            module = ".".join([*folder.relative_to(root).parts, "handler"])
-            yield from ((event_type, module) for event_type in (*line.external, *line.events))
+@contextmanager
+def written(
+    new: Mapping[Path, str | bytes], changed: Mapping[Path, str] | None = None
+) -> Iterator[None]:
+    """Write new and changed files; undo it if the block raises an error or is interrupted.
 
+    Args:
+        new: the content of each file that does not exist yet.
+        changed: the new content of each file that exists.
 
-def _check_places(project: Project) -> None:
-    """Refuse a registry outside the project: files of another folder are not written."""
-    for path in (project.registry_file, project.functions):
-        if not path.is_relative_to(project.root):
-            raise OpsError(
-                f"the registry's {path} is outside {project.root}: run this in the folder of the "
-                "project that it belongs to"
-            )
+    Raises:
+        OpsError: a new file exists, or a file cannot be written.
+    """
+    if taken := [path for path in new if path.exists()]:
+        raise OpsError(
+            f"{taken[0]} exists, and no file is replaced: choose another name, or remove it first"
+        )
+    before = {path: path.read_bytes() for path in changed or {}}
+    folders: list[Path] = []
+    try:
+        for path, content in new.items():
+            missing = [each for each in path.parents if not each.exists()]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            folders += missing
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        for path, text in (changed or {}).items():
+            path.write_text(text)
+        yield
+    except BaseException as error:
+        for path in new:
+            path.unlink(missing_ok=True)
+        for path, raw in before.items():
+            path.write_bytes(raw)
+        for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise OpsError(f"{error}; nothing was written") from None
+        raise

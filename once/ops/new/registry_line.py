@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from once.ops.errors import OpsError
-from once.ops.new.rendering import fit
+
+LONGEST = 100
+"""Most characters of a line of Python."""
 
 _IMPORTED = ("ConsumerProps", "TableProps")
-_LONGEST = 100
 _WANTED = """\
 write it as
 
@@ -18,20 +19,27 @@ CONSUMERS = (
 )"""
 
 
+def fit(head: str, arguments: list[str], tail: str, indent: int = 0) -> str:
+    """Return a call as formatters write it: one line, or a line for each argument."""
+    line = f"{head}{', '.join(arguments)}{tail}"
+    if indent + len(line) <= LONGEST:
+        return line
+    inner = [f"{' ' * (indent + 4)}{argument}," for argument in arguments]
+    return "\n".join([head, *inner, f"{' ' * indent}{tail}"])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryLine:
     """A consumer of one table.
 
     Attributes:
-        name: the consumer's name.
-        table: the table's name.
+        name: the name of the consumer and of its table.
         key: the table's key.
         external: the types that it takes from producers.
         events: the types that it takes from consumers.
     """
 
     name: str
-    table: str
     key: str
     external: Sequence[str]
     events: Sequence[str]
@@ -39,23 +47,25 @@ class RegistryLine:
     @property
     def constant(self) -> str:
         """The name of the table's constant."""
-        return self.table.upper()
+        return self.name.upper()
 
     def table_text(self) -> str:
         """Return the statement of the table."""
-        return fit(f"{self.constant} = TableProps(", [f'"{self.table}"', f'"{self.key}"'], ")\n")
+        return fit(f"{self.constant} = TableProps(", [f'"{self.name}"', f'"{self.key}"'], ")\n")
 
     def consumer_text(self) -> str:
         """Return the entry of the consumer, as a formatter writes it."""
-        types = [("external", self.external), ("events", self.events)]
-        lines = [
-            "ConsumerProps(",
-            f'    "{self.name}",',
-            *(line for name, given in types if given for line in _types(name, given)),
-            f"    tables=({self.constant},),",
-            "),",
-        ]
-        return "".join(f"    {line}\n" for line in lines)
+        lines = ["    ConsumerProps(", f'        "{self.name}",']
+        for name, types in (("external", self.external), ("events", self.events)):
+            listed = ", ".join(f'"{each}"' for each in types) + ("," if len(types) == 1 else "")
+            one = f"        {name}=({listed}),"
+            if types and len(one) <= LONGEST:
+                lines.append(one)
+            elif types:
+                each_type = [f'            "{each}",' for each in types]
+                lines += [f"        {name}=(", *each_type, "        ),"]
+        lines += [f"        tables=({self.constant},),", "    ),"]
+        return "".join(f"{line}\n" for line in lines)
 
 
 def with_line(source: str, line: RegistryLine, file: Path) -> str:
@@ -75,27 +85,12 @@ def with_line(source: str, line: RegistryLine, file: Path) -> str:
     except SyntaxError as error:
         raise OpsError(f"{file} is no Python ({error}): correct it") from None
     _check_names(tree, line, file)
-    first, last = _consumers(tree, source, file)
     lines = source.splitlines(keepends=True)
+    first, last = _consumers(tree, lines, file)
     table_at = _after_tables(tree) or first
     table = line.table_text() + ("" if table_at != first else "\n")
-    return "".join(
-        [
-            *lines[:table_at],
-            table,
-            *lines[table_at:last],
-            line.consumer_text(),
-            *lines[last:],
-        ]
-    )
-
-
-def _types(name: str, types: Sequence[str]) -> list[str]:
-    listed = ", ".join(f'"{each}"' for each in types) + ("," if len(types) == 1 else "")
-    one = f"    {name}=({listed}),"
-    if len(one) + len("    ") <= _LONGEST:
-        return [one]
-    return [f"    {name}=(", *(f'        "{each}",' for each in types), "    ),"]
+    parts = [*lines[:table_at], table, *lines[table_at:last], line.consumer_text(), *lines[last:]]
+    return "".join(parts)
 
 
 def _check_names(tree: ast.Module, line: RegistryLine, file: Path) -> None:
@@ -115,17 +110,19 @@ def _check_names(tree: ast.Module, line: RegistryLine, file: Path) -> None:
         raise OpsError(f"{file} has the name {line.constant} already: choose another name")
 
 
-def _consumers(tree: ast.Module, source: str, file: Path) -> tuple[int, int]:
+def _consumers(tree: ast.Module, lines: Sequence[str], file: Path) -> tuple[int, int]:
     """Return the line before the statement `CONSUMERS = …`, and the one before its bracket."""
     for node in tree.body:
-        if _assigned(node) == "CONSUMERS":
-            value = getattr(node, "value", None)
-            if isinstance(value, ast.Tuple | ast.List) and node.end_lineno:
-                closing = source.splitlines()[node.end_lineno - 1]
-                previous = source.splitlines()[node.end_lineno - 2].rstrip()
-                if closing in {")", "]"} and previous.endswith((",", "(", "[")):
-                    return node.lineno - 1, node.end_lineno - 1
-            break
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if not (isinstance(target, ast.Name) and target.id == "CONSUMERS"):
+            continue
+        value = getattr(node, "value", None)
+        if isinstance(value, ast.Tuple | ast.List) and node.end_lineno:
+            closing = lines[node.end_lineno - 1].rstrip("\r\n")
+            previous = lines[node.end_lineno - 2].rstrip()
+            if closing in {")", "]"} and previous.endswith((",", "(", "[")):
+                return node.lineno - 1, node.end_lineno - 1
+        break
     raise OpsError(f"{file} has no tuple CONSUMERS with each entry on lines of its own: {_WANTED}")
 
 
@@ -140,8 +137,3 @@ def _after_tables(tree: ast.Module) -> int | None:
         and node.value.func.id == "TableProps"
     ]
     return max((each for each in tables if each), default=None)
-
-
-def _assigned(node: ast.stmt) -> str | None:
-    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-    return target.id if isinstance(target, ast.Name) else None

@@ -8,15 +8,18 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from once.ops.errors import OpsError
-from once.ops.new.consumer_files import consumer_files
+from once.ops.new.consumer_files import (
+    TEMPLATE_SUFFIX,
+    consumer_files,
+    render,
+    template_names,
+)
 from once.ops.new.project import Project
-from once.ops.new.rendering import SUFFIX, render, template_names
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 _TEMPLATES = "service"
-_REGISTRY = f"{_TEMPLATES}/registry.py{SUFFIX}"
+_REGISTRY = f"{_TEMPLATES}/registry.py{TEMPLATE_SUFFIX}"
 _LIBRARY = "once-consumer"
-_VENDOR = "vendor"
 _DOT = "dot-"
 """Stands for the dot of a hidden file or folder, which a package of the library may not hold."""
 
@@ -36,23 +39,42 @@ def service_files(
     Raises:
         OpsError: the folder is not empty, a name cannot be used, or there is no wheel.
     """
-    _check(root, name)
+    if found := sorted(path.name for path in root.iterdir() if not path.name.startswith(".")):
+        raise OpsError(
+            f"{root} is not empty ({found[0]}): a service begins in an empty folder; in a project, "
+            "`once new consumer NAME` adds a consumer"
+        )
+    if not _NAME.fullmatch(name):
+        raise OpsError(
+            f"{name!r} cannot be a service's name: use at most 20 lower-case letters, digits and "
+            "hyphens, a letter first"
+        )
     wheel = _installed_wheel() if wheels is None else _wheel_in(wheels)
-    project = _project(root)
+    # The project that the service's pyproject.toml will describe.
+    project = Project(
+        root=root,
+        registry_file=_path(root, _REGISTRY),
+        functions=root / "functions",
+        tests=root / "tests",
+        events=root / "events",
+        handled={},
+    )
     made = consumer_files(project, consumer, [], render(_REGISTRY))
+    major, minor = version(_LIBRARY).split(".")[:2]
     values = {
         "name": name,
         "event_type": made.event.type,
         "sample": json.dumps(made.event.sample),
         "vendored": wheel is not None,
-        **_versions(),
+        "version": f"{major}.{minor}",
+        "next_version": f"{major}.{int(minor) + 1}",  # the first one that may be incompatible
     }
     files: dict[Path, str | bytes] = {
         _path(root, each): render(each, **values) for each in template_names(_TEMPLATES)
     }
     files |= {**made.files, project.registry_file: made.registry}
     if wheel is not None:
-        files[root / _VENDOR / wheel.name] = wheel.read_bytes()
+        files[root / "vendor" / wheel.name] = wheel.read_bytes()
     return files, ["make install test", "once new consumer NAME"]
 
 
@@ -89,37 +111,6 @@ def _wheel_in(folder: Path) -> Path:
     return found[0]
 
 
-def _check(root: Path, name: str) -> None:
-    if found := sorted(path.name for path in root.iterdir() if not path.name.startswith(".")):
-        raise OpsError(
-            f"{root} is not empty ({found[0]}): a service begins in an empty folder; in a project, "
-            "`once new consumer NAME` adds a consumer"
-        )
-    if not _NAME.fullmatch(name):
-        raise OpsError(
-            f"{name!r} cannot be a service's name: use at most 20 lower-case letters, digits and "
-            "hyphens, a letter first"
-        )
-
-
-def _project(root: Path) -> Project:
-    """Return the project that the service's pyproject.toml will describe."""
-    return Project(
-        root=root,
-        registry_file=_path(root, _REGISTRY),
-        functions=root / "functions",
-        tests=root / "tests",
-        events=root / "events",
-        handled={},
-    )
-
-
 def _path(root: Path, template: str) -> Path:
-    parts = template.removesuffix(SUFFIX).split("/")[1:]
+    parts = template.removesuffix(TEMPLATE_SUFFIX).split("/")[1:]
     return root.joinpath(*(re.sub(f"^{_DOT}", ".", part) for part in parts))
-
-
-def _versions() -> dict[str, str]:
-    """Return the version of the library, and the first one that may be incompatible."""
-    major, minor = version(_LIBRARY).split(".")[:2]
-    return {"version": f"{major}.{minor}", "next_version": f"{major}.{int(minor) + 1}"}

@@ -79,7 +79,9 @@ def test_figures_of_cloudwatch_come_first(cloud: Cloud) -> None:
 
 
 def row(visible: int) -> QueueStatus:
-    return QueueStatus("orders", visible, 1, 0, None, None, dead_letters=0, message_bytes=1)
+    return QueueStatus(
+        consumer="orders", visible=visible, in_flight=1, delayed=0, dead_letters=0, message_bytes=1
+    )
 
 
 def test_the_queue_history_tells_of_differences(monkeypatch: pytest.MonkeyPatch) -> None:

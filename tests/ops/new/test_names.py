@@ -1,23 +1,23 @@
 import pytest
 
 from once.ops.errors import OpsError
-from once.ops.new.naming import check_name, check_type, class_name, default_type
+from once.ops.new.consumer_files import check_name, check_type, class_name, singular
 
 
 @pytest.mark.parametrize(
-    ("name", "event_type"),
+    ("name", "expected"),
     [
-        ("refunds", "refund.requested"),
-        ("deliveries", "delivery.requested"),
-        ("addresses", "address.requested"),
-        ("boxes", "box.requested"),
-        ("loyalty", "loyalty.requested"),
-        ("status", "status.requested"),
-        ("us", "us.requested"),
+        ("refunds", "refund"),
+        ("deliveries", "delivery"),
+        ("addresses", "address"),
+        ("boxes", "box"),
+        ("loyalty", "loyalty"),
+        ("status", "status"),
+        ("us", "us"),
     ],
 )
-def test_the_default_type_has_the_names_singular(name: str, event_type: str) -> None:
-    assert default_type(name) == event_type
+def test_the_singular_of_a_name_is_found(name: str, expected: str) -> None:
+    assert singular(name) == expected
 
 
 def test_a_class_is_named_after_its_type() -> None:

@@ -14,14 +14,12 @@ RUFF = Path(sys.executable).with_name("ruff")
 IMPORT = "from once.cdk import ConsumerProps, TableProps\n"
 LINE = RegistryLine(
     name="refunds",
-    table="refunds",
     key="refund_id",
     external=("refund.requested",),
     events=("payment.captured", "payment.declined"),
 )
 LONG = RegistryLine(
     name="a" * 40,
-    table="a" * 40,
     key="b" * 40,
     external=tuple(f"{'c' * 30}.{number}" for number in range(3)),
     events=(),

@@ -1,17 +1,31 @@
 """A consumer: the handlers of one queue, registered by decorators and checked when they load."""
 
 import os
+import time
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+import boto3
+from aws_lambda_powertools import Logger
 from msgspec import Struct
 
-from once.composition import compose
+from once.batch.groups import GroupSize
+from once.batch.isolation import Isolation
+from once.batch.message import HandlerRunner, MessageSteps
+from once.batch.processor import BatchProcessor
+from once.commit.committer import Committer
 from once.deadline import Context
 from once.effects.declaration import Effect, EffectFunction, Policy
+from once.effects.executor import EffectExecutor
+from once.effects.ledger import EffectLedger
 from once.errors import Refusal, RegistrationError
 from once.events.identity import Key
+from once.failures.circuit_breaker import CircuitBreaker
+from once.failures.failure_handler import FailureHandler
+from once.intake.reader import RecordReader
+from once.metrics_log import MetricsLog
 from once.registration import (
     Completion,
     CompletionFunction,
@@ -23,13 +37,15 @@ from once.registration import (
     item_dedup_faults,
     twice,
 )
-from once.runtime import Runtime
 from once.schema import CONSUMER_NAME
+from once.sdk import SDK, S3Client, s3_client, sqs_client
 from once.settings import Dedup, Settings
-from once.transaction import Table
+from once.transaction import Table, read_item
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
 
     from once.transaction import FormerRecords
 
@@ -37,6 +53,31 @@ if TYPE_CHECKING:
 LambdaHandler = Callable[[dict[str, Any], Context], "PartialItemFailureResponse"]
 
 _BY_EVENT = Key.event()
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Everything outside of the library that a consumer works with. A test may replace each."""
+
+    settings: Settings
+    dynamodb: "DynamoDBClient"
+    sqs: "SQSClient"
+    logger: Logger
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    metrics: MetricsLog = field(default_factory=MetricsLog)
+    s3: S3Client | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, *, region: str | None = None) -> "Runtime":
+        """Return the runtime of a deployed function, which finds its region in its environment."""
+        return cls(
+            settings=settings,
+            dynamodb=boto3.client("dynamodb", region, config=SDK),
+            sqs=sqs_client(region),
+            logger=Logger(service=settings.consumer),
+            s3=None if settings.claim_bucket is None else s3_client(region),
+        )
 
 
 class Consumer:
@@ -159,13 +200,54 @@ class Consumer:
             RegistrationError: handlers, tables or name differ from the runtime's settings.
         """
         self._check(runtime.settings)
-        return compose(
-            runtime,
-            handlers=self.handlers,
-            rejections=self.rejections,
-            effects=self.effects,
-            completions=self.completions,
-        ).handle
+        return self._processor(runtime).handle
+
+    def _processor(self, runtime: Runtime) -> BatchProcessor:
+        """Put the objects of a function together, which live as long as it is warm."""
+        settings, clock, logger = runtime.settings, runtime.clock, runtime.logger
+        dynamodb, sqs = runtime.dynamodb, runtime.sqs
+        claims = claim_place = None
+        if settings.claim_bucket is not None and runtime.s3 is not None:
+            # Loaded late: few consumers use them, and each module costs time at a cold start.
+            from once.claim_check import ClaimStore
+            from once.events.outgoing import ClaimPlace
+
+            bucket, most = settings.claim_bucket, settings.max_body_bytes
+            claims = ClaimStore(runtime.s3, bucket, most)
+            claim_place = ClaimPlace(bucket, settings.consumer, most)
+        reader = RecordReader(settings, self.handlers, clock, claims)
+        committer = Committer.of(dynamodb, settings, clock)
+        breaker = CircuitBreaker(settings, clock)
+        table, margin = settings.dedup_table, settings.lease_margin_seconds
+        ledger = EffectLedger(dynamodb, table, clock, logger, margin)
+        read = partial(read_item, dynamodb)
+        steps = MessageSteps(
+            reader,
+            committer,
+            HandlerRunner(settings, read, self.rejections, self.completions, claims, claim_place),
+            EffectExecutor(
+                self.effects, self.rejections.keys(), ledger, settings.effect_timeout_seconds
+            ),
+            breaker,
+            clock,
+        )
+        return BatchProcessor(
+            threads=max(1, settings.commit_threads),
+            margin_ms=settings.time_margin_ms,
+            reader=reader,
+            isolation=Isolation(sqs, settings, logger),
+            steps=steps,
+            committer=committer,
+            breaker=breaker,
+            # The outcome of an effect commits before the next intent does. Otherwise, a function
+            # that is killed in between would leave pending effects that were never called.
+            size=GroupSize(1 if self.effects else settings.group_size),
+            failures=FailureHandler(sqs, settings, logger, breaker),
+            logger=logger,
+            metrics=runtime.metrics,
+            clock=clock,
+            sleep=runtime.sleep,
+        )
 
     def _check(self, settings: Settings | None = None) -> None:
         faults = [*self._faults]

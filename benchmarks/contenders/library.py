@@ -12,7 +12,7 @@ from benchmarks.contenders.base import NAME, Connect, Handle, settings
 from benchmarks.deployed.library import consumer_of
 from benchmarks.orders import Event
 from once import Key
-from once.runtime import Runtime
+from once.consumer import Runtime
 from once.settings import Dedup
 from once.testing.events import FakeContext
 

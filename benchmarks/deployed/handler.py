@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger
 
-from once.runtime import Runtime
+from once.consumer import Runtime
 from once.schema import Record
 from once.sdk import SDK
 from once.settings import Settings

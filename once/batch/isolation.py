@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.batch._message_state import MessageState
+from once.batch.message import Message
 from once.deadline import Deadline
 from once.error_text import summary_of
 from once.failures.quarantine import first_seen, lineage, text, whole
@@ -37,7 +37,7 @@ _NO_ANSWER = (ClientError, BotoCoreError, ResponseParserError)
 class _Copy(NamedTuple):
     """A message as it is sent to the isolation queue."""
 
-    message: MessageState
+    message: Message
     body: str
     attributes: Mapping[str, Any]
 
@@ -84,12 +84,12 @@ class Isolation:
             and delivery.ordered_group is None  # a message group would lose its order
         )
 
-    def move(self, messages: Sequence[MessageState], deadline: Deadline) -> list[MessageState]:
+    def move(self, messages: Sequence[Message], deadline: Deadline) -> list[Message]:
         """Send messages to the isolation queue, delete them from theirs, and return the moved.
 
         The others stay in their queue: SQS refused them or did not answer, or the time was up.
         """
-        moved: list[MessageState] = []
+        moved: list[Message] = []
         for copies in _calls(list(filter(None, map(_copy, messages)))):
             if deadline.spent:
                 break
@@ -104,7 +104,7 @@ class Isolation:
             if not deadline.spent:
                 self._delete(deliveries[start : start + Limits.QUEUE_BATCH])
 
-    def _sent(self, copies: Sequence[_Copy]) -> list[MessageState]:
+    def _sent(self, copies: Sequence[_Copy]) -> list[Message]:
         entries: Any = [{"Id": str(number), **copy.entry()} for number, copy in enumerate(copies)]
         try:
             answer = self._client.send_message_batch(QueueUrl=self._url, Entries=entries)
@@ -130,7 +130,7 @@ class Isolation:
         self._logger.warning(what, extra={"messages": messages, "error": error})
 
 
-def _copy(message: MessageState) -> _Copy | None:
+def _copy(message: Message) -> _Copy | None:
     delivery = message.delivery
     facts = {
         DeadLetter.FIRST_SEEN: text(first_seen(delivery)),

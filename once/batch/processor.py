@@ -1,56 +1,248 @@
-"""Batch processor: one Lambda invocation, from its records to the partial batch answer."""
+"""Batch processor: one Lambda invocation, from its records to the partial batch answer.
 
+A batch commits in rounds of several groups, each of several messages. The messages of a round are
+about disjoint items, so that no group conflicts with another. A message that shares an item with an
+earlier one waits. If that one changes an item that the handler has read, the handler runs again.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from once.batch._message_state import Finished, MessageState
-from once.batch._metrics import BatchMetrics
-from once.batch.group_commit import GroupCommitter
+from once.batch.groups import GroupSize, Member, ReadyQueue, pack
+from once.batch.isolation import Isolation
+from once.batch.message import Message, MessageSteps
+from once.batch.report import BatchMetrics, Finished, GroupAnswer, send_telemetry
+from once.commit.committer import Committer
+from once.commit.result import STALE, failed
 from once.deadline import Context, Deadline
-from once.disposition import Disposition
-from once.intake.reader import RecordReader
-from once.runtime import Runtime
+from once.errors import OnceError, Unexpected
+from once.failures.circuit_breaker import CircuitBreaker
+from once.failures.failure_handler import FailureHandler
+from once.intake.reader import Disposition, RecordReader
+from once.metrics_log import MetricsLog
+from once.schema import Limits
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 
+    from once.transaction import ItemKey
 
+_LOGGED = (Disposition.DUPLICATE, Disposition.ISOLATED, Disposition.TEST_MESSAGE)
+"""Dispositions of messages that are acknowledged without a commit or a dead letter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProcessor:
     """The function's entry. One object serves a function for as long as it is warm.
 
-    Args:
-        runtime: the clients and settings of the function.
-        reader: makes the deliveries.
-        groups: commits the messages.
+    Attributes:
+        threads: the most groups that commit concurrently.
+        margin_ms: the time reserved for the answer, in milliseconds.
+        reader: makes the deliveries, and reads bodies.
+        isolation: moves messages to the isolation queue.
+        steps: takes the steps of each message.
+        committer: sends the requests.
+        breaker: circuit breaker; sees the results of each round.
+        size: group size; sees the results of each round.
+        failures: quarantines or delays failed messages.
+        logger: logs messages that are acknowledged without a commit or a dead letter.
+        metrics: prints the figures of each invocation.
+        clock: the time, in seconds since the epoch.
+        sleep: waits for a number of seconds.
     """
 
-    def __init__(self, runtime: Runtime, reader: RecordReader, groups: GroupCommitter) -> None:
-        self._runtime = runtime
-        self._reader = reader
-        self._groups = groups
+    threads: int
+    margin_ms: int
+    reader: RecordReader
+    isolation: Isolation
+    steps: MessageSteps
+    committer: Committer
+    breaker: CircuitBreaker
+    size: GroupSize
+    failures: FailureHandler
+    logger: "Logger"
+    metrics: MetricsLog
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
 
     def handle(self, event: dict[str, Any], context: Context) -> "PartialItemFailureResponse":
         """Process the records of one invocation, and return Lambda's partial batch answer."""
-        runtime, margin = self._runtime, self._runtime.settings.time_margin_ms
-        began = runtime.clock()
-        deadline = Deadline(context.get_remaining_time_in_millis, margin, runtime.sleep)
-        metrics = BatchMetrics(runtime.metrics, runtime.clock)
-        messages = [
-            MessageState(delivery, deadline, metrics)
-            for delivery in self._reader.receive(SQSEvent(event).records)
-        ]
-        finished = self._groups.settle(messages, deadline, metrics)
+        began = self.clock()
+        deadline = Deadline(context.get_remaining_time_in_millis, self.margin_ms, self.sleep)
+        metrics = BatchMetrics(self.metrics, self.clock)
+        deliveries = self.reader.receive(SQSEvent(event).records)
+        messages = [Message(delivery, deadline, metrics) for delivery in deliveries]
+        finished = self.settle(messages, deadline, metrics)
         metrics.report(finished)
-        if runtime.metrics.telemetry is not None:
-            from once.batch._batch_telemetry import send_telemetry  # other functions do not load it
-
-            send_telemetry(runtime.metrics.telemetry, finished, began, runtime.clock(), deadline)
+        if self.metrics.telemetry is not None:
+            send_telemetry(self.metrics.telemetry, finished, began, self.clock(), deadline)
         return {
             "batchItemFailures": [
                 {"itemIdentifier": message.delivery.record.message_id}
                 for message in messages
-                if isinstance(message.phase, Finished)
-                and message.phase.disposition is Disposition.RETRIED
+                if message.finished and message.finished.disposition is Disposition.RETRIED
             ]
         }
+
+    def settle(
+        self, messages: Sequence[Message], deadline: Deadline, metrics: BatchMetrics
+    ) -> list[Finished]:
+        """Bring each message to its final state; return these states in the order of completion."""
+        finished = self._finish(self._isolate(messages, deadline))
+        left = [message for message in messages if message.finished is None]
+        may_end_function = any(message.delivery.came_often for message in left)
+        deleted = len(finished)
+        queue = ReadyQueue(left, self._read)
+        while len(finished) < len(messages):
+            if may_end_function:  # what is settled is deleted before such a message is read or runs
+                settled = [
+                    m for m in finished[deleted:] if m.disposition is not Disposition.RETRIED
+                ]
+                self.isolation.acknowledge([m.delivery for m in settled], deadline)
+                deleted = len(finished)
+            going = self._take(queue, deadline)
+            self._commit(going, messages, deadline, metrics)
+            finished += self._finish(going)
+        return finished
+
+    def _isolate(self, messages: Sequence[Message], deadline: Deadline) -> list[Message]:
+        """Move messages before any body is read, and return those moved."""
+        often = [message for message in messages if message.delivery.came_often]
+        if not often:
+            return []
+        if self.breaker.is_open:  # it holds back all but the last chances
+            often = [message for message in often if message.delivery.is_last_chance]
+        alone = len(messages) == 1
+        moved = self.isolation.move(
+            [m for m in often if self.isolation.must_move(m.delivery, alone=alone)], deadline
+        )
+        for message in moved:
+            self.steps.end(message, Disposition.ISOLATED)
+        return moved
+
+    def _read(self, messages: Sequence[Message]) -> None:
+        """Read messages that run together, while there is time, and look up the redelivered ones.
+
+        These are likely duplicates, which cancel their group.
+        """
+        for message in messages:
+            if message.deadline.spent:
+                return
+            self.reader.read(message.delivery, message.deadline)
+        if self.size.limit == 1 or len(messages) == 1:
+            return
+        everyone = self.size.looks_up_all
+        looked_up = [m for m in messages if everyone or m.delivery.receive_count > 1]
+        for start in range(0, len(looked_up), Limits.BATCH_GET_KEYS):
+            if not messages[0].deadline.spent:
+                self.steps.look_up(looked_up[start : start + Limits.BATCH_GET_KEYS])
+
+    def _take(self, queue: ReadyQueue, deadline: Deadline) -> list[Message]:
+        """Return the messages of the next round. Those without time to run have ended."""
+        size = self.size.size
+        turns = queue.take(size if size == 1 else size * self.threads)
+        if deadline.spent:  # checked after `take`, which reads
+            self.steps.stop(waiting := queue.waiting)
+            return waiting
+        for message, decision in turns:
+            if decision is not None:
+                self.steps.end(message, decision)
+        going = [message for message, _ in turns]
+        attempts = min(message.attempts for message in going)
+        if attempts and not deadline.pause(attempts - 1):  # all of them had contention before
+            self.steps.stop(going)
+        return going
+
+    def _commit(
+        self,
+        going: Sequence[Message],
+        messages: Sequence[Message],
+        deadline: Deadline,
+        metrics: BatchMetrics,
+    ) -> None:
+        running = [message for message in going if message.result is None]
+        members = self._gather(running, deadline)
+        # More groups than threads: the rest commits in the next round, after a deadline check.
+        groups = pack(members, self.size.size)[: self.threads]
+        evidence = [STALE] * _outdate(messages, groups)
+        answers = self._answers(groups)
+        metrics.answers.extend(answers)
+        for group, answer in zip(groups, answers, strict=True):
+            for (message, request), result in zip(group, answer.results, strict=True):
+                if not message.attempts:
+                    evidence.append(result)
+                self.steps.answer(message, request, result, len(group))
+        ended = [(m.result, m.delivery.receive_count) for m in running if m.result is not None]
+        self.breaker.learn(*ended)
+        self.size.learn(evidence, ended)
+
+    def _gather(self, running: Sequence[Message], deadline: Deadline) -> list[Member]:
+        """Run the handlers of a round; return the messages that may commit concurrently."""
+        taken: set[ItemKey] = set()
+        members: list[Member] = []
+        for message in running:
+            if message is not running[0] and deadline.spent:
+                break  # ready messages commit; the handlers of the others do not begin
+            if message.request is None:
+                self.steps.begin(message, first=not taken)
+            elif message.is_outdated and taken.isdisjoint(message.request.actions):
+                self.steps.rerun(message)
+            request = message.request
+            if request is not None and taken.isdisjoint(request.actions):
+                taken.update(request.actions)
+                members.append((message, request))
+        return members
+
+    def _answers(self, groups: Sequence[Sequence[Member]]) -> list[GroupAnswer]:
+        if len(groups) <= 1:
+            return [self._answer(group) for group in groups]
+        with ThreadPoolExecutor(len(groups)) as pool:
+            return list(pool.map(self._answer, groups))
+
+    def _answer(self, group: Sequence[Member]) -> GroupAnswer:
+        start = perf_counter()
+        try:
+            results = self.committer.commit([request for _, request in group])
+        except Exception as error:  # one group must not affect the others
+            results = [failed(Unexpected(error))] * len(group)
+        return GroupAnswer(results, perf_counter() - start)
+
+    def _finish(self, messages: Sequence[Message]) -> list[Finished]:
+        """Handle the failures among the messages that have ended; return their final states."""
+        finished = []
+        for message in messages:
+            delivery, result = message.delivery, message.result
+            if result is None:
+                continue
+            if isinstance(result, OnceError):
+                disposition = self.failures.handle(delivery, result, message.deadline)
+            else:
+                disposition = result
+            if disposition in _LOGGED:
+                self.logger.info(disposition.value, extra=delivery.log_fields)
+            message.finished = Finished(delivery, result, disposition)
+            finished.append(message.finished)
+        return finished
+
+
+def _outdate(messages: Iterable[Message], groups: Sequence[Sequence[Member]]) -> int:
+    """Outdate the other messages that have read items of these groups; return their number."""
+    committing = {message for group in groups for message, _ in group}
+    others = [
+        (message, message.request)
+        for message in messages
+        if message.request is not None and not message.is_outdated and message not in committing
+    ]
+    if not others:
+        return 0
+    changed = {key for group in groups for _, r in group for key in r.transaction.writes}
+    outdated = [m for m, request in others if not changed.isdisjoint(request.transaction.reads)]
+    for message in outdated:
+        message.is_outdated = True
+    return len(outdated)

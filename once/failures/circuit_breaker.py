@@ -12,8 +12,8 @@ among others that succeed does not open the breaker.
 import random
 from collections.abc import Callable
 
-from once.disposition import Disposition, MessageResult
 from once.errors import NotDone, OnceError, OutcomeUnknown, RequestRefused, Unanswered
+from once.intake.reader import Disposition, MessageResult
 from once.settings import Settings
 
 _DEPENDENCY_ERRORS = (NotDone, Unanswered, OutcomeUnknown, RequestRefused)

@@ -6,6 +6,7 @@ SQS itself adds to a message, such as its receive count; `read` decodes the body
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -51,6 +52,22 @@ It is longer than each delay, so that no delay ends after SQS has deleted the me
 _LAST_ATTEMPTS_SECONDS = 2 * _LAST_HOURS_SECONDS
 """The same for a message that blocks its group. In the first half it may still run. In the second
 half it must not: a message that ends the function would be deleted before its next delivery."""
+
+
+class Disposition(StrEnum):
+    """The final state of a message in one delivery."""
+
+    COMMITTED = "committed"
+    REFUSED = "refused"
+    DUPLICATE = "duplicate"
+    ISOLATED = "isolated"
+    QUARANTINED = "quarantined"
+    RETRIED = "retried"
+    TEST_MESSAGE = "test-message"
+
+
+MessageResult = Disposition | OnceError
+"""A disposition, or the error from which one follows: quarantined, or retried."""
 
 
 class DecodedEvent(msgspec.Struct, frozen=True):

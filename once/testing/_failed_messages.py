@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 from once.deadline import Deadline
-from once.disposition import Disposition
 from once.errors import OnceError, Unexpected
 from once.failures.failure_handler import FailureHandler
-from once.intake.reader import Delivery
+from once.intake.reader import Delivery, Disposition
 
 _REMEDY = (
     "FakeAws.deliver raises the error of the first message that fails. If the test expects it, "

@@ -12,9 +12,8 @@ from boto3.dynamodb.types import TypeDeserializer
 from moto import mock_aws
 
 from once.commit.item_dedup import is_item_record
-from once.consumer import Consumer
+from once.consumer import Consumer, Runtime
 from once.events.outgoing import events_in
-from once.runtime import Runtime
 from once.schema import COMMIT_ATTRIBUTE, Record, source_of
 from once.settings import Settings, TableSettings
 from once.testing._failed_messages import failed_messages, shown_error

@@ -83,7 +83,7 @@ SCENARIOS = (
         "an order that was sent twice comes again, both in one batch",
         _one(copies=2),
         _at(_COMMIT, (1, 2), Fault.CRASH_AFTER),
-        reaches=("once.batch.state_machine.MessageStateMachine.look_up",),
+        reaches=("once.batch.message.MessageSteps.look_up",),
         seed=16,
     ),
     Scenario(

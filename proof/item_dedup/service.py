@@ -3,7 +3,7 @@
 from aws_lambda_powertools import Logger
 
 from once.cdk import ConsumerProps
-from once.runtime import Runtime
+from once.consumer import Runtime
 from once.settings import Dedup, Settings
 from proof.item_dedup.accounts import NAME, SETTINGS, TABLE, TYPES, consumer
 from proof.shop.clients import clients

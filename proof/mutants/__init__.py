@@ -9,8 +9,7 @@ from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
 
-from once.batch._ready_queue import ReadyQueue
-from once.batch.group_commit import GroupCommitter
+from once.batch.groups import ReadyQueue
 from once.batch.isolation import Isolation
 from once.batch.processor import BatchProcessor
 from once.commit.committer import Committer
@@ -113,7 +112,7 @@ RARE: Mapping[str, Mutant] = {
         f"{_RECORD}._condition", messages.no_condition_for_notifications
     ),
     "bodies are read before messages are isolated": lambda: patch.object(
-        GroupCommitter, "settle", messages.read_first
+        BatchProcessor, "settle", messages.read_first
     ),
     "removals are relayed": lambda: patch(f"{_RELAY}.relay.is_new", messages.relay_removals),
     "the message's id as the key": lambda: patch.object(

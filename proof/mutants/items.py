@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from once.batch.state_machine import MessageStateMachine
+from once.batch.message import MessageSteps
 from once.commit import item_dedup
 from once.commit.committer import CommitRequest, Committer
 from once.commit.dedup_record import StoredRecord
@@ -37,7 +37,7 @@ def _duplicate_as_failure() -> Iterator[None]:
     # The look-up of often received messages would acknowledge the duplicate at its third receive.
     with (
         patch.object(ItemCommitter, "_classify", _handlers_condition),
-        patch.object(MessageStateMachine, "look_up", lambda *_: None),
+        patch.object(MessageSteps, "look_up", lambda *_: None),
     ):
         yield
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import msgspec
 
-from once.batch._message_state import MessageState
-from once.batch.group_commit import GroupCommitter
 from once.batch.isolation import Isolation
+from once.batch.message import Message
 from once.batch.processor import BatchProcessor
 from once.commit.dedup_record import _condition
 from once.deadline import Deadline
@@ -21,7 +20,7 @@ _publish = Publisher.publish
 _sent = Redrive._sent
 _move = Isolation.move
 _decode = RecordReader._decode
-_settle = GroupCommitter.settle
+_settle = BatchProcessor.settle
 
 
 def acknowledge_all(self: BatchProcessor, event: Any, context: Any) -> Any:
@@ -42,18 +41,18 @@ def delete_first(self: Redrive, pairs: Any) -> Any:
     return _sent(self, pairs)
 
 
-def acknowledge_first(self: Isolation, messages: Sequence[MessageState], deadline: Deadline) -> Any:
+def acknowledge_first(self: Isolation, messages: Sequence[Message], deadline: Deadline) -> Any:
     """Delete messages before they are in the isolation queue."""
     self.acknowledge([message.delivery for message in messages], deadline)
     return _move(self, messages, deadline)
 
 
 def read_first(
-    self: GroupCommitter, messages: Sequence[MessageState], deadline: Deadline, metrics: Any
+    self: BatchProcessor, messages: Sequence[Message], deadline: Deadline, metrics: Any
 ) -> Any:
     """Read all bodies of a batch before any message is moved or dead-lettered."""
     for message in messages:
-        self._machine.read(message)
+        self.reader.read(message.delivery, message.deadline)
     return _settle(self, messages, deadline, metrics)
 
 

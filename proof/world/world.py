@@ -25,7 +25,7 @@ TIMEOUT_SECONDS = {PROVIDER: 6.0}
 """Timeout of a caller; one second for AWS, as `once.sdk` configures it."""
 
 _THREAD_POOLS = (
-    "once.batch.group_commit.ThreadPoolExecutor",
+    "once.batch.processor.ThreadPoolExecutor",
     "once.ops.dead_letters.search.ThreadPoolExecutor",
     "once.ops.outbox.ThreadPoolExecutor",
 )

@@ -15,14 +15,13 @@ ONCE = (
         "workflow_names",
         "error_text",
         "errors",
-        "disposition",
         "environment",
         "settings",
     ),
     *("deadline", "sdk", "telemetry", "metrics_log", "claim_check"),
     *("events", "effects", "transaction", "registration"),
     *("intake", "commit", "failures", "outbox"),
-    *("runtime", "batch", "composition", "consumer", "workflows", "webhooks", "testing"),
+    *("batch", "consumer", "workflows", "webhooks", "testing"),
 )
 """The packages and modules of the library, the lowest layer first."""
 

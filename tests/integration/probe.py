@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from emulator.embedded_aws import EmbeddedAws
 from once import Consumer, FormerRecords, Refusal, Transaction
-from once.runtime import Runtime
+from once.consumer import Runtime
 from once.schema import Record
 from once.settings import Settings, TableSettings
 from once.testing import FakeContext, cloud_event

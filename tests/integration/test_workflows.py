@@ -14,7 +14,7 @@ import pytest
 
 from emulator.embedded_aws import EmbeddedAws
 from once import Consumer, Transaction, state_machine
-from once.runtime import Runtime
+from once.consumer import Runtime
 from once.testing import FakeContext, answer_lost, inject
 from once.workflows import _step_functions
 from tests.integration.probe import Bench, Change, event, record

@@ -8,9 +8,9 @@ import boto3
 import pytest
 
 from once import Consumer
+from once.consumer import Runtime
 from once.errors import RegistrationError, SettingsError
 from once.outbox.relay import Relay
-from once.runtime import Runtime
 from once.settings import RelaySettings, Settings, TableSettings
 from once.testing import FakeContext
 from tests.in_memory import Start

@@ -8,9 +8,8 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from demo.payment_sandbox import Response
-from once.consumer import Consumer
+from once.consumer import Consumer, Runtime
 from once.errors import KeySpent, NotDone
-from once.runtime import Runtime
 from once.settings import Settings, TableSettings
 from once.testing.events import sqs_record
 from proof.shop.clients import clients

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.batch.group_size import GroupSize
+from once.batch.groups import GroupSize
 from once.commit.result import CommitOutcome, CommitResult, failed
-from once.disposition import Disposition
 from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused
+from once.intake.reader import Disposition
 from tests.once.batch.batches import batch_of, cancelling, message
 from tests.once.batch.function import Function
 from tests.once.support import quick

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from once.disposition import Disposition
 from once.errors import (
     ConditionFailed,
     Contention,
@@ -17,6 +16,7 @@ from once.errors import (
     Unexpected,
 )
 from once.failures.circuit_breaker import CircuitBreaker
+from once.intake.reader import Disposition
 from once.settings import Settings
 
 BASE, CAP = 120, 3600

@@ -1,0 +1,227 @@
+"""Groups: which messages of a batch run now, and which of them share a request."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import IntEnum
+
+from once.batch.message import Message
+from once.batch.report import Finished
+from once.commit.committer import CommitRequest
+from once.commit.result import CommitOutcome, CommitResult
+from once.errors import Blocked, KeyConflict, OutcomeUnknown, RequestRefused
+from once.intake.reader import DecodedEvent, Disposition, MessageResult
+from once.schema import Limits
+
+
+class _Rank(IntEnum):
+    """Position of a message in the queue; those of one rank keep the order of the batch."""
+
+    LAST_CHANCE = 0
+    """Read alone, and first: another message that ends the function, or takes all of its time,
+    would have it dead-lettered without an attempt."""
+    ORDINARY = 1
+    """Read together, since they commit together."""
+    OFTEN_RECEIVED = 2
+    """Read alone, and last: it may have ended the function in earlier deliveries."""
+
+
+class ReadyQueue:
+    """The order in which the messages of one batch are read and run.
+
+    Keeps the order of each FIFO group, and lets one message of a key run at a time.
+
+    Args:
+        messages: the batch, in the order of its records.
+        read: reads messages that run together.
+    """
+
+    def __init__(
+        self, messages: Sequence[Message], read: Callable[[Sequence[Message]], None]
+    ) -> None:
+        self._read = read
+        first: dict[str, _Rank] = {}  # a FIFO group has one rank, or its order would be lost
+        for message in messages:
+            if message.delivery.ordered_group is not None:
+                first.setdefault(message.delivery.ordered_group, _rank(message))
+        self._ranks = {m: first.get(m.delivery.ordered_group or "", _rank(m)) for m in messages}
+        self._waiting = sorted(messages, key=self._ranks.__getitem__)
+        self._taken: Sequence[Message] = ()
+        self._committed: dict[str, str] = {}
+        self._blocked: set[str] = set()
+
+    @property
+    def waiting(self) -> list[Message]:
+        """The messages that are not finished."""
+        return [message for message in self._waiting if message.finished is None]
+
+    def take(self, count: int) -> list[tuple[Message, MessageResult | None]]:
+        """Return the messages that run now: at least one, and `count` at most.
+
+        Each has a result beside it if an earlier message of the batch decides it. Messages stay in
+        the queue until they are finished.
+        """
+        for message in self._waiting:
+            if message.finished is not None:
+                self._note(message.finished)
+        self._waiting = self.waiting
+        # A message whose effect is done commits before another effect begins.
+        done = [m for m in self._taken if m.effect is not None and m.finished is None]
+        self._taken = done or self._chosen(count)
+        return [(message, self._decision(message)) for message in self._taken]
+
+    def _note(self, message: Finished) -> None:
+        """Record the result of a message for later messages of its group or key."""
+        group, event = message.delivery.ordered_group, message.delivery.decoded
+        if message.disposition is Disposition.RETRIED and group is not None:
+            self._blocked.add(group)
+        if isinstance(message.result, Disposition) and isinstance(event, DecodedEvent):
+            self._committed[event.identity.pk] = event.identity.fingerprint
+
+    def _chosen(self, count: int) -> list[Message]:
+        """Return messages without contention first: that of the others may end meanwhile."""
+        for message in self._free():
+            if self._ranks[message] is not _Rank.LAST_CHANCE:
+                break
+            if not message.attempts:
+                return [message]
+        self._read_ordinary()
+        fresh: list[Message] = []
+        contended: list[Message] = []
+        for message in self._free():
+            if self._ranks[message] is _Rank.OFTEN_RECEIVED:
+                break
+            (contended if message.attempts else fresh).append(message)
+            if len(fresh) == count:
+                break
+        return fresh or contended[:count] or [_either_end(list(self._free()))]
+
+    def _read_ordinary(self) -> None:
+        """Read the messages that need not be read alone: their keys decide which may run now."""
+        if len(self._waiting) == 1:
+            return  # it is read when it begins
+        unread = [
+            message
+            for message in self._waiting
+            if message.delivery.decoded is None and self._ranks[message] is _Rank.ORDINARY
+        ]
+        if unread:
+            self._read(unread)
+
+    def _free(self) -> Iterator[Message]:
+        """Yield the first waiting message of each group and key."""
+        keys: set[str] = set()
+        groups: set[str] = set()
+        for message in self._waiting:
+            pk, group = message.delivery.pk, message.delivery.ordered_group
+            if pk not in keys and group not in groups:
+                yield message
+            if pk is not None:
+                keys.add(pk)
+            if group is not None:
+                groups.add(group)
+
+    def _decision(self, message: Message) -> MessageResult | None:
+        """Return the result that follows from an earlier message of the batch, if any."""
+        delivery = message.delivery
+        if delivery.ordered_group in self._blocked:
+            return Blocked("an earlier message of its group failed")
+        if delivery.pk not in self._committed or not isinstance(delivery.decoded, DecodedEvent):
+            return None
+        identity = delivery.decoded.identity
+        if self._committed[identity.pk] == identity.fingerprint:
+            return Disposition.DUPLICATE
+        return KeyConflict("an event with other content was committed under this key in this batch")
+
+
+def _rank(message: Message) -> _Rank:
+    if message.delivery.is_last_chance:
+        return _Rank.LAST_CHANCE
+    return _Rank.OFTEN_RECEIVED if message.delivery.came_often else _Rank.ORDINARY
+
+
+def _either_end(messages: Sequence[Message]) -> Message:
+    """Return the first message or the last, alternating with the receive count.
+
+    If one message ends the function, every other one is attempted before it at least once.
+    """
+    fewest = min(message.attempts for message in messages)
+    messages = [message for message in messages if message.attempts == fewest]
+    return messages[-1 if messages[-1].delivery.receive_count % 2 == 0 else 0]
+
+
+Member = tuple[Message, CommitRequest]
+"""A message, and its request in this round."""
+
+
+def pack(members: Iterable[Member], size: int) -> list[list[Member]]:
+    """Return groups of at most `size`, each of which fits into one request."""
+    groups: list[list[Member]] = []
+    most = entries = total = 0
+    for message, request in members:
+        most = min(most, message.max_group_size)
+        entries, total = entries + len(request.entries), total + request.size
+        fits = entries <= Limits.TRANSACTION_ACTIONS and total <= Limits.TRANSACTION_BYTES
+        if not groups or len(groups[-1]) >= most or not fits:
+            groups.append([])
+            most = min(size, message.max_group_size)
+            entries, total = len(request.entries), request.size
+        groups[-1].append((message, request))
+    return groups
+
+
+_ALLOWANCE = 0.10
+"""Accepted additional cost of grouping over one request a message, in write units."""
+
+_HORIZON = 100
+"""Approximate number of messages that the estimates remember."""
+
+_SPOILING = {
+    *(CommitOutcome.CONTENDED, CommitOutcome.STALE, CommitOutcome.REFUSED),
+    *(CommitOutcome.PENDING, CommitOutcome.FAILED, CommitOutcome.DUPLICATE),
+}
+_OF_THE_REQUEST = (OutcomeUnknown, RequestRefused)
+"""Failures of a whole request. A smaller group would have failed in the same way."""
+
+
+class GroupSize:
+    """The number of messages per request, as large as the share of conflicts allows.
+
+    A message spoils a request if it causes its cancellation: the other messages are then sent a
+    second time. With `size` messages in a request, of which a share `rate` spoils it, grouping
+    costs (size - 1) × rate more write units. One object serves a function for as long as it is
+    warm.
+
+    Args:
+        limit: the most messages that may commit together; 1 turns grouping off.
+
+    Attributes:
+        size: the most messages that may commit together at present, 1 to the limit.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = limit
+        self._spoilt = 0.0
+        self._duplicates = 0.0
+
+    @property
+    def looks_up_all(self) -> bool:
+        """Whether duplicates are so frequent that reading all records costs less than they do."""
+        return (self.limit - 1) * self._duplicates > _ALLOWANCE
+
+    def learn(
+        self, results: Iterable[CommitResult], ended: Iterable[tuple[MessageResult, int]] = ()
+    ) -> None:
+        """Update the estimates after one round.
+
+        Args:
+            results: the results of messages without earlier contention.
+            ended: the result and the receive count of each message that ended.
+        """
+        for result in results:
+            spoils = result.outcome in _SPOILING and not isinstance(result.cause, _OF_THE_REQUEST)
+            self._spoilt += (spoils - self._spoilt) / _HORIZON
+        for end, receive_count in ended:
+            if receive_count == 1:
+                is_duplicate = end is Disposition.DUPLICATE
+                self._duplicates += (is_duplicate - self._duplicates) / _HORIZON
+        self.size = min(self.limit, 1 + int(_ALLOWANCE / max(self._spoilt, 1e-9)))

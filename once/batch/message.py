@@ -1,0 +1,425 @@
+"""Message: one delivery in a batch, and the steps from its delivery to its result.
+
+A step runs one of the consumer's functions. It leaves the message with a request to commit, or
+with its result:
+
+    waiting ──> request ──> result ──> finished
+       ^           │
+       └───────────┘  its commit did not take place, and its handler must run again
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from once.batch.report import BatchMetrics, Finished
+from once.commit.committer import CommitRequest, Committer
+from once.commit.result import CommitOutcome, CommitResult
+from once.deadline import Deadline
+from once.effects.executor import EffectAttempt, EffectExecutor
+from once.effects.intent import Intent
+from once.errors import (
+    Contention,
+    InvalidData,
+    InvalidWrite,
+    NoEvent,
+    OnceError,
+    OutcomeUnknown,
+    OutOfTime,
+    Refusal,
+    Suspended,
+    Unexpected,
+    Unfinished,
+    UnhandledRefusal,
+    ValueReturned,
+)
+from once.failures.circuit_breaker import CircuitBreaker
+from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult, RecordReader
+from once.registration import Completion, Rejection
+from once.schema import Limits, Standing
+from once.settings import Settings
+from once.transaction import Reader, Transaction
+
+if TYPE_CHECKING:
+    from once.claim_check import ClaimStore
+    from once.events.outgoing import ClaimPlace
+
+_MAX_ATTEMPTS = 11
+"""These take some seconds, with full jitter. After that the message waits in the queue."""
+
+_CONTENTION = {CommitOutcome.CONTENDED, CommitOutcome.STALE, CommitOutcome.BUSY}
+_SAME_REQUEST = {
+    *(CommitOutcome.CONTENDED, CommitOutcome.BUSY),
+    *(CommitOutcome.UNAFFECTED, CommitOutcome.UNATTRIBUTED),
+}
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A message between its delivery and its disposition.
+
+    Attributes:
+        delivery: the message.
+        deadline: the time of the invocation.
+        metrics: collects the figures of the invocation.
+        request: its request to commit; None before its handler has run, and after it has ended.
+        is_outdated: whether another message has changed an item that its handler read.
+        result: its result; None before it has ended.
+        finished: its final state; None before an error among the results was handled.
+        known: result of looking up its dedup record before its handler ran; None if the record was
+            not looked up, or does not exist.
+        effect: its attempt at an effect, if it has begun one.
+        attempts: commits that failed by contention, since the handler or the effect made progress.
+        max_group_size: largest group this message may still join, itself included.
+    """
+
+    delivery: Delivery
+    deadline: Deadline
+    metrics: BatchMetrics
+    request: CommitRequest | None = None
+    is_outdated: bool = False
+    result: MessageResult | None = None
+    finished: Finished | None = None
+    known: CommitResult | None = None
+    effect: EffectAttempt | None = None
+    attempts: int = 0
+    max_group_size: int = Limits.TRANSACTION_ACTIONS
+
+    @property
+    def event(self) -> DecodedEvent:
+        """The decoded event of a message that could be read."""
+        decoded = self.delivery.decoded
+        assert isinstance(decoded, DecodedEvent)  # noqa: S101, no other message takes a step
+        return decoded
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether a handler can run: the message was read, and its data fits the model."""
+        decoded = self.delivery.decoded
+        return isinstance(decoded, DecodedEvent) and not isinstance(decoded.data, InvalidData)
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerRunner:
+    """Runs handlers, rejections and completions, each with a transaction of its own.
+
+    Attributes:
+        settings: the consumer's tables, and the types that it publishes.
+        read: reads an item consistently.
+        rejections: the answers to business refusals.
+        completions: the functions that record the outcomes of effects, by effect.
+        claims: the claim-check bucket, if the consumer has one.
+        claim_place: the place in it for the data of published events.
+    """
+
+    settings: Settings
+    read: Reader
+    rejections: Mapping[type[Refusal], Rejection]
+    completions: Mapping[str, Completion]
+    claims: "ClaimStore | None" = None
+    claim_place: "ClaimPlace | None" = None
+
+    def empty(self, event: DecodedEvent, owned: Intent | None = None) -> Transaction:
+        """Return an empty transaction for an event."""
+        return Transaction(
+            event.event,
+            event.identity,
+            tables=self.settings.tables,
+            publishes=self.settings.publishes,
+            read=self.read,
+            claims=self.claim_place,
+            groups=self.settings.groups,
+            owned=owned,
+        )
+
+    def handle(self, event: DecodedEvent) -> Transaction:
+        """Run an event's handler, and the rejection if it raises a Refusal.
+
+        Raises:
+            OnceError: the event's data does not fit the model, or a function failed.
+        """
+        if isinstance(event.data, InvalidData):
+            raise event.data
+        return self._filled(event, self.empty(event), event.handler.function, event.data)
+
+    def complete(self, event: DecodedEvent, owned: Intent, outcome: Any) -> Transaction:
+        """Run the completion of an effect, or the rejection if its outcome is a Refusal.
+
+        Raises:
+            OnceError: a function failed.
+        """
+        transaction = self.empty(event, owned)
+        if isinstance(outcome, Refusal):
+            return self.refuse(event, transaction.refused(outcome, keep_reads=False))
+        function = self.completions[owned.effect].function
+        return self._filled(event, transaction, function, event.data, outcome)
+
+    def refuse(self, event: DecodedEvent, answer: Transaction) -> Transaction:
+        """Run the rejection of a refusal, which fills the transaction `answer`; return that.
+
+        Raises:
+            OnceError: there is no rejection, or it failed.
+        """
+        kinds = type(answer.refusal).__mro__
+        found = (self.rejections[kind] for kind in kinds if kind in self.rejections)
+        rejection = next(found, None)
+        if rejection is None:
+            raise UnhandledRefusal(
+                f"{answer.refusal!r} has no answer: add @consumer.rejects for its class"
+            )
+        try:
+            self._run(rejection.function, event.data, answer.refusal, answer)
+        except Refusal as refusal:
+            raise _refused_twice(refusal) from None
+        return answer
+
+    def _filled(
+        self,
+        event: DecodedEvent,
+        transaction: Transaction,
+        function: Callable[..., None],
+        *arguments: Any,
+    ) -> Transaction:
+        try:
+            self._run(function, *arguments, transaction)
+        except Refusal as refusal:
+            return self.refuse(event, transaction.refused(refusal, keep_reads=True))
+        return transaction
+
+    def _run(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Run a function whose last argument is its transaction, and store the claims of that.
+
+        They are stored before the commit: a committed event never refers to a missing object.
+        """
+        try:
+            returned = function(*arguments)
+            if returned is None and self.claims is not None:
+                drafts = arguments[-1].drafts
+                if stored := [each.claim for each in drafts if each.claim is not None]:
+                    self.claims.write(stored)
+        except OnceError:
+            raise
+        except Exception as error:  # a handler may raise anything
+            raise Unexpected(error) from error
+        if returned is not None:
+            raise ValueReturned(
+                f"{getattr(function, '__qualname__', function)} returned a value "
+                f"({type(returned).__qualname__}), which would be lost: write it with tx.put or "
+                "tx.update, publish it with tx.publish, or return nothing"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSteps:
+    """Takes the steps of each message. An error of a message is not raised: it is its result.
+
+    Attributes:
+        reader: reads the bodies.
+        committer: makes the requests, and looks up dedup records.
+        runner: the consumer's functions.
+        effects: the consumer's effects.
+        breaker: circuit breaker; open while a dependency of the consumer fails.
+        clock: the time, in seconds since the epoch.
+    """
+
+    reader: RecordReader
+    committer: Committer
+    runner: HandlerRunner
+    effects: EffectExecutor
+    breaker: CircuitBreaker
+    clock: Callable[[], float]
+
+    def look_up(self, messages: Sequence[Message]) -> None:
+        """Look up the dedup records of messages, at most a hundred.
+
+        If DynamoDB does not answer, they run as if they were new.
+        """
+        read = [m for m in messages if isinstance(m.delivery.decoded, DecodedEvent)]
+        try:
+            results = self.committer.look_up([self.runner.empty(m.event) for m in read])
+        except OutcomeUnknown:
+            return
+        for message, result in zip(read, results, strict=True):
+            message.known = result
+
+    def begin(self, message: Message, *, first: bool) -> None:
+        """Read a waiting message, and run its handler, unless its result is known already.
+
+        Args:
+            message: the message.
+            first: whether no other message commits before it in this round. Otherwise an error of
+                its handler is not final: the other commit may change items that it reads.
+        """
+        self._take(message, self._begin)
+        if not first and message.is_readable and isinstance(message.result, OnceError):
+            message.result = None
+
+    def rerun(self, message: Message) -> None:
+        """Run an outdated message's handler again; an effect is not called again."""
+        self._take(message, self._handle_again)
+
+    def answer(
+        self, message: Message, request: CommitRequest, result: CommitResult, group_size: int
+    ) -> None:
+        """Take the step that follows from the result of a message's commit.
+
+        Args:
+            message: a message with a request.
+            request: its request, which was sent.
+            result: its result.
+            group_size: how many messages shared the request.
+        """
+        outcome = result.outcome
+        if outcome in (CommitOutcome.CONTENDED, CommitOutcome.STALE):
+            message.max_group_size = 1  # the next conflict must not cancel another group
+        elif outcome is CommitOutcome.UNATTRIBUTED:
+            message.max_group_size = group_size // 2
+        message.attempts += outcome in _CONTENTION
+        if outcome in _CONTENTION and message.attempts == _MAX_ATTEMPTS:
+            self.end(message, _contention())
+        elif outcome not in _SAME_REQUEST:
+            self._take(message, self._go_on, request.transaction, result)
+
+    def stop(self, messages: Sequence[Message]) -> None:
+        """End the messages for which no time is left.
+
+        An effect's outcome that has just arrived is still committed, within the margin.
+        """
+        for message in messages:
+            if message.attempts:
+                self.end(message, _contention())
+            elif message.effect is None:
+                error = OutOfTime("the invocation's time was up before the message's turn")
+                self.end(message, error)
+
+    def end(self, message: Message, result: MessageResult) -> None:
+        """End a message with its result. An effect without its commit is left to a redelivery."""
+        if isinstance(result, OnceError) and message.effect is not None:
+            if not message.effect.is_done:
+                message.metrics.effect_handed_back(clean=message.effect.clean)
+            result = self.effects.hand_back(message.effect, result)
+        message.request, message.result = None, result
+
+    def _take(self, message: Message, step: Callable[..., None], *given: Any) -> None:
+        try:
+            step(message, *given)
+        except OnceError as error:
+            self.end(message, error)
+        except Exception as error:  # one message must not affect the others of its batch
+            self.end(message, Unexpected(error))
+
+    def _begin(self, message: Message) -> None:
+        delivery, decoded = message.delivery, message.delivery.decoded
+        if delivery.is_spent:
+            raise Unfinished(
+                "the function did not start, died, timed out or was throttled in each of its "
+                f"{delivery.receive_count - 1} deliveries"
+            )
+        is_suspended = not delivery.is_last_chance and self.breaker.is_open
+        if decoded is None and not is_suspended:
+            decoded = self.reader.read(delivery, message.deadline)
+            if delivery.came_often:
+                self.look_up([message])
+        if isinstance(decoded, NoEvent):
+            self.end(message, Disposition.TEST_MESSAGE)
+        elif isinstance(decoded, OnceError):
+            self.end(message, decoded)
+        elif decoded is None or (is_suspended and not isinstance(decoded.data, InvalidData)):
+            raise Suspended("what the consumer depends on is down")
+        elif message.known is not None:
+            self._go_on(message, self.runner.empty(decoded), message.known)
+        else:
+            self._handle(message)
+
+    def _handle(self, message: Message) -> None:
+        try:
+            transaction = self.runner.handle(message.event)
+            if transaction.request is not None:
+                transaction.intent = self.effects.intend(
+                    transaction.identity.pk, transaction.request, message.deadline
+                )
+            self._prepare(message, transaction)
+        except OutOfTime:  # of the effect; the dedup record cannot be the cause
+            raise
+        except OnceError as error:
+            self._end_unless_known(message, error)
+
+    def _handle_again(self, message: Message) -> None:
+        if message.effect is None:
+            self._handle(message)
+        else:
+            self._complete(message, message.effect)
+
+    def _prepare(self, message: Message, transaction: Transaction) -> None:
+        message.request = self.committer.request(transaction, self.clock())
+        message.is_outdated = False
+
+    def _end_unless_known(self, message: Message, error: OnceError) -> None:
+        """End a message with an error, unless the dedup record shows an earlier commit.
+
+        The earlier commit may be the cause of the error: it changed items that the handler reads.
+        """
+        transaction = self.runner.empty(message.event)
+        [known] = self.committer.look_up([transaction])
+        if known is None:
+            self.end(message, error)
+        else:
+            self._go_on(message, transaction, known)
+
+    def _go_on(self, message: Message, done: Transaction, result: CommitResult) -> None:
+        """Take the step that follows from the result of a transaction."""
+        pk, deadline = done.identity.pk, message.deadline
+        match result:
+            case CommitResult(CommitOutcome.COMMITTED) if done.intent is not None:
+                self._perform(message, self.effects.begin(pk, done.intent, deadline))
+            case CommitResult(CommitOutcome.COMMITTED):
+                is_refused = done.refusal is not None
+                self.end(message, Disposition.REFUSED if is_refused else Disposition.COMMITTED)
+            case CommitResult(CommitOutcome.DUPLICATE):
+                self.end(message, Disposition.DUPLICATE)
+            case CommitResult(CommitOutcome.PENDING, intent=Intent() as found):
+                self._resume(message, pk, found, result.since)
+            case CommitResult(CommitOutcome.REFUSED, Refusal() as refusal):
+                if done.refusal is not None:
+                    raise _refused_twice(refusal)
+                answer = done.refused(refusal, keep_reads=False)
+                self._prepare(message, self.runner.refuse(message.event, answer))
+            case CommitResult(CommitOutcome.FAILED, InvalidWrite() as error) if not done.owned:
+                # DynamoDB refuses an invalid request before it looks at the record.
+                self._end_unless_known(message, error)
+            case CommitResult(CommitOutcome.FAILED, OnceError() as error):
+                self.end(message, error)
+            case CommitResult(CommitOutcome.STALE):
+                self._handle_again(message)
+            case _:
+                self._prepare(message, done)
+
+    def _resume(self, message: Message, pk: str, found: Intent, since: int) -> None:
+        """Go on with an effect that an earlier delivery left pending, as far as that is allowed."""
+        if found.standing in (Standing.IN_FLIGHT, Standing.UNKNOWN):
+            message.metrics.effect_found(since)
+        if not message.is_readable:
+            raise self.effects.stuck(found, message.event.data)
+        message.effect = None  # an earlier attempt has been taken over by another delivery
+        self._perform(message, self.effects.resume(pk, found, message.deadline))
+
+    def _perform(self, message: Message, attempt: EffectAttempt) -> None:
+        message.effect = attempt
+        if not attempt.is_done:
+            self.effects.call(attempt)
+            message.metrics.effect_done()
+        message.attempts = 0  # the commit of the outcome has all attempts again
+        self._complete(message, attempt)
+
+    def _complete(self, message: Message, attempt: EffectAttempt) -> None:
+        completed = self.runner.complete(message.event, attempt.intent, attempt.outcome)
+        self._prepare(message, completed)
+
+
+def _contention() -> Contention:
+    return Contention("others kept changing the same items until the time was up")
+
+
+def _refused_twice(refusal: Refusal) -> UnhandledRefusal:
+    """Return the error of a rejection that raises a Refusal itself, or whose commit is refused."""
+    return UnhandledRefusal(f"the answer to a refusal was refused itself: {refusal!r}")

@@ -19,7 +19,7 @@ from once.cdk import (
     WebhookProps,
     deployment_faults,
 )
-from once.cdk.checks.deployment_options import account_set_faults, stage_faults
+from once.cdk.checks.deployment_options import stage_faults, unfit_option_faults
 from tests.stacks.booking_office import LINES
 from tests.stacks.full_service import (
     ENDPOINTS,
@@ -45,7 +45,7 @@ def allowing(*services: str) -> CustomerKey:
 def test_every_option_together_has_no_fault() -> None:
     assert deployment_faults(OPTIONS) == []
     consumers, webhooks = (*LINES, *MORE), WebhookProps(endpoints=ENDPOINTS)
-    assert account_set_faults(consumers, OPTIONS, webhooks) == []
+    assert unfit_option_faults(OPTIONS, consumers, webhooks) == []
     assert stage_faults([TEST, PROD]) == []
 
 
@@ -204,13 +204,13 @@ def test_an_option_that_the_consumers_cannot_use_is_a_fault(
     line: ConsumerProps, options: dict[str, Any], fault: str
 ) -> None:
     config: DeploymentConfig = replace(DeploymentConfig(), **options)
-    [found] = account_set_faults([line], config)
+    [found] = unfit_option_faults(config, [line])
     assert fault in found
 
 
 def test_a_nat_gateway_reaches_every_service() -> None:
     config = DeploymentConfig(network=replace(NETWORK, endpoints=None))
-    assert account_set_faults([replace(LINE, secrets=("printer_key",))], config) == []
+    assert unfit_option_faults(config, [replace(LINE, secrets=("printer_key",))]) == []
 
 
 @pytest.mark.parametrize(

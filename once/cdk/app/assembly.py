@@ -18,7 +18,7 @@ from once.cdk.app.service_stack import ServiceStack
 from once.cdk.app.state_stack import StateStack
 from once.cdk.checks.constructs import stack_size_faults, unmanaged_mapping_faults
 from once.cdk.checks.consumer_set import consumer_set_faults
-from once.cdk.checks.deployment_options import account_set_faults, deployment_faults, stage_faults
+from once.cdk.checks.deployment_options import deployment_faults, stage_faults, unfit_option_faults
 from once.cdk.checks.handlers_in_code import syntax_faults
 from once.cdk.deployed_names import DeployedNames, missing_name_faults
 from once.cdk.deployment_options import DeploymentConfig, Stage
@@ -214,12 +214,12 @@ def registry_faults(
         replace(each, folder=registry.folder_of(each)) if each in placed else each
         for each in registry.consumers
     ]
+    of_options = [
+        *deployment_faults(config),
+        *unfit_option_faults(config, located, registry.webhooks),
+    ]
     return [
-        *(f"{fault} (DeploymentConfig{of_stage})" for fault in deployment_faults(config)),
-        *(
-            f"{fault} (DeploymentConfig{of_stage})"
-            for fault in account_set_faults(located, config, registry.webhooks)
-        ),
+        *(f"{fault} (DeploymentConfig{of_stage})" for fault in of_options),
         *(
             f"{fault} ({_file_of(fault, registry)})"
             for fault in consumer_set_faults(located, config, registry.webhooks)

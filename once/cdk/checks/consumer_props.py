@@ -1,4 +1,4 @@
-"""Checks of one consumer's properties. Each fault states its remedy.
+"""Checks of one consumer's properties, of its source and its workflows. Each fault has a remedy.
 
 The rules follow AWS's documentation of SQS as an event source of Lambda (`once.schema.Limits`).
 """
@@ -11,34 +11,51 @@ from typing import Any
 from aws_cdk import Reference, Token, Tokenization
 from aws_cdk import aws_lambda as lambda_
 
-from once.cdk.checks._event_source import event_source_faults
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
-from once.cdk.checks.handlers_in_code import handler_faults
+from once.cdk.checks.handlers_in_code import handler_faults, source_key_faults
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import (
     INVOCATIONS_PER_POLLER,
     ISOLATION_CONCURRENCY,
     ConsumerProps,
+    DurableFunctionProps,
     Pollers,
     StateMachineProps,
     WarmThroughput,
-    WorkflowProps,
 )
-from once.schema import CONSUMER_NAME, EVENT_TYPE, RELAY, UNROUTED, Limits
+from once.schema import CONSUMER_NAME, EVENT_TYPE, RELAY, SOURCE_PREFIX, UNROUTED, Limits
 from once.settings import CLAIM_MEMORY_FACTOR, FUNCTION_MB, MOST_COMMIT_THREADS, TIME_MARGIN_MS
+from once.source import (
+    S3_TYPES,
+    EventBridgeSource,
+    JsonSource,
+    S3Source,
+    ScheduleSource,
+    SnsSource,
+)
 from once.workflow_names import RETENTION_DAYS
 
 MARGIN_SECONDS = TIME_MARGIN_MS // 1000
 FUNCTION_SECONDS = 15 * 60
-BATCH_SIZE = 10_000
 BATCH_SIZE_WITHOUT_WINDOW = 10
-BATCH_WINDOW_SECONDS = 300
+FIFO_BATCH_SIZE = 10
 MEMORY_MB = range(128, 10_241)
+CLAIM_MEGABYTES = range(65)
 GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
-COMMIT_THREADS = range(1, MOST_COMMIT_THREADS + 1)
-TYPES = ("external", "events", "publishes")
-"""The properties that hold event types."""
+RANGES = {
+    "batch_size": range(1, 10_001),
+    "batch_window_seconds": range(301),
+    "memory_mb": MEMORY_MB,
+    "max_concurrency": range(2, 1001),
+    "commit_threads": range(1, MOST_COMMIT_THREADS + 1),
+}
+"""The allowed numbers, by property; None is allowed too."""
+POLLERS = {"minimum": range(2, 201), "maximum": range(2, 10_001)}
+INITIAL = WarmThroughput(reads=12_000, writes=4_000)
+"""Warm throughput of a new on-demand table. DynamoDB refuses a lower one."""
+START_SECONDS = 4
+"""Longest duration of a start: two requests, each with a second to connect and one to answer."""
 TAKEN_VARIABLES = ("once_", "aws_", "secret_", "workflow_", "powertools_")
 """Prefixes of variables that Once, Lambda or Powertools sets."""
 EVENT_TYPE_RULE = "give the whole type, without commas, asterisks and outer spaces"
@@ -52,20 +69,17 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
         return
     yield from _name_faults(consumer)
     yield from _event_faults(consumer)
-    yield from _taken_twice(consumer)
-    yield from _loops(consumer)
     yield from handler_faults(consumer)
     yield from aws_service_faults(consumer)
-    yield from event_source_faults(consumer)
+    if consumer.source is not None:
+        yield from _source_faults(consumer)
+        yield from source_key_faults(consumer)
     yield from _table_faults(consumer)
-    yield from _secret_faults(consumer)
-    yield from workflow_faults(consumer)
+    yield from _workflow_faults(consumer)
     yield from _parameter_faults(consumer, config)
     yield from _time_faults(consumer)
-    yield from _batch_faults(consumer)
-    yield from scaling_faults(consumer)
-    yield from claim_check_faults(consumer)
-    yield from _group_faults(consumer)
+    yield from _capacity_faults(consumer)
+    yield from _concurrency_faults(consumer)
     yield from line_group_faults(consumer)
 
 
@@ -82,7 +96,7 @@ def _name_faults(consumer: ConsumerProps) -> Iterator[str]:
 
 
 def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
-    for name in TYPES:
+    for name in ("external", "events", "publishes"):
         types = getattr(consumer, name)
         for event in types:
             if not EVENT_TYPE.fullmatch(event):
@@ -97,18 +111,12 @@ def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
             "it takes no event; give external= the types that producers publish, or events= those "
             "that other consumers publish"
         )
-
-
-def _taken_twice(consumer: ConsumerProps) -> Iterator[str]:
     for event in dict.fromkeys(consumer.external):
         if event in consumer.events:
             yield (
                 f"{event!r} is in external and in events; leave it in external if producers "
                 "publish it, in events if another consumer does"
             )
-
-
-def _loops(consumer: ConsumerProps) -> Iterator[str]:
     for event in dict.fromkeys(consumer.publishes):
         if event in consumer.events:
             yield (
@@ -126,15 +134,13 @@ def _table_faults(consumer: ConsumerProps) -> Iterator[str]:
                 f"the key {table.key!r} of table {table.name!r}; name the partition key, or give "
                 "a pair of partition and sort key"
             )
-
-
-def _secret_faults(consumer: ConsumerProps) -> Iterator[str]:
-    for name in consumer.secrets:
-        if not CONSUMER_NAME.fullmatch(name):
-            yield f"the secret's name {name!r} makes no variable; {NAME_RULE}"
+        yield from warm_throughput_faults(f"the table {table.name!r} has ", table.warm_throughput)
 
 
 def _parameter_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iterator[str]:
+    for name in consumer.secrets:
+        if not CONSUMER_NAME.fullmatch(name):
+            yield f"the secret's name {name!r} makes no variable; {NAME_RULE}"
     for name in consumer.parameters:
         if not CONSUMER_NAME.fullmatch(name):
             yield f"the parameter {name!r} makes no variable; {NAME_RULE}"
@@ -157,7 +163,17 @@ def _time_faults(consumer: ConsumerProps) -> Iterator[str]:
             f"timeout_seconds={timeout}; choose {MARGIN_SECONDS + 1} to {FUNCTION_SECONDS}: "
             f"{MARGIN_SECONDS} s are kept back for the answer, and Lambda ends at the latter"
         )
-    yield from _effect_faults(consumer)
+    effect, size = consumer.effect_timeout_seconds, consumer.batch_size
+    if effect < 0:
+        yield f"effect_timeout_seconds={effect}; give seconds, or 0 if it makes no calls"
+    # A message whose call does not fit into the time left is retried, and has spent a receive.
+    need = MARGIN_SECONDS + size * effect
+    if effect > 0 and consumer.timeout_seconds <= need:
+        yield (
+            f"timeout_seconds={consumer.timeout_seconds} does not hold batch_size={size} calls of "
+            f"effect_timeout_seconds={effect} and {MARGIN_SECONDS} s for the answer; raise it to "
+            f"{need + 1}, or lower batch_size"
+        )
     if consumer.visibility < least:
         yield (
             f"visibility_seconds={consumer.visibility} delivers again what is still at work; raise "
@@ -170,51 +186,6 @@ def _time_faults(consumer: ConsumerProps) -> Iterator[str]:
         )
 
 
-def _effect_faults(consumer: ConsumerProps) -> Iterator[str]:
-    effect, size = consumer.effect_timeout_seconds, consumer.batch_size
-    if effect < 0:
-        yield f"effect_timeout_seconds={effect}; give seconds, or 0 if it makes no calls"
-    # A message whose call does not fit into the time left is retried, and has spent a receive.
-    need = MARGIN_SECONDS + size * effect
-    if effect > 0 and consumer.timeout_seconds <= need:
-        yield (
-            f"timeout_seconds={consumer.timeout_seconds} does not hold batch_size={size} calls of "
-            f"effect_timeout_seconds={effect} and {MARGIN_SECONDS} s for the answer; raise it to "
-            f"{need + 1}, or lower batch_size"
-        )
-
-
-def _batch_faults(consumer: ConsumerProps) -> Iterator[str]:
-    size, window = consumer.batch_size, consumer.batch_window_seconds
-    if not 1 <= size <= BATCH_SIZE:
-        yield f"batch_size={size}; choose 1 to {BATCH_SIZE}"
-    if not 0 <= window <= BATCH_WINDOW_SECONDS:
-        yield f"batch_window_seconds={window}; choose 0 to {BATCH_WINDOW_SECONDS}"
-    if size > BATCH_SIZE_WITHOUT_WINDOW and window < 1 and not consumer.fifo:
-        yield (
-            f"batch_size={size} needs time to gather; set batch_window_seconds to 1 or more, or "
-            f"batch_size to {BATCH_SIZE_WITHOUT_WINDOW}"
-        )
-    if consumer.memory_mb not in MEMORY_MB:
-        yield f"memory_mb={consumer.memory_mb}; choose 128 to 10240"
-    if consumer.max_receive_count < Limits.MIN_RECEIVE_COUNT:
-        yield (
-            f"max_receive_count={consumer.max_receive_count} dead-letters sound messages, since "
-            f"throttles spend receives too; raise it to {Limits.MIN_RECEIVE_COUNT}"
-        )
-
-
-def _group_faults(consumer: ConsumerProps) -> Iterator[str]:
-    if consumer.group_size not in GROUP_SIZE:
-        yield (
-            f"group_size={consumer.group_size}; choose 1, where each message commits alone, to "
-            f"{GROUP_SIZE[-1]}, the most actions that DynamoDB takes in one request"
-        )
-    if consumer.commit_threads not in COMMIT_THREADS:
-        yield f"commit_threads={consumer.commit_threads}; choose 1 to {COMMIT_THREADS[-1]}"
-
-
-FIFO_BATCH_SIZE = 10
 _FIELD = re.compile(r"[^\s.]+(\.[^\s.]+)*")
 
 
@@ -266,62 +237,42 @@ def _standard_faults(consumer: ConsumerProps) -> Iterator[str]:
         )
 
 
-MEGABYTES = range(65)
-
-
-def claim_check_faults(consumer: ConsumerProps) -> Iterator[str]:
-    """Yield every fault of one consumer's claim check, without the consumer's name."""
-    largest = consumer.claim_check_mb
-    if largest not in MEGABYTES:
-        yield f"claim_check_mb={largest}; choose 1 to {MEGABYTES[-1]}, or 0 for none"
-    elif largest and (need := _needed_mb(largest, consumer.batch_size)) > consumer.memory_mb:
+def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
+    for name, allowed in RANGES.items():
+        given = getattr(consumer, name)
+        if given is not None and given not in allowed:
+            yield f"{name}={given}; choose {allowed[0]} to {allowed[-1]}"
+    size, largest = consumer.batch_size, consumer.claim_check_mb
+    waits = consumer.batch_window_seconds >= 1 or consumer.fifo
+    if size > BATCH_SIZE_WITHOUT_WINDOW and not waits:
         yield (
-            f"memory_mb={consumer.memory_mb} does not hold a batch of {consumer.batch_size} events "
+            f"batch_size={size} needs time to gather; set batch_window_seconds to 1 or more, or "
+            f"batch_size to {BATCH_SIZE_WITHOUT_WINDOW}"
+        )
+    if consumer.max_receive_count < Limits.MIN_RECEIVE_COUNT:
+        yield (
+            f"max_receive_count={consumer.max_receive_count} dead-letters sound messages, since "
+            f"throttles spend receives too; raise it to {Limits.MIN_RECEIVE_COUNT}"
+        )
+    if consumer.group_size not in GROUP_SIZE:
+        yield (
+            f"group_size={consumer.group_size}; choose 1, where each message commits alone, to "
+            f"{GROUP_SIZE[-1]}, the most actions that DynamoDB takes in one request"
+        )
+    need = FUNCTION_MB + CLAIM_MEMORY_FACTOR * largest * size
+    if largest not in CLAIM_MEGABYTES:
+        yield f"claim_check_mb={largest}; choose 1 to {CLAIM_MEGABYTES[-1]}, or 0 for none"
+    elif largest and need > consumer.memory_mb:
+        yield (
+            f"memory_mb={consumer.memory_mb} does not hold a batch of {size} events "
             f"of claim_check_mb={largest}, each of which may take {CLAIM_MEMORY_FACTOR} times its "
             f"size; raise memory_mb to {need}, or lower batch_size"
         )
 
 
-def _needed_mb(largest: int, batch_size: int) -> int:
-    return FUNCTION_MB + CLAIM_MEMORY_FACTOR * largest * batch_size
-
-
-CONCURRENCY = range(2, 1001)
-LEAST_POLLERS = range(2, 201)
-MOST_POLLERS = range(2, 10_001)
-INITIAL = WarmThroughput(reads=12_000, writes=4_000)
-"""Warm throughput of a new on-demand table. DynamoDB refuses a lower one."""
-
-
-def scaling_faults(consumer: ConsumerProps) -> Iterator[str]:
-    """Yield every fault of one consumer's scaling options, without the consumer's name."""
-    if consumer.max_concurrency is not None and consumer.max_concurrency not in CONCURRENCY:
-        yield f"max_concurrency={consumer.max_concurrency}; choose 2 to 1000"
+def _concurrency_faults(consumer: ConsumerProps) -> Iterator[str]:
     if consumer.pollers is not None:
-        yield from _poller_faults(consumer, consumer.pollers)
-    yield from _reservation_faults(consumer)
-    for table in consumer.tables:
-        yield from warm_throughput_faults(f"the table {table.name!r} has ", table.warm_throughput)
-
-
-def _poller_faults(consumer: ConsumerProps, pollers: Pollers) -> Iterator[str]:
-    if consumer.max_concurrency is not None:
-        yield (
-            f"it has pollers= and max_concurrency={consumer.max_concurrency}, and Lambda accepts "
-            f"one of them: leave max_concurrency out, and limit the load by Pollers(maximum=…), "
-            f"which allows {INVOCATIONS_PER_POLLER} invocations each"
-        )
-    for name, allowed in (("minimum", LEAST_POLLERS), ("maximum", MOST_POLLERS)):
-        if (given := getattr(pollers, name)) not in allowed:
-            yield f"pollers has {name}={given}; choose {allowed[0]} to {allowed[-1]}"
-    if pollers.minimum > pollers.maximum:
-        yield (
-            f"pollers has minimum={pollers.minimum} over maximum={pollers.maximum}; lower the "
-            "minimum, or raise the maximum"
-        )
-
-
-def _reservation_faults(consumer: ConsumerProps) -> Iterator[str]:
+        yield from _poller_faults(consumer.pollers, consumer.max_concurrency)
     reserved, main = consumer.reserved_concurrency, consumer.concurrency
     isolated = ISOLATION_CONCURRENCY if consumer.batch_size > 1 else 0
     if reserved is not None and reserved < main + isolated:
@@ -330,6 +281,23 @@ def _reservation_faults(consumer: ConsumerProps) -> Iterator[str]:
             f"reserved_concurrency={reserved} throttles the function: its queue makes up to {main} "
             f"invocations at a time and its isolation queue {isolated}; raise it to "
             f"{main + isolated}, or lower max_concurrency or the maximum of pollers"
+        )
+
+
+def _poller_faults(pollers: Pollers, max_concurrency: int | None) -> Iterator[str]:
+    if max_concurrency is not None:
+        yield (
+            f"it has pollers= and max_concurrency={max_concurrency}, and Lambda accepts "
+            f"one of them: leave max_concurrency out, and limit the load by Pollers(maximum=…), "
+            f"which allows {INVOCATIONS_PER_POLLER} invocations each"
+        )
+    for name, allowed in POLLERS.items():
+        if (given := getattr(pollers, name)) not in allowed:
+            yield f"pollers has {name}={given}; choose {allowed[0]} to {allowed[-1]}"
+    if pollers.minimum > pollers.maximum:
+        yield (
+            f"pollers has minimum={pollers.minimum} over maximum={pollers.maximum}; lower the "
+            "minimum, or raise the maximum"
         )
 
 
@@ -345,29 +313,24 @@ def warm_throughput_faults(place: str, warm: WarmThroughput | None) -> Iterator[
         )
 
 
-START_SECONDS = 4
-"""Longest duration of a start: two requests, each with a second to connect and one to answer."""
-
 _RETENTION_DAYS = range(1, 91)
 _MACHINE = re.compile(r"arn:[\w-]+:states:[\w-]+:\d{12}:stateMachine:[\w-]+(:[\w-]+)?")
 _FUNCTION = re.compile(r"arn:[\w-]+:lambda:[\w-]+:\d{12}:function:[\w-]+:[\w-]+")
 
 
-def workflow_faults(consumer: ConsumerProps) -> Iterator[str]:
-    """Yield every fault of the workflows, without the consumer's name."""
+def _workflow_faults(consumer: ConsumerProps) -> Iterator[str]:
     for name, count in Counter(each.name for each in consumer.starts).items():
         if not CONSUMER_NAME.fullmatch(name):
-            yield (
-                f"the workflow's name {name!r} makes no variable; use at most 40 lower-case "
-                "letters, digits and underscores, a letter first"
-            )
+            yield f"the workflow's name {name!r} makes no variable; {NAME_RULE}"
         if count > 1:
             yield f"starts has {name!r} twice; give each workflow a name of its own"
     for each in consumer.starts:
-        yield from _arn_faults(each)
-        days = getattr(each, "retention_days", 1)
-        if days not in _RETENTION_DAYS:
-            yield f"the workflow {each.name!r} has retention_days={days}; choose 1 to 90"
+        faults = (
+            _machine_faults(each)
+            if isinstance(each, StateMachineProps)
+            else _durable_function_faults(each)
+        )
+        yield from (f"the workflow {each.name!r} {fault}" for fault in faults)
     if consumer.starts and consumer.effect_timeout_seconds < START_SECONDS:
         yield (
             f"effect_timeout_seconds={consumer.effect_timeout_seconds} is too short to start a "
@@ -375,25 +338,10 @@ def workflow_faults(consumer: ConsumerProps) -> Iterator[str]:
         )
 
 
-def _arn_faults(workflow: WorkflowProps) -> Iterator[str]:
-    if resource := _resource(workflow.arn):
-        faults = (
-            _machine_faults(resource)
-            if isinstance(workflow, StateMachineProps)
-            else _function_faults(resource, workflow.retention_days)
-        )
-        yield from (f"the workflow {workflow.name!r} {fault}" for fault in faults)
-        return
-    pattern, kind = (
-        (_MACHINE, "a state machine")
-        if isinstance(workflow, StateMachineProps)
-        else (_FUNCTION, "a version or an alias of a function")
-    )
-    if not Token.is_unresolved(workflow.arn) and not pattern.fullmatch(workflow.arn):
-        yield f"the workflow {workflow.name!r} has arn={workflow.arn!r}; give the ARN of {kind}"
-
-
-def _machine_faults(resource: Any) -> Iterator[str]:
+def _machine_faults(workflow: StateMachineProps) -> Iterator[str]:
+    resource = _resource(workflow.arn)
+    if resource is None and not _is_arn(workflow.arn, _MACHINE):
+        yield f"has arn={workflow.arn!r}; give the ARN of a state machine"
     if getattr(resource, "state_machine_type", None) == "EXPRESS":
         yield (
             "is an express state machine, whose executions are not identified by their name: a "
@@ -401,32 +349,141 @@ def _machine_faults(resource: Any) -> Iterator[str]:
         )
 
 
-def _function_faults(resource: Any, retention_days: int) -> Iterator[str]:
+def _durable_function_faults(workflow: DurableFunctionProps) -> Iterator[str]:
+    resource, days = _resource(workflow.arn), workflow.retention_days
+    if resource is None and not _is_arn(workflow.arn, _FUNCTION):
+        yield f"has arn={workflow.arn!r}; give the ARN of a version or an alias of a function"
     if isinstance(resource, lambda_.CfnFunction):
         yield (
             "is the ARN of a function without a version, and a durable execution stays at one; "
             "give the ARN of an alias or a version"
         )
     function = _resource(getattr(resource, "function_name", ""))
-    if not isinstance(function, lambda_.CfnFunction):
-        return
-    if function.durable_config is None:
-        yield (
-            "is no durable function: a retry would invoke it again; give the function a "
-            "durable_config"
-        )
-    elif retention_days > (kept := _days_kept(function.durable_config)):
-        yield (
-            f"has retention_days={retention_days}, and its function keeps an execution for {kept} "
-            "days: a retry after that would start a second one; give both the same number"
-        )
+    if isinstance(function, lambda_.CfnFunction):
+        durable: Any = function.durable_config
+        kept = int(getattr(durable, "retention_period_in_days", None) or RETENTION_DAYS)
+        if durable is None:
+            yield (
+                "is no durable function: a retry would invoke it again; give the function a "
+                "durable_config"
+            )
+        elif days > kept:
+            yield (
+                f"has retention_days={days}, and its function keeps an execution for {kept} "
+                "days: a retry after that would start a second one; give both the same number"
+            )
+    if days not in _RETENTION_DAYS:
+        yield f"has retention_days={days}; choose 1 to 90"
 
 
-def _days_kept(durable_config: Any) -> int:
-    return int(getattr(durable_config, "retention_period_in_days", None) or RETENTION_DAYS)
+def _is_arn(text: str, pattern: re.Pattern[str]) -> bool:
+    return Token.is_unresolved(text) or pattern.fullmatch(text) is not None
 
 
 def _resource(text: str) -> Any:
     """Return the resource that a text refers to; None for any other text."""
     token = Tokenization.reverse_string(text).first_token
     return token.target if isinstance(token, Reference) else None
+
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_BUS = re.compile(r"[\w./-]{1,256}", re.ASCII)
+_TOPIC = re.compile(r"arn:[\w-]+:sns:[\w-]+:\d{12}:[\w-]{1,256}", re.ASCII)
+_PRINCIPAL = re.compile(r"arn:[\w-]+:(iam|sts)::\d{12}:.+", re.ASCII)
+_SCHEDULE = re.compile(r"(cron|rate|at)\(.+\)")
+
+
+def _source_faults(consumer: ConsumerProps) -> Iterator[str]:
+    match consumer.source:
+        case EventBridgeSource() as source:
+            yield from _event_bridge_faults(source)
+        case S3Source() as source:
+            yield from _s3_faults(source, consumer)
+        case SnsSource() as source:
+            yield from _sns_faults(source, consumer)
+        case JsonSource() as source:
+            yield from _json_faults(source, consumer)
+        case ScheduleSource() as source:
+            yield from _schedule_faults(source, consumer)
+    if consumer.events:
+        yield (
+            "it has source= and events=, and a queue holds messages in one envelope; take the "
+            "events of other consumers in a consumer of its own"
+        )
+    if consumer.grouped_by is not None or consumer.fifo:
+        yield (
+            "it has source= and a message group (fifo= or fair_by=), which only events of the "
+            "topics have; leave one of the two out"
+        )
+
+
+def _event_bridge_faults(source: EventBridgeSource) -> Iterator[str]:
+    if not source.sources:
+        yield "its rule selects no source; name one in Source.event_bridge(…), such as 'aws.ec2'"
+    for each in source.sources:
+        if not isinstance(each, str) or not each.strip() or each.startswith(SOURCE_PREFIX):
+            yield (
+                f"its rule selects the source {each!r}; give the `source` of the events, which "
+                f"does not begin with {SOURCE_PREFIX}"
+            )
+    if not _BUS.fullmatch(source.bus):
+        yield f"bus={source.bus!r} is no name; give the name of an event bus of this account"
+
+
+def _s3_faults(source: S3Source, consumer: ConsumerProps) -> Iterator[str]:
+    for event in consumer.external:
+        if event not in S3_TYPES:
+            yield (
+                f"external has {event!r}, and its source has {' and '.join(S3_TYPES)} only; take "
+                "other events of S3 with Source.event_bridge('aws.s3')"
+            )
+    if source.bucket is not None and not _BUCKET.fullmatch(source.bucket):
+        yield f"bucket={source.bucket!r} is no name of a bucket; give its name, not its ARN"
+
+
+def _sns_faults(source: SnsSource, consumer: ConsumerProps) -> Iterator[str]:
+    if not _TOPIC.fullmatch(source.topic):
+        yield f"topic={source.topic!r} is no ARN of a standard topic; give that of the topic"
+    if source.is_plain:
+        yield from _type_faults(source, consumer)
+    elif source.envelope_id:
+        yield (
+            "envelope_id=True, and CloudEvents have an id of their own; leave it out, or give "
+            "type= or type_field= if the messages are plain JSON"
+        )
+
+
+def _json_faults(source: JsonSource, consumer: ConsumerProps) -> Iterator[str]:
+    yield from _type_faults(source, consumer)
+    for sender in source.senders:
+        if not _PRINCIPAL.fullmatch(sender):
+            yield (
+                f"the sender {sender!r} is no ARN of a principal; give one, such as "
+                "'arn:aws:iam::123456789012:role/shop'"
+            )
+
+
+def _type_faults(source: JsonSource | SnsSource, consumer: ConsumerProps) -> Iterator[str]:
+    if (source.type is None) is (source.type_field is None):
+        yield (
+            f"Source.{source.kind}(…) needs type= for one type of all messages, or type_field= for "
+            "the field that holds it; give one of the two"
+        )
+    elif source.type is not None and consumer.external != (source.type,):
+        yield (
+            f"every message has the type {source.type!r}, and external is {consumer.external}; "
+            f"give external=({source.type!r},), or type_field="
+        )
+
+
+def _schedule_faults(source: ScheduleSource, consumer: ConsumerProps) -> Iterator[str]:
+    if not _SCHEDULE.fullmatch(source.expression):
+        yield (
+            f"the schedule {source.expression!r}; give cron(…), rate(…) or at(…), such as "
+            "'cron(0 3 * * ? *)'"
+        )
+    if len(consumer.external) != 1:
+        yield (
+            f"a schedule sends one event type, and external is {consumer.external}; name one, and "
+            "make a consumer for each further schedule"
+        )

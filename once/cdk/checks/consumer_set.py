@@ -7,11 +7,14 @@ from typing import NamedTuple
 
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.handlers_in_code import caused_events
-from once.cdk.checks.property_types import property_type_faults
+from once.cdk.checks.property_types import has_type
 from once.cdk.checks.webhooks import webhook_set_faults
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import ConsumerProps, TableProps, WarmThroughput, WebhookProps
+from once.cdk.props import ConsumerProps, WarmThroughput, WebhookProps
 from once.settings import Dedup
+
+Route = tuple[str, str, str]
+"""An event type, a consumer that takes it, and a type that it may publish in turn."""
 
 
 def consumer_set_faults(
@@ -26,24 +29,19 @@ def consumer_set_faults(
         config: the deployment; its own faults are those of `deployment_faults`.
         webhooks: the webhook ingress of the deployment, if there is one.
     """
-    ingress = None if webhooks is None or any(property_type_faults(webhooks)) else webhooks
-    typed = [each for each in consumers if not any(property_type_faults(each))]
+    ingress = webhooks if has_type(webhooks, WebhookProps) else None
+    typed = [each for each in consumers if has_type(each, ConsumerProps)]
     return [
         *(
             f"{named(each)}: {fault}"
             for each in consumers
             for fault in consumer_props_faults(each, config)
         ),
-        *_duplicate_names(typed),
-        *_second_renames(typed),
-        *_shared_identities(typed),
-        *_types_without_publisher(typed, ingress),
-        *_forgeable_types(typed, ingress),
-        *_tables_with_two_keys(typed),
-        *shared_item_tables(typed),
+        *_name_faults(typed),
+        *_publisher_faults(typed, ingress),
+        *_shared_table_faults(typed),
         *group_set_faults(typed),
-        *unread_claim_faults(typed),
-        *shared_throughput_faults([table for each in typed for table in each.tables]),
+        *_unread_claim_faults(typed),
         *webhook_set_faults(webhooks, typed, config),
     ]
 
@@ -53,13 +51,10 @@ def named(consumer: ConsumerProps) -> str:
     return f"consumer {consumer.name!r}"
 
 
-def _duplicate_names(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+def _name_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     for name, count in Counter(consumer.name for consumer in consumers).items():
         if count > 1:
             yield f"consumer {name!r}: {count} consumers have this name; rename all but one"
-
-
-def _second_renames(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     first = {consumer.name: consumer.identity for consumer in consumers}
     for consumer in consumers:
         identity = first.get(consumer.identity, consumer.identity)
@@ -68,15 +63,13 @@ def _second_renames(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
                 f"{named(consumer)}: renamed_from={consumer.identity!r} is not its first name, so "
                 f"committed events would be applied again; give renamed_from={identity!r}"
             )
-
-
-def _shared_identities(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     lines: dict[str, list[ConsumerProps]] = defaultdict(list)
     for consumer in consumers:
         if not consumer.retiring:
             lines[consumer.identity].append(consumer)
     for identity, found in lines.items():
-        if len({_taken(each) for each in found}) > 1:
+        taken = {(frozenset(each.external), frozenset(each.events), each.source) for each in found}
+        if len(taken) > 1:
             yield (
                 f"{' and '.join(map(named, found))} have the identity {identity!r}, so that each "
                 "skips the events of the other, and take different types; give both the same "
@@ -84,14 +77,16 @@ def _shared_identities(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
             )
 
 
-def _taken(consumer: ConsumerProps) -> tuple[object, ...]:
-    return frozenset(consumer.external), frozenset(consumer.events), consumer.source
-
-
-def _types_without_publisher(
+def _publisher_faults(
     consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
 ) -> Iterator[str]:
-    publishers = _publishers(consumers, webhooks)
+    publishers: dict[str, list[str]] = defaultdict(list)
+    for each in consumers:
+        for event in dict.fromkeys(each.publishes):
+            publishers[event].append(each.name)
+    if webhooks is not None:
+        for event in webhooks.event_types:
+            publishers[event].append(webhooks.name)
     for consumer in consumers:
         for event in dict.fromkeys(consumer.events):
             if event not in publishers:
@@ -100,12 +95,6 @@ def _types_without_publisher(
                     "endpoint publishes; declare it external= if producers publish it, or add it "
                     "to publishes= or to the endpoint's types="
                 )
-
-
-def _forgeable_types(
-    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
-) -> Iterator[str]:
-    publishers = _publishers(consumers, webhooks)
     for consumer in consumers:
         for event in dict.fromkeys(consumer.external):
             if event in publishers:
@@ -116,31 +105,33 @@ def _forgeable_types(
                 )
 
 
-def _publishers(
-    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
-) -> dict[str, list[str]]:
-    """Return the names of the consumers, or of the ingress, that publish each event type."""
-    publishers: dict[str, list[str]] = defaultdict(list)
-    for consumer in consumers:
-        for event in dict.fromkeys(consumer.publishes):
-            publishers[event].append(consumer.name)
-    if webhooks is not None:
-        for event in webhooks.event_types:
-            publishers[event].append(webhooks.name)
-    return publishers
-
-
-def _tables_with_two_keys(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+def _shared_table_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     keys: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-    for table in (table for consumer in consumers for table in consumer.tables):
-        keys[table.name].add(table.keys)
-    for name, found in keys.items():
-        if len(found) > 1:
-            shown = " and ".join(str(key) for key in sorted(found))
+    warm: dict[str, set[WarmThroughput | None]] = defaultdict(set)
+    writers: dict[str, dict[Dedup, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for consumer in consumers:
+        for table in consumer.tables:
+            keys[table.name].add(table.keys)
+            warm[table.name].add(table.warm_throughput)
+            writers[table.name][consumer.dedup].append(consumer.name)
+    for name, found in writers.items():
+        if len(keys[name]) > 1:
+            shown = " and ".join(str(key) for key in sorted(keys[name]))
             yield f"table {name!r} has the keys {shown}; declare it once and share it"
+        if len(found) > 1:
+            yield (
+                f"table {name!r} holds the dedup records of {' and '.join(found[Dedup.ITEM])}, and "
+                f"a put or a deletion by {' and '.join(found[Dedup.RECORD])} would erase them; "
+                "give all of these consumers the same dedup="
+            )
+        if len(warm[name]) > 1:
+            yield (
+                f"table {name!r} is declared with {len(warm[name])} different warm_throughput; "
+                "declare it once and share it"
+            )
 
 
-def unread_claim_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+def _unread_claim_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     """Yield a fault for each consumer that cannot read the data of events that it takes."""
     for publisher in consumers:
         for taker in consumers:
@@ -155,11 +146,6 @@ def unread_claim_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
 
 def group_set_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     """Yield the faults of message groups that concern several consumers."""
-    yield from _two_fields(consumers)
-    yield from _fair_ordered_types(consumers)
-
-
-def _two_fields(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     lines: dict[str, dict[str, str]] = defaultdict(dict)
     for consumer in consumers:
         if consumer.grouped_by is not None:
@@ -172,6 +158,7 @@ def _two_fields(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
                 f"the type {event!r} is grouped by {shown}, and a message has one group; give all "
                 "its consumers the same field in ordered_by= and fair_by="
             )
+    yield from _fair_ordered_types(consumers)
 
 
 def _fair_ordered_types(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
@@ -189,47 +176,11 @@ def _fair_ordered_types(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
                 )
 
 
-def shared_throughput_faults(tables: Sequence[TableProps]) -> Iterator[str]:
-    """Yield a fault for each table whose declarations have different warm throughput."""
-    found: dict[str, set[WarmThroughput | None]] = defaultdict(set)
-    for table in tables:
-        found[table.name].add(table.warm_throughput)
-    for name, values in found.items():
-        if len(values) > 1:
-            yield (
-                f"table {name!r} is declared with {len(values)} different warm_throughput; declare "
-                "it once and share it"
-            )
-
-
-def shared_item_tables(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
-    """Yield the tables with records on their items that other consumers could erase."""
-    writers: dict[str, dict[Dedup, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for consumer in consumers:
-        for table in consumer.tables:
-            writers[table.name][consumer.dedup].append(consumer.name)
-    for name, found in writers.items():
-        if len(found) > 1:
-            yield (
-                f"table {name!r} holds the dedup records of {' and '.join(found[Dedup.ITEM])}, and "
-                f"a put or a deletion by {' and '.join(found[Dedup.RECORD])} would erase them; "
-                "give all of these consumers the same dedup="
-            )
-
-
 class RouteWarning(NamedTuple):
     """A way of events that is probably a mistake. Its id is the one to acknowledge."""
 
     id: str
     text: str
-
-
-class _Route(NamedTuple):
-    """An event type, a consumer that takes it, and a type that it may publish in turn."""
-
-    cause: str
-    consumer: str
-    event: str
 
 
 def route_warnings(
@@ -241,53 +192,43 @@ def route_warnings(
         consumers: every consumer of the deployment.
         webhooks: the webhook ingress, if there is one.
     """
-    yield from _without_subscriber(consumers, webhooks)
-    yield from _loops(_routes(consumers))
+    taken = {event for each in consumers if not each.retiring for event in each.events}
+    published = [
+        (f"{named(each)} publishes", event, "publishes=")
+        for each in consumers
+        for event in dict.fromkeys(each.publishes)
+    ]
+    published += [
+        (f"endpoint {endpoint.name!r} hands on", event, "types=")
+        for endpoint in (() if webhooks is None else webhooks.endpoints)
+        for event in endpoint.event_types
+    ]
+    for publishes, event, option in published:
+        if event not in taken:
+            yield RouteWarning(
+                f"once:no-subscriber:{event}",
+                f"{publishes} {event!r}, which no consumer takes, so each such event goes into the "
+                "unrouted queue; add the type to events= of a consumer, take it out of "
+                f"{option}, or acknowledge this warning",
+            )
+    yield from _loops(consumers)
 
 
-def _without_subscriber(
-    consumers: Collection[ConsumerProps], webhooks: WebhookProps | None
-) -> Iterator[RouteWarning]:
-    subscribed = [each for each in consumers if not each.retiring]
-    taken = {event for consumer in subscribed for event in consumer.events}
-    for consumer in consumers:
-        for event in dict.fromkeys(consumer.publishes):
-            if event not in taken:
-                yield RouteWarning(
-                    f"once:no-subscriber:{event}",
-                    f"consumer {consumer.name!r} publishes {event!r}, which no consumer takes, so "
-                    "each such event goes into the unrouted queue; add the type to events= of a "
-                    "consumer, take it out of publishes=, or acknowledge this warning",
-                )
-    for endpoint in () if webhooks is None else webhooks.endpoints:
-        for event in endpoint.event_types:
-            if event not in taken:
-                yield RouteWarning(
-                    f"once:no-subscriber:{event}",
-                    f"endpoint {endpoint.name!r} hands on {event!r}, which no consumer takes, so "
-                    "each such event goes into the unrouted queue; add the type to events= of a "
-                    "consumer, take it out of types=, or acknowledge this warning",
-                )
-
-
-def _routes(consumers: Collection[ConsumerProps]) -> list[_Route]:
-    return sorted(
-        _Route(cause, consumer.name, event)
+def _loops(consumers: Collection[ConsumerProps]) -> Iterator[RouteWarning]:
+    """Yield a warning for each set of event types that can cause one another."""
+    routes = sorted(
+        (cause, consumer.name, event)
         for consumer in consumers
         for cause, caused in caused_events(consumer).items()
         for event in caused
     )
-
-
-def _loops(routes: Collection[_Route]) -> Iterator[RouteWarning]:
-    """Yield a warning for each set of event types that can cause one another."""
     reached = _reached(routes)
 
-    def members(route: _Route) -> list[str]:
-        mutual = (event for event in reached[route.cause] if route.cause in reached[event])
-        return sorted(mutual)
+    def members(route: Route) -> list[str]:
+        cause = route[0]
+        return sorted(event for event in reached[cause] if cause in reached[event])
 
-    looping = [route for route in routes if route.cause in reached[route.event]]
+    looping = [(cause, name, event) for cause, name, event in routes if cause in reached[event]]
     for events, found in groupby(sorted(looping, key=members), key=members):
         ways = "; ".join(" → ".join(route) for route in found)
         yield RouteWarning(
@@ -297,12 +238,12 @@ def _loops(routes: Collection[_Route]) -> Iterator[RouteWarning]:
         )
 
 
-def _reached(routes: Collection[_Route]) -> dict[str, set[str]]:
+def _reached(routes: Collection[Route]) -> dict[str, set[str]]:
     """Return the events that each event can cause, directly or through others."""
     reached: dict[str, set[str]] = {}
-    for route in routes:
-        reached.setdefault(route.event, set())
-        reached.setdefault(route.cause, set()).add(route.event)
+    for cause, _, event in routes:
+        reached.setdefault(event, set())
+        reached.setdefault(cause, set()).add(event)
     for through in reached:
         for causes in reached.values():
             if through in causes:

@@ -5,19 +5,17 @@ Each fault states its remedy.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
 
 from aws_cdk import Token
 
 from once.cdk.checks.consumer_props import warm_throughput_faults
-from once.cdk.checks.property_types import property_type_faults
+from once.cdk.checks.property_types import has_type
 from once.cdk.deployment_options import (
     DEDUP,
     READ,
     CustomerKey,
-    CustomerKeys,
     DeploymentConfig,
     ExistingQueue,
     ExistingTable,
@@ -39,8 +37,8 @@ def deployment_faults(config: DeploymentConfig) -> list[str]:
     """Return every fault of a configuration; an empty list if it can be deployed."""
     return [
         *config.faults,
-        *account_option_faults(config),
-        *dedup_window_faults(config),
+        *_option_faults(config),
+        *_dedup_window_faults(config),
         *warm_throughput_faults("dedup_", config.dedup_warm_throughput),
     ]
 
@@ -69,63 +67,49 @@ _EXAMPLES = {
     "stream": "arn:aws:dynamodb:eu-west-1:111122223333:table/dedup/stream/2026-11-22T08:00:00.000",
     "queue": "arn:aws:sqs:eu-west-1:111122223333:bookings",
 }
-_TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "tags": (lambda v: _maps(v, str), "a mapping of texts, such as {'team': 'tickets'}"),
-    "network": (lambda v: isinstance(v, Network | None), "a Network, or None"),
-    "keys": (lambda v: _are_keys(v), "CustomerKeys(queues=CustomerKey('arn:…'), …)"),
-    "permissions_boundary": (lambda v: isinstance(v, str | None), "the ARN of a policy, or None"),
-    "layers": (lambda v: _are_texts(v), "a tuple of ARNs"),
-    "otlp_endpoint": (lambda v: isinstance(v, str | None), "the URL of a collector, or None"),
-    "existing_tables": (
-        lambda v: _maps(v, ExistingTable),
-        "a mapping such as {'seats': ExistingTable('arn:…')}",
-    ),
-    "existing_queues": (
-        lambda v: _maps(v, ExistingQueue),
-        "a mapping such as {'tickets': ExistingQueue('arn:…')}",
-    ),
+_TYPES = {
+    "tags": "a mapping of texts, such as {'team': 'tickets'}",
+    "network": "a Network, or None",
+    "keys": "CustomerKeys(queues=CustomerKey('arn:…'), …)",
+    "permissions_boundary": "the ARN of a policy, or None",
+    "layers": "a tuple of ARNs",
+    "otlp_endpoint": "the URL of a collector, or None",
+    "existing_tables": "a mapping such as {'seats': ExistingTable('arn:…')}",
+    "existing_queues": "a mapping such as {'tickets': ExistingQueue('arn:…')}",
 }
-"""The check of an option's type and the remedy, by its name."""
+"""The remedy of an option of another type than its annotation, by its name."""
 
 
-def account_option_faults(config: DeploymentConfig) -> list[str]:
-    """Return every fault of the options; those of wrong types alone, if there are any."""
-    wrong = [
-        f"{name}={getattr(config, name)!r}; give {remedy}"
-        for name, (is_right, remedy) in _TYPES.items()
-        if not is_right(getattr(config, name))
-    ]
-    return [*_value_faults(config), *(wrong or _option_faults(config))]
-
-
-def regions_of(config: DeploymentConfig) -> dict[str, str]:
-    """Return the region of each ARN in a configuration without faults, by its option."""
-    found = {}
-    for option, kind, arn in _arns(config):
-        match = re.fullmatch(_ARNS[kind], arn)
-        if match and "region" in match.groupdict():
-            found[option] = match["region"]
-    return found
-
-
-def _value_faults(config: DeploymentConfig) -> Iterator[str]:
-    """Yield the malformed values, which the context could also give, as text."""
-    for name, read in READ.items():
+def _option_faults(config: DeploymentConfig) -> list[str]:
+    """Return the faults of single options; of those in `_TYPES`, wrong types alone if any are."""
+    faults = []
+    for name, read in READ.items():  # the context could also give these values, as text
         value = getattr(config, name)
-        if value is None or name == "dedup_warm_throughput":
-            continue
-        try:
-            read(",".join(value) if isinstance(value, tuple) else str(value))
-        except ValueError as error:
-            yield f"{name}={value!r}: {error}"
+        if value is not None and name != "dedup_warm_throughput":
+            try:
+                read(",".join(value) if isinstance(value, tuple) else str(value))
+            except ValueError as error:
+                faults.append(f"{name}={value!r}: {error}")
+    annotations = {field.name: field.type for field in fields(config)}
+    wrong = []
+    for name, remedy in _TYPES.items():
+        value = getattr(config, name)
+        # A wrong type inside a network is a fault that names the field.
+        right = isinstance(value, Network) or has_type(value, annotations[name])
+        if not right:
+            wrong.append(f"{name}={value!r}; give {remedy}")
+    return [*faults, *(wrong or _account_faults(config))]
 
 
-def _option_faults(config: DeploymentConfig) -> Iterator[str]:
+def _account_faults(config: DeploymentConfig) -> Iterator[str]:
+    """Yield the faults of the options that name parts of the account, all of the right types."""
     yield from _tag_faults(config.tags)
-    yield from _network_faults(config.network)
+    if config.network is not None:
+        yield from _network_faults(config.network)
     if len(config.layers) > 5:
         yield f"layers has {len(config.layers)} ARNs; a function takes 5 layers at most"
-    if config.otlp_endpoint is not None and not _is_base_url(config.otlp_endpoint):
+    base_url = r"https?://[\w.:\[\]-]+(/(?!v1/)[^?#\s]*)?"
+    if config.otlp_endpoint is not None and not re.fullmatch(base_url, config.otlp_endpoint):
         yield (
             f"otlp_endpoint={config.otlp_endpoint!r} is no base URL; give one such as "
             "http://localhost:4318, without /v1/traces"
@@ -134,10 +118,6 @@ def _option_faults(config: DeploymentConfig) -> Iterator[str]:
         if not Token.is_unresolved(arn) and not re.fullmatch(_ARNS[kind], arn):
             yield f"{option}={arn!r} is no ARN of a {kind}; give one such as {_EXAMPLES[kind]}"
     yield from _key_faults(config)
-
-
-def _is_base_url(text: str) -> bool:
-    return bool(re.fullmatch(r"https?://[\w.:\[\]-]+(/(?!v1/)[^?#\s]*)?", text))
 
 
 def _tag_faults(tags: Mapping[str, str]) -> Iterator[str]:
@@ -154,38 +134,34 @@ def _tag_faults(tags: Mapping[str, str]) -> Iterator[str]:
             )
 
 
-def _network_faults(network: Network | None) -> Iterator[str]:
-    if network is None:
-        return
+def _network_faults(network: Network) -> Iterator[str]:
     for name, prefix in (("subnets", "subnet"), ("security_groups", "sg")):
-        ids = getattr(network, name)
-        right = _are_texts(ids) and all(
-            re.fullmatch(rf"{prefix}-[0-9a-f]{{8}}([0-9a-f]{{9}})?", i) for i in ids
-        )
+        ids, form = getattr(network, name), rf"{prefix}-[0-9a-f]{{8}}([0-9a-f]{{9}})?"
+        right = has_type(ids, tuple[str, ...]) and all(re.fullmatch(form, each) for each in ids)
         if not (ids and right):
             yield f"network: {name}={ids!r}; give a tuple of ids, such as ('{prefix}-0a1b2c3d',)"
-    if network.endpoints is not None and not _are_texts(network.endpoints):
+    if not has_type(network.endpoints, tuple[str, ...] | None):
         yield f"network: endpoints={network.endpoints!r}; give a tuple such as ('dynamodb', 'sqs')"
 
 
 def _key_faults(config: DeploymentConfig) -> Iterator[str]:
-    for kind, key in _keys(config.keys):
+    for kind, key in _keys(config):
         for each in key.allows:
             if each not in SERVICES and not re.fullmatch(r"\d{12}", each):
                 yield (
                     f"keys.{kind} allows {each!r}; give ids of accounts, and {', '.join(SERVICES)}"
                 )
     if config.keys.logs is not None:
-        yield from missing_permission("logs", config.keys.logs, "logs", "it encrypts log groups")
+        yield from _missing_permission("logs", config.keys.logs, "logs", "it encrypts log groups")
     if config.keys.topics is not None:
-        alarms = "alarms publish to an encrypted topic"
-        yield from missing_permission("topics", config.keys.topics, "cloudwatch", alarms)
-        for each in config.ingress_publishers:
-            reason = "ingress_publishers lets it publish to the ingress topic"
-            yield from missing_permission("topics", config.keys.topics, each, reason)
+        publishers = config.ingress_publishers
+        reason = "ingress_publishers lets it publish to the ingress topic"
+        needed = {"cloudwatch": "alarms publish to an encrypted topic"}
+        for each, why in [*needed.items(), *((each, reason) for each in publishers)]:
+            yield from _missing_permission("topics", config.keys.topics, each, why)
 
 
-def missing_permission(kind: str, key: CustomerKey, needed: str, reason: str) -> Iterator[str]:
+def _missing_permission(kind: str, key: CustomerKey, needed: str, reason: str) -> Iterator[str]:
     """Yield a fault if a key's policy does not allow a service or an account to use it."""
     if needed not in key.allows:
         yield (
@@ -196,7 +172,7 @@ def missing_permission(kind: str, key: CustomerKey, needed: str, reason: str) ->
 
 def _arns(config: DeploymentConfig) -> Iterator[tuple[str, str, str]]:
     """Yield the option, the kind and the text of each ARN."""
-    for kind, key in _keys(config.keys):
+    for kind, key in _keys(config):
         yield f"keys.{kind}", "key", key.arn
     if config.permissions_boundary is not None:
         yield "permissions_boundary", "policy", config.permissions_boundary
@@ -215,58 +191,43 @@ def _arns(config: DeploymentConfig) -> Iterator[tuple[str, str, str]]:
                 yield f"the stream of existing_tables[{name!r}]", "stream", part.stream_arn
 
 
-def _keys(keys: CustomerKeys) -> Iterator[tuple[str, CustomerKey]]:
-    for field in fields(keys):
-        key = getattr(keys, field.name)
+def _keys(config: DeploymentConfig) -> Iterator[tuple[str, CustomerKey]]:
+    for field in fields(config.keys):
+        key = getattr(config.keys, field.name)
         if key is not None:
             yield field.name, key
 
 
-def _are_keys(value: object) -> bool:
-    if not isinstance(value, CustomerKeys):
-        return False
-    keys = [getattr(value, field.name) for field in fields(value)]
-    return all(
-        key is None
-        or (isinstance(key, CustomerKey) and isinstance(key.arn, str) and _are_texts(key.allows))
-        for key in keys
-    )
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, tuple | list) and all(isinstance(each, str) for each in value)
-
-
-def _maps(value: object, kind: type) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(name, str) and isinstance(each, kind) for name, each in value.items()
-    )
-
-
-def account_set_faults(
-    consumers: Sequence[ConsumerProps],
+def unfit_option_faults(
     config: DeploymentConfig,
+    consumers: Sequence[ConsumerProps],
     webhooks: WebhookProps | None = None,
 ) -> list[str]:
-    """Return every fault; none while the options or the properties have faults of their own.
+    """Return the options that do not fit the consumers; none while either have faults of their own.
 
     Args:
-        consumers: every consumer of the deployment.
         config: the deployment.
+        consumers: every consumer of the deployment.
         webhooks: the webhook ingress of the deployment, if there is one.
     """
-    if account_option_faults(config):
+    if _option_faults(config):
         return []
-    typed = [each for each in consumers if not any(property_type_faults(each))]
-    return [
-        *_queue_key_faults(typed, config),
-        *_endpoint_faults(typed, config.network, webhooks),
-        *_existing_faults(typed, config),
-    ]
+    typed = [each for each in consumers if has_type(each, ConsumerProps)]
+    faults = [*_queue_key_faults(config, typed)]
+    endpoints = None if config.network is None else config.network.endpoints
+    if endpoints is not None:
+        faults += [
+            f"network: its endpoints lack {service!r}, which {user} needs; add the endpoint "
+            f"com.amazonaws.<region>.{service} to the VPC and name it in endpoints=, or give "
+            "endpoints=None if the subnets reach AWS through a NAT gateway"
+            for service, user in _needed_endpoints(typed, webhooks).items()
+            if service not in endpoints
+        ]
+    return [*faults, *_existing_faults(config, typed)]
 
 
 def _queue_key_faults(
-    consumers: Collection[ConsumerProps], config: DeploymentConfig
+    config: DeploymentConfig, consumers: Sequence[ConsumerProps]
 ) -> Iterator[str]:
     key = config.keys.queues
     if key is None:
@@ -281,52 +242,34 @@ def _queue_key_faults(
         if users:
             names = ", ".join(repr(each.name) for each in users)
             reason = f"it delivers into the queues of {names}"
-            yield from missing_permission("queues", key, service, reason)
-
-
-def _endpoint_faults(
-    consumers: Collection[ConsumerProps], network: Network | None, webhooks: WebhookProps | None
-) -> Iterator[str]:
-    if network is None or network.endpoints is None:
-        return
-    for service, user in _needed_endpoints(consumers, webhooks).items():
-        if service not in network.endpoints:
-            yield (
-                f"network: its endpoints lack {service!r}, which {user} needs; add the endpoint "
-                f"com.amazonaws.<region>.{service} to the VPC and name it in endpoints=, or give "
-                "endpoints=None if the subnets reach AWS through a NAT gateway"
-            )
+            yield from _missing_permission("queues", key, service, reason)
 
 
 def _needed_endpoints(
-    consumers: Collection[ConsumerProps], webhooks: WebhookProps | None
+    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
 ) -> dict[str, str]:
     """Return a function that calls it, by service."""
-    every = {"dynamodb": "every consumer", "sqs": "every consumer", "sns": "the outbox relay"}
-    options = {
-        "secretsmanager": [each for each in consumers if each.secrets],
-        "s3": [each for each in consumers if each.claim_check_mb],
-        "email": [each for each in consumers if each.sends_email],
-        "states": [each for each in consumers if _starts(each, StateMachineProps)],
-        "lambda": [each for each in consumers if _starts(each, DurableFunctionProps)],
-    }
-    own = {service: f"consumer {users[0].name!r}" for service, users in options.items() if users}
+    needed = {"dynamodb": "every consumer", "sqs": "every consumer", "sns": "the outbox relay"}
+    for each in consumers:
+        kinds = {type(workflow) for workflow in each.starts}
+        calls = {
+            "secretsmanager": each.secrets,
+            "s3": each.claim_check_mb,
+            "email": each.sends_email,
+            "states": StateMachineProps in kinds,
+            "lambda": DurableFunctionProps in kinds,
+        }
+        for service, used in calls.items():
+            if used:
+                needed.setdefault(service, f"consumer {each.name!r}")
     if webhooks is not None:
-        own.setdefault("secretsmanager", "the webhook ingress")
+        needed.setdefault("secretsmanager", "the webhook ingress")
         if webhooks.needs_claims:
-            own.setdefault("s3", "the webhook ingress")
-    return {**every, **own}
+            needed.setdefault("s3", "the webhook ingress")
+    return needed
 
 
-def _starts(
-    consumer: ConsumerProps, kind: type[StateMachineProps] | type[DurableFunctionProps]
-) -> bool:
-    return any(isinstance(each, kind) for each in consumer.starts)
-
-
-def _existing_faults(
-    consumers: Collection[ConsumerProps], config: DeploymentConfig
-) -> Iterator[str]:
+def _existing_faults(config: DeploymentConfig, consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     tables = {table.name for each in consumers for table in each.tables} | {DEDUP}
     for name in config.existing_tables.keys() - tables:
         yield f"existing_tables has {name!r}, and no consumer has this table; take it out"
@@ -347,7 +290,7 @@ def _existing_faults(
             )
 
 
-def dedup_window_faults(config: DeploymentConfig) -> Iterator[str]:
+def _dedup_window_faults(config: DeploymentConfig) -> Iterator[str]:
     """Yield a fault for each way in which a message can outlive its dedup record."""
     days = config.dedup_window_days
     life = message_life_days(config.redrives)
@@ -404,32 +347,29 @@ def reserved_sender(props: ConsumerProps, config: DeploymentConfig) -> str | Non
 
 def stage_faults(stages: Sequence[Stage]) -> list[str]:
     """Return every fault of the stages; an empty list without stages."""
-    return [
-        *(fault for each in stages for fault in _own_faults(each)),
-        *_shared(Counter(each.name for each in stages), "name"),
-        *_shared(Counter(each.config.service for each in stages), "service"),
+    faults = [fault for each in stages for fault in _stage_faults(each)]
+    names = Counter(("name", each.name) for each in stages)
+    services = Counter(("service", each.config.service) for each in stages)
+    return faults + [
+        f"{count} stages have the {what} {value!r}; give each its own: stacks and deployed "
+        "names are told apart by it, and a value of the CDK context counts for every stage"
+        for (what, value), count in [*names.items(), *services.items()]
+        if count > 1
     ]
 
 
-def _own_faults(stage: Stage) -> Iterator[str]:
+def _stage_faults(stage: Stage) -> Iterator[str]:
     if not re.fullmatch(r"\d{12}", str(stage.account)):
         yield f"stage {stage.name!r}: account={stage.account!r}; give a text of 12 digits"
     if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-\d", str(stage.region)):
         yield f"stage {stage.name!r}: region={stage.region!r}; give a region, such as 'eu-west-1'"
-    if account_option_faults(stage.config):
+    if _option_faults(stage.config):
         return
-    for option, region in regions_of(stage.config).items():
-        if region != stage.region:
+    for option, kind, arn in _arns(stage.config):
+        match = re.fullmatch(_ARNS[kind], arn)
+        region = match and match.groupdict().get("region", stage.region)
+        if region and region != stage.region:
             yield (
                 f"stage {stage.name!r}: {option} is in {region}, and the stage in {stage.region}; "
                 "give the one of the stage's region"
-            )
-
-
-def _shared(counts: Counter[str], what: str) -> Iterator[str]:
-    for value, count in counts.items():
-        if count > 1:
-            yield (
-                f"{count} stages have the {what} {value!r}; give each its own: stacks and deployed "
-                "names are told apart by it, and a value of the CDK context counts for every stage"
             )

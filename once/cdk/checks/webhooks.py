@@ -16,7 +16,7 @@ from once.cdk.checks.consumer_props import (
     MEMORY_MB,
     NAME_RULE,
 )
-from once.cdk.checks.property_types import property_type_faults
+from once.cdk.checks.property_types import has_type, property_type_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import (
     DAY_SECONDS,
@@ -42,23 +42,26 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
     if types := list(property_type_faults(props)):
         yield from types
         return
-    yield from _name_faults(props)
+    if not CONSUMER_NAME.fullmatch(props.name):
+        yield f"the name {props.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
+    if props.name in {RELAY, UNROUTED}:
+        yield f"the name {props.name!r} is that of another function of Once; choose another"
     yield from aws_service_faults(props)
     yield from _endpoint_set_faults(props)
     for endpoint in props.endpoints:
-        faults = [*endpoint_faults(endpoint), *_deployment_faults(endpoint, config)]
+        profile, days = endpoint.profile, ceil(endpoint.profile.retry_seconds / DAY_SECONDS)
+        faults = [*endpoint_faults(endpoint)]
+        if profile.retry_seconds > config.dedup_window_seconds:
+            faults.append(
+                f"dedup_window_days={config.dedup_window_days}: {profile.name} sends a "
+                f"webhook again for {days} days, and its key is forgotten before; raise it to "
+                f"{days}"
+            )
         yield from (f"endpoint {endpoint.name!r}: {fault}" for fault in faults)
     yield from _time_faults(props, config)
     yield from _capacity_faults(props)
     if props.endpoints:
         yield from _environment_faults(props, config)
-
-
-def _name_faults(props: WebhookProps) -> Iterator[str]:
-    if not CONSUMER_NAME.fullmatch(props.name):
-        yield f"the name {props.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
-    if props.name in {RELAY, UNROUTED}:
-        yield f"the name {props.name!r} is that of another function of Once; choose another"
 
 
 def _endpoint_set_faults(props: WebhookProps) -> Iterator[str]:
@@ -99,9 +102,10 @@ def _time_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]
 
 
 def _capacity_faults(props: WebhookProps) -> Iterator[str]:
+    need = FUNCTION_MB + ceil(WEBHOOK_MEMORY_FACTOR * props.largest_body / 2**20)
     if props.memory_mb not in MEMORY_MB:
         yield f"memory_mb={props.memory_mb}; choose 128 to 10240"
-    elif (need := _needed_mb(props)) > props.memory_mb:
+    elif need > props.memory_mb:
         yield (
             f"memory_mb={props.memory_mb} does not hold a body of {props.largest_body} bytes, "
             f"which may take {WEBHOOK_MEMORY_FACTOR} times its size; raise memory_mb to {need}, or "
@@ -112,10 +116,6 @@ def _capacity_faults(props: WebhookProps) -> Iterator[str]:
             f"reserved_concurrency={props.reserved_concurrency} admits no request; choose 1 or "
             "more, or None for no limit"
         )
-
-
-def _needed_mb(props: WebhookProps) -> int:
-    return FUNCTION_MB + ceil(WEBHOOK_MEMORY_FACTOR * props.largest_body / 2**20)
 
 
 def _environment_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:
@@ -154,21 +154,14 @@ def webhook_set_faults(
         return
     named = f"webhook ingress {webhooks.name!r}"
     yield from (f"{named}: {fault}" for fault in webhook_props_faults(webhooks, config))
-    if not any(property_type_faults(webhooks)):
-        yield from (f"{named}: {fault}" for fault in _shared_names(webhooks, consumers))
-        yield from _unread_bodies(webhooks, consumers)
-
-
-def _shared_names(webhooks: WebhookProps, consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    if not has_type(webhooks, WebhookProps):
+        return
     for each in consumers:
         if webhooks.name in {each.name, each.identity}:
             yield (
-                f"consumer {each.name!r} has this name too, and both would write the same dedup "
-                "keys; give one of them another name="
+                f"{named}: consumer {each.name!r} has this name too, and both would write the same "
+                "dedup keys; give one of them another name="
             )
-
-
-def _unread_bodies(webhooks: WebhookProps, consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     for endpoint in webhooks.endpoints:
         if endpoint.limit <= MESSAGE_BODY_BYTES:
             continue
@@ -198,7 +191,7 @@ def webhook_wiring_faults(
         published: the event types that the relay publishes, by identity; None without a relay.
         claims: the claim-check bucket, if there is one.
     """
-    if any(property_type_faults(props)):
+    if not has_type(props, WebhookProps):
         return
     if props.folder is None or not (props.folder / "handler.py").is_file():
         yield f"folder={props.folder}; give the path of the folder that holds its handler.py"
@@ -208,18 +201,6 @@ def webhook_wiring_faults(
                 f"the secret of endpoint {endpoint.name!r} is missing; add its ARN to secrets= of "
                 "WebhookIngress"
             )
-    yield from _relay_faults(props, published)
-    if props.needs_claims and claims is None:
-        yield (
-            f"its endpoints take bodies of {props.largest_body} bytes, and a message holds "
-            f"{MESSAGE_BODY_BYTES}; give claims= of WebhookIngress a ClaimBucket, or the "
-            "endpoints a smaller body_bytes="
-        )
-
-
-def _relay_faults(
-    props: WebhookProps, published: Mapping[str, tuple[str, ...]] | None
-) -> Iterator[str]:
     if props.event_types and published is None:
         yield (
             "it hands events on, and they would stay in its outbox; give relay= an OutboxRelay, or "
@@ -229,4 +210,10 @@ def _relay_faults(
         yield (
             f"the relay does not publish {', '.join(sorted(unpublished))} for it; give publishes= "
             "of OutboxRelay what published_types(consumers, webhooks) returns"
+        )
+    if props.needs_claims and claims is None:
+        yield (
+            f"its endpoints take bodies of {props.largest_body} bytes, and a message holds "
+            f"{MESSAGE_BODY_BYTES}; give claims= of WebhookIngress a ClaimBucket, or the "
+            "endpoints a smaller body_bytes="
         )

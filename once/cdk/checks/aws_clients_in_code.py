@@ -135,14 +135,11 @@ def read_clients(folder: Path, *, shown: str | None = None, skip: Collection[str
 def _services_in(tree: ast.Module) -> Iterator[tuple[int, str | None]]:
     """Yield line and service of each client; None for a service that is unknown."""
     constants = dict(assigned(tree.body))
-    imported = list(_imported(tree))
-    packages = {origin.partition(".")[0] for origin, _, _ in imported}
-    functions = {
-        local for origin, name, local in imported if origin == "boto3" and name in _METHODS
-    }
+    packages, functions = _imported(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _makes_client(node.func, functions):
-            argument = _service_argument(node)
+            named = (each.value for each in node.keywords if each.arg == "service_name")
+            argument = next(iter(node.args), None) or next(named, None)
             service = None if argument is None else text_of(argument, constants)
             # A text that is no service belongs to a client of another library.
             if service in _known_services() or (
@@ -155,15 +152,25 @@ def _services_in(tree: ast.Module) -> Iterator[tuple[int, str | None]]:
                     yield line, _BY_POWERTOOLS[name]
 
 
+def _imported(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """Return the imported packages, and the local names of boto3's functions that make a client."""
+    packages: set[str] = set()
+    functions: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            packages |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            packages.add((node.module or "").partition(".")[0])
+            if node.module == "boto3":
+                made = (alias for alias in node.names if alias.name in _METHODS)
+                functions |= {alias.asname or alias.name for alias in made}
+    return packages, functions
+
+
 def _makes_client(function: ast.expr, functions: Collection[str]) -> bool:
     if isinstance(function, ast.Attribute):
         return function.attr in _METHODS
     return isinstance(function, ast.Name) and function.id in functions
-
-
-def _service_argument(call: ast.Call) -> ast.expr | None:
-    named = (each.value for each in call.keywords if each.arg == "service_name")
-    return next(iter(call.args), None) or next(named, None)
 
 
 def _names_used(node: ast.AST) -> list[tuple[int, str]]:
@@ -173,17 +180,6 @@ def _names_used(node: ast.AST) -> list[tuple[int, str]]:
         case ast.ImportFrom(module=str() as module) if module.startswith(_POWERTOOLS):
             return [(node.lineno, alias.name) for alias in node.names]
     return []
-
-
-def _imported(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
-    """Yield module, name and local name of each import."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, "", alias.asname or alias.name
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                yield node.module or "", alias.name, alias.asname or alias.name
 
 
 @cache

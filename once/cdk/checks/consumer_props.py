@@ -382,7 +382,7 @@ def _is_arn(text: str, pattern: re.Pattern[str]) -> bool:
 
 def _resource(text: str) -> Any:
     """Return the resource that a text refers to; None for any other text."""
-    token = Tokenization.reverse_string(text).first_token
+    token = Tokenization.reverse_string(text).first_token if text else None
     return token.target if isinstance(token, Reference) else None
 
 

@@ -80,13 +80,7 @@ def _name_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
 def _publisher_faults(
     consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
 ) -> Iterator[str]:
-    publishers: dict[str, list[str]] = defaultdict(list)
-    for each in consumers:
-        for event in dict.fromkeys(each.publishes):
-            publishers[event].append(each.name)
-    if webhooks is not None:
-        for event in webhooks.event_types:
-            publishers[event].append(webhooks.name)
+    publishers = _publishers(consumers, webhooks)
     for consumer in consumers:
         for event in dict.fromkeys(consumer.events):
             if event not in publishers:
@@ -103,6 +97,20 @@ def _publisher_faults(
                     f"{' and '.join(publishers[event])} publishes, so that a producer could forge "
                     "it; move it to events, or have producers publish another type"
                 )
+
+
+def _publishers(
+    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
+) -> dict[str, list[str]]:
+    """Return the names of the consumers, or of the ingress, that publish each event type."""
+    publishers: dict[str, list[str]] = defaultdict(list)
+    for each in consumers:
+        for event in dict.fromkeys(each.publishes):
+            publishers[event].append(each.name)
+    if webhooks is not None:
+        for event in webhooks.event_types:
+            publishers[event].append(webhooks.name)
+    return publishers
 
 
 def _shared_table_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:

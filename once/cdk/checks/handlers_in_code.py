@@ -9,7 +9,7 @@ import ast
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,51 +17,9 @@ from once.cdk.props import ConsumerProps
 from once.settings import Dedup
 from once.source import key_rule_fault
 
-
-def types_given_to(
-    method: str, tree: ast.AST, constants: Mapping[str, str]
-) -> Iterator[tuple[int, str | None]]:
-    """Yield line and event type of each use of a method; None if the type is unknown.
-
-    Args:
-        method: the method's name. Its event type is the first argument, or `event_type=`.
-        tree: the source.
-        constants: the texts that names in the source stand for.
-    """
-    for line, call in uses_of(method, tree):
-        yield line, event_type_of(call, constants)
-
-
-def uses_of(method: str, tree: ast.AST) -> Iterator[tuple[int, ast.Call | None]]:
-    """Yield line and call of each use of a method; None if it is used without a call."""
-    nodes = list(ast.walk(tree))
-    calls = {node.func: node for node in nodes if isinstance(node, ast.Call)}
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and node.attr == method:
-            yield node.lineno, calls.get(node)
-
-
-def event_type_of(call: ast.Call | None, constants: Mapping[str, str]) -> str | None:
-    """Return the event type that a call gives; None if it is unknown."""
-    if call is None:
-        return None
-    named = (keyword.value for keyword in call.keywords if keyword.arg == "event_type")
-    argument = next(iter(call.args), None) or next(named, None)
-    return None if argument is None else text_of(argument, constants)
-
-
-def text_of(node: ast.expr, constants: Mapping[str, str]) -> str | None:
-    """Return the text that an expression stands for; None if it is unknown."""
-    match node:
-        case ast.Constant(str() as text):
-            return text
-    return constants.get(ast.unparse(node).removesuffix(".value"))
-
-
 KeyRule = tuple[str, ...]
 """The name of a constructor of `once.Key`, then its arguments: `("field", "order_id")`."""
 
-_DEFAULT: KeyRule = ("event",)
 _ARGUMENTS = {"event": 0, "content": 0, "attribute": 1}
 """Number of arguments of each constructor but `field`, which takes one or more."""
 
@@ -75,117 +33,14 @@ class DeclaredKey:
 
 
 UNKNOWN = DeclaredKey(None, None)
+_Function = tuple[ast.FunctionDef | ast.AsyncFunctionDef, Mapping[str, str]]
+"""A function's tree, and the constants of its module."""
 
 
-def declared_key(call: ast.Call | None, constants: Mapping[str, str]) -> DeclaredKey:
-    """Return the declaration of a call of `Consumer.handles`.
-
-    Args:
-        call: the call; None if `handles` is used in another way.
-        constants: the texts that names in the source stand for.
-    """
-    if call is None or any(word.arg is None for word in call.keywords):  # `**given`
-        return UNKNOWN
-    given = {word.arg: word.value for word in call.keywords}
-    rule = _rule(given["key"], constants) if "key" in given else _DEFAULT
-    return DeclaredKey(rule, _texts_of(given["volatile"], constants) if "volatile" in given else ())
-
-
-def _rule(node: ast.expr, constants: Mapping[str, str]) -> KeyRule | None:
-    match node:
-        case ast.Call(func=ast.Attribute(value=owner, attr=name), args=args, keywords=[]):
-            names = _texts(args, constants)
-            is_key = ast.unparse(owner).rpartition(".")[2] == "Key"
-            if is_key and names is not None and _fits(name, len(names)):
-                return name, *names
-    return None
-
-
-def _fits(name: str, count: int) -> bool:
-    return count > 0 if name == "field" else _ARGUMENTS.get(name) == count
-
-
-def _texts_of(node: ast.expr, constants: Mapping[str, str]) -> tuple[str, ...] | None:
-    match node:
-        case ast.Tuple(elts) | ast.List(elts) | ast.Set(elts):
-            return _texts(elts, constants)
-    return None
-
-
-def _texts(nodes: list[ast.expr], constants: Mapping[str, str]) -> tuple[str, ...] | None:
-    found = [text_of(node, constants) for node in nodes]
-    known = [text for text in found if text is not None]
-    return tuple(known) if len(known) == len(found) else None
-
-
-SHARED = frozenset({"rejects", "completes"})
-"""Decorators of functions that run for the events of any handler."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Function:
-    """A function's tree, and the constants of its module."""
-
-    node: ast.FunctionDef | ast.AsyncFunctionDef
-    constants: Mapping[str, str]
-
-    @property
-    def published(self) -> Iterator[str | None]:
-        uses = types_given_to("publish", self.node, self.constants)
-        return (event_type for _, event_type in uses)
-
-    @property
-    def names(self) -> set[str]:
-        """Every name in it, which may be that of a function it calls."""
-        nodes = list(ast.walk(self.node))
-        used = {node.id for node in nodes if isinstance(node, ast.Name)}
-        return used | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedTypes:
-    """The functions of a folder, by their names and by the event type that they handle."""
-
-    _functions: dict[str, list[_Function]] = field(default_factory=lambda: defaultdict(list))
-    _handlers: dict[str, list[_Function]] = field(default_factory=lambda: defaultdict(list))
-    _shared: list[_Function] = field(default_factory=list)
-
-    def add(self, tree: ast.Module, constants: Mapping[str, str]) -> None:
-        """Add the functions of a module."""
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                function = _Function(node, constants)
-                self._functions[node.name].append(function)
-                for decorator in node.decorator_list:
-                    self._register(decorator, function)
-
-    def _register(self, decorator: ast.expr, function: _Function) -> None:
-        for _, event_type in types_given_to("handles", decorator, function.constants):
-            if event_type is not None:
-                self._handlers[event_type].append(function)
-        match decorator:
-            case ast.Call(func=ast.Attribute(attr=name)) if name in SHARED:
-                self._shared.append(function)
-
-    def of(self, event_type: str) -> set[str | None]:
-        """Return the types that the handler of an event publishes; None stands for any type."""
-        if event_type not in self._handlers:
-            return {None}
-        waiting = [*self._handlers[event_type], *self._shared]
-        seen: set[str] = set()
-        found: set[str | None] = set()
-        while waiting:
-            function = waiting.pop()
-            found.update(function.published)
-            for name in (function.names & self._functions.keys()) - seen:
-                seen.add(name)
-                waiting += self._functions[name]
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class Registrations:
-    """The calls of `Consumer.handles` in a function's folder.
+    """The calls of `Consumer.handles` in `handler.py` and in the modules that it imports.
+
+    Modules of other folders are not read; those of this one once, when they are first imported.
 
     Attributes:
         places: file and line of the handler, by event type.
@@ -193,68 +48,62 @@ class Registrations:
             constant of the folder.
         broken: file, line and error of each file that is no valid Python.
         keys: the key rule of each event type, as far as it can be read.
-        published: the event types that each handler may publish.
-    """
-
-    places: Mapping[str, str]
-    unread: tuple[str, ...]
-    broken: tuple[str, ...]
-    keys: Mapping[str, DeclaredKey]
-    published: PublishedTypes
-
-    @property
-    def complete(self) -> bool:
-        """True if no event type can be missing from `places`."""
-        return bool(self.places) and not self.unread and not self.broken
-
-
-def read_registrations(folder: Path, name: str) -> Registrations:
-    """Return the registrations of `handler.py` and of the modules of its folder that it imports.
 
     Args:
         folder: the function's folder.
         name: the function's name: the folder is imported as `functions.<name>`.
     """
-    sources = _Sources(folder, name)
-    sources.constants("handler")
-    return Registrations(
-        sources.places,
-        tuple(sources.unread),
-        tuple(sources.broken),
-        sources.keys,
-        sources.published,
-    )
-
-
-class _Sources:
-    """The modules of a folder. Each is read once, when it is first imported."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.places: dict[str, str] = {}
         self.unread: list[str] = []
         self.broken: list[str] = []
         self.keys: dict[str, DeclaredKey] = {}
-        self.published = PublishedTypes()
         self._folder = folder
         self._package = f"functions.{name}"
         self._constants: dict[Path, dict[str, str]] = {}
+        self._functions: dict[str, list[_Function]] = defaultdict(list)
+        self._handlers: dict[str, list[_Function]] = defaultdict(list)
+        self._shared: list[_Function] = []
+        """Functions that run for the events of any handler."""
+        self._constants_of("handler")
 
-    def constants(self, module: str) -> Mapping[str, str]:
+    @property
+    def complete(self) -> bool:
+        """True if no event type can be missing from `places`."""
+        return bool(self.places) and not self.unread and not self.broken
+
+    def published_by(self, event_type: str) -> set[str | None]:
+        """Return the types that the handler of an event publishes; None stands for any type."""
+        if event_type not in self._handlers:
+            return {None}
+        waiting = [*self._handlers[event_type], *self._shared]
+        seen: set[str] = set()
+        found: set[str | None] = set()
+        while waiting:
+            tree, constants = waiting.pop()
+            found.update(_event_type(call, constants) for _, call in _uses("publish", tree))
+            nodes = list(ast.walk(tree))
+            # Every name in it may be that of a function it calls.
+            names = {node.id for node in nodes if isinstance(node, ast.Name)}
+            names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+            for name in (names & self._functions.keys()) - seen:
+                seen.add(name)
+                waiting += self._functions[name]
+        return found
+
+    def _constants_of(self, module: str) -> Mapping[str, str]:
         """Return the texts that a module's names stand for, dotted names too; empty if unknown."""
-        path = self._path(module)
-        if path is None:
-            return {}
+        base = self._folder.joinpath(*filter(None, module.split(".")))
+        path = base / "__init__.py"
+        if not path.is_file():
+            path = base.with_name(f"{base.name}.py")
+            if base == self._folder or not path.is_file():
+                return {}
         if path not in self._constants:
             self._constants[path] = {}  # ends the recursion of modules that import each other
             self._read(path)
         return self._constants[path]
-
-    def _path(self, module: str) -> Path | None:
-        base = self._folder.joinpath(*filter(None, module.split(".")))
-        if (base / "__init__.py").is_file():
-            return base / "__init__.py"
-        file = base.with_name(f"{base.name}.py")
-        return file if base != self._folder and file.is_file() else None
 
     def _read(self, path: Path) -> None:
         place = f"{self._folder.name}/{path.relative_to(self._folder).as_posix()}"
@@ -269,19 +118,32 @@ class _Sources:
         for node in ast.walk(tree):
             known.update(self._imported(node, package))
         known.update(assigned(tree.body))
-        self.published.add(tree, known)
-        for line, call in uses_of("handles", tree):
-            event_type = event_type_of(call, known)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                self._add_function(node, known)
+        for line, call in _uses("handles", tree):
+            event_type = _event_type(call, known)
             if event_type is None:
                 self.unread.append(f"{place}:{line}")
-            else:
-                self.places.setdefault(event_type, f"{place}:{line}")
-                self._add_key(event_type, declared_key(call, known))
+                continue
+            self.places.setdefault(event_type, f"{place}:{line}")
+            declared = _declared_key(call, known)
+            # Two handlers of one type, such as one behind an `if`: which one runs is unknown.
+            if self.keys.setdefault(event_type, declared) != declared:
+                self.keys[event_type] = UNKNOWN
 
-    def _add_key(self, event_type: str, declared: DeclaredKey) -> None:
-        # Two handlers of one type, such as one behind an `if`: which one runs is unknown.
-        if self.keys.setdefault(event_type, declared) != declared:
-            self.keys[event_type] = UNKNOWN
+    def _add_function(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, constants: Mapping[str, str]
+    ) -> None:
+        function = (node, constants)
+        self._functions[node.name].append(function)
+        for decorator in node.decorator_list:
+            for _, call in _uses("handles", decorator):
+                if event_type := _event_type(call, constants):
+                    self._handlers[event_type].append(function)
+            match decorator:
+                case ast.Call(func=ast.Attribute(attr="rejects" | "completes")):
+                    self._shared.append(function)
 
     def _imported(self, node: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         """Yield the constants that an import brings, by the names that they have there."""
@@ -289,7 +151,7 @@ class _Sources:
             for alias in node.names:
                 module = self._own(alias.name)
                 if module is not None:
-                    yield from _below(alias.asname or alias.name, self.constants(module))
+                    yield from _below(alias.asname or alias.name, self._constants_of(module))
         elif isinstance(node, ast.ImportFrom):
             origin = self._origin(node, package)
             if origin is not None:
@@ -310,10 +172,10 @@ class _Sources:
         return ".".join([*package[:kept], node.module or ""]) if kept >= 0 else None
 
     def _from(self, origin: str, name: str, local: str) -> Iterator[tuple[str, str]]:
-        found = self.constants(origin)
+        found = self._constants_of(origin)
         if name == "*":
             yield from found.items()
-        yield from _below(local, self.constants(f"{origin}.{name}"))
+        yield from _below(local, self._constants_of(f"{origin}.{name}"))
         for known, text in found.items():
             if known == name or known.startswith(f"{name}."):
                 yield local + known.removeprefix(name), text
@@ -334,6 +196,68 @@ def assigned(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, str]
                 yield prefix + name, text
             case ast.ClassDef(name=name):
                 yield from assigned(node.body, f"{prefix}{name}.")
+
+
+def text_of(node: ast.expr, constants: Mapping[str, str]) -> str | None:
+    """Return the text that an expression stands for; None if it is unknown."""
+    match node:
+        case ast.Constant(str() as text):
+            return text
+    return constants.get(ast.unparse(node).removesuffix(".value"))
+
+
+def _uses(method: str, tree: ast.AST) -> Iterator[tuple[int, ast.Call | None]]:
+    """Yield line and call of each use of a method; None if it is used without a call."""
+    nodes = list(ast.walk(tree))
+    calls = {node.func: node for node in nodes if isinstance(node, ast.Call)}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr == method:
+            yield node.lineno, calls.get(node)
+
+
+def _event_type(call: ast.Call | None, constants: Mapping[str, str]) -> str | None:
+    """Return the event type: first argument or `event_type=` of a call; None if it is unknown."""
+    if call is None:
+        return None
+    named = (keyword.value for keyword in call.keywords if keyword.arg == "event_type")
+    argument = next(iter(call.args), None) or next(named, None)
+    return None if argument is None else text_of(argument, constants)
+
+
+def _declared_key(call: ast.Call | None, constants: Mapping[str, str]) -> DeclaredKey:
+    """Return the declaration of a call of `Consumer.handles`; `call` is None without a call."""
+    if call is None or any(word.arg is None for word in call.keywords):  # `**given`
+        return UNKNOWN
+    given = {word.arg: word.value for word in call.keywords}
+    rule: KeyRule | None = ("event",)
+    volatile: tuple[str, ...] | None = ()
+    if "key" in given:
+        rule = _rule(given["key"], constants)
+    match given.get("volatile"):
+        case None:
+            pass
+        case ast.Tuple(elts) | ast.List(elts) | ast.Set(elts):
+            volatile = _texts(elts, constants)
+        case _:
+            volatile = None
+    return DeclaredKey(rule, volatile)
+
+
+def _rule(node: ast.expr, constants: Mapping[str, str]) -> KeyRule | None:
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr=name), args=args, keywords=[]):
+            names = _texts(args, constants)
+            if names is None or ast.unparse(owner).rpartition(".")[2] != "Key":
+                return None
+            if _ARGUMENTS.get(name) == len(names) or (name == "field" and names):
+                return name, *names
+    return None
+
+
+def _texts(nodes: list[ast.expr], constants: Mapping[str, str]) -> tuple[str, ...] | None:
+    found = [text_of(node, constants) for node in nodes]
+    known = [text for text in found if text is not None]
+    return tuple(known) if len(known) == len(found) else None
 
 
 _REMEDY = "or dedup=Dedup.RECORD"
@@ -392,16 +316,17 @@ def handler_faults(consumer: ConsumerProps) -> Iterator[str]:
     for name in ("external", "events") if found.complete else ():
         for event in dict.fromkeys(getattr(consumer, name)):
             if event not in found.places:
+                close = get_close_matches(event, found.places, n=1)
+                meant = f" (did you mean {close[0]!r}?)" if close else ""
                 yield (
-                    f"{name} has {event!r}, and its folder has no handler for it"
-                    f"{_suggestion(event, found)}; correct the type, or add a function with "
-                    f"@consumer.handles({event!r}, …)"
+                    f"{name} has {event!r}, and its folder has no handler for it{meant}; correct "
+                    f"the type, or add a function with @consumer.handles({event!r}, …)"
                 )
 
 
 def syntax_faults(folder: Path, name: str) -> Iterator[str]:
     """Yield each file that is no valid Python and that the handler of a folder imports."""
-    yield from (_BROKEN.format(each) for each in read_registrations(folder, name).broken)
+    yield from (_BROKEN.format(each) for each in Registrations(folder, name).broken)
 
 
 def source_key_faults(consumer: ConsumerProps) -> Iterator[str]:
@@ -436,7 +361,7 @@ def caused_events(consumer: ConsumerProps) -> dict[str, set[str]]:
     """
     found, declared = _registrations(consumer), {*consumer.publishes}
     read = {
-        event: {None} if found is None else found.published.of(event)
+        event: {None} if found is None else found.published_by(event)
         for event in consumer.event_types
     }
     unplaced = declared.difference(*read.values())
@@ -458,6 +383,7 @@ def event_types_output(consumer: ConsumerProps) -> str:
     found = _registrations(consumer)
     declared = {} if found is None else found.keys
     keys = {event: declared[event] for event in consumer.event_types if event in declared}
+    on_item = consumer.tables[0] if consumer.dedup is Dedup.ITEM else None
     return json.dumps(
         {
             "external": consumer.external,
@@ -466,24 +392,12 @@ def event_types_output(consumer: ConsumerProps) -> str:
             "volatile": {event: key.volatile for event, key in keys.items() if key.volatile != ()},
             "grouped_by": consumer.grouped_by,
             **({} if consumer.source is None else {"source": consumer.source.to_text()}),
-            **_item(consumer),
+            **({"item_table": on_item.name, "item_key": on_item.keys} if on_item else {}),
         }
     )
-
-
-def _item(consumer: ConsumerProps) -> dict[str, str | tuple[str, ...]]:
-    if consumer.dedup is not Dedup.ITEM:
-        return {}
-    [table] = consumer.tables
-    return {"item_table": table.name, "item_key": table.keys}
 
 
 def _registrations(consumer: ConsumerProps) -> Registrations | None:
     if consumer.folder is None or not (consumer.folder / "handler.py").is_file():
         return None  # a fault of its own
-    return read_registrations(consumer.folder, consumer.name)
-
-
-def _suggestion(event: str, found: Registrations) -> str:
-    close = get_close_matches(event, found.places, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    return Registrations(consumer.folder, consumer.name)

@@ -56,9 +56,9 @@ LEFT_OUT = {
         "only reads, before anything else"
     ),
     "once.ops.aws.function_logs._events logs.FilterLogEvents": "`status` and `trace` only read",
-    "once.ops.console.audit_trail.read_trail logs.FilterLogEvents": "a page only reads",
-    "once.ops.console.figures._from_metrics cloudwatch.GetMetricData": "a page only reads",
-    "once.ops.console.figures._metric_lines logs.FilterLogEvents": "a page only reads",
+    "once.ops.console.audit_log.read_changes logs.FilterLogEvents": "a page only reads",
+    "once.ops.console.figures._log_points logs.FilterLogEvents": "a page only reads",
+    "once.ops.console.figures._metric_points cloudwatch.GetMetricData": "a page only reads",
     "once.ops.dead_letters.letter_import.LetterImport._send.<locals>.<lambda> "
     "sqs.SendMessageBatch": (
         "an import that is killed is repeated: it sends no letter that is there already, "

@@ -6,13 +6,11 @@ from which CloudWatch makes the metrics.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice, product
-from threading import Lock
-from time import monotonic
 from typing import Any
 
 from once.errors import UNREADABLE
@@ -20,18 +18,13 @@ from once.metric_names import Metric
 from once.ops.aws.clients import client
 
 MINUTES = 60
-SECONDS = 30.0
-"""Time between two readings: CloudWatch bills each metric that is read."""
 _MOST_LINES = 20_000
 """Most log lines that are read for one function."""
 
-DUPLICATES = (Metric.REDELIVERED, Metric.REDRIVEN, Metric.RESENT)
-METRICS = (Metric.COMMITTED, *DUPLICATES, Metric.RETRIED, Metric.QUARANTINED, Metric.BREAKER_OPEN)
-
 _DELAYS = frozenset({Metric.RELAY_LAG_MS})
 
-_Series = dict[tuple[str, str], list[float]]
-"""Function and metric → a figure for each minute."""
+_Point = tuple[str, str, datetime, float]
+"""Function, metric, time and value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +45,7 @@ class Figures:
         return [sum(values) for values in zip(*chosen, strict=True)]
 
 
-def read_figures(
-    functions: Sequence[str], now: datetime, metrics: Sequence[str] = METRICS
-) -> Figures:
+def read_figures(functions: Sequence[str], now: datetime, metrics: Sequence[str]) -> Figures:
     """Return the figures of the last hour.
 
     Args:
@@ -66,56 +57,33 @@ def read_figures(
         botocore.exceptions.BotoCoreError, ClientError: they cannot be read.
     """
     begin = now.replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
-    if series := _from_metrics(functions, begin, now, metrics):
+    series = _series(_metric_points(functions, begin, now, metrics), begin)
+    if any(map(any, series.values())):
         return Figures(series, "CloudWatch's metrics")
-    return Figures(_from_logs(functions, begin, metrics), "the functions' logs")
+    return Figures(_series(_log_points(functions, begin, metrics), begin), "the functions' logs")
 
 
-class RecentFigures:
-    """Figures of some functions, read again when they are too old; safe for threads.
-
-    Args:
-        functions: the functions' full names.
-    """
-
-    def __init__(self, functions: Sequence[str]) -> None:
-        self._functions = functions
-        self._lock = Lock()
-        self._read_at = -SECONDS
-        self._figures: Figures | None = None
-
-    def latest(self) -> Figures:
-        """Return the figures of the last hour, at most half a minute old.
-
-        Raises:
-            botocore.exceptions.BotoCoreError, ClientError: they cannot be read.
-        """
-        with self._lock:
-            if self._figures is None or monotonic() - self._read_at >= SECONDS:
-                self._figures = read_figures(self._functions, datetime.now(UTC))
-                self._read_at = monotonic()
-            return self._figures
+def _series(points: Iterable[_Point], begin: datetime) -> Mapping[tuple[str, str], list[float]]:
+    series: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * MINUTES)
+    for function, metric, moment, value in points:
+        values, minute = series[function, metric], int((moment - begin).total_seconds() // 60)
+        if 0 <= minute < MINUTES:
+            is_delay = metric in _DELAYS
+            values[minute] = max(values[minute], value) if is_delay else values[minute] + value
+    return series
 
 
-def _from_metrics(
+def _metric_points(
     functions: Sequence[str], begin: datetime, now: datetime, metrics: Sequence[str]
-) -> _Series:
-    wanted = dict(enumerate(product(functions, metrics)))
-    pages = (
-        client("cloudwatch")
-        .get_paginator("get_metric_data")
-        .paginate(
-            MetricDataQueries=[_query(number, *one) for number, one in wanted.items()],
-            StartTime=begin,
-            EndTime=now,
-        )
-    )
-    series: _Series = {}
-    for result in (result for page in pages for result in page["MetricDataResults"]):
-        values = series.setdefault(wanted[int(result["Id"][1:])], [0.0] * MINUTES)
-        for moment, value in zip(result["Timestamps"], result["Values"], strict=True):
-            _add(values, begin, moment, value)
-    return {name: values for name, values in series.items() if any(values)}
+) -> Iterator[_Point]:
+    names = [*product(functions, metrics)]
+    queries = [_query(number, *name) for number, name in enumerate(names)]
+    paginator = client("cloudwatch").get_paginator("get_metric_data")
+    for page in paginator.paginate(MetricDataQueries=queries, StartTime=begin, EndTime=now):
+        for result in page["MetricDataResults"]:
+            function, metric = names[int(result["Id"][1:])]
+            for moment, value in zip(result["Timestamps"], result["Values"], strict=True):
+                yield function, metric, moment, value
 
 
 def _query(number: int, function: str, metric: str) -> dict[str, Any]:
@@ -125,57 +93,33 @@ def _query(number: int, function: str, metric: str) -> dict[str, Any]:
     return {"Id": f"m{number}", "MetricStat": {"Metric": found, "Period": 60, "Stat": stat}}
 
 
-def _from_logs(functions: Sequence[str], begin: datetime, metrics: Sequence[str]) -> _Series:
-    series: _Series = defaultdict(lambda: [0.0] * MINUTES)
+def _log_points(
+    functions: Sequence[str], begin: datetime, metrics: Sequence[str]
+) -> Iterator[_Point]:
+    logs = client("logs")
     for function in functions:
-        for moment, line in _metric_lines(function, begin):
-            for metric in metrics:
-                combine = max if metric in _DELAYS else sum
-                _add(series[function, metric], begin, moment, _figure(line.get(metric)), combine)
-    return series
-
-
-def _metric_lines(function: str, begin: datetime) -> Iterator[tuple[datetime, dict[str, Any]]]:
-    pages = (
-        client("logs")
-        .get_paginator("filter_log_events")
-        .paginate(
+        pages = logs.get_paginator("filter_log_events").paginate(
             logGroupName=f"/aws/lambda/{function}",
             filterPattern='"CloudWatchMetrics"',
             startTime=int(begin.timestamp() * 1000),
         )
-    )
-    events = (event for page in pages for event in page["events"])
-    with suppress(client("logs").exceptions.ResourceNotFoundException):  # it has never run
-        for event in islice(events, _MOST_LINES):
-            if line := _metric_line(event["message"]):
-                yield datetime.fromtimestamp(event["timestamp"] / 1000, UTC), line
+        events = (event for page in pages for event in page["events"])
+        with suppress(logs.exceptions.ResourceNotFoundException):  # it has never run
+            for event in islice(events, _MOST_LINES):
+                moment = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
+                for metric, found in _metrics_in(event["message"]).items():
+                    if metric in metrics:
+                        values = found if isinstance(found, list) else [found]  # a line has 1 delay
+                        numbers = [one for one in values if isinstance(one, int | float)]
+                        yield function, metric, moment, float(sum(numbers))
 
 
-def _metric_line(text: str) -> dict[str, Any] | None:
-    """Return a log line with metrics of a function; None for another one."""
+def _metrics_in(text: str) -> Mapping[str, Any]:
+    """Return a log line with metrics of a function; nothing of another line."""
     try:
         line: dict[str, Any] = json.loads(text)
         [described] = line["_aws"]["CloudWatchMetrics"]
         is_of_function = described["Dimensions"] == [["service"]]
     except (*UNREADABLE, TypeError, KeyError):  # a line of the handler
-        return None
-    return line if is_of_function else None  # quarantines are counted once more by their reason
-
-
-def _figure(value: Any) -> float:
-    """Return the sum of a line's values; a line has one delay."""
-    values = value if isinstance(value, list) else [value]
-    return float(sum(one for one in values if isinstance(one, int | float)))
-
-
-def _add(
-    values: list[float],
-    begin: datetime,
-    moment: datetime,
-    value: float,
-    combine: Callable[[tuple[float, float]], float] = sum,
-) -> None:
-    minute = int((moment - begin).total_seconds() // 60)
-    if 0 <= minute < len(values):
-        values[minute] = combine((values[minute], value))
+        return {}
+    return line if is_of_function else {}  # quarantines are counted once more by their reason

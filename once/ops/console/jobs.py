@@ -2,13 +2,23 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from http import HTTPStatus
 from secrets import token_urlsafe
+from typing import cast
 
 from botocore.exceptions import BotoCoreError, ClientError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from typer import BadParameter
 
-from once.ops.console.changes import Changes
+from once.ops.console.rendering import page
 from once.ops.errors import OpsError, StoppedError, error_with_remedy, unexpected_error_text
 
 _MOST_KEPT = 100
@@ -34,6 +44,7 @@ class Progress:
         counts: results by name, such as `sent`.
         result: what the operator should know of it afterwards, a line each.
         stop: set by the operator: the work ends after what it is doing now.
+        note: tells the pages.
     """
 
     total: int | None = None
@@ -48,6 +59,11 @@ class Progress:
         self.done = done
         self.counts = dict(counts or self.counts)
         self.note()
+
+    def check_stop(self, text: Callable[[], str]) -> None:
+        """Raise `StoppedError` with a text if the operator has stopped the job."""
+        if self.stop.is_set():
+            raise StoppedError(text())
 
 
 @dataclass(slots=True)
@@ -79,17 +95,17 @@ class Jobs:
     """The jobs of a console, the newest last. A job that was planned and never confirmed ends here.
 
     Args:
-        changes: told of every step.
+        note: tells the pages of every step.
     """
 
-    def __init__(self, changes: Changes) -> None:
-        self._changes = changes
+    def __init__(self, note: Callable[[], None]) -> None:
+        self._note = note
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
 
     def plan(self, job: Job) -> Job:
         """Keep a job until it is confirmed."""
-        job.progress.note = self._changes.note
+        job.progress.note = self._note
         with self._lock:
             self._jobs[job.id] = job
             planned = [one for one in self._jobs.values() if one.phase is not JobPhase.RUNNING]
@@ -102,15 +118,13 @@ class Jobs:
         with self._lock:
             return self._jobs.get(job_id)
 
-    def start(self, job: Job, why: str | None) -> bool:
-        """Run a planned job in a thread of its own; return False if it was started before."""
+    def start(self, job: Job, why: str | None) -> None:
+        """Run a planned job in a thread of its own, once and only if it changes something."""
         with self._lock:
             if job.phase is not JobPhase.PLANNED or not job.changes:
-                return False
+                return
             job.phase = JobPhase.RUNNING
-        thread = threading.Thread(target=self._run, args=(job, why), name=f"job {job.title}")
-        thread.start()
-        return True
+        threading.Thread(target=self._run, args=(job, why), name=f"job {job.title}").start()
 
     def _run(self, job: Job, why: str | None) -> None:
         try:
@@ -123,4 +137,78 @@ class Jobs:
         except Exception as error:  # a thread's error would be seen by nobody
             job.phase, job.error = JobPhase.FAILED, unexpected_error_text(error)
         finally:
-            self._changes.note()
+            self._note()
+
+
+def planning_route(
+    path: str, name: str, plan: Callable[[Request, FormData], Job | Response]
+) -> Route:
+    """Return the route of a form that plans a job, and leads to the job's page.
+
+    Args:
+        path: the path of the form's address.
+        name: the route's name.
+        plan: returns the job; or a page, if the form must be corrected.
+    """
+
+    async def answer(request: Request) -> Response:
+        planned = await run_in_threadpool(plan, request, await request.form())
+        if isinstance(planned, Response):
+            return planned
+        return _to_page(request, _jobs(request).plan(planned))
+
+    return Route(path, answer, name=name, methods=["POST"])
+
+
+def number_field(
+    text: str, least: float, most: float, fault: str, option: str | None = None
+) -> float:
+    """Return the number in a field of a form.
+
+    Raises:
+        typer.BadParameter: it is no number from `least` to `most`; `fault` says so.
+    """
+    with suppress(ValueError):
+        if least <= (number := float(text)) <= most:
+            return number
+    raise BadParameter(f"{text!r} {fault}", param_hint=option)
+
+
+def _job(request: Request) -> Response:
+    return page(request, "job.html", job=_found(request))
+
+
+async def _start(request: Request) -> Response:
+    form = await request.form()
+    job = _found(request)
+    _jobs(request).start(job, str(form.get("why") or "").strip() or None)
+    return _to_page(request, job)
+
+
+def _stop(request: Request) -> Response:
+    job = _found(request)
+    job.progress.stop.set()
+    return _to_page(request, job)
+
+
+def _found(request: Request) -> Job:
+    job = _jobs(request).find(request.path_params["job_id"])
+    if job is None:
+        raise HTTPException(404, "there is no such job: it was planned too long ago")
+    return job
+
+
+def _jobs(request: Request) -> Jobs:
+    return cast(Jobs, request.app.state.console.jobs)  # `state` imports this module
+
+
+def _to_page(request: Request, job: Job) -> Response:
+    url = request.url_for("job", job_id=job.id).path
+    return RedirectResponse(url, status_code=HTTPStatus.SEE_OTHER)
+
+
+ROUTES = [
+    Route("/jobs/{job_id}", _job, name="job"),
+    Route("/jobs/{job_id}/start", _start, name="start-job", methods=["POST"]),
+    Route("/jobs/{job_id}/stop", _stop, name="stop-job", methods=["POST"]),
+]

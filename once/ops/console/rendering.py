@@ -1,14 +1,15 @@
-"""Rendering of pages from Jinja's templates, which escape every value."""
+"""Rendering of pages from Jinja's templates, which escape every value; bar charts as SVG."""
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from once.ops.console.state import state_of
-from once.ops.terminal.formatting import escape_controls, format_age
+from once.ops.terminal.formatting import UNKNOWN, escape_controls, format_age, format_time
 
 NAVIGATION = (
     ("overview", "Overview"),
@@ -21,15 +22,53 @@ NAVIGATION = (
 )
 """Route and title of each page in the navigation."""
 
+_CHART_WIDTH, _CHART_HEIGHT = 160, 32
+"""Size of a chart, in units of its view box."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar; x and y are those of its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """A chart of values at equal distances, the oldest first.
+
+    Attributes:
+        values: the values, 0 or more.
+        label: says in words what it shows, for those who do not see it.
+    """
+
+    values: Sequence[float]
+    label: str
+
+    @property
+    def bars(self) -> list[Bar]:
+        """A bar for each value over 0; the largest is as high as the chart."""
+        step, most = _CHART_WIDTH / max(1, len(self.values)), max(self.values, default=0)
+        bars = []
+        for position, value in enumerate(self.values):
+            if value:
+                height = max(1.0, _CHART_HEIGHT * value / most)  # what is small stays visible
+                x, y = position * step, _CHART_HEIGHT - height
+                bars.append(Bar(round(x, 2), round(y, 2), round(step - 1, 2), round(height, 2)))
+        return bars
+
 
 def _age(value: float | timedelta | None) -> str:
     if value is None:
-        return "–"
+        return UNKNOWN
     return format_age(value if isinstance(value, timedelta) else timedelta(seconds=value))
 
 
 def _moment(value: datetime | None) -> str:
-    return "–" if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return UNKNOWN if value is None else format_time(value)
 
 
 _templates = Environment(
@@ -53,23 +92,16 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         status: the HTTP status.
         values: the template's values; all of them are escaped.
     """
-    state = state_of(request)
-    text = _templates.get_or_select_template(template).render(
-        values
-        | {
-            "request": request,
-            "link": lambda name, **parts: request.url_for(name, **parts).path,
-            "service": state.deployment.service,
-            "read_only": state.read_only,
-            "navigation": NAVIGATION,
-        }
+    console = request.app.state.console  # a `ConsoleState`, whose module imports this one
+    text = _templates.get_template(template).render(
+        **values,
+        request=request,
+        link=lambda name, **parts: request.url_for(name, **parts).path,
+        service=console.deployment.service,
+        read_only=console.read_only,
+        navigation=NAVIGATION,
     )
     return HTMLResponse(text, status_code=status)
-
-
-def is_background(request: Request) -> bool:
-    """Tell whether a page that is open is read again by its script, not opened by the operator."""
-    return request.headers.get("sec-fetch-dest") == "empty"
 
 
 def below_root(request: Request, name: str, **parts: str) -> str:

@@ -1,19 +1,175 @@
-"""Server of the console: on 127.0.0.1, on a free port, for one operator."""
+"""Server of the console: on 127.0.0.1, on a free port, for one operator.
+
+The console acts with the operator's AWS credentials, and any page of the web can make a browser
+send requests to 127.0.0.1. So each path begins with a secret token, which no page knows; the Host
+header must be the console's own, since a name of an attacker may resolve to 127.0.0.1 (DNS
+rebinding); and requests that another site caused are refused, whatever they carry.
+"""
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from hmac import compare_digest
+from http import HTTPStatus
+from importlib.resources import as_file, files
 from secrets import token_urlsafe
+from typing import Any
 
 import uvicorn
+from botocore.exceptions import BotoCoreError, ClientError
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
+from typer import BadParameter
 
-from once.ops.console.access import Address
-from once.ops.console.app import console_app
-from once.ops.console.state import ConsoleState
-from once.ops.errors import OpsError
+from once.ops.console import (
+    audit_log,
+    dead_letters,
+    effects,
+    jobs,
+    letter_changes,
+    message,
+    outbox,
+    overview,
+    webhooks,
+)
+from once.ops.console.rendering import page
+from once.ops.console.state import ConsoleState, state_of
+from once.ops.errors import OpsError, error_with_remedy, unexpected_error_text
 
 HOST = "127.0.0.1"
+SECURITY_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    # The address has the token, and is told to no other site. With `no-referrer`, browsers send
+    # the console's own forms with `Origin: null`.
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cache-control": "no-store",
+}
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+_OWN_SITE = frozenset({"same-origin", "none", None})
+"""Values of Sec-Fetch-Site: `none` is an address that the operator opened."""
+_PAGES = (
+    *(overview, letter_changes, dead_letters),  # `/dead-letters/redrive` before the letters' paths
+    *(message, effects, outbox, webhooks, jobs, audit_log),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The console's own address.
+
+    Attributes:
+        port: its port on 127.0.0.1.
+        token: the first segment of each path.
+    """
+
+    port: int
+    token: str
+
+    @property
+    def url(self) -> str:
+        """The URL of the first page; who knows it can use the console."""
+        return f"http://{HOST}:{self.port}/{self.token}/"
+
+
+class Access:
+    """ASGI middleware that refuses what is not the operator's own request.
+
+    Args:
+        app: the application; its root path is the token's.
+        address: the console's address.
+        read_only: whether every request that could change something is refused.
+    """
+
+    def __init__(self, app: ASGIApp, address: Address, *, read_only: bool) -> None:
+        self._app = app
+        self._root = f"/{address.token}"
+        self._hosts = [f"{HOST}:{address.port}", f"localhost:{address.port}"]
+        self._read_only = read_only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; start-up and end of the application pass."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(SECURITY_HEADERS)
+            await send(message)
+
+        if refused := self._refusal(scope):
+            status, text = refused
+            response = PlainTextResponse(text, status_code=status)
+            await response(scope, receive, send_with_headers)
+        else:
+            await self._app(scope, receive, send_with_headers)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        headers, is_safe = Headers(scope=scope), scope["method"] in _SAFE_METHODS
+        if headers.getlist("host") not in [[host] for host in self._hosts]:
+            return HTTPStatus.MISDIRECTED_REQUEST, "unknown host: open the URL that was printed\n"
+        root = "/".join(scope["path"].split("/")[:2])
+        if not compare_digest(root.encode(), self._root.encode()):
+            return HTTPStatus.FORBIDDEN, "open the URL that `once console` has printed\n"
+        origin = headers.get("origin")
+        # Browsers send an Origin with each POST.
+        is_own = is_safe if origin is None else origin in [f"http://{host}" for host in self._hosts]
+        if not is_own or headers.get("sec-fetch-site") not in _OWN_SITE:
+            return HTTPStatus.FORBIDDEN, "refused: another site caused this request\n"
+        if self._read_only and not is_safe:
+            return HTTPStatus.FORBIDDEN, "refused: this console is read-only\n"
+        return None
+
+
+def console_app(state: ConsoleState, address: Address) -> ASGIApp:
+    """Return the application of a console; every answer passes `Access`, errors included.
+
+    Args:
+        state: the deployment that it shows, and what it remembers.
+        address: the console's own address; requests to others are refused.
+    """
+    with as_file(files("once.ops.console") / "static") as static:
+        routes = [
+            *(route for one in _PAGES for route in one.ROUTES),
+            Route("/changes", _changes, name="changes"),
+            Mount("/static", StaticFiles(directory=static), name="static"),
+        ]
+    failed = _error_page(502, error_with_remedy)
+    app = Starlette(
+        routes=[Mount(f"/{address.token}", routes=routes)],
+        exception_handlers={
+            **dict.fromkeys((OpsError, BotoCoreError, ClientError), failed),
+            # A form whose fields do not fit is refused in the words of the command's option.
+            BadParameter: _error_page(400, BadParameter.format_message),
+            # It is raised again, so that the terminal shows where it was.
+            Exception: _error_page(500, unexpected_error_text),
+        },
+    )
+    app.state.console = state
+    return Access(app, address, read_only=state.read_only)
+
+
+def _error_page(status: int, text: Callable[[Any], str]) -> ExceptionHandler:
+    return lambda request, error: page(request, "error.html", status=status, error=text(error))
+
+
+async def _changes(request: Request) -> Response:
+    events = state_of(request).updates.events(request.is_disconnected)
+    return StreamingResponse(events, media_type="text/event-stream")
 
 
 class ConsoleServer(uvicorn.Server):

@@ -6,8 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from once.ops.aws.deployment import Deployment
-from once.ops.console.access import Address
-from once.ops.console.app import console_app
+from once.ops.console.server import Address, console_app
 from once.ops.console.state import ConsoleState
 from tests.ops.cloud import Cloud
 

@@ -3,7 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
-from once.ops.console.app import console_app
+from once.ops.console.server import console_app
 from once.ops.console.state import ConsoleState
 from tests.ops.console.conftest import ADDRESS, OWN
 

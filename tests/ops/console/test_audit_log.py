@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from once.ops.aws.deployment import Deployment
-from once.ops.console import audit_trail
+from once.ops.console import audit_log
 from once.ops.operator_log import logged_change
 from tests.ops.cloud import OPERATOR_LOG, Cloud
 from tests.ops.support import requests_of
@@ -84,7 +84,7 @@ def test_outcome_of_the_next_day_belongs_to_its_intent(browser: TestClient, clou
 def test_reading_ends_when_enough_changes_are_found(
     browser: TestClient, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_trail, "MOST_CHANGES", 1)
+    monkeypatch.setattr(audit_log, "MOST_CHANGES", 1)
     log(cloud, {"change": "1"}, age_days=0.5)
     log(cloud, {"change": "2"})
     asked = requests_of("logs.FilterLogEvents")

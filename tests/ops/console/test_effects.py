@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 
 from once.effects.declaration import Policy
 from once.ops.aws.deployment import Deployment
-from once.ops.console.app import console_app
 from once.ops.console.jobs import JobPhase
+from once.ops.console.server import console_app
 from once.ops.console.state import ConsoleState
 from once.ops.effects import list_pending
 from tests.ops.cloud import Cloud

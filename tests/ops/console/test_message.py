@@ -7,8 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from starlette.testclient import TestClient
 
-from once.ops.console.sequence.picture import MOST_STEPS, sequence_picture
-from once.ops.console.sequence.steps import PRODUCER, TABLE, TOPIC, Step
+from once.ops.console.message import MOST_STEPS, PRODUCER, TABLE, TOPIC, Step, sequence_picture
 from once.schema import Outcome, Reason, Record
 from tests.ops.support import requests_of
 from tests.ops.tracing import ORDER_ID, Saga, body, placed

@@ -6,15 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import boto3
-import pytest
 from starlette.testclient import TestClient
 
 from once.metric_names import Metric
-from once.ops.console import queue_history
-from once.ops.console.changes import Changes
 from once.ops.console.figures import MINUTES, read_figures
-from once.ops.console.queue_history import QueueHistory
-from once.ops.status import QueueStatus
+from once.ops.console.overview import METRICS
 from tests.ops.cloud import Cloud
 
 NOW = datetime.now(UTC)
@@ -54,7 +50,7 @@ def test_figures_of_the_logs_are_summed_by_minute(cloud: Cloud) -> None:
         '"CloudWatchMetrics"',
     ]
     log(*lines, json.dumps(by_reason))
-    figures = read_figures(["once-orders", "once-inventory"], datetime.now(UTC))
+    figures = read_figures(["once-orders", "once-inventory"], datetime.now(UTC), METRICS)
     assert sum(figures.minutes("once-orders", [Metric.COMMITTED])) == 7
     assert sum(figures.minutes("once-orders", [Metric.QUARANTINED])) == 1
     assert figures.minutes("once-inventory", [Metric.COMMITTED]) == [0.0] * MINUTES
@@ -73,26 +69,6 @@ def test_figures_of_cloudwatch_come_first(cloud: Cloud) -> None:
             }
         ],
     )
-    figures = read_figures(["once-orders"], datetime.now(UTC))
+    figures = read_figures(["once-orders"], datetime.now(UTC), METRICS)
     assert sum(figures.minutes("once-orders", [Metric.COMMITTED])) == 5
     assert figures.source == "CloudWatch's metrics"
-
-
-def row(visible: int) -> QueueStatus:
-    return QueueStatus(
-        consumer="orders", visible=visible, in_flight=1, delayed=0, dead_letters=0, message_bytes=1
-    )
-
-
-def test_the_queue_history_tells_of_differences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_history, "SECONDS", 0.0)
-    answers = iter([[row(1)], [row(1)], [row(2)]])
-    changes = Changes()
-    history = QueueHistory(lambda: next(answers), changes)
-    history.latest()
-    told = []
-    for _ in range(2):
-        history._tell_if_different()
-        told.append(changes.number)
-    assert told == [0, 1]
-    assert history.depths("orders") == [2, 2, 3]

@@ -8,9 +8,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from once.ops.aws.deployment import Deployment
-from once.ops.console.app import console_app
+from once.ops.console import webhooks as webhooks_page
 from once.ops.console.jobs import JobPhase
-from once.ops.console.pages import webhooks as webhooks_page
+from once.ops.console.server import console_app
 from once.ops.console.state import ConsoleState
 from tests.ops.cloud import Cloud
 from tests.ops.console.conftest import ADDRESS, OWN

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from once.ops.aws.clients import client
-from once.ops.console import letter_reading
-from once.ops.console.letter_groups import BUCKETS, histogram
-from once.ops.console.pages import dead_letters
+from once.ops.console import dead_letters
+from once.ops.console.dead_letters import BUCKETS, histogram
 from once.ops.console.state import ConsoleState
 from once.ops.dead_letters.search import QueueWalk
 from once.schema import RELAY
@@ -30,7 +29,7 @@ BACKGROUND = {"sec-fetch-dest": "empty"}
 
 @pytest.fixture(autouse=True)
 def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letter_reading, "FRESH_SECONDS", -1)
+    monkeypatch.setattr(dead_letters, "FRESH_SECONDS", -1)
 
 
 def test_letters_that_failed_alike_are_one_group_with_their_verdicts(

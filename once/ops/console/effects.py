@@ -3,34 +3,31 @@
 import shlex
 from datetime import UTC, datetime
 
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from once.ops.aws.clients import client
-from once.ops.console.jobs import Job, Progress
-from once.ops.console.pages.jobs import to_job
+from once.ops.console.jobs import Job, Progress, planning_route
 from once.ops.console.rendering import page
-from once.ops.console.state import ConsoleState, state_of
+from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, record_lines
-from once.ops.effects import (
-    Decision,
-    PendingEffect,
-    list_pending,
-    pending_effect,
-    read_decision,
-    settle,
-)
+from once.ops.effects import list_pending, pending_effect, read_decision, settle
 from once.ops.errors import OpsError
 
 _MOST_SHOWN = 200
 
 
+def _records(state: ConsoleState) -> DedupRecordReader:
+    return DedupRecordReader(client("dynamodb"), state.deployment.dedup_table)
+
+
 def _effects(request: Request) -> Response:
     state = state_of(request)
-    found = state.kept.latest(request, "effects", lambda: list_pending(_records(state)))
+    found = state.readings.latest(
+        "effects", lambda: list_pending(_records(state)), max_age(request)
+    )
     return page(request, "effects.html", found=found, most=_MOST_SHOWN, now=datetime.now(UTC))
 
 
@@ -41,24 +38,20 @@ def _effect(request: Request) -> Response:
     return page(request, "effect.html", effect=effect, lines=lines)
 
 
-async def _settle(request: Request) -> Response:
-    form = await request.form()
-    job = await run_in_threadpool(_settle_job, state_of(request), form)
-    return to_job(request, job)
-
-
-def _settle_job(state: ConsoleState, form: FormData) -> Job:
+def _plan_settlement(request: Request, form: FormData) -> Job:
     """Return the job of a form, after the checks of `once effects settle --dry-run`."""
+    state = state_of(request)
     given = {name: str(value).strip() for name, value in form.items()}
-    outcome, why = given.get("outcome"), given.get("why", "")
+    outcome, why, text = given.get("outcome"), given.get("why", ""), given.get("text")
+    done, refused, new_key = given.get("done", ""), given.get("refused", ""), "new_key" in given
     if not why:
         raise OpsError("say how the outcome was found out: the record keeps it")
     decision = read_decision(
-        given.get("done", "") if outcome == "done" else None,
-        given.get("refused", "") if outcome == "refused" else None,
-        given.get("text") or None if outcome == "refused" else None,
+        done if outcome == "done" else None,
+        refused if outcome == "refused" else None,
+        text or None if outcome == "refused" else None,
         is_not_done=outcome == "not-done",
-        new_key=outcome == "not-done" and "new_key" in given,
+        new_key=outcome == "not-done" and new_key,
     )
     table = _records(state)
     effect = pending_effect(table, given.get("key", ""))
@@ -68,6 +61,12 @@ def _settle_job(state: ConsoleState, form: FormData) -> Job:
         settle(state.deployment, table, effect, decision, f"{why}; {reason}" if reason else why)
         progress.advance(1, {"settled": 1})
 
+    options = {
+        "done": ["--done", done],
+        "refused": ["--refused", refused, *(["--text", text] if text else [])],
+        "not-done": ["--not-done", *(["--new-key"] if new_key else [])],
+    }[decision.name]
+    evidence = ["--why", why, "--service", state.deployment.service]
     return Job(
         title=f"Settle the effect {effect.intent.effect} as {decision.name}",
         plan=[
@@ -80,32 +79,12 @@ def _settle_job(state: ConsoleState, form: FormData) -> Job:
         changes=1,
         work=work,
         back="effects",
-        command=_command(state, effect, decision, given, why),
+        command=shlex.join(["once", "effects", "settle", effect.pk, *options, *evidence]),
     )
-
-
-def _command(
-    state: ConsoleState, effect: PendingEffect, decision: Decision, given: dict[str, str], why: str
-) -> str:
-    options = {
-        "done": ["--done", given.get("done", "")],
-        "refused": ["--refused", given.get("refused", "")],
-        "not-done": ["--not-done"],
-    }[decision.name]
-    if decision.name == "refused" and given.get("text"):
-        options += ["--text", given["text"]]
-    if decision.name == "not-done" and "new_key" in given:
-        options.append("--new-key")
-    service = ["--service", state.deployment.service]
-    return shlex.join(["once", "effects", "settle", effect.pk, *options, "--why", why, *service])
-
-
-def _records(state: ConsoleState) -> DedupRecordReader:
-    return DedupRecordReader(client("dynamodb"), state.deployment.dedup_table)
 
 
 ROUTES = [
     Route("/effects", _effects, name="effects"),
     Route("/effects/one", _effect, name="effect"),
-    Route("/effects/settle", _settle, name="settle-effect", methods=["POST"]),
+    planning_route("/effects/settle", "settle-effect", _plan_settlement),
 ]

@@ -1,0 +1,253 @@
+"""One message: a search as `once trace` has it, and the story of what was found.
+
+The story is a list and a sequence picture: an arrow for each step between the parts of a service,
+with coordinates that are the same for the same steps.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from once.events.cloud_event import CloudEvent
+from once.events.identity import key_hash
+from once.ops.console.rendering import page
+from once.ops.console.state import ConsoleState, max_age, state_of
+from once.ops.dedup_records import record_lines, text_attribute
+from once.ops.terminal.timestamps import parse_time_option
+from once.ops.trace.search import TraceSearch
+from once.ops.trace.timeline import EntryKind, TimelineEntry
+from once.schema import RELAY, Record, State
+
+MOST_LETTERS = 1000
+"""Most dead letters that a page reads."""
+MOST_ENTRIES = 300
+"""Most entries of a timeline, and most events and records each, that a page shows."""
+MOST_STEPS = 60
+"""Most steps that a picture shows."""
+_SINCE = "2d"
+"""The logs are read from then on; they alone show duplicates and retries."""
+_MOST_CHARACTERS = 20_000
+
+PRODUCER = "producer"
+TABLE = "dedup table"
+TOPIC = "relay and topic"
+PROVIDER = "provider"
+DEAD_LETTERS = "dead letters"
+_FIRST, _LAST = (PRODUCER, TOPIC), (PROVIDER, TABLE, DEAD_LETTERS)
+
+_LANE_WIDTH, _STEP_HEIGHT = 142, 34
+_TIME_WIDTH, _TOP, _BOTTOM = 92, 56, 14
+_CHARACTER_WIDTH = 6.6
+_HEAD = 7
+_NAME_CHARACTERS = 18
+
+
+def _message(request: Request) -> Response:
+    names = ("key", "source", "consumer", "since")
+    given = {name: request.query_params.get(name, "").strip() for name in names}
+    given["since"] = given["since"] or _SINCE
+    state, found = state_of(request), None
+    if given["key"]:
+        found = state.readings.latest(
+            ("message", *given.values()), lambda: _find_story(state, given), max_age(request)
+        )
+    return page(
+        request,
+        "message.html",
+        given=given,
+        consumers=[*state.deployment.consumers],
+        story=None if isinstance(found, str) else found,
+        not_found=found if isinstance(found, str) else None,
+        event_text=_event_text,
+        shortened=_shortened,
+    )
+
+
+def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any] | str:
+    """Return all that is known of a key; or, if that is nothing, the places that were searched."""
+    now = datetime.now(UTC)
+    since = parse_time_option(given["since"], now=now, option="Logs since")
+    sources = [given["source"]] if given["source"] else []
+    with state.letters.held():
+        search = TraceSearch(state.deployment, given["key"], given["consumer"] or None, sources)
+        graph = search.graph(search.letters(MOST_LETTERS))
+        entries = search.timeline(graph, now, logs=True, since=since)
+        if not entries:
+            return search.not_found_text()
+        search.note_open(graph)
+    if max(len(entries), len(graph.events), len(graph.records)) > MOST_ENTRIES:
+        search.notes.append(f"only the first {MOST_ENTRIES} entries, events and records are shown")
+    consumers = state.deployment.consumers.values()
+    internal = {name: one.events for one in consumers for name in (one.name, one.identity)}
+    return {
+        "entries": entries[:MOST_ENTRIES],
+        "picture": sequence_picture([*steps_of(entries, internal)]),
+        "events": [*graph.events.values()][:MOST_ENTRIES],
+        "records": [
+            {
+                "pk": pk,
+                "key_hash": key_hash(pk),
+                "fingerprint": text_attribute(item, Record.FINGERPRINT),
+                "lines": record_lines(item, now),
+                "pending": text_attribute(item, Record.STATE) == State.PENDING,
+            }
+            for pk, item in [*graph.records.items()][:MOST_ENTRIES]
+        ],
+        "letters": graph.letters[:MOST_ENTRIES],
+        "notes": search.notes,
+    }
+
+
+def _event_text(event: CloudEvent) -> str:
+    """Return an event as JSON text, indented."""
+    known = {"specversion": "1.0", "id": event.id, "source": event.source, "type": event.type}
+    named = {"subject": event.subject, "time": event.time}
+    given = {name: value for name, value in named.items() if value is not None}
+    members = {**known, **given, **event.extensions, "data": event.data}
+    return _shortened(json.dumps(members, indent=2, ensure_ascii=False))
+
+
+def _shortened(text: str) -> str:
+    """Return the start of a long text, with a note."""
+    more = len(text) - _MOST_CHARACTERS
+    return text if more <= 0 else f"{text[:_MOST_CHARACTERS]}\n… and {more} characters more"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An arrow from one lane to another; `kind` is the class of its colour."""
+
+    at: datetime | None
+    source: str
+    target: str
+    kind: str
+    label: str
+
+
+def steps_of(
+    entries: Iterable[TimelineEntry], internal: Mapping[str, Collection[str]]
+) -> Iterator[Step]:
+    """Yield the steps of a timeline, in its order.
+
+    Args:
+        entries: the entries, the oldest first.
+        internal: the event types that each consumer takes from other consumers, by the consumer's
+            name and by its identity.
+    """
+    for entry in entries:
+        consumer, kind = entry.consumer, entry.kind
+        # The class of a kind is its first word, or `retried`.
+        name = "retried" if kind is EntryKind.RETRIED else kind.partition(" ")[0]
+        reason = str(entry.details.get("reason", kind))
+        if consumer == RELAY:
+            yield Step(entry.at, TOPIC, DEAD_LETTERS, name, reason)
+            continue
+        source = TOPIC if entry.event_type in internal.get(consumer, ()) else PRODUCER
+        event_type = entry.event_type or "event"
+        if kind in {EntryKind.DUPLICATE, EntryKind.RETRIED}:
+            count = entry.details.get("receive_count")
+            told = f"{event_type}: {kind}" + (f" (receive {count})" if count else "")
+            yield Step(entry.at, source, consumer, name, told)
+            continue
+        yield Step(entry.at, source, consumer, "delivered", event_type)
+        if kind is EntryKind.QUARANTINED:
+            yield Step(None, consumer, DEAD_LETTERS, name, reason)
+        else:
+            yield from _record_steps(entry, name)
+
+
+def _record_steps(entry: TimelineEntry, name: str) -> Iterator[Step]:
+    """Yield the steps of a dedup record: an intent before its effect, a commit after it."""
+    details, outcome = entry.details, str(entry.kind)
+    effect, is_pending = details.get(Record.EFFECT), entry.kind is EntryKind.PENDING
+    if entry.kind is EntryKind.REFUSED:
+        outcome = f"refused: {details.get(Record.REFUSAL, 'no name')}"
+    elif is_pending:
+        standing = str(details.get(Record.STANDING, "not recorded"))
+        outcome = f"pending: {standing.partition(':')[0]}"
+    steps = [Step(None, entry.consumer, TABLE, name, outcome)]
+    if effect:
+        call = Step(None, entry.consumer, PROVIDER, "effect", f"effect {effect}")
+        steps.insert(1 if is_pending else 0, call)
+    yield from steps
+    if published := details.get("published"):
+        types = ", ".join(published) if isinstance(published, list) else "cannot be read"
+        yield Step(None, TABLE, TOPIC, "published", types)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A part of the service: a vertical line at `x`; its whole name, and what fits of it."""
+
+    name: str
+    shown: str
+    x: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A step from `x1` to `x2`; `head` has its head's points, `label` what fits of its text."""
+
+    x1: int
+    x2: int
+    y: int
+    head: str
+    label: str
+    step: Step
+
+    @property
+    def middle(self) -> int:
+        """The middle of its label."""
+        return (self.x1 + self.x2) // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture; `left_out` is the number of steps that it does not show."""
+
+    width: int
+    height: int
+    bottom: int
+    lanes: Sequence[Lane]
+    arrows: Sequence[Arrow]
+    left_out: int
+
+
+def sequence_picture(steps: Sequence[Step]) -> Picture:
+    """Return the picture of the first steps."""
+    shown = steps[:MOST_STEPS]
+    used = dict.fromkeys(name for step in shown for name in (step.source, step.target))
+    consumers = [name for name in used if name not in (*_FIRST, *_LAST)]
+    names = [name for name in (*_FIRST, *consumers, *_LAST) if name in used]
+    middle = _TIME_WIDTH + _LANE_WIDTH // 2
+    places = {name: middle + _LANE_WIDTH * number for number, name in enumerate(names)}
+    bottom = _TOP + _STEP_HEIGHT * len(shown) + _BOTTOM
+    return Picture(
+        width=_TIME_WIDTH + _LANE_WIDTH * len(names),
+        height=bottom + 4,
+        bottom=bottom,
+        lanes=[Lane(name, _cut(name, _NAME_CHARACTERS), x) for name, x in places.items()],
+        arrows=[_arrow(number, step, places) for number, step in enumerate(shown)],
+        left_out=len(steps) - len(shown),
+    )
+
+
+def _arrow(number: int, step: Step, places: Mapping[str, int]) -> Arrow:
+    x1, x2 = places[step.source], places[step.target]
+    y = _TOP + _STEP_HEIGHT * (number + 1) - 8
+    back = x2 - _HEAD if x2 > x1 else x2 + _HEAD
+    label = _cut(step.label, int(abs(x2 - x1) / _CHARACTER_WIDTH))
+    return Arrow(x1, x2, y, f"{x2},{y} {back},{y - 4} {back},{y + 4}", label, step)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+ROUTES = [Route("/message", _message, name="message")]

@@ -1,0 +1,165 @@
+"""Outbox: what the relay published lately, what waits, and the action that publishes again."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from once.errors import OnceError
+from once.events.outgoing import events_in
+from once.metric_names import Metric
+from once.ops.aws.clients import client, depth
+from once.ops.aws.deployment import Deployment
+from once.ops.console.figures import read_figures
+from once.ops.console.jobs import Job, Progress, number_field, planning_route
+from once.ops.console.rendering import BarChart, page
+from once.ops.console.state import max_age, state_of
+from once.ops.dedup_records import DedupRecordReader, Item, time_attribute
+from once.ops.errors import OpsError
+from once.ops.outbox import Republication, RepublishResult, failure_text, record_period
+from once.ops.trace.event_graph import EventGraph, EventGraphBuilder
+from once.schema import Record
+
+PERIOD = timedelta(hours=1)
+MOST_SHOWN = 50
+"""Most records whose events are shown."""
+_OPTIONS = ("since", "until", "consumer", "to", "rate")
+
+
+def _outbox(request: Request) -> Response:
+    state = state_of(request)
+    relay = state.readings.latest(
+        "outbox", lambda: _read_relay(state.deployment, datetime.now(UTC)), max_age(request)
+    )
+    consumers = state.deployment.consumers
+    takers = [name for name, one in consumers.items() if one.events]
+    return page(request, "outbox.html", relay=relay, consumers=[*consumers], takers=takers)
+
+
+def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
+    """Return the relay's figures of the last hour, and the events committed in it."""
+    table = DedupRecordReader.of(client("dynamodb"), deployment)
+    recent = table.recent_outboxes(now - PERIOD, MOST_SHOWN)
+    graph = EventGraphBuilder(deployment.consumers.values(), table.get, ()).follow(recent.items, ())
+    events = [event for item in recent.items for event in _events(item, graph)]
+    function = deployment.relay_function_name
+    figures = read_figures([function], now, (Metric.PUBLISHED, Metric.RELAY_LAG_MS))
+    by_minute = figures.minutes(function, [Metric.PUBLISHED])
+    published = int(sum(by_minute))
+    label = f"events published in each minute of the last hour, {published} in all"
+    return {
+        "function": function,
+        "source": figures.source,
+        "published": published,
+        "chart": BarChart(by_minute, label),
+        "longest_delay_ms": max(figures.minutes(function, [Metric.RELAY_LAG_MS])),
+        "dead_letters": depth(client("sqs"), deployment.relay_dead_letter_url).total,
+        "recent": recent,
+        "events": events,
+        "waiting": sum(event.waits for event in events),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedEvent:
+    """An event in an outbox.
+
+    Attributes:
+        at: time of its commit.
+        pk: the dedup key of its record.
+        id: its id; empty if the outbox cannot be read.
+        type: its type.
+        standing: whether a consumer has a record of it, in words.
+        waits: whether every consumer that takes it has none.
+    """
+
+    at: datetime | None
+    pk: str
+    id: str
+    type: str
+    standing: str
+    waits: bool
+
+
+def _events(item: Item, graph: EventGraph) -> Iterator[CommittedEvent]:
+    at, pk = time_attribute(item, Record.COMMITTED_AT), item[Record.PK]["S"]
+    try:
+        for event in events_in(item):
+            keys = graph.keys.get((event.source, event.id), [])
+            have = sum(key in graph.records for key in keys)
+            if have:
+                standing = f"{have} of {len(keys)} consumers have a record"
+            elif keys:
+                standing = "no consumer has a record yet"
+            elif any(event_type == event.type for _, event_type in graph.unknown):
+                standing = "a consumer's key rule is not known"
+            else:
+                standing = "no consumer takes it, or finds a key in it"
+            waits = bool(keys) and not have
+            yield CommittedEvent(at, pk, event.id, event.type, standing, waits)
+    except OnceError:  # the error's text may contain data of the event
+        standing = "its outbox cannot be read: see the relay's dead letters"
+        yield CommittedEvent(at, pk, "", "–", standing, waits=True)
+
+
+def _plan_republish(request: Request, form: FormData) -> Job:
+    """Return the job of a form, with the counts of `once outbox republish --dry-run`."""
+    deployment = state_of(request).deployment
+    given = {name: str(form.get(name) or "").strip() or None for name in _OPTIONS}
+    period = record_period(given["since"] or "", given["until"])
+    told: dict[str, Any] = {**given}
+    if text := given["rate"]:
+        told["rate"] = number_field(text, 1, 1_000_000, "is no number from 1", "--rate")
+    asked = Republication.of(deployment, period, told)
+    counted = asked.count(lambda *_: None)
+
+    def work(why: str | None, progress: Progress) -> None:
+        progress.total = asked.approximate_total()
+        done = RepublishResult()
+
+        def seen(count: int, result: RepublishResult) -> None:
+            nonlocal done
+            done = result
+            progress.advance(progress.done + count, dict(sorted(result.events.items())))
+
+        def stopped_text() -> str:
+            return (
+                f"stopped: at least {done.events.total()} events were published; run it again for "
+                "the rest: what is published twice is deduplicated"
+            )
+
+        result = asked.publish(why, seen, lambda: progress.check_stop(stopped_text))
+        if result.refused or result.unreadable:
+            raise OpsError(failure_text(result, by_relay=not given["to"]))
+
+    number = counted.events.total()
+    options = [part for name in _OPTIONS if (value := given[name]) for part in (f"--{name}", value)]
+    command = ["once", "outbox", "republish", *options, "--service", deployment.service]
+    plan = [f"{event_type}: {count}" for event_type, count in sorted(counted.events.items())]
+    plan.append(f"{counted.records} records, {number} events")
+    if given["to"]:
+        plan.append(f"to {given['to']} only; its queue takes them in no order")
+    if counted.too_old:
+        plan.append(f"{counted.too_old} records are left out: they expire within 30 days")
+    if counted.refused or counted.unreadable:
+        plan.append(failure_text(counted, by_relay=False))
+    return Job(
+        title=f"Publish {number} events again",
+        plan=plan,
+        changes=number,
+        work=work,
+        back="outbox",
+        command=shlex.join(command),
+    )
+
+
+ROUTES = [
+    Route("/outbox", _outbox, name="outbox"),
+    planning_route("/outbox/republish", "republish", _plan_republish),
+]

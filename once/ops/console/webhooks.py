@@ -1,0 +1,178 @@
+"""Webhooks: the captures of the ingress, one of them with its exact body, and their replay."""
+
+import shlex
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from typer import BadParameter
+
+from once.ops.console.jobs import Job, Progress, number_field, planning_route
+from once.ops.console.rendering import page
+from once.ops.console.state import ConsoleState, max_age, state_of
+from once.ops.errors import OpsError
+from once.ops.webhooks.capture_text import (
+    body_text,
+    capture_rows,
+    name_of,
+    received_at,
+    standing_text,
+)
+from once.ops.webhooks.captures import LIST_PERIOD, CaptureFilter, Captures
+from once.ops.webhooks.replay import DONE, MOST_LINES, ReplayRequest, ReplayRun
+from once.webhooks.capture import Capture, Standing
+
+MOST_READ = 5000
+"""Most entries of the index that a page reads."""
+_MOST_SHOWN = 100
+_FILTERS = ("endpoint", "type", "since", "until", "standing")
+
+
+def _webhooks(request: Request) -> Response:
+    state, given = state_of(request), _filters(request.query_params)
+    if state.deployment.webhooks is None:
+        return page(request, "webhooks.html", given=given, deployed=None, captures=[], more=False)
+
+    def read() -> list[Capture]:
+        return [*islice(_captures(state).matching(_conditions(given)), _MOST_SHOWN + 1)]
+
+    found = state.readings.latest(("webhooks", *given.values()), read, max_age(request))
+    return page(
+        request,
+        "webhooks.html",
+        given=given,
+        deployed=state.deployment.webhooks,
+        captures=found[:_MOST_SHOWN],
+        more=len(found) > _MOST_SHOWN,
+        **_common_values(state),
+    )
+
+
+def _webhook(request: Request) -> Response:
+    state = state_of(request)
+    captures = _captures(state)
+    capture = captures.get(request.query_params.get("key", ""))
+    try:
+        body, fault = body_text(captures.body(capture)), None
+    except OpsError as error:
+        body, fault = None, str(error)
+    return page(
+        request,
+        "webhook.html",
+        capture=capture,
+        rows=capture_rows(capture, datetime.now(UTC)),
+        body=body,
+        fault=fault,
+        **_common_values(state),
+    )
+
+
+def _common_values(state: ConsoleState) -> dict[str, Any]:
+    """Return what the forms let an operator choose from, and the texts of a capture."""
+    return {
+        "standings": [one.value for one in Standing],
+        "consumers": [name for name, one in state.deployment.consumers.items() if one.events],
+        "name_of": name_of,
+        "received_at": received_at,
+        "standing_text": standing_text,
+    }
+
+
+def _captures(state: ConsoleState) -> Captures:
+    return Captures.of(state.deployment, MOST_READ)
+
+
+def _filters(given: Mapping[str, object]) -> dict[str, str]:
+    """Return the fields of the filter, as texts."""
+    return {name: str(given.get(name) or "").strip() for name in _FILTERS}
+
+
+def _conditions(given: Mapping[str, str]) -> CaptureFilter:
+    """Return the filter of these fields; without a time, that of the last day."""
+    standing = given["standing"]
+    if standing and standing not in [*Standing]:
+        raise BadParameter(f"{standing!r} is none of {', '.join(Standing)}", param_hint="standing")
+    return CaptureFilter.of(
+        given["since"] or None,
+        given["until"] or None,
+        LIST_PERIOD,
+        endpoint=given["endpoint"] or None,
+        webhook_type=given["type"] or None,
+        standing=Standing(standing) if standing else None,
+    )
+
+
+def _plan_replay(request: Request, form: FormData) -> Job:
+    """Return the job of a form, with the verdicts of `once webhooks replay` without --yes."""
+    state = state_of(request)
+    given = {name: str(value).strip() for name, value in form.items()}
+    asked = _asked(given)
+    asked.check()
+    captures = _captures(state)
+    target = asked.target(state.deployment)
+    chosen = asked.chosen(captures)
+    judged = ReplayRun(asked, captures, target, chosen, dry_run=True)
+    judged.run()
+
+    def work(why: str | None, progress: Progress) -> None:
+        # The destination was resolved for the dry run: no later answer of a name server counts.
+        run = ReplayRun(asked, captures, target, chosen, dry_run=False)
+
+        def sent() -> None:
+            progress.advance(len(run.results), run.counts)
+            if len(run.results) < len(chosen):
+                progress.check_stop(lambda: run.stopped_text)
+
+        with run.logged(state.deployment, why):
+            progress.total = len(chosen)
+            run.run(sent)
+        run.raise_if_left()
+
+    number, lines = judged.number(*DONE), [str(one) for one in judged.results]
+    more = len(lines) - MOST_LINES
+    return Job(
+        title=f"Replay {number} webhooks to {asked.queue or 'a URL'}",
+        plan=[*lines[:MOST_LINES], *([f"… and {more} more"] if more > 0 else [])],
+        changes=number,
+        work=work,
+        back="webhooks",
+        command=_command(state, asked, given),
+    )
+
+
+def _asked(given: Mapping[str, str]) -> ReplayRequest:
+    name, fields, rate = given.get("name", ""), _filters(given), given.get("rate")
+    if not name and not fields["since"]:
+        raise BadParameter("give the time since which webhooks are sent", param_hint="--since")
+    return ReplayRequest(
+        names=[name] if name else [],
+        conditions=_conditions(fields),
+        queue=given.get("queue") or None,
+        url=given.get("url") or None,
+        allow_private="allow_private" in given,
+        unsafe="unsafe" in given,
+        rate=number_field(rate or "10", 0.1, 1000, "is no number from 0.1 to 1000", "--rate"),
+    )
+
+
+def _command(state: ConsoleState, asked: ReplayRequest, given: Mapping[str, str]) -> str:
+    names = ("endpoint", "type", "since", "until", "standing", "rate")
+    options = [
+        part for name in names if (value := given.get(name)) for part in (f"--{name}", value)
+    ]
+    where = ["--to-queue", asked.queue] if asked.queue else ["--to-url", asked.url or ""]
+    flags = [f"--{n.replace('_', '-')}" for n in ("allow_private", "unsafe") if n in given]
+    command = ["once", "webhooks", "replay", *asked.names, *options, *where, *flags]
+    return shlex.join([*command, "--yes", "--service", state.deployment.service])
+
+
+ROUTES = [
+    Route("/webhooks", _webhooks, name="webhooks"),
+    Route("/webhooks/one", _webhook, name="webhook"),
+    planning_route("/webhooks/replay", "replay", _plan_replay),
+]

@@ -71,7 +71,7 @@ docs: setup ## the documentation site, into build/site; its links and anchors ar
 	@echo "build/site/index.html"
 
 redraw: synth ## redraw what follows from code and templates: package map, costs, pictures
-	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures && $(PY) -m lab.matrix.picture
+	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures && $(PY) -m lab.matrix
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes; WRITE=1: docs/performance.md too)
 	@$(PY) -m benchmarks

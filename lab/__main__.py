@@ -2,19 +2,27 @@
 
 import signal
 import sys
-from importlib import import_module
+from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
-from lab.matrix import command
+from lab import cells
+from lab.cells import Run, Verdict
+from lab.checks import report_of, run_all, servers_of
+from lab.matrix import matrix, story, write_picture
+from lab.stores import servers
 from lab.subjects import APPROACHES
 from redelivery import Fault, SubjectError
 
 WIDTH = 160
 """Width of the output where it is not a terminal, such as in the log of a CI job."""
+
+REPORT = Path(__file__).resolve().parents[1] / "reports" / "lab.json"
 
 
 def lab(
@@ -37,26 +45,28 @@ def lab(
 
     With an approach and a fault: what happens, step by step.
     """
-    console = _console()
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console = Console(width=WIDTH, highlight=False, markup=False)
     names = [_known("approach", approach, list(APPROACHES))] if approach else list(APPROACHES)
     faults = [Fault(_known("fault", fault, list(Fault)))] if fault else list(Fault)
     if draw and (approach or fault):
         raise typer.BadParameter("the picture shows the whole matrix: leave out approach and fault")
     if load is not None:
-        raise typer.Exit(0 if _under_load(load, names) else 1)
+        from lab.load.command import run_load  # it imports the embedded AWS
+
+        raise typer.Exit(0 if run_load(load, names) else 1)
     try:
         if approach and fault:
-            command.show_cell(names[0], faults[0], seed=seed, console=console)
+            with servers(servers_of(names)) as urls:
+                found = report_of(names[0], faults, seed, urls)
+            for line in story(names[0], faults[0], found):
+                console.print(line, soft_wrap=True)
             return
-        passed = command.show_matrix(names, faults, seed=seed, draw=draw, console=console)
+        passed = show_matrix(names, faults, seed=seed, draw=draw, console=console)
     except SubjectError as error:
         sys.exit(f"{approach} cannot be checked: {error}")
     raise typer.Exit(0 if passed else 1)
-
-
-def _under_load(messages: int, names: list[str]) -> bool:
-    """Return whether the load runs succeeded. They import the embedded AWS."""
-    return bool(import_module("lab.load.command").run_load(messages, names))
 
 
 def _known(what: str, name: str, names: list[str]) -> str:
@@ -65,19 +75,63 @@ def _known(what: str, name: str, names: list[str]) -> str:
     return name
 
 
-def _console() -> Console:
-    console = Console(highlight=False, markup=False, emoji=False)
-    return console if console.is_terminal else Console(width=WIDTH, highlight=False, markup=False)
+def show_matrix(
+    names: Sequence[str], faults: Sequence[Fault], *, seed: int, draw: bool, console: Console
+) -> bool:
+    """Check approaches and print the matrix; return whether all were checked and Once is clean.
+
+    A matrix of all approaches and faults is also written as `reports/lab.json`.
+
+    Args:
+        names: the approaches.
+        faults: the faults.
+        seed: draws values and interleavings.
+        draw: whether to write the picture for the pages, too.
+        console: where to print.
+    """
+    console.print(f"{len(names)} approaches, {len(faults)} faults")
+    runs: dict[str, Run] = {}
+    for run in run_all(names, faults, seed):
+        runs[run.approach] = run
+        console.print(Text(f"{len(runs)}/{len(names)} {_summary(run)}"), soft_wrap=True)
+    ordered = [runs[name] for name in names]
+    content = cells.report(ordered, faults, seed)
+    if set(names) == set(APPROACHES) and set(faults) == set(Fault):
+        cells.write(content, REPORT)
+    if draw:
+        write_picture(content)
+    console.print(matrix({run.approach: run.cells for run in ordered}, faults, console.width))
+    wrong = [run for run in ordered if run.error]
+    for run in wrong:
+        console.print(Text(f"{run.approach} is no evidence: {run.error}", style="red"))
+    if wrong or cells.ONCE not in names:
+        return not wrong
+    clean = bool(content["once_clean"])
+    verdict = "Once passes every cell" if clean else "Once does not pass every cell"
+    console.print(Text(verdict, style="green" if clean else "red"))
+    return clean
+
+
+def _summary(run: Run) -> str:
+    if run.error:
+        return f"{run.approach}: {run.error}"
+    found = run.cells.values()
+    ran = sum(cell.verdict is not Verdict.NOT_RUN for cell in found)
+    failed = sum(cell.verdict is Verdict.FAILED for cell in found)
+    fired = sum(cell.fired for cell in found)
+    return (
+        f"{run.approach}: {failed} of {ran} faults do harm ({fired} scenarios, {run.seconds:.0f} s)"
+    )
 
 
 def end_on_signals() -> None:
     """Leave by an exception when this process is ended, so that the stores' servers end too."""
+
+    def interrupt(_: int, __: FrameType | None) -> Any:
+        raise KeyboardInterrupt
+
     for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, _interrupt)
-
-
-def _interrupt(_: int, __: FrameType | None) -> Any:
-    raise KeyboardInterrupt
+        signal.signal(name, interrupt)
 
 
 def main() -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import psycopg
 import redis
 
-from lab.stores.postgres_store import postgres_store
-from lab.stores.redis_store import redis_store
+from lab.stores import postgres_store, redis_store
 from once.settings import Settings, TableSettings
 from redelivery import Answer, Method, Subject, Table
 
@@ -45,7 +44,7 @@ class Approach:
     Attributes:
         name: of its module in `lab.approaches`.
         make: returns its subject, for the URLs of the servers that it needs.
-        servers: names of those servers, as in `lab.stores.servers`.
+        servers: names of those servers, as in `lab.stores`.
     """
 
     name: str

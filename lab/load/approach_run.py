@@ -1,18 +1,57 @@
 """One approach under load: deploy it, send its messages, wait for rest, and count."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from statistics import median
 from threading import Event
+from typing import Any
 
 from emulator.embedded_aws import EmbeddedAws
 from lab.load.deployment import Deployed, deployed
 from lab.load.payments import Invocation, Kill, Payments, payments
-from lab.load.rest import wait_for_rest
-from lab.load.result import Result, result
-from lab.load.traffic import TWICE, Batch, Traffic, body_of, send, warm_up
+from lab.load.report import Result, result
+from lab.load.traffic import BATCH, TWICE, Batch, Traffic, body_of, send, singles, warm_up
+from once.ops.aws.clients import depth
 from redelivery import Subject
+
+REST_SECONDS = 120.0
+_LOOK_SECONDS = 0.1
+"""The longest time between two looks. An invocation is reported just before its messages are
+deleted, so that its report alone does not show that they are."""
+
+
+class Halted(Exception):
+    """Another run has failed, or the user has ended the program."""
+
+
+def wait_for_rest(
+    sqs: Any, url: str, changed: Event, halted: Event, *, seconds: float = REST_SECONDS
+) -> None:
+    """Block until a queue is empty; look when an invocation has ended.
+
+    Args:
+        sqs: the client.
+        url: of the queue.
+        changed: set when an invocation has ended.
+        halted: set when the wait is to end.
+        seconds: how long to wait without an invocation that ends.
+
+    Raises:
+        Halted: `halted` was set.
+        TimeoutError: messages are left, and no invocation ended for that time.
+    """
+    deadline = time.monotonic() + seconds
+    while left := depth(sqs, url).total:
+        if halted.is_set():
+            raise Halted
+        if changed.wait(_LOOK_SECONDS):
+            changed.clear()
+            deadline = time.monotonic() + seconds
+        elif time.monotonic() > deadline:
+            raise TimeoutError(f"{left} messages are left, and none was processed for {seconds} s")
+
 
 ORDERS_PER_KILL = 40
 WARM_UP = 100
@@ -99,3 +138,39 @@ def kill_at(order: str) -> Kill | None:
         return None
     # The two kinds of orders begin with another moment, so that a short run has both.
     return Kill.AFTER if (turn + (kind == TWICE)) % 2 else Kill.BEFORE
+
+
+ROUNDS = 16
+
+
+def overhead(site: Site, subject: Subject, bare: Running, rounds: int = ROUNDS) -> float:
+    """Return the ratio of two handlers' durations, for messages that are no duplicates.
+
+    Both are deployed side by side and take turns: a round is one batch of each, and the one that
+    begins alternates. The result is the median of the rounds' ratios: other work of the machine
+    affects both parts of a ratio. One process works at a time, so that processes do not wait for
+    each other, as they do not on Lambda.
+
+    Args:
+        site: where to run the approach.
+        subject: the approach.
+        bare: the consumer without idempotency.
+        rounds: number of rounds.
+
+    Raises:
+        TimeoutError: a queue was not at rest in time.
+    """
+    ratios = []
+    with running(site, subject) as own:
+        for n in range(rounds):
+            batches = singles(n * BATCH, BATCH)
+            turns = (own, bare) if n % 2 else (bare, own)
+            ms = {id(turn): _ms(turn.process(batches)) for turn in turns}
+            ratios.append(ms[id(own)] / ms[id(bare)])
+    return median(ratios)
+
+
+def _ms(invocations: Sequence[Invocation]) -> float:
+    """Return the mean duration for a message, of processes that are warm."""
+    warm = [each for each in invocations if each.is_warm]
+    return sum(each.ms for each in warm) / sum(each.messages for each in warm)

@@ -1,23 +1,76 @@
 """The command `make lab LOAD=…`: approaches under load, without and with killed processes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
 
 from rich.console import Console
 
 from emulator.child_processes import ProcessFailed
 from emulator.embedded_aws import embedded_aws
+from emulator.local.steps import step
 from lab.load import report
-from lab.load.approach_run import Site, run_approach, running
-from lab.load.overhead import overhead
-from lab.load.result import Measured
-from lab.load.stage import Stage
+from lab.load.approach_run import Site, overhead, run_approach, running
+from lab.load.report import Measured
 from lab.load.traffic import traffic
+from lab.stores import servers
 from lab.subjects import APPROACHES
 from redelivery import Subject
 
 BARE, SAFE = "none", "once"
 _AT_ONCE = 3
 """Runs with kills at a time: most of such a run is the wait for a visibility timeout."""
+
+Work = Callable[[str, Subject], str]
+"""Measures an approach, by its name and its subject; returns the result in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Runs a measurement of several approaches.
+
+    Attributes:
+        site: where they run.
+        names: the approaches.
+        measured: gets the approaches that cannot run here, with the reason.
+        console: shows progress and results.
+    """
+
+    site: Site
+    names: Sequence[str]
+    measured: Measured
+    console: Console
+
+    def run(self, title: str, work: Work, *, at_once: int = 1) -> None:
+        """Measure each approach, a few at a time. After an error the others end, too.
+
+        Raises:
+            TimeoutError: a queue was not at rest in time; the message names the approach.
+        """
+        names = [name for name in self.names if name not in self.measured.not_run]
+        pool = ThreadPoolExecutor(at_once)
+        with step(title, console=self.console, total=len(names)) as shown, pool as threads:
+            try:
+                for said in threads.map(lambda name: self._measure(name, work), names):
+                    self.console.print(f"  {said}", soft_wrap=True)
+                    shown.advance()
+            except BaseException:
+                self.site.halted.set()
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _measure(self, name: str, work: Work) -> str:
+        with ExitStack() as stack:
+            try:
+                urls = stack.enter_context(servers(APPROACHES[name].servers))
+            except (OSError, RuntimeError) as error:
+                self.measured.not_run[name] = str(error)
+                return f"{name}: not run: {error}"
+            try:
+                return f"{name}: {work(name, APPROACHES[name].subject(urls))}"
+            except TimeoutError as error:
+                raise TimeoutError(f"{name}: {error}") from error
 
 
 def run_load(messages: int, names: Sequence[str]) -> bool:

@@ -75,7 +75,18 @@ def deployed(aws: EmbeddedAws, subject: Subject, payments: str) -> Iterator[Depl
     queues = _create_queues(sqs, subject)
     variables = _environment(subject, queues, payments)
     client = own.client("lambda")
-    _create_function(client, function, _create_role(own), variables)
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as package:
+        package.write(_ENTRY, _ENTRY.name)
+    client.create_function(
+        FunctionName=function,
+        Runtime="python3.11",
+        Role=_create_role(own),
+        Handler=f"{_ENTRY.stem}.lambda_handler",
+        Code={"ZipFile": content.getvalue()},
+        Timeout=TIMEOUT_SECONDS,
+        Environment={"Variables": variables},
+    )
     mapping = client.create_event_source_mapping(
         EventSourceArn=_arn(sqs, queues["source"]),
         FunctionName=function,
@@ -91,21 +102,6 @@ def deployed(aws: EmbeddedAws, subject: Subject, payments: str) -> Iterator[Depl
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-
-
-def _create_function(client: Any, name: str, role: str, variables: Mapping[str, str]) -> None:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as package:
-        package.write(_ENTRY, _ENTRY.name)
-    client.create_function(
-        FunctionName=name,
-        Runtime="python3.11",
-        Role=role,
-        Handler=f"{_ENTRY.stem}.lambda_handler",
-        Code={"ZipFile": content.getvalue()},
-        Timeout=TIMEOUT_SECONDS,
-        Environment={"Variables": variables},
-    )
 
 
 def _create_table(aws: EmbeddedAws, table: Table) -> None:
@@ -171,17 +167,14 @@ def _environment(subject: Subject, queues: Mapping[str, str], payments: str) -> 
             value = value.replace(f"{url.scheme}://{url.netloc}", payments)
         return _RESOURCE.sub(lambda found: queues[found[1]], value)
 
+    packages = [path for path in sys.path if path.endswith("site-packages")]
     return {
         **{name: resolved(value) for name, value in subject.environment.items()},
         "LAB_HANDLER": subject.handler,
         "LAB_REPORTS": payments + REPORTS,
-        "PYTHONPATH": ":".join([str(ROOT / subject.root), *_imported_from()]),
+        # From where this process imports the library and its dependencies, too.
+        "PYTHONPATH": ":".join([str(ROOT / subject.root), str(ROOT), *packages]),
     }
-
-
-def _imported_from() -> list[str]:
-    """Return the folders from which this process imports the library and its dependencies."""
-    return [str(ROOT), *(path for path in sys.path if path.endswith("site-packages"))]
 
 
 def _local_ports(process: psutil.Process) -> set[int]:

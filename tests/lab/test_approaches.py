@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lab.__main__ import main
-from lab.matrix.cells import Verdict
-from lab.matrix.runs import run_one
-from lab.stores.servers import SERVERS, servers
+from lab.cells import Verdict
+from lab.checks import run_one
+from lab.stores import SERVERS, servers
 from lab.subjects import APPROACHES
 from redelivery import Fault, Kind
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import pytest
 
-from lab.matrix.cells import NEVER_FIRED, Cell, Verdict, cells_of
-from lab.matrix.table import cell_text
+from lab.cells import NEVER_FIRED, Cell, Verdict, cells_of
+from lab.matrix import cell_text
 from redelivery import Fault, Kind, Report
 from tests.lab.reports import report, result
 

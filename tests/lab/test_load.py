@@ -11,12 +11,10 @@ from typer.testing import CliRunner
 
 from emulator.embedded_aws import EmbeddedAws
 from lab.__main__ import lab
-from lab.load import page
 from lab.load.approach_run import ORDERS_PER_KILL, Site, kill_at, run_approach
+from lab.load.command import Stage
 from lab.load.payments import Kill, payments
-from lab.load.report import as_json
-from lab.load.result import Measured, Result, lost
-from lab.load.stage import Stage
+from lab.load.report import PAGE, Measured, Result, as_json, lost, rewritten
 from lab.load.traffic import body_of, order_in, traffic
 from lab.subjects import APPROACHES, ORDERS
 from redelivery import Subject
@@ -104,7 +102,7 @@ def test_once_has_to_be_clean_in_both_runs_and_the_page_shows_them() -> None:
     found = as_json(measured)
     assert found["approaches"]["once"]["ratio"] == 1.25
     row = "| `once` | 0 | 0 | 1 | 1.25 | 2 | 1 | 0 | 0 |"
-    assert row in page.rewritten(page.PAGE.read_text(), found)
+    assert row in rewritten(PAGE.read_text(), found)
 
 
 @pytest.mark.parametrize("messages", ["0", "-1", "many"])

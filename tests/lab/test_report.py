@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lab.matrix import command, picture
-from lab.matrix.cells import cells_of
-from lab.matrix.report import cells_in, once_clean, report
-from lab.matrix.runs import Run
-from lab.matrix.table import matrix
+from lab import __main__ as command
+from lab.cells import Run, cells_in, cells_of, once_clean, report
+from lab.matrix import FOLDER, matrix, write_picture
 from redelivery import Fault, Kind, Report
 from tests.lab import reports
 
@@ -119,7 +117,7 @@ def test_a_partial_matrix_does_not_replace_the_report(
 
 
 def test_the_picture_on_the_page_shows_the_report_beside_it(tmp_path: Path) -> None:
-    content = json.loads((picture.FOLDER / "lab.json").read_text())
-    picture.write(content, tmp_path)
+    content = json.loads((FOLDER / "lab.json").read_text())
+    write_picture(content, tmp_path)
     for name in ("lab.json", "lab.svg"):
-        assert (tmp_path / name).read_text() == (picture.FOLDER / name).read_text()
+        assert (tmp_path / name).read_text() == (FOLDER / name).read_text()

@@ -14,10 +14,7 @@ import psycopg
 import pytest
 import redis
 
-from lab.stores.postgres_store import orders, postgres_store
-from lab.stores.redis_store import redis_store
-from lab.stores.server_process import server_process
-from lab.stores.servers import SERVERS, servers
+from lab.stores import SERVERS, postgres_store, redis_store, server_process, servers
 from tests.architecture.imports import ROOT
 
 DAY = 24 * 60 * 60
@@ -75,7 +72,7 @@ def test_a_reset_ends_open_transactions(urls: dict[str, str]) -> None:
     store = postgres_store(urls["postgres"])
     connection = psycopg.connect(urls["postgres"])
     connection.execute("INSERT INTO orders VALUES ('o-1', 5, 'ch-1')")
-    assert orders(urls["postgres"]) == []  # not committed
+    assert store.items() == []  # not committed
     store.reset()
     with pytest.raises(psycopg.OperationalError):
         connection.commit()

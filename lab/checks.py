@@ -1,19 +1,17 @@
-"""Checks of approaches, one after another or in two processes."""
+"""Checks of approaches by the conformance kit, in two processes."""
 
 import multiprocessing
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from lab.matrix.cells import Cell, Verdict, cells_of
-from lab.parent_death import end_with_parent
-from lab.stores.servers import servers
+from lab.cells import Run, cells_of
+from lab.stores import end_with_parent, servers
 from lab.subjects import APPROACHES
 from redelivery import Fault, Report, SubjectError, check
 
@@ -24,27 +22,8 @@ PROCESSES = 2
 
 Urls = dict[str, str]
 
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The check of one approach.
-
-    Attributes:
-        approach: its name.
-        cells: what it showed, by fault.
-        error: why it is no evidence; empty if it is.
-        seconds: its duration.
-    """
-
-    approach: str
-    cells: Mapping[Fault, Cell] = field(default_factory=dict)
-    error: str = ""
-    seconds: float = 0.0
-
-    @property
-    def clean(self) -> bool:
-        """Whether the run is evidence and no cell failed."""
-        return not self.error and all(c.verdict is not Verdict.FAILED for c in self.cells.values())
+_urls: Urls = {}
+"""The servers of a worker process."""
 
 
 def run_all(names: Sequence[str], faults: Collection[Fault], seed: int) -> Iterator[Run]:
@@ -63,10 +42,27 @@ def run_all(names: Sequence[str], faults: Collection[Fault], seed: int) -> Itera
         for _ in range(processes):  # a process resets its servers between two scenarios
             urls.put(stack.enter_context(servers(needed)))
         pool = stack.enter_context(ProcessPoolExecutor(processes, context, _begin_worker, (urls,)))
-        stack.enter_context(_ended_with_this_process(pool))
-        tasks = [pool.submit(_run_in_worker, name, faults, seed) for name in names]
-        for task in as_completed(tasks):
-            yield task.result()
+        try:
+            tasks = [pool.submit(_run_in_worker, name, faults, seed) for name in names]
+            for task in as_completed(tasks):
+                yield task.result()
+        except BaseException:  # left early, such as by Ctrl-C: end the workers at once
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise
+
+
+def _begin_worker(urls: "Queue[Urls]") -> None:
+    end_with_parent(signal.SIGTERM)
+    parent = multiprocessing.parent_process()
+    if parent is None or not parent.is_alive():  # it ended before the line above
+        sys.exit()
+    _urls.update(urls.get())
+
+
+def _run_in_worker(name: str, faults: Collection[Fault], seed: int) -> Run:
+    return run_one(name, faults, seed, _urls)
 
 
 def run_one(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Run:
@@ -86,7 +82,11 @@ def run_one(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Run:
     except Exception as error:  # the other approaches are checked all the same
         traceback.print_exc()
         return Run(name, error=f"the check failed: {error!r}", seconds=time.monotonic() - started)
-    return Run(name, cells_of(report, faults), _doubt(report), time.monotonic() - started)
+    doubt = ""
+    if not report.trustworthy:
+        wrong = [control for control, right in report.controls.items() if not right]
+        doubt = f"the conformance kit misjudged its controls: {', '.join(wrong) or 'none ran'}"
+    return Run(name, cells_of(report, faults), doubt, time.monotonic() - started)
 
 
 def report_of(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Report:
@@ -101,38 +101,3 @@ def report_of(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Re
 def servers_of(names: Collection[str]) -> set[str]:
     """Return the servers that approaches need."""
     return {server for name in names for server in APPROACHES[name].servers}
-
-
-def _doubt(report: Report) -> str:
-    wrong = [name for name, right in report.controls.items() if not right]
-    if report.trustworthy:
-        return ""
-    return f"the conformance kit misjudged its controls: {', '.join(wrong) or 'none ran'}"
-
-
-_urls: Urls = {}
-"""The servers of a worker process."""
-
-
-def _begin_worker(urls: "Queue[Urls]") -> None:
-    end_with_parent(signal.SIGTERM)
-    parent = multiprocessing.parent_process()
-    if parent is None or not parent.is_alive():  # it ended before the line above
-        sys.exit()
-    _urls.update(urls.get())
-
-
-def _run_in_worker(name: str, faults: Collection[Fault], seed: int) -> Run:
-    return run_one(name, faults, seed, _urls)
-
-
-@contextmanager
-def _ended_with_this_process(pool: ProcessPoolExecutor) -> Iterator[None]:
-    """End the workers at once if the block is left early, such as by Ctrl-C."""
-    try:
-        yield
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            child.terminate()
-        raise

@@ -1,0 +1,139 @@
+"""The matrix of approaches and faults on a terminal, and as a picture for the pages.
+
+`python -m lab.matrix` draws docs/img/lab.svg anew from docs/img/lab.json, the report of a full run.
+`python -m lab --picture` writes both.
+"""
+
+import io
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from lab.cells import NEVER_FIRED, Cell, Verdict, cells_in, write
+from redelivery import MEANING, Fault, Kind, Report
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "img"
+NUMBERED = {Kind.LOST, Kind.DOUBLED}
+"""The kinds whose number is shown; the others are shown by name."""
+
+_FAULT_WIDTH = max(map(len, Fault))
+_CELL_WIDTH = max(len(word) for kind in Kind for word in kind.split())
+_BORDER = 3
+_PICTURE_WIDTH = 134
+
+# A picture on a page may load nothing: a viewer shows the text in a font of its own.
+_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+
+Cells = Mapping[str, Mapping[Fault, Cell]]
+"""The cells by approach and fault."""
+
+
+def matrix(cells: Cells, faults: Sequence[Fault], width: int) -> Group:
+    """Return the matrix, with a row for each fault, and the reasons of what was not run.
+
+    Args:
+        cells: the approaches in the order of the columns.
+        faults: the faults in the order of the rows.
+        width: of the terminal, in characters. Columns that do not fit follow in another table.
+    """
+    columns = max(1, (width - _FAULT_WIDTH - _BORDER - 1) // (_CELL_WIDTH + _BORDER))
+    names = list(cells)
+    tables = -(-len(names) // columns)
+    columns = -(-len(names) // tables) if tables else 1  # tables of about equal width
+    parts = [names[start : start + columns] for start in range(0, len(names), columns)]
+    return Group(*(_table(cells, faults, part) for part in parts), *_reasons(cells))
+
+
+def _table(cells: Cells, faults: Sequence[Fault], names: Sequence[str]) -> Table:
+    table = Table("fault")
+    for name in names:
+        header = name if len(name) <= _CELL_WIDTH else name.replace("_", "_\n", 1)
+        table.add_column(header, min_width=_CELL_WIDTH)
+    for fault in faults:
+        table.add_row(fault, *(cell_text(cells[name].get(fault)) for name in names))
+    return table
+
+
+def cell_text(cell: Cell | None) -> Text:
+    """Return what a cell shows: `✓`, the differences, or a dash if it was not run."""
+    match cell:
+        case Cell(verdict=Verdict.PASSED):
+            return Text("✓", style="green")
+        case Cell(verdict=Verdict.FAILED, counts=counts):
+            shown = (
+                f"{count} {kind}" if kind in NUMBERED else kind.replace(" ", "\n")
+                for kind, count in counts.items()
+            )
+            return Text("\n".join(shown), style="red")
+        case _:
+            return Text("–", style="dim")
+
+
+def _reasons(cells: Cells) -> Iterator[Text]:
+    """Yield a line for each reason why a fault was not run, with its approaches."""
+    found: dict[tuple[Fault, str], list[str]] = defaultdict(list)
+    for name, row in cells.items():
+        for fault, cell in row.items():
+            if cell.verdict is Verdict.NOT_RUN:
+                found[fault, cell.reason].append(name)
+    order = list(Fault)
+    for (fault, reason), names in sorted(found.items(), key=lambda item: order.index(item[0][0])):
+        whom = "all" if len(names) == len(cells) else ", ".join(names)
+        yield Text(f"– {fault} ({whom}): {reason}", style="dim")
+
+
+def story(approach: str, fault: Fault, found: Report) -> Iterator[Text]:
+    """Yield the lines of a cell: its smallest failing scenario, or one that passed.
+
+    Args:
+        approach: its name.
+        fault: the fault.
+        found: a report that has the fault's scenarios.
+    """
+    yield Text(f"{approach}, {fault}: {MEANING[fault]}", style="bold")
+    fired = [result for result in found.of(fault) if result.fired]
+    failures = [result for result in found.failures if result.fault is fault]
+    if not fired:
+        yield Text(f"not run: {found.not_run.get(fault, NEVER_FIRED)}", style="yellow")
+        return
+    if failures:
+        yield Text(f"{len(failures)} of {len(fired)} scenarios fail", style="red")
+        result = failures[0]
+    else:
+        yield Text(f"all {len(fired)} scenarios end as without a fault", style="green")
+        result = max(fired, key=lambda result: len(result.course))
+    at = f", at {result.site}" if result.site else ""
+    yield Text(f"\nScenario {result.scenario}{at}")
+    width = len(str(len(result.course)))
+    for number, step in enumerate(result.course, 1):
+        yield Text(f"  {number:>{width}}. {step}")
+    yield Text("")
+    for difference in result.differences:
+        where = f" ({difference.site})" if difference.site else ""
+        text = f"{difference.kind}: {difference.what}{where}. {difference.detail}"
+        yield Text(text.rstrip(), style="red")
+    if not result.differences:
+        yield Text("No difference from the run without a fault.", style="green")
+    for remark in result.remarks:
+        yield Text(f"remark: {remark}", style="dim")
+
+
+def write_picture(content: Mapping[str, Any], folder: Path = FOLDER) -> None:
+    """Write a report, and its matrix as an SVG picture of a terminal, for the pages."""
+    console = Console(record=True, width=_PICTURE_WIDTH, file=io.StringIO(), force_terminal=True)
+    faults = [Fault(fault) for fault in content["faults"]]
+    console.print(matrix(cells_in(content), faults, _PICTURE_WIDTH))
+    drawn = _FONTS.sub("", console.export_svg(title="make lab", unique_id="lab"))
+    write(content, folder / "lab.json")
+    (folder / "lab.svg").write_text(drawn + "\n")
+
+
+if __name__ == "__main__":
+    write_picture(json.loads((FOLDER / "lab.json").read_text()))

@@ -25,12 +25,6 @@ ORDERS: tuple[dict[str, Any], ...] = (
 _ORDERS_TABLE = Table("orders", key="order_id")
 _PROCESSED = Table("processed", key="id", ttl="expires_at")
 
-_REDIS_CALLS = (
-    Method(
-        "redis.client:Redis.execute_command",
-        unavailable=lambda: redis.ConnectionError("Connection refused"),
-    ),
-)
 _POSTGRES_CALLS = tuple(
     Method(path, unavailable=lambda: psycopg.OperationalError("the connection is closed"))
     for path in ("psycopg:Cursor.execute", "psycopg:Connection.commit")
@@ -42,8 +36,8 @@ class Approach:
     """One approach of the lab.
 
     Attributes:
-        name: of its module in `lab.approaches`.
-        make: returns its subject, for the URLs of the servers that it needs.
+        name: its name in the matrix.
+        make: returns its subject, for its name and the URLs of the servers that it needs.
         servers: names of those servers, as in `lab.stores`.
     """
 
@@ -60,17 +54,16 @@ class Approach:
         return self.make(self.name, urls)
 
 
-def _subject(name: str, **more: Any) -> Subject:
-    environment = {"PAYMENTS_URL": PAYMENTS_URL, **more.pop("environment", {})}
+def _subject(module: str, **more: Any) -> Subject:
     return Subject(
         **{
-            "handler": f"lab.approaches.{name}.lambda_handler",
+            "handler": f"lab.approaches.{module}.lambda_handler",
             "events": ORDERS,
             "root": _ROOT,
-            "environment": environment,
             "answers": (Answer(PAYMENTS_URL, body={"id": "ch-1"}, method="POST"),),
             "key": "order_id",
             **more,
+            "environment": {"PAYMENTS_URL": PAYMENTS_URL, **more.get("environment", {})},
         }
     )
 
@@ -79,12 +72,16 @@ def _with_tables(*tables: Table, **more: Any) -> Callable[[str, Mapping[str, str
     return lambda name, _: _subject(name, tables=tables, **more)
 
 
-def _with_redis(name: str, urls: Mapping[str, str]) -> Subject:
-    return _subject(
-        name,
+def _with_redis(ttl_seconds: int) -> Callable[[str, Mapping[str, str]], Subject]:
+    call = Method(
+        "redis.client:Redis.execute_command",
+        unavailable=lambda: redis.ConnectionError("Connection refused"),
+    )
+    return lambda _, urls: _subject(
+        "redis_key",
         tables=(_ORDERS_TABLE,),
-        environment={"REDIS_URL": urls["redis"]},
-        methods=_REDIS_CALLS,
+        environment={"REDIS_URL": urls["redis"], "TTL_SECONDS": str(ttl_seconds)},
+        methods=(call,),
         stores=(redis_store(urls["redis"]),),
     )
 
@@ -111,22 +108,21 @@ def _once(name: str, _: Mapping[str, str]) -> Subject:
     )
     return _subject(
         name,
-        events=tuple(map(_cloud_event, ORDERS)),
+        events=[
+            {
+                "specversion": "1.0",
+                "id": f"placed-{order['order_id']}",
+                "source": "/shop",
+                "type": EVENT_TYPE,
+                "data": order,
+            }
+            for order in ORDERS
+        ],
         key="id",
         tables=(_ORDERS_TABLE, Table("dedup", key="pk", ttl="expires_at")),
         environment=settings.to_env(),
         keep=("once",),
     )
-
-
-def _cloud_event(order: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "specversion": "1.0",
-        "id": f"placed-{order['order_id']}",
-        "source": "/shop",
-        "type": EVENT_TYPE,
-        "data": order,
-    }
 
 
 _TABLES = _with_tables(_ORDERS_TABLE, _PROCESSED)
@@ -141,8 +137,8 @@ APPROACHES = {
         Approach("claim_first", _TABLES),
         Approach("work_first", _TABLES),
         Approach("postgres_unique", _with_postgres, servers=("postgres",)),
-        Approach("redis_short", _with_redis, servers=("redis",)),
-        Approach("redis_long", _with_redis, servers=("redis",)),
+        Approach("redis_short", _with_redis(60), servers=("redis",)),
+        Approach("redis_long", _with_redis(_DAY), servers=("redis",)),
         Approach("fifo_window", _with_tables(_ORDERS_TABLE, fifo=True)),
         Approach(
             "item_condition", _with_tables(Table("orders", key="customer_id", sort_key="order_id"))

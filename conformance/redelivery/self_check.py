@@ -1,6 +1,5 @@
 """The self-check: each control must be judged rightly before a verdict counts."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +24,21 @@ class Control:
     fault: Fault
     kind: Kind | None
 
+    @property
+    def subject(self) -> Subject:
+        """The handler with its tables and one sample."""
+        tables = [Table("orders", "order_id")]
+        if self.name == "message_id_as_key":
+            tables.append(Table("processed", "message_id", compared=False))
+        return Subject(
+            handler=f"{self.name}.handler",
+            root=Path(__file__).parent / "controls",
+            events=[{"order_id": "o-1", "amount": 5}],
+            tables=tables,
+            environment={"QUEUE_URL": "{source}"},
+            key="order_id",
+        )
+
 
 CONTROLS = (
     Control("ack_before_write", Fault.DIES_BEFORE, Kind.ACKNOWLEDGED_EARLY),
@@ -41,24 +55,7 @@ def self_check() -> dict[str, bool]:
 
 @cache
 def _is_judged_rightly(control: Control) -> bool:
-    results = examine(_subject(control), only=[control.fault]).results
+    results = examine(control.subject, only=[control.fault]).results
     fired = [result for result in results if result.fired]
     found = {difference.kind for result in fired for difference in result.differences}
     return bool(fired) and found == ({control.kind} if control.kind else set())
-
-
-def _subject(control: Control) -> Subject:
-    return Subject(
-        handler=f"{control.name}.handler",
-        root=Path(__file__).parent / "controls",
-        events=[{"order_id": "o-1", "amount": 5}],
-        tables=tuple(_tables(control)),
-        environment={"QUEUE_URL": "{source}"},
-        key="order_id",
-    )
-
-
-def _tables(control: Control) -> Iterator[Table]:
-    yield Table("orders", "order_id")
-    if control.name == "message_id_as_key":
-        yield Table("processed", "message_id", compared=False)

@@ -7,27 +7,23 @@ from pathlib import Path
 import pytest
 
 from redelivery import Fault, Kind, Report, check
-from tests.conformance.handlers.bugs_at_calls import AT_CALLS, FRESH_CHARGE_KEY
-from tests.conformance.handlers.bugs_in_delivery import IN_DELIVERY
-from tests.conformance.handlers.planted_bug import PlantedBug
-
-PLANTED = (*AT_CALLS, *IN_DELIVERY)
+from tests.conformance.handlers.planted_bugs import FRESH_CHARGE_KEY, PLANTED, PlantedBug
 
 
-def findings(report: Report, fault: Fault) -> Iterator[tuple[Kind, str]]:
+def findings(report: Report, fault: Fault, root: Path) -> Iterator[tuple[Kind, str]]:
     """Yield kind and call of each difference that a fault made."""
     for result in report.of(fault):
         for difference in result.differences if result.fired else ():
-            yield difference.kind, call_at(difference.site)
+            yield difference.kind, call_at(difference.site, root)
 
 
-def call_at(site: str) -> str:
+def call_at(site: str, root: Path) -> str:
     """Return the name of the outermost method that is called at `file:line`; empty if none."""
     path, _, line = site.rpartition(":")
     if not path:
         return ""
-    source = (Path(__file__).parent / "handlers" / "planted" / Path(path).name).read_text()
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    nodes = ast.walk(ast.parse((root / path).read_text()))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
     spans = [call for call in calls if call.lineno <= int(line) <= (call.end_lineno or 0)]
     names = [call.func.attr for call in spans if isinstance(call.func, ast.Attribute)]
     return names[0] if names else ""
@@ -37,7 +33,7 @@ def call_at(site: str) -> str:
 def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
     report = check(bug.subject, only=[*bug.found_by, *bug.harmless])
     for fault, kind in bug.found_by.items():
-        assert (kind, bug.call) in set(findings(report, fault)), fault
+        assert (kind, bug.call) in set(findings(report, fault, bug.subject.root)), fault
     for fault in bug.harmless:
         assert [(r.scenario, r.differences) for r in report.of(fault) if r.differences] == []
         assert any(result.passed for result in report.of(fault)), fault

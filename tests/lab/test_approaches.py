@@ -62,9 +62,11 @@ def test_known_cells(name: str, urls: dict[str, str]) -> None:
     assert all(cell.fired for cell in run.cells.values())
 
 
-def test_every_approach_has_a_known_cell_and_a_file() -> None:
+def test_every_approach_has_a_known_cell_and_every_file_an_approach(urls: dict[str, str]) -> None:
+    assert set(CELLS) == set(APPROACHES)
+    handlers = {approach.subject(urls).handler for approach in APPROACHES.values()}
     files = {path.stem for path in Path("lab/approaches").glob("*.py")}
-    assert set(CELLS) == set(APPROACHES) == files - {"__init__", "checkout"}
+    assert {handler.split(".")[2] for handler in handlers} == files - {"__init__", "checkout"}
 
 
 def test_a_fault_that_does_not_apply_is_not_run(urls: dict[str, str]) -> None:

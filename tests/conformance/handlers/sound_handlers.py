@@ -1,23 +1,17 @@
-"""Sound handlers: no fault makes a difference to them."""
+"""Sound handlers: no fault makes a difference to them.
+
+Two are a control of the kit and an approach of the lab; `sound/` has the others.
+"""
 
 from pathlib import Path
 
-from once.settings import Settings, TableSettings
+from lab.subjects import APPROACHES
 from redelivery import Answer, Subject, Table
+from redelivery.self_check import CONTROLS
 
 HERE = Path(__file__).parent / "sound"
-
-CONDITIONAL_PUT = Subject(
-    handler="conditional_put.handler",
-    events=[
-        {"order_id": "o-1", "customer": "Ada", "lines": [{"sku": "tea", "quantity": 2}]},
-        {"order_id": "o-2", "customer": "Bob", "lines": [{"sku": "cup", "quantity": 1}]},
-    ],
-    root=HERE,
-    environment={"ORDERS": "orders"},
-    tables=[Table("orders", "order_id")],
-    key="order_id",
-)
+[CONDITIONAL_PUT] = (control.subject for control in CONTROLS if control.kind is None)
+ONCE = APPROACHES["once"].subject({})
 
 THREAD_POOL = Subject(
     handler="thread_pool.handler",
@@ -98,37 +92,6 @@ VERSION_CHECK = Subject(
 )
 
 
-def _booking(booking_id: str, show: str, seats: int) -> dict[str, object]:
-    data = {"show": show, "seats": seats}
-    event = {"specversion": "1.0", "id": booking_id, "source": "/box-office"}
-    return {**event, "type": "seats.booked", "data": data}
-
-
-ONCE = Subject(
-    handler="once_consumer.handler",
-    events=[_booking("b-1", "Hamlet", 2), _booking("b-2", "Faust", 9)],
-    root=HERE,
-    environment=Settings(
-        consumer="tickets",
-        event_types=("seats.booked",),
-        queue_url="{source}",
-        dead_letter_url="{dlq}",
-        dedup_table="dedup",
-        tables={"shows": TableSettings("shows", ("show",))},
-        dedup_window_seconds=45 * 24 * 60 * 60,
-    ).to_env(),
-    tables=[
-        Table("dedup", "pk", ttl="expires_at"),
-        Table(
-            "shows",
-            "show",
-            items=[{"show": "Hamlet", "seats_free": 90}, {"show": "Faust", "seats_free": 5}],
-        ),
-    ],
-    key="id",
-    keep=["once"],
-)
-
 ANNOUNCE_AFTER = Subject(
     handler="announce_after.handler",
     events=[{"listing_id": "l-1", "street": "Elm Street 3", "price": 300_000}],
@@ -153,6 +116,6 @@ POWERTOOLS_WINDOW = Subject(
 )
 
 SOUND = (
-    *(CONDITIONAL_PUT, THREAD_POOL, FINGERPRINT, STABLE_CHARGE_KEY, UPSERT),
-    *(APPLIED_IDS, VERSION_CHECK, ONCE, ANNOUNCE_AFTER, POWERTOOLS_WINDOW),
+    *(CONDITIONAL_PUT, ONCE, THREAD_POOL, FINGERPRINT, STABLE_CHARGE_KEY, UPSERT),
+    *(APPLIED_IDS, VERSION_CHECK, ANNOUNCE_AFTER, POWERTOOLS_WINDOW),
 )

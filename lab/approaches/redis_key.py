@@ -1,11 +1,16 @@
-"""A key in Redis: SET with NX and a time to live of a day, then the work.
+"""A key in Redis: SET with NX and a time to live, then the work.
 
 Advised by: articles on deduplication with Redis, such as "Message Processing Idempotency" and
-"Using Redis SETNX for Distributed Request Deduplication".
-Promises: a message is processed once in 24 hours; a failed one can be tried again.
+"Using Redis SETNX for Distributed Request Deduplication", with a day (`redis_long`); articles on
+locks for workers, such as "Preventing Duplicate Jobs with Redis Locks", with a minute
+(`redis_short`): two workers that get the same job must not both do it.
+Promises: a message is processed once in that time; a failed one can be tried again. A crashed
+worker blocks the job only until the key expires.
 Leaves out: a worker that dies with the key, duplicates after the time to live, and keys that Redis
-loses in a failover. "For payment or billing workflows, persist the idempotency key in the system of
-record too" (how2.sh, "How to Build Idempotent Python Workers with Redis Locks and Retries").
+loses in a failover. "The lock TTL must be longer than expected processing time, or duplicates can
+slip in when the lock expires mid-run"; "for payment or billing workflows, persist the idempotency
+key in the system of record too" (how2.sh, "How to Build Idempotent Python Workers with Redis Locks
+and Retries").
 """
 
 import json
@@ -17,7 +22,7 @@ import redis
 from lab.approaches.checkout import charge, process_batch, store
 
 KEYS = redis.Redis.from_url(os.environ["REDIS_URL"])
-TTL_SECONDS = 24 * 60 * 60
+TTL_SECONDS = int(os.environ["TTL_SECONDS"])
 
 
 def process(record: dict[str, Any]) -> None:

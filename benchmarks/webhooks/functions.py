@@ -14,9 +14,8 @@ from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS
 from benchmarks.webhooks.deployed.verify_then_put import Handle, verify_then_put
 from benchmarks.webhooks.requests import ENDPOINT, SECRET, TYPE
 from once.settings import TableSettings
-from once.webhooks.endpoint import Endpoint
+from once.webhooks.endpoint import STRIPE, Endpoint
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.profile import STRIPE
 from once.webhooks.settings import WebhookSettings
 from once.webhooks.signature import SecretCache
 

@@ -61,8 +61,15 @@ if TYPE_CHECKING:
     from once.cdk.topics import Topics
     from once.cdk.unrouted_events import UnroutedEvents
     from once.cdk.webhook_ingress import WebhookIngress
-    from once.webhooks.endpoint import Endpoint
-    from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, hmac_profile
+    from once.webhooks.endpoint import (
+        GITHUB,
+        SHOPIFY,
+        SLACK,
+        STANDARD,
+        STRIPE,
+        Endpoint,
+        hmac_profile,
+    )
 
 __all__ = [
     "GITHUB",
@@ -127,11 +134,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "GITHUB": "once.webhooks.profile",
-    "SHOPIFY": "once.webhooks.profile",
-    "SLACK": "once.webhooks.profile",
-    "STANDARD": "once.webhooks.profile",
-    "STRIPE": "once.webhooks.profile",
+    "GITHUB": "once.webhooks.endpoint",
+    "SHOPIFY": "once.webhooks.endpoint",
+    "SLACK": "once.webhooks.endpoint",
+    "STANDARD": "once.webhooks.endpoint",
+    "STRIPE": "once.webhooks.endpoint",
     "CaptureTable": "once.cdk.retained_data",
     "ClaimBucket": "once.cdk.retained_data",
     "ConsumerProps": "once.cdk.props",
@@ -173,7 +180,7 @@ _MODULES = {
     "deployment_faults": "once.cdk.checks.deployment_options",
     "event_sources": "once.cdk.app.registry",
     "event_types_output": "once.cdk.checks.handlers_in_code",
-    "hmac_profile": "once.webhooks.profile",
+    "hmac_profile": "once.webhooks.endpoint",
     "make_alarm_topic": "once.cdk.monitoring.alarms",
     "missing_name_faults": "once.cdk.deployed_names",
     "notify": "once.cdk.monitoring.alarms",

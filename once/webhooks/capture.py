@@ -5,18 +5,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from once.webhooks.profile import MAX_REQUEST_BYTES
+from once.webhooks.endpoint import MAX_REQUEST_BYTES, Endpoint
+from once.webhooks.settings import OBJECTS
 
 if TYPE_CHECKING:
     from once.sdk import S3Client
+    from once.webhooks.webhook import Webhook
 
 KEPT_HEADERS = ("content-type", "content-encoding", "user-agent")
 """Headers that every capture keeps, besides those of the provider's profile."""
 
 INLINE_BYTES = 256 * 1024
 """The largest body in the item of a capture; larger ones are objects in S3."""
+
+TEXT_CHARACTERS = 1024
+"""The most of an id or a type that is kept: no provider documents as much."""
+
+_PATH_CHARACTERS = 8 * 1024
+_HEADER_BYTES = 32 * 1024
+"""The most of all headers together: what Lambda and API Gateway accept is less."""
 
 BY_TIME = "by_time"
 """Index of the captures by endpoint and time of receipt."""
@@ -124,6 +133,53 @@ class Capture:
     body_sha256: str
     expires_at: int
 
+    @classmethod
+    def of(
+        cls,
+        webhook: "Webhook",
+        *,
+        pk: str,
+        standing: Standing,
+        conflict: tuple[Conflict, str] | None,
+        verified: Verified,
+        received_at: int,
+        kept_seconds: int,
+    ) -> Self:
+        """Return the capture of a webhook.
+
+        Args:
+            webhook: the webhook.
+            pk: its dedup key.
+            standing: what becomes of it.
+            conflict: of a conflict, its reason and the key of the earlier webhook.
+            verified: the version of the secret that verified it.
+            received_at: the time of receipt, in milliseconds since the epoch.
+            kept_seconds: the time for which the capture is kept.
+        """
+        request, endpoint = webhook.request, webhook.endpoint
+        is_large = len(request.body) > INLINE_BYTES
+        return cls(
+            pk=pk,
+            received_at=received_at,
+            endpoint=endpoint.name,
+            profile=endpoint.profile.name,
+            webhook_id=webhook.id[:TEXT_CHARACTERS],
+            webhook_type=webhook.type[:TEXT_CHARACTERS],
+            event_type=webhook.event_type if standing is Standing.HANDED_ON else None,
+            standing=standing,
+            conflict=conflict[0] if conflict else None,
+            conflicts_with=conflict[1] if conflict else None,
+            verified=verified,
+            method=request.method,
+            path=request.path[:_PATH_CHARACTERS],
+            headers=_kept_headers(endpoint, request.headers),
+            body=None if is_large else request.body,
+            body_object=f"{OBJECTS}{endpoint.name}/{webhook.sha256}" if is_large else None,
+            body_bytes=len(request.body),
+            body_sha256=webhook.sha256,
+            expires_at=received_at // 1000 + kept_seconds,
+        )
+
     def item(self) -> dict[str, Any]:
         """Return the item, in the types of boto3's resources; empty values are left out."""
         known = {name: getattr(self, name) for name in self.__slots__}
@@ -137,7 +193,7 @@ class Capture:
         }
 
     @classmethod
-    def read(cls, item: Mapping[str, Any]) -> "Capture":
+    def read(cls, item: Mapping[str, Any]) -> Self:
         """Read an item, in the types of boto3's resources or as plain Python values.
 
         Raises:
@@ -158,6 +214,26 @@ class Capture:
             headers=json.loads(item[CaptureAttribute.HEADERS]),
             body=None if body is None else bytes(body),
         )
+
+
+def _kept_headers(endpoint: Endpoint, headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers to keep; one that no longer fits is left out, never cut off."""
+    profile = endpoint.profile
+    places = (profile.id, *profile.type)
+    names = (
+        *filter(None, (profile.signature_header, profile.timestamp_header)),
+        *(each.removeprefix("header:") for each in places if each.startswith("header:")),
+        *KEPT_HEADERS,
+        *profile.kept_headers,
+    )
+    kept: dict[str, str] = {}
+    left = _HEADER_BYTES
+    for name in dict.fromkeys(names):
+        value = headers.get(name)
+        if value is not None and (size := len(name) + len(value.encode())) <= left:
+            kept[name] = value
+            left -= size
+    return kept
 
 
 def day_part(endpoint: str, received_at: int, body_sha256: str) -> str:

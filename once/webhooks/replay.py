@@ -8,7 +8,7 @@ from once.events.outgoing import OutgoingEvent, events_in, written
 from once.schema import Record
 from once.webhooks.capture import Capture
 from once.webhooks.endpoint import Endpoint
-from once.webhooks.webhook import Request, Webhook, event_draft
+from once.webhooks.webhook import Request, Webhook
 
 if TYPE_CHECKING:
     from once.claim_check import Claim
@@ -51,7 +51,7 @@ def rebuilt_event(
     webhook = Webhook.of(endpoint, Request(capture.method, capture.path, capture.headers, body))
     if webhook.data is None:
         raise Unparseable("the body is not strict JSON, so it can be sent to a URL only")
-    draft = event_draft(webhook, event_type, capture.pk, group_field=group_field, claims=claims)
+    draft = webhook.draft(event_type, capture.pk, group_field=group_field, claims=claims)
     outbox = written(
         [draft],
         inbound=webhook.event,

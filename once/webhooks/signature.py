@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.error_text import summary_of
 from once.errors import RetryableError
 from once.extras import extra
-from once.webhooks.profile import Encoding, Form, Profile
+from once.webhooks.endpoint import Encoding, Form, Profile
 from once.webhooks.webhook import Request
 
 MAX_SIGNATURES = 16
@@ -53,7 +53,7 @@ class SignedRequest:
     public_signatures: tuple[bytes, ...] = ()
 
     @classmethod
-    def of(cls, profile: Profile, request: Request) -> "SignedRequest":
+    def of(cls, profile: Profile, request: Request) -> Self:
         """Read a request. Signatures that are not encoded as they must be are left out."""
         header = request.headers.get(profile.signature_header, "")
         timestamp = request.headers.get(profile.timestamp_header, "")
@@ -70,8 +70,9 @@ class SignedRequest:
             texts = [header.removeprefix(profile.prefix)] * header.startswith(profile.prefix)
         if len(texts) + len(public) > MAX_SIGNATURES:
             texts, public = [], []
+        kind, _, name = profile.id.partition(":")
         return cls(
-            id=_id(profile, request),
+            id=request.headers.get(name, "") if kind == "header" else "",
             timestamp=timestamp,
             body=request.body,
             signatures=tuple(_decoded(texts, profile.encoding)),
@@ -85,17 +86,13 @@ class SignedRequest:
 
     def content(self, template: str) -> bytes:
         """Return the bytes that are signed, by a profile's `signed`."""
+        # JSON can hold lone surrogates. No provider signs them, so any bytes will do.
         fields = {
             "{body}": self.body,
-            "{timestamp}": _bytes(self.timestamp),
-            "{id}": _bytes(self.id),
+            "{timestamp}": self.timestamp.encode("utf-8", "surrogatepass"),
+            "{id}": self.id.encode("utf-8", "surrogatepass"),
         }
         return b"".join(fields.get(part, part.encode()) for part in _FIELD.split(template))
-
-
-def _id(profile: Profile, request: Request) -> str:
-    kind, _, name = profile.id.partition(":")
-    return request.headers.get(name, "") if kind == "header" else ""
 
 
 def _decoded(texts: Iterable[str], encoding: Encoding) -> Iterator[bytes]:
@@ -107,11 +104,6 @@ def _decoded(texts: Iterable[str], encoding: Encoding) -> Iterator[bytes]:
                 yield base64.b64decode(text, validate=True)
         except ValueError:
             continue
-
-
-def _bytes(text: str) -> bytes:
-    # JSON can hold lone surrogates. No provider signs them, so any bytes will do.
-    return text.encode("utf-8", "surrogatepass")
 
 
 class Verdict(StrEnum):
@@ -163,25 +155,22 @@ def sign(
         ValueError: the secret cannot sign, or not this body; the text says why, without either.
     """
     signed = SignedRequest(id=webhook_id, timestamp=str(int(now)), body=body)
-    headers = {profile.signature_header: _header(profile, secret, signed)}
+    if not secret:
+        raise ValueError("the secret is empty")
+    if profile.form is Form.STANDARD:
+        signature = _standard_signature(secret, signed)
+    else:
+        digest = _hmac(profile, secret, signed)
+        text = digest.hex() if profile.encoding is Encoding.HEX else _base64(digest)
+        signature = f"{profile.prefix}{text}"
+        if profile.form is Form.PAIRS:
+            signature = f"t={signed.timestamp},{profile.prefix}={text}"
+    headers = {profile.signature_header: signature}
     if profile.timestamp_header:
         headers[profile.timestamp_header] = signed.timestamp
     if profile.id.startswith("header:"):
         headers[profile.id.removeprefix("header:")] = webhook_id
     return headers
-
-
-def _header(profile: Profile, secret: str, signed: SignedRequest) -> str:
-    if not secret:
-        raise ValueError("the secret is empty")
-    if profile.form is Form.STANDARD:
-        return _standard_signature(secret, signed)
-    digest = _hmac(profile, secret, signed)
-    hexadecimal = profile.encoding is Encoding.HEX
-    text = digest.hex() if hexadecimal else base64.b64encode(digest).decode()
-    if profile.form is Form.PAIRS:
-        return f"t={signed.timestamp},{profile.prefix}={text}"
-    return f"{profile.prefix}{text}"
 
 
 def _is_signed(profile: Profile, secret: str, signed: SignedRequest) -> bool:
@@ -193,15 +182,15 @@ def _is_signed(profile: Profile, secret: str, signed: SignedRequest) -> bool:
     return True in [hmac.compare_digest(expected, each) for each in signed.signatures]
 
 
-def _hmac(profile: Profile, secret: str, signed: SignedRequest) -> bytes:
-    return hmac.new(secret.encode(), signed.content(profile.signed), sha256).digest()
-
-
 def _is_timely(profile: Profile, signed: SignedRequest, now: float) -> bool:
     if not profile.tolerance_seconds:
         return True
     at = signed.seconds
     return at is not None and abs(at - now) <= profile.tolerance_seconds
+
+
+def _hmac(profile: Profile, secret: str, signed: SignedRequest) -> bytes:
+    return hmac.new(secret.encode(), signed.content(profile.signed), sha256).digest()
 
 
 PUBLIC_KEY = "whpk_"
@@ -219,13 +208,7 @@ _REMEDY = (
 
 
 def _is_standard_signed(secret: str, request: SignedRequest) -> bool:
-    """Return whether one of the signatures was made with a secret or with a public key's owner.
-
-    A secret that cannot be decoded signs nothing.
-
-    Raises:
-        MissingExtra: the function's package lacks the package for this kind of secret.
-    """
+    """Return whether one of the signatures was made with a secret or by a public key's owner."""
     if not request.id or str(request.seconds) != request.timestamp:
         return False
     if secret.startswith(PUBLIC_KEY):
@@ -237,11 +220,7 @@ def _is_standard_signed(secret: str, request: SignedRequest) -> bool:
 
 
 def _standard_signature(secret: str, request: SignedRequest) -> str:
-    """Return the value of the header `webhook-signature`.
-
-    Raises:
-        ValueError: the secret or the body cannot be used; nothing of them is in the text.
-    """
+    """Return the value of the header `webhook-signature`."""
     if secret.startswith(PUBLIC_KEY):
         raise ValueError("a public key (whpk_) cannot sign: give its secret key (whsk_)")
     if secret.startswith(SECRET_KEY):
@@ -310,8 +289,6 @@ nor an outage cause more of them."""
 OUTAGE_SECONDS = 60 * 60
 """Time after `KEPT_SECONDS` for which secrets in memory count while they cannot be read again."""
 
-_CURRENT, _PREVIOUS = "AWSCURRENT", "AWSPREVIOUS"
-
 
 class SecretsUnavailable(RetryableError):
     """No secret can be used that decides about a request. The text has no part of a secret.
@@ -324,13 +301,6 @@ class SecretsUnavailable(RetryableError):
     def summary(self) -> str:
         """The class and the text, for logs."""
         return f"{type(self).__name__}: {self}"
-
-
-class SecretsClient(Protocol):
-    """The operation of Secrets Manager that the ingress calls."""
-
-    def get_secret_value(self, *, SecretId: str, VersionStage: str) -> Any:  # noqa: N803
-        """Return one version of a secret."""
 
 
 class Secrets(NamedTuple):
@@ -365,9 +335,7 @@ class SecretCache:
         clock: the time, in seconds since the epoch.
     """
 
-    def __init__(
-        self, client: SecretsClient, arns: Mapping[str, str], clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, client: Any, arns: Mapping[str, str], clock: Callable[[], float]) -> None:
         self._client = client
         self._arns = arns
         self._clock = clock
@@ -391,44 +359,39 @@ class SecretCache:
         kept = self._kept.get(endpoint) or _Kept(None, now, now - REFRESH_SECONDS, "not read yet")
         hurried = refreshed or kept.fault
         if now - kept.tried_at >= (REFRESH_SECONDS if hurried else KEPT_SECONDS):
-            kept = self._kept[endpoint] = self._read(endpoint, kept)
+            try:
+                kept = _Kept(self._versions(endpoint), now, now, "")
+            except SecretsUnavailable as error:
+                kept = _Kept(kept.values, kept.read_at, now, str(error))
+            self._kept[endpoint] = kept
         is_recent = now - kept.read_at < KEPT_SECONDS + OUTAGE_SECONDS
         if kept.values is None or (kept.fault and (refreshed or not is_recent)):
             raise SecretsUnavailable(kept.fault)
         return kept.values
 
-    def _read(self, endpoint: str, before: _Kept) -> _Kept:
-        now = self._clock()
-        try:
-            return _Kept(self._versions(endpoint), now, now, "")
-        except SecretsUnavailable as error:
-            return _Kept(before.values, before.read_at, now, str(error))
-
     def _versions(self, endpoint: str) -> Secrets:
         arn = self._arns.get(endpoint)
         if arn is None:
             raise SecretsUnavailable(f"the settings have no secret for endpoint {endpoint!r}")
-        current = _lines(self._version(arn, _CURRENT))
+        current = self._version(arn, "AWSCURRENT")
         if not current:
             raise SecretsUnavailable(
                 f"the secret of endpoint {endpoint!r} has no signing secret: put it as plain text, "
                 "one secret a line, and not as JSON or binary"
             )
-        return Secrets(current, _lines(self._version(arn, _PREVIOUS)))
+        return Secrets(current, self._version(arn, "AWSPREVIOUS"))
 
-    def _version(self, arn: str, stage: str) -> str:
+    def _version(self, arn: str, stage: str) -> tuple[str, ...]:
+        """Return the secrets in a version; none of JSON, which the console suggests."""
         try:
             answer = self._client.get_secret_value(SecretId=arn, VersionStage=stage)
         except ClientError as error:
             if error.response["Error"]["Code"] == "ResourceNotFoundException":
-                return ""  # never written, or never rotated
+                return ()  # never written, or never rotated
             raise SecretsUnavailable(summary_of(error)) from None
         except BotoCoreError as error:
             raise SecretsUnavailable(summary_of(error)) from None
-        return str(answer.get("SecretString", ""))
-
-
-def _lines(text: str) -> tuple[str, ...]:
-    """Return the secrets in a version; none of JSON, which the console suggests."""
-    lines = filter(None, map(str.strip, text.splitlines()))
-    return () if text.lstrip().startswith("{") else tuple(dict.fromkeys(lines))
+        text = str(answer.get("SecretString", ""))
+        if text.lstrip().startswith("{"):
+            return ()
+        return tuple(dict.fromkeys(filter(None, map(str.strip, text.splitlines()))))

@@ -20,18 +20,29 @@ from urllib.parse import parse_qs
 
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
-from once.events.identity import Key, digest, value_at
+from once.events.identity import Key, digest, key_hash, value_at
 from once.events.outgoing import Draft, parsed_draft
 from once.events.strict_json import parse
 from once.transaction import Identity
+from once.webhooks.capture import TEXT_CHARACTERS
 from once.webhooks.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from once.events.outgoing import ClaimPlace
 
+MAX_ID_BYTES = 512
+"""The longest id that stays as it is. A dedup key has at most 2,048 bytes, and escaping and Unicode
+normalisation make an id up to three times as long. Providers' ids have some 40 bytes."""
+
+_TYPE_BYTES = 64
+"""The longest type that stays as it is in a key; Shopify's have some 30 bytes."""
 
 _DEFAULT_STAGE = "$default"
 """Stage of an HTTP API that is no part of its paths; function URLs have only this one."""
+
+_MAX_FORM_FIELDS = 64
+_OBJECT_OR_ARRAY = re.compile(r"[ \t\r\n]*[{\[]")
+_BY_EVENT = Key.event()
 
 
 class LambdaAnswer(TypedDict):
@@ -148,21 +159,6 @@ def _text(value: object) -> str:
     return value if value.isascii() else value.encode(errors="replace").decode()
 
 
-TEXT_CHARACTERS = 1024
-"""The most of an id or a type that is kept: no provider documents as much."""
-
-MAX_ID_BYTES = 512
-"""The longest id that stays as it is. A dedup key has at most 2,048 bytes, and escaping and Unicode
-normalisation make an id up to three times as long. Providers' ids have some 40 bytes."""
-
-_TYPE_BYTES = 64
-"""The longest type that stays as it is in a key; Shopify's have some 30 bytes."""
-
-_MAX_FORM_FIELDS = 64
-_OBJECT_OR_ARRAY = re.compile(r"[ \t\r\n]*[{\[]")
-_BY_EVENT = Key.event()
-
-
 @dataclass(frozen=True, slots=True)
 class Webhook:
     """A verified webhook.
@@ -173,6 +169,7 @@ class Webhook:
         id: the provider's id, whole numbers as their digits; empty if it gives none. One of more
             than `MAX_ID_BYTES` is replaced by its hash.
         type: the provider's type; empty if it gives none.
+        event_type: the type of its event; None if it is captured only.
         data: the JSON of the body; None if it is not strict JSON.
         content: the hash of what may not differ between two deliveries: of the canonical form of
             the data without the fields that change, or of the body if it is not strict JSON.
@@ -183,12 +180,13 @@ class Webhook:
     request: Request
     id: str
     type: str
+    event_type: str | None
     data: Any
     content: str
     sha256: str
 
     @classmethod
-    def of(cls, endpoint: Endpoint, request: Request) -> "Webhook":
+    def of(cls, endpoint: Endpoint, request: Request) -> Self:
         """Read a request whose signature was verified."""
         raw = sha256(request.body).hexdigest()
         try:
@@ -196,21 +194,27 @@ class Webhook:
             content = digest(_without(data, endpoint.profile.volatile))
         except (OnceError, ValueError, KeyError):
             data, content = None, raw
+        kind = _type(endpoint, request, data)
+        is_event = data is not None and kind in endpoint.types
         return cls(
             endpoint,
             request,
             id=_id(_at(endpoint.profile.id, request, data)),
-            type=_type(endpoint, request, data),
+            type=kind,
+            event_type=endpoint.event_type(kind) if is_event else None,
             data=data,
             content=content,
             sha256=raw,
         )
 
     @property
-    def event_type(self) -> str | None:
-        """The type of its event; None if it is captured only."""
-        handed_on = self.data is not None and self.type in self.endpoint.types
-        return self.endpoint.event_type(self.type) if handed_on else None
+    def challenge(self) -> str | None:
+        """The text that answers a handshake; None for a webhook."""
+        if self.endpoint.profile.challenge is None or not isinstance(self.data, dict):
+            return None
+        kind, field = self.endpoint.profile.challenge
+        value = self.data.get(field)
+        return value if self.data.get("type") == kind and isinstance(value, str) else None
 
     @property
     def event(self) -> CloudEvent:
@@ -220,10 +224,18 @@ class Webhook:
 
     def identity(self, consumer: str) -> Identity:
         """Return its dedup key and its fingerprint: of the content, and of a type in a header."""
-        pk = _BY_EVENT.of(self.event, fingerprint=self.content, consumer=consumer)
-        if self.endpoint.profile.has_signed_type:
-            return Identity(pk, self.content)
-        return Identity(pk, digest([self.content, self.type]))
+        has_signed_type = self.endpoint.profile.has_signed_type
+        content = self.content if has_signed_type else digest([self.content, self.type])
+        return Identity(dedup_key(self.endpoint, self._key, consumer), content)
+
+    def conflict_identity(self, consumer: str) -> Identity:
+        """Return its identity if its own key belongs to a webhook that differs from it.
+
+        It is the same for each delivery of this content and type under this key.
+        """
+        own = self.identity(consumer)
+        key = f"conflict:{key_hash(own.pk)}:{own.fingerprint}"
+        return Identity(dedup_key(self.endpoint, key, consumer), own.fingerprint)
 
     @property
     def is_keyed_by_id(self) -> bool:
@@ -240,6 +252,43 @@ class Webhook:
             key = f"sha256:{self.sha256 if self.endpoint.profile.id else self.content}"
         is_part = self.endpoint.profile.type_in_key
         return f"{key}:{_bounded(self.type, _TYPE_BYTES)}" if is_part else key
+
+    def draft(
+        self, event_type: str, pk: str, *, group_field: str | None, claims: "ClaimPlace | None"
+    ) -> Draft:
+        """Return the draft of its event: the event's data is the JSON of the body.
+
+        Args:
+            event_type: the type of the event.
+            pk: the dedup key of the webhook.
+            group_field: the field of the data that gives the message group, if the type has one.
+            claims: the place of large data; None without a claim-check bucket.
+
+        Raises:
+            InvalidWrite: the data does not give the message group, or no consumer could read it.
+            TooLarge: with a claim-check bucket, the data is over its largest object.
+        """
+        name = self.endpoint.name
+        draft = parsed_draft(event_type, self.data, name, grouped_by=group_field)
+        if claims is not None:
+            draft = claims.fitting(draft, (), pk)
+        extensions = {"webhookid": self.id or self.sha256, "webhookendpoint": name}
+        return replace(draft, extensions=extensions)
+
+
+def dedup_key(endpoint: Endpoint, key: str, consumer: str) -> str:
+    """Return the dedup key under which an ingress captures a webhook.
+
+    Args:
+        endpoint: the endpoint.
+        key: the webhook's key at the endpoint, such as its signed id.
+        consumer: the name of the ingress.
+
+    Raises:
+        TooLarge: the key is too long.
+    """
+    event = CloudEvent(id=key, source=endpoint.source, type="")
+    return _BY_EVENT.of(event, fingerprint="", consumer=consumer)
 
 
 def _data(endpoint: Endpoint, request: Request) -> Any:
@@ -294,42 +343,3 @@ def _has_surrogates(text: str) -> bool:
 def _at(place: str, request: Request, data: Any) -> Any:
     kind, _, name = place.partition(":")
     return request.headers.get(name) if kind == "header" else value_at(data, name)
-
-
-def challenge_of(webhook: Webhook) -> str | None:
-    """Return the text that answers a handshake; None for a webhook."""
-    challenge = webhook.endpoint.profile.challenge
-    if challenge is None or not isinstance(webhook.data, dict):
-        return None
-    kind, field = challenge
-    value = webhook.data.get(field)
-    return value if webhook.data.get("type") == kind and isinstance(value, str) else None
-
-
-def event_draft(
-    webhook: Webhook,
-    event_type: str,
-    pk: str,
-    *,
-    group_field: str | None,
-    claims: "ClaimPlace | None",
-) -> Draft:
-    """Return the draft of a webhook's event: its data is the JSON of the body.
-
-    Args:
-        webhook: the webhook.
-        event_type: the type of the event.
-        pk: the dedup key of the webhook.
-        group_field: the field of the data that gives the message group, if the type has one.
-        claims: the place of large data; None without a claim-check bucket.
-
-    Raises:
-        InvalidWrite: the data does not give the message group, or no consumer could read it.
-        TooLarge: with a claim-check bucket, the data is over its largest object.
-    """
-    name = webhook.endpoint.name
-    each = parsed_draft(event_type, webhook.data, name, grouped_by=group_field)
-    if claims is not None:
-        each = claims.fitting(each, (), pk)
-    extensions = {"webhookid": webhook.id or webhook.sha256, "webhookendpoint": name}
-    return replace(each, extensions=extensions)

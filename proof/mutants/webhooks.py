@@ -16,9 +16,8 @@ from once.errors import KeyConflict, OnceError, RequestRefused
 from once.events.strict_json import parse
 from once.schema import Record
 from once.webhooks.capture import Capture, CaptureAttribute
-from once.webhooks.endpoint import Endpoint
+from once.webhooks.endpoint import Endpoint, Profile
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.profile import Profile
 from once.webhooks.signature import SecretCache, Secrets, Verdict, verify
 from once.webhooks.webhook import Request
 from proof.mutants import commits

@@ -7,8 +7,7 @@ from msgspec import Struct
 from once.cdk import ConsumerProps, TableProps
 from once.consumer import Consumer
 from once.transaction import Transaction
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.profile import GITHUB, SHOPIFY, STANDARD, STRIPE
+from once.webhooks.endpoint import GITHUB, SHOPIFY, STANDARD, STRIPE, Endpoint
 
 NAME, TABLE = "receiver", "received"
 ENDPOINTS = (

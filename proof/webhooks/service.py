@@ -10,8 +10,8 @@ from once.consumer import Runtime
 from once.schema import source_of
 from once.settings import Settings, TableSettings
 from once.webhooks.capture import CaptureAttribute
+from once.webhooks.endpoint import MAX_REQUEST_BYTES
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.profile import MAX_REQUEST_BYTES
 from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.webhooks.signature import SecretCache
 from proof.shop.clients import clients

@@ -17,7 +17,7 @@ SHARED = (
         "once.source",
         "once.workflow_names",
     ),
-    *("once.webhooks.profile", "once.webhooks.endpoint", "once.webhooks.settings"),
+    *("once.webhooks.endpoint", "once.webhooks.settings"),
     "once.webhooks.capture",
 )
 MAY_IMPORT = {

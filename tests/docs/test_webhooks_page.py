@@ -15,8 +15,7 @@ import pytest
 from once.commit.item_size import item_bytes
 from once.testing import FakeAws
 from once.webhooks.capture import Standing
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.profile import GITHUB, PROFILES, SHOPIFY, STRIPE, Profile
+from once.webhooks.endpoint import GITHUB, PROFILES, SHOPIFY, STRIPE, Endpoint, Profile
 from once.webhooks.settings import CAPTURES
 from once.webhooks.signature import KEPT_SECONDS, REFRESH_SECONDS, sign
 from tests.architecture.imports import ROOT

@@ -15,9 +15,8 @@ from once.errors import KeyConflict
 from once.schema import COMMIT_ATTRIBUTE, Record
 from once.settings import TableSettings
 from once.webhooks.capture import CaptureAttribute, Verified
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.ingress import CaptureCommitter, Receipt
-from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
+from once.webhooks.endpoint import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Endpoint, Profile
+from once.webhooks.ingress import CaptureCommitter
 from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.webhooks.webhook import Request, Webhook
 from tests.golden.versions import Item
@@ -108,7 +107,6 @@ def new_case(name: str) -> Item:
         return [failed(KeyConflict("golden")) if is_first else COMMITTED]
 
     request = Request("POST", f"/{case.endpoint.name}?a=1", case.headers, case.body)
-    receipt = Receipt(Webhook.of(case.endpoint, request), case.verified, RECEIVED_AT)
     settings = settings_of(case.endpoint)
     ports: Any = SimpleNamespace(
         request=Committer(Mock(), settings, Mock()).request,
@@ -117,7 +115,8 @@ def new_case(name: str) -> Item:
         put_object=lambda **_: None,
     )
     committer = CaptureCommitter(ports, settings, ports)
-    committer.commit(receipt, Deadline(lambda: 0, 0))
+    webhook, deadline = Webhook.of(case.endpoint, request), Deadline(lambda: 0, 0)
+    committer.commit(webhook, case.verified, RECEIVED_AT, deadline)
     record, item = (json.loads(bytes(entry))["Put"]["Item"] for entry in sent[-1].entries)
     return {
         "key": record[Record.PK]["S"],

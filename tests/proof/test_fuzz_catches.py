@@ -204,7 +204,7 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "every digit counts": ("signature._SECONDS", re.compile(r"\d+")),
         "ids of any length": ("webhook.MAX_ID_BYTES", 10**9),
         "the content type decides": ("webhook._data", by_content_type),
-        "another type is a duplicate": ("profile.Profile.has_signed_type", True),
+        "another type is a duplicate": ("endpoint.Profile.has_signed_type", True),
     },
 }
 """By parser and module: titles, names in the module, and replacements for them."""

@@ -167,15 +167,6 @@ class DeployedWebhooks:
             raise OpsError(f"{self.service!r} has no endpoint {name!r}: choose one of {known}")
         return self.endpoints[name]
 
-    def key_of(self, endpoint: Endpoint, event_id: str) -> str:
-        """Return the dedup key of a webhook of an endpoint.
-
-        Raises:
-            once.errors.TooLarge: the id is too long for a key.
-        """
-        event = CloudEvent(id=event_id, source=endpoint.source, type="")
-        return Key.event().of(event, fingerprint="", consumer=self.identity)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:

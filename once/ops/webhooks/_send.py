@@ -17,8 +17,7 @@ from once.ops.operator_log import WhyOption, logged_change
 from once.ops.terminal.console import JsonOption, ServiceOption, console, data_text, print_json
 from once.ops.webhooks._http import Destination, NotSent, Unanswered, send_request
 from once.ops.webhooks.captures import webhooks_of
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.profile import Profile
+from once.webhooks.endpoint import Endpoint, Profile
 from once.webhooks.signature import KEPT_SECONDS, sign
 
 _ACCEPTED = 200

@@ -29,6 +29,7 @@ from once.webhooks.capture import (
     day_parts,
     read_body,
 )
+from once.webhooks.webhook import dedup_key
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -280,7 +281,8 @@ class Captures:
         keys = [name]
         for endpoint in self._endpoints(conditions):
             try:
-                keys.append(self.webhooks.key_of(self.webhooks.endpoints[endpoint], event_id))
+                rules = self.webhooks.endpoints[endpoint]
+                keys.append(dedup_key(rules, event_id, self.webhooks.identity))
             except TooLarge:
                 continue
         return [*filter(None, map(self._get, dict.fromkeys(keys)))]

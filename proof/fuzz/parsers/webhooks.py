@@ -3,8 +3,7 @@
 from random import Random
 
 from once.schema import Limits
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.profile import PROFILES, hmac_profile
+from once.webhooks.endpoint import PROFILES, Endpoint, hmac_profile
 from once.webhooks.signature import Verdict, sign, verify
 from once.webhooks.webhook import Request, Webhook
 from proof.fuzz import webhooks

@@ -17,7 +17,7 @@ from demo.scenarios.webhooks.deliveries import (
 )
 from demo.scenarios.webhooks.sample_webhook import Provider
 from demo.scenarios.webhooks.webhook_plan import HOURS_BEFORE, WEBHOOKS, WebhookPlan
-from once.webhooks.profile import PROFILES
+from once.webhooks.endpoint import PROFILES
 from once.webhooks.signature import Verdict, verify
 from once.webhooks.webhook import Request
 

@@ -21,9 +21,8 @@ from once.sdk import SDK
 from once.settings import TableSettings
 from once.testing.events import FakeContext
 from once.webhooks.capture import Capture, CaptureAttribute
-from once.webhooks.endpoint import Endpoint
+from once.webhooks.endpoint import GITHUB, SLACK, STRIPE, Endpoint
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.profile import GITHUB, SLACK, STRIPE
 from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.webhooks.signature import SecretCache
 

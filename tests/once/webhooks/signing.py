@@ -4,7 +4,7 @@ import json
 from functools import partial
 from typing import Any
 
-from once.webhooks.profile import PROFILES, Profile, hmac_profile
+from once.webhooks.endpoint import PROFILES, Profile, hmac_profile
 from once.webhooks.signature import Verdict, sign, verify
 from once.webhooks.webhook import Request
 

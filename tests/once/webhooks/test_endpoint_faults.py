@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.webhooks.endpoint import Endpoint, endpoint_faults
-from once.webhooks.profile import (
+from once.webhooks.endpoint import (
     GITHUB,
     MAX_REQUEST_BYTES,
     PROFILES,
@@ -14,7 +13,9 @@ from once.webhooks.profile import (
     STANDARD,
     STRIPE,
     Encoding,
+    Endpoint,
     Form,
+    endpoint_faults,
     hmac_profile,
 )
 

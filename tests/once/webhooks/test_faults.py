@@ -10,8 +10,7 @@ import pytest
 
 from once.metric_names import Metric
 from once.testing.faults import Fault, answer_lost, cancelled, inject, never_sent, refused
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.profile import SLACK
+from once.webhooks.endpoint import SLACK, Endpoint
 from once.webhooks.signature import REFRESH_SECONDS
 from tests.once.webhooks.service import (
     Service,

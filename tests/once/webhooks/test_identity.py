@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.schema import Limits
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.profile import (
+from once.webhooks.endpoint import (
     GITHUB,
     PROFILES,
     SHOPIFY,
     SLACK,
     STANDARD,
     STRIPE,
+    Endpoint,
     Profile,
     hmac_profile,
 )

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.hmac import HMAC
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.webhooks.profile import GITHUB, SLACK, STANDARD, STRIPE, Profile
+from once.webhooks.endpoint import GITHUB, SLACK, STANDARD, STRIPE, Profile
 from once.webhooks.signature import sign, verify
 from once.webhooks.webhook import Request
 from tests.once.support import quick
@@ -227,7 +227,7 @@ def test_a_prefix_of_a_signature_is_forged() -> None:
 def test_the_packages_of_standard_webhooks_are_imported_by_its_secrets_only() -> None:
     code = (
         "import sys, once.webhooks.ingress, once.webhooks.signature as s;"
-        "import once.webhooks.profile as p;"
+        "import once.webhooks.endpoint as p;"
         "s.sign(p.STRIPE, 'a', b'', webhook_id='', now=0);"
         "assert not {'nacl', 'standardwebhooks'} & {*sys.modules};"
         f"s.sign(p.STANDARD, '{SECRET}', b'', webhook_id='a', now=0);"

@@ -12,7 +12,7 @@ from slack_sdk.signature import Clock, SignatureVerifier
 from standardwebhooks import Webhook
 from stripe import WebhookSignature
 
-from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
+from once.webhooks.endpoint import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
 from once.webhooks.signature import sign
 from tests.once.webhooks.signing import (
     BODY,

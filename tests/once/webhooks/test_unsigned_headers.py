@@ -11,14 +11,14 @@ import pytest
 
 from once.metric_names import Metric
 from once.webhooks.capture import Conflict, Standing
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.profile import (
+from once.webhooks.endpoint import (
     GITHUB,
     PROFILES,
     SHOPIFY,
     SLACK,
     STANDARD,
     STRIPE,
+    Endpoint,
     Profile,
     hmac_profile,
 )

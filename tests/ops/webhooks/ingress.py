@@ -17,9 +17,8 @@ from once.sdk import SDK
 from once.settings import TableSettings
 from once.testing import FakeContext
 from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, Standing, Verified
-from once.webhooks.endpoint import Endpoint
+from once.webhooks.endpoint import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Endpoint, Profile
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.profile import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
 from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.webhooks.signature import SecretCache, sign
 from tests.once.webhooks.service import request

@@ -15,7 +15,6 @@ from typing import Any, Self
 import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.error_text import summary_of
 from once.errors import (
     UNREADABLE,
     PermanentError,
@@ -23,6 +22,7 @@ from once.errors import (
     RetryableError,
     TooLarge,
     Unparseable,
+    summary_of,
 )
 from once.schema import SOURCE_PREFIX, Reason
 from once.sdk import S3Client

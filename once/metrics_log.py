@@ -11,7 +11,7 @@ from once.metric_names import Metric
 from once.schema import OTLP_ENDPOINT
 
 if TYPE_CHECKING:
-    from once.telemetry import Telemetry
+    from once.otlp import Telemetry
 
 _UNITS = {
     Metric.COMMIT_MS: "Milliseconds",
@@ -30,7 +30,7 @@ def _telemetry() -> "Telemetry | None":
     endpoint = os.environ.get(OTLP_ENDPOINT)
     if not endpoint:
         return None
-    from once.telemetry import Telemetry  # half a second, which other functions do not spend
+    from once.otlp import Telemetry  # half a second, which other functions do not spend
 
     return Telemetry(endpoint, _service())
 

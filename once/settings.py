@@ -1,14 +1,17 @@
 """Settings that the infrastructure gives a function through environment variables.
 
-Standard library only.
+The infrastructure writes `to_env()`, the function reads `from_env()`: one class on both sides, so
+that a variable cannot be spelt in two ways. Standard library only.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Any, Self
 
-from once.environment import Environment, register_type, text, texts
+from once.errors import SettingsError
 from once.schema import CLOCK_MARGIN_SECONDS
 from once.source import Source
 
@@ -57,6 +60,46 @@ class TableSettings:
 
     name: str
     key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Settings that travel as environment variables, one for each field."""
+
+    def to_env(self) -> dict[str, str]:
+        """Return the environment variables that `from_env` reads back to an equal object."""
+        env = {}
+        for each in fields(self):
+            _, write = _CODECS[each.type]
+            env[_variable(each.name)] = write(getattr(self, each.name))
+        return env
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] = os.environ) -> Self:
+        """Read the settings of this function.
+
+        Raises:
+            SettingsError: one or more variables are missing or malformed; names them all.
+        """
+        values: dict[str, Any] = {}
+        faults: list[str] = []
+        for each in fields(cls):
+            variable = _variable(each.name)
+            if variable not in env:
+                faults.append(f"{variable} is missing")
+                continue
+            read, _ = _CODECS[each.type]
+            try:
+                values[each.name] = read(env[variable])
+            except (ValueError, TypeError, AttributeError, KeyError) as error:
+                faults.append(f"{variable} is malformed ({error!r})")
+        if faults:
+            raise SettingsError(faults)
+        return cls(**values)
+
+
+def _variable(field: str) -> str:
+    return f"ONCE_{field.upper()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +206,33 @@ class SweepSettings(Environment):
     unrouted_url: str
 
 
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("it is empty")
+    return value
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is no list")
+    return tuple(map(_text, values))
+
+
+def _whole(value: str) -> int:
+    number = int(value)
+    if number < 0:
+        raise ValueError(f"{number} is negative")
+    return number
+
+
+def _named(read: Callable[[Any], Any]) -> Callable[[str], dict[str, Any]]:
+    """Return the reader of a JSON object whose members have a reader of their own."""
+    return lambda value: {_text(name): read(one) for name, one in json.loads(value).items()}
+
+
 def _tables(value: str) -> dict[str, TableSettings]:
     return {
-        logical: TableSettings(name=text(table["name"]), key=texts(table["key"]))
+        logical: TableSettings(name=_text(table["name"]), key=_texts(table["key"]))
         for logical, table in json.loads(value).items()
     }
 
@@ -176,10 +243,30 @@ def _tables_text(tables: Mapping[str, TableSettings]) -> str:
     )
 
 
-register_type(Mapping[str, TableSettings], _tables, _tables_text)
-register_type(Dedup, Dedup, str)
-register_type(
-    Source | None,
-    lambda value: Source.from_text(value) if value else None,
-    lambda value: "" if value is None else value.to_text(),
-)
+_CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
+    str: (_text, str),
+    str | None: (lambda value: value or None, lambda value: value or ""),
+    int: (_whole, str),
+    bool: (lambda value: {"true": True, "false": False}[value], lambda value: str(value).lower()),
+    tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
+    Mapping[str, str]: (_named(_text), json.dumps),
+    Mapping[str, tuple[str, ...]]: (_named(_texts), json.dumps),
+    Mapping[str, TableSettings]: (_tables, _tables_text),
+    Dedup: (Dedup, str),
+    Source | None: (
+        lambda value: Source.from_text(value) if value else None,
+        lambda value: "" if value is None else value.to_text(),
+    ),
+}
+"""Reader and writer of an environment variable, by the type of its field."""
+
+
+def register_type(kind: Any, read: Callable[[str], Any], write: Callable[[Any], str]) -> None:
+    """Let settings have fields of a further type.
+
+    Args:
+        kind: the type, as fields are annotated with it.
+        read: returns the value of a text, or raises ValueError, TypeError or KeyError.
+        write: returns the text of a value.
+    """
+    _CODECS[kind] = (read, write)

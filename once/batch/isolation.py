@@ -20,7 +20,7 @@ from botocore.parsers import ResponseParserError
 
 from once.batch.message import Message
 from once.deadline import Deadline
-from once.error_text import summary_of
+from once.errors import summary_of
 from once.failures.quarantine import first_seen, lineage, text, whole
 from once.intake.original_message import OriginalMessage
 from once.intake.reader import Delivery

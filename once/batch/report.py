@@ -14,7 +14,7 @@ from once.schema import DeadLetter
 
 if TYPE_CHECKING:
     from once.deadline import Deadline
-    from once.telemetry import Telemetry
+    from once.otlp import Telemetry
 
 _BY_DISPOSITION = {
     Disposition.COMMITTED: Metric.COMMITTED,
@@ -143,7 +143,7 @@ def send_telemetry(
         ended: its end.
         deadline: the time that the invocation has left.
     """
-    from once.telemetry import MessageSpan  # other functions do not load it
+    from once.otlp import MessageSpan  # other functions do not load it
 
     spans = []
     for delivery, result, disposition in finished:

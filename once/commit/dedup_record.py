@@ -8,8 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from once.effects.intent import Intent
-from once.error_text import summary_of
-from once.errors import OutcomeUnknown
+from once.errors import OutcomeUnknown, summary_of
 from once.events.outgoing import Draft, events_in, written
 from once.schema import (
     CAUSE_EXTENSION,

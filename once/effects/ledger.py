@@ -15,8 +15,7 @@ from botocore.parsers import ResponseParserError
 
 from once.effects.declaration import Effect, Policy
 from once.effects.intent import Intent, pending_update
-from once.error_text import summary_of
-from once.errors import EffectUnknown, InFlight, Unanswered
+from once.errors import EffectUnknown, InFlight, Unanswered, summary_of
 from once.events.identity import key_hash
 from once.schema import Standing
 

@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.deadline import full_jitter
-from once.error_text import summary_of
-from once.errors import Blocked, InFlight, OnceError, OutOfTime, PermanentError, Suspended
+from once.errors import (
+    Blocked,
+    InFlight,
+    OnceError,
+    OutOfTime,
+    PermanentError,
+    Suspended,
+    summary_of,
+)
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.quarantine import Quarantine
 from once.intake.reader import Disposition

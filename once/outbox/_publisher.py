@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.error_text import summary_of
-from once.errors import Unpublishable
+from once.errors import Unpublishable, summary_of
 from once.events.outgoing import OutgoingEvent
 from once.schema import EVENT_TYPE_ATTRIBUTE, Limits
 from once.settings import RelaySettings

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 from aws_lambda_powertools import Logger
 
-from once.error_text import summary_of
-from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable
+from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable, summary_of
 from once.failures.quarantine import allowed, carried, described, text
 from once.intake.original_message import OriginalMessage
 from once.schema import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason

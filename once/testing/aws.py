@@ -1,29 +1,52 @@
 """FakeAws: queues and tables of one consumer in memory (moto), for one thread."""
 
 import json
-from collections.abc import Collection, Mapping
-from contextlib import ExitStack
-from typing import Any, Self
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol, Self
+from unittest.mock import patch
 
 import boto3
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from boto3.dynamodb.types import TypeDeserializer
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from once.commit.item_dedup import is_item_record
 from once.consumer import Consumer, Runtime
+from once.deadline import Deadline
+from once.errors import OnceError, Unexpected
 from once.events.outgoing import events_in
+from once.failures.failure_handler import FailureHandler
+from once.intake.reader import Delivery, Disposition
 from once.schema import COMMIT_ATTRIBUTE, Record, source_of
 from once.settings import Settings, TableSettings
-from once.testing._failed_messages import failed_messages, shown_error
-from once.testing._function_role import function_role
-from once.testing._registry import Registry, consumer_of
 from once.testing.events import FakeContext, sqs_record
 from once.transaction import serialize
 
 _REGION = "us-east-1"
 _DESERIALIZER = TypeDeserializer()
+_READS = {"GetItem", "BatchGetItem", "TransactGetItems"}
+_REMEDY = (
+    "FakeAws.deliver raises the error of the first message that fails. If the test expects it, "
+    "write pytest.raises, or deliver(…, fails=True) to look at the answer and at dead_letters()"
+)
+
+
+class Registry(Protocol):
+    """A registry of consumers: `once.cdk.Registry`, which is not imported here."""
+
+    def line_of(self, name: str) -> Any:
+        """Return the line of a consumer, a `once.cdk.ConsumerProps`, with its folder."""
+
+    def settings_of(self, name: str) -> dict[str, Any]:
+        """Return the settings that follow from the lines."""
 
 
 class FakeAws:
@@ -84,7 +107,7 @@ class FakeAws:
         if line.claim_check_mb:
             declared["claim_bucket"] = "claims"
         tables = {table.name: table.keys for table in line.tables}
-        fake = cls(consumer_of(line), tables, **settings)
+        fake = cls(_consumer_in(line.folder or Path()), tables, **settings)
         fake._more = {**declared, **fake._more}
         fake._remaining_ms = line.timeout_seconds * 1000
         return fake
@@ -106,10 +129,36 @@ class FakeAws:
         self.queue = self.sqs.create_queue(QueueName="queue")["QueueUrl"]
         self.dead_letter_queue = self.sqs.create_queue(QueueName="dead-letters")["QueueUrl"]
         for table in (TableSettings("dedup", (Record.PK,)), *self._tables.values()):
-            self._create(table)
+            key = list(zip(table.key, ("HASH", "RANGE"), strict=False))
+            self.dynamodb.create_table(
+                TableName=table.name,
+                KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in key],
+                AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n, _ in key],
+                BillingMode="PAY_PER_REQUEST",
+            )
         if bucket := self._more.get("claim_bucket"):
             boto3.client("s3", _REGION).create_bucket(Bucket=bucket)
-        self.runtime = self._runtime()
+        given = {
+            "consumer": self._consumer.name,
+            "event_types": tuple(self._consumer.handlers),
+            "sources": self._sources,
+            "dedup_window_seconds": 28 * 24 * 60 * 60,
+            "commit_threads": 1,
+            **self._more,
+        }
+        settings = Settings(
+            queue_url=self.queue,
+            dead_letter_url=self.dead_letter_queue,
+            dedup_table="dedup",
+            tables=self._tables,
+            **given,
+        )
+        runtime = Runtime.of(settings, region=_REGION)
+        self.runtime = replace(
+            runtime,
+            clock=lambda: runtime.clock() if self.time is None else self.time,
+            sleep=self.slept.append,
+        )
 
     def deliver(
         self,
@@ -139,16 +188,17 @@ class FakeAws:
         for message in messages:
             body = message if isinstance(message, str) else json.dumps(message)
             self.sqs.send_message(QueueUrl=self.queue, MessageBody=body)
-        records = [sqs_record(message, self._arn) for message in self._receive()]
+        arn = f"arn:aws:sqs:{_REGION}:123456789012:queue"
+        records = [sqs_record(message, arn) for message in self._receive()]
         for record in records:
             record["attributes"]["ApproximateReceiveCount"] = str(receive_count)
         left = self._remaining_ms if remaining_ms is None else remaining_ms
         handle = self._consumer.bound_to(self.runtime)
-        role = function_role(self.runtime.dynamodb, test=self.dynamodb, grants=self._grants)
-        with role, failed_messages() as failed:
+        role = _function_role(self.runtime.dynamodb, test=self.dynamodb, grants=self._grants)
+        with role, _failed_messages() as failed:
             answer = handle({"Records": records}, FakeContext(left))
         if failed and fails is False:
-            raise shown_error(failed, [record["messageId"] for record in records])
+            raise _shown_error(failed, [record["messageId"] for record in records])
         if fails and not failed:
             raise AssertionError("no message failed: take fails=True out, or correct the test")
         return answer
@@ -186,10 +236,6 @@ class FakeAws:
         """Receive all dead letters, in the form of SQS's ReceiveMessage."""
         return self._receive(self.dead_letter_queue)
 
-    @property
-    def _arn(self) -> str:
-        return f"arn:aws:sqs:{_REGION}:123456789012:queue"
-
     def _receive(self, queue: str | None = None) -> list[dict[str, Any]]:
         messages: list[dict[str, Any]] = []
         while more := self.sqs.receive_message(
@@ -201,42 +247,6 @@ class FakeAws:
             messages += more
         return messages
 
-    def _create(self, table: TableSettings) -> None:
-        key = list(zip(table.key, ("HASH", "RANGE"), strict=False))
-        self.dynamodb.create_table(
-            TableName=table.name,
-            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in key],
-            AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n, _ in key],
-            BillingMode="PAY_PER_REQUEST",
-        )
-
-    def _runtime(self) -> Runtime:
-        given = {
-            "consumer": self._consumer.name,
-            "event_types": tuple(self._consumer.handlers),
-            "sources": self._sources,
-            "dedup_window_seconds": 28 * 24 * 60 * 60,
-            "commit_threads": 1,
-            **self._more,
-        }
-        settings = Settings(
-            queue_url=self.queue,
-            dead_letter_url=self.dead_letter_queue,
-            dedup_table="dedup",
-            tables=self._tables,
-            **given,
-        )
-        runtime = Runtime.of(settings, region=_REGION)
-        return Runtime(
-            settings=settings,
-            dynamodb=runtime.dynamodb,
-            sqs=runtime.sqs,
-            logger=Logger(service=settings.consumer),
-            clock=lambda: runtime.clock() if self.time is None else self.time,
-            sleep=self.slept.append,
-            s3=runtime.s3,
-        )
-
 
 def _key(table: str, key: str | tuple[str, ...]) -> tuple[str, ...]:
     names = (key,) if isinstance(key, str) else tuple(key)
@@ -246,3 +256,117 @@ def _key(table: str, key: str | tuple[str, ...]) -> tuple[str, ...]:
             "partition and sort key"
         )
     return names
+
+
+def _consumer_in(folder: Path) -> Consumer:
+    """Return the consumer that the `handler.py` of a folder defines.
+
+    Raises:
+        LookupError: the module cannot be imported from `sys.path`, or has not one consumer.
+    """
+    file = folder.resolve() / "handler.py"
+    module = _module_of(file)
+    found = {id(each): each for each in vars(module).values() if isinstance(each, Consumer)}
+    if len(found) != 1:
+        raise LookupError(f"{file} has {len(found)} objects of once.Consumer at its top; keep one")
+    return next(iter(found.values()))
+
+
+def _module_of(file: Path) -> ModuleType:
+    for module in list(sys.modules.values()):
+        own = getattr(module, "__file__", None)
+        if own is not None and own.endswith("handler.py") and Path(own).resolve() == file:
+            return module
+    for place in sys.path:
+        base = Path(place).resolve()
+        parts = file.with_suffix("").parts[len(base.parts) :]
+        if file.is_relative_to(base) and all(part.isidentifier() for part in parts):
+            return import_module(".".join(parts))
+    raise LookupError(
+        f"no folder of sys.path holds {file}; add the one that holds `functions`, as with "
+        'pythonpath = ["."] in the settings of pytest'
+    )
+
+
+@contextmanager
+def _function_role(library: object, *, test: object, grants: Collection[str]) -> Iterator[None]:
+    """Deny what the role of a consumer denies: every call of DynamoDB, except reads of items.
+
+    Also denies transactions of other clients than the library's. The role of a function cannot: to
+    IAM they look like those of the library.
+
+    Args:
+        library: the library's DynamoDB client. It may do everything.
+        test: the test's DynamoDB client. It may do everything, as another writer.
+        grants: further operations to allow.
+    """
+    # Every client passes here: one of `boto3.resource`, or one made when the module was imported.
+    call = BaseClient._make_api_call  # type: ignore[attr-defined]  # noqa: SLF001
+    allowed = {*_READS, *grants}
+
+    def guarded(client: BaseClient, operation: str, parameters: Any) -> Any:
+        foreign = client is not library and client is not test
+        service = client.meta.service_model.service_name
+        if foreign and service == "dynamodb" and operation not in allowed:
+            message = (
+                f"the function of a consumer may not call dynamodb:{operation} itself; read with "
+                "tx.get, and write with tx.put, tx.update or tx.delete. If the app grants the "
+                f"operation to the function, give FakeAws grants=({operation!r},)"
+            )
+            error = {"Error": {"Code": "AccessDeniedException", "Message": message}}
+            raise ClientError(error, operation)  # type: ignore[arg-type]
+        return call(client, operation, parameters)
+
+    with patch.object(BaseClient, "_make_api_call", guarded):
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class _FailedMessage:
+    """A message that was neither committed nor a duplicate."""
+
+    message_id: str
+    error: OnceError
+    disposition: Disposition
+
+
+@contextmanager
+def _failed_messages() -> Iterator[list[_FailedMessage]]:
+    """Yield a list that receives each message that fails.
+
+    A message that commits after an error is not in it: a handler runs again if another message
+    changes the items that it reads.
+    """
+    found: list[_FailedMessage] = []
+    handle = FailureHandler.handle
+
+    def noting(
+        self: FailureHandler, delivery: Delivery, error: OnceError, deadline: Deadline
+    ) -> Disposition:
+        disposition = handle(self, delivery, error, deadline)
+        found.append(_FailedMessage(delivery.record.message_id, error, disposition))
+        return disposition
+
+    with patch.object(FailureHandler, "handle", noting):
+        yield found
+
+
+def _shown_error(failed: Sequence[_FailedMessage], order: Sequence[str]) -> BaseException:
+    """Return the error of the first failed message, with a note about each.
+
+    Args:
+        failed: the messages that failed.
+        order: the ids of all messages of the batch.
+    """
+    in_order = sorted(failed, key=lambda each: order.index(each.message_id))
+    first = in_order[0].error
+    # The traceback of an unknown exception ends where the handler raised it.
+    shown = first.__cause__ if isinstance(first, Unexpected) and first.__cause__ else first
+    for each in in_order:
+        ending = f"dead-lettered as {each.error.reason}"
+        if each.disposition is not Disposition.QUARANTINED:
+            ending = "returned to the queue"
+        place = f"message {order.index(each.message_id) + 1} of {len(order)}"
+        shown.add_note(f"{place}: {ending}: {type(each.error).__name__}: {each.error}")
+    shown.add_note(_REMEDY)
+    return shown

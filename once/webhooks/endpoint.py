@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from once.environment import register_type
 from once.schema import EVENT_TYPE
+from once.settings import register_type
 
 MINUTE, HOUR, DAY = 60, 60 * 60, 24 * 60 * 60
 ENDPOINT_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.error_text import summary_of
-from once.errors import RetryableError
+from once.errors import RetryableError, summary_of
 from once.extras import extra
 from once.webhooks.endpoint import Encoding, Form, Profile
 from once.webhooks.webhook import Request

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.walk import FLOWS, MOST_MODULES, MOST_MOVES, Figures, Walk, walk_of
-from once.error_text import summary_of
+from once.errors import summary_of
 from once.events.cloud_event import CloudEvent
 from once.events.identity import Key, canonical, key_hash
 from once.events.outgoing import event_id_of
@@ -56,7 +56,7 @@ def test_a_call_into_another_file_is_a_move_and_its_return_another() -> None:
     event = CloudEvent(id="e", source="/s", type="t")
     key = Key.field("name")
     walk = walk_of(lambda: [summary_of(ValueError()), event_id_of("r", 0), _raised(key, event)])
-    assert walk.files[:2] == ["error_text.py", "events/outgoing.py"]
+    assert walk.files[:2] == ["errors.py", "events/outgoing.py"]
     assert walk.figures.moves == len(walk.files) - 1 == 2
 
 

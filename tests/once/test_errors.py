@@ -9,7 +9,6 @@ from botocore.exceptions import ClientError
 
 from once import claim_check, errors
 from once.commit import _former_records
-from once.error_text import summary_of
 from once.errors import (
     ConfigurationError,
     OnceError,
@@ -17,6 +16,7 @@ from once.errors import (
     Refusal,
     RetryableError,
     Unexpected,
+    summary_of,
 )
 from once.outbox import unrouted
 from once.schema import Reason

@@ -24,7 +24,7 @@ CASES = [
     ("cdk", "aws_cdk", "from once.cdk import IdempotentConsumer", PIP),
     ("ops", "typer", "import once.ops.__main__", PIP),
     ("ops", "starlette", CONSOLE, PIP),
-    ("otel", "opentelemetry", "import once.telemetry", "lock file of the functions"),
+    ("otel", "opentelemetry", "import once.otlp", "lock file of the functions"),
     ("webhooks", "standardwebhooks", SIGN, LOCK),
     ("webhooks", "nacl", VERIFY, LOCK),
 ]

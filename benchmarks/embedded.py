@@ -19,8 +19,8 @@ from benchmarks.process_times import ProcessTimes
 from benchmarks.rows import EMBEDDED, Row
 from benchmarks.webhooks.embedded import PAIRS, embedded_webhook_samples
 from benchmarks.webhooks.rows import webhook_rows
-from demo.deployed_shop import deploy_service
 from demo.quiescence import wait_until_empty
+from demo.shop import deploy_service
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
 from once.ops.aws.deployment import Deployment
 

@@ -9,20 +9,18 @@ from typing import Annotated
 
 import typer
 
-from demo.console import console, print_failure, step
-from demo.deployed_shop import deploy_service
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
+from demo.report import console, print_failure, step
 from demo.scenarios import change, fifo, hostile, webhooks
-from demo.scenarios.faults import faults
-from demo.scenarios.outage import outage
+from demo.scenarios.orders import faults, outage
+from demo.shop import Shop, deploy_service
 from emulator.child_processes import ProcessFailed
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
-from once.ops.aws.deployment import Deployment
 from once.ops.terminal.console import command_group
 
 app = command_group()
 
-ScenarioFunction = Callable[[EmbeddedAws, PaymentSandbox, Deployment, float], bool]
+ScenarioFunction = Callable[[Shop, float], bool]
 """Runs a scenario; the number is the duration of the deployment in seconds, for the report."""
 
 
@@ -103,7 +101,7 @@ def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenari
         app = _APPS.get(scenario)
         deployment = deploy_service(aws, sandbox.url, app=app, report=shown.show)
         seconds = time.monotonic() - started
-    return _FUNCTIONS[scenario](aws, sandbox, deployment, seconds)
+    return _FUNCTIONS[scenario](Shop(aws, sandbox, deployment), seconds)
 
 
 def _take_pictures(aws: EmbeddedAws) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from demo.report import FAULT_FIGURES, FIGURES, SPEED_FIGURES
+from demo.report import orders_table
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "img"
 WIDTH = 92
@@ -30,26 +30,6 @@ _FACTS = ("error", "published", "effect", "provider_key")
 _HASH = re.compile(r"[0-9a-f]{64}")
 # A picture on a page may load nothing: a viewer shows the text in a font of its own.
 _FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
-
-
-def demo_table(figures: Mapping[str, float]) -> Table:
-    """Return the figures of a run as a table.
-
-    Args:
-        figures: the content of `reports/demo.json`.
-    """
-    table = Table(show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for name, label in {**FIGURES, **SPEED_FIGURES}.items():
-        if name in figures:
-            table.add_row(label, str(figures[name]))
-    table.add_section()
-    for name, label in FAULT_FIGURES.items():
-        if name in figures:
-            colour = "red" if figures[name] else "green"
-            table.add_row(f"[bold]{label}", f"[bold {colour}]{figures[name]}")
-    return table
 
 
 def trace_table(trace: Mapping[str, Any]) -> Table:
@@ -93,7 +73,7 @@ def pictures(folder: Path = FOLDER) -> dict[str, str]:
     """
     demo, trace = (json.loads((folder / f"{name}.json").read_text()) for name in ("demo", "trace"))
     return {
-        "demo.svg": svg(demo_table(demo), "make demo"),
+        "demo.svg": svg(orders_table(demo), "make demo"),
         "trace.svg": svg(trace_table(trace), "once trace"),
     }
 

@@ -10,12 +10,6 @@ from once.ops.aws.clients import depth
 _POLL_SECONDS = 0.1
 _SHOW_SECONDS = 2.0
 
-Show = Callable[[str], object]
-
-
-def ignore(_: str) -> None:
-    """Show nothing."""
-
 
 def wait_until(what: str, holds: Callable[[], bool], *, timeout: float) -> None:
     """Block until a condition holds.
@@ -45,7 +39,11 @@ def wait_until_empty(sqs: Any, urls: Collection[str], *, timeout: float) -> None
 
 
 def wait_until_quiescent(
-    evidence: Evidence, urls: Collection[str], *, timeout: float, show: Show = ignore
+    evidence: Evidence,
+    urls: Collection[str],
+    *,
+    timeout: float,
+    show: Callable[[str], object] = str,
 ) -> None:
     """Block until every queue is empty, and every published event has a dedup record.
 
@@ -58,31 +56,25 @@ def wait_until_quiescent(
     Raises:
         TimeoutError: a message or an event is still in transit.
     """
-    depths = _ShownDepths(evidence.sqs, urls, show)
+    next_show = 0.0
+
+    def are_empty() -> bool:
+        nonlocal next_show
+        if time.monotonic() > next_show:
+            next_show = time.monotonic() + _SHOW_SECONDS
+            # All depths are read only when they are shown: each is a call.
+            left = {url.rpartition("/")[2]: depth(evidence.sqs, url).total for url in urls}
+            named = [f"{name} {count}" for name, count in left.items() if count]
+            show(", ".join(named) or "the queues are empty, events are on their way")
+        return _are_empty(evidence.sqs, urls)
+
     # An event may be in the stream between two readings, so two readings must agree.
     for _ in range(2):
         wait_until(
             "everything is processed",
-            lambda: depths.are_zero() and not undelivered_events(evidence),
+            lambda: are_empty() and not undelivered_events(evidence),
             timeout=timeout,
         )
-
-
-class _ShownDepths:
-    """The depths of queues. All are read only when they are shown: each is a call."""
-
-    def __init__(self, sqs: Any, urls: Collection[str], show: Show) -> None:
-        self._sqs, self._urls, self._show = sqs, urls, show
-        self._next = 0.0
-
-    def are_zero(self) -> bool:
-        """Tell whether every queue is empty; show how many messages are left, now and then."""
-        if time.monotonic() > self._next:
-            self._next = time.monotonic() + _SHOW_SECONDS
-            left = {url.rpartition("/")[2]: depth(self._sqs, url).total for url in self._urls}
-            named = [f"{name} {count}" for name, count in left.items() if count]
-            self._show(", ".join(named) or "the queues are empty, events are on their way")
-        return _are_empty(self._sqs, self._urls)
 
 
 def _are_empty(sqs: Any, urls: Collection[str]) -> bool:

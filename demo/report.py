@@ -1,15 +1,19 @@
-"""Report of a demo run: a table on the terminal, and `reports/<name>.json`."""
+"""Output of a demo run: timed steps, figures on the terminal, and `reports/<name>.json`."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 
 from rich.console import Console
 from rich.table import Table
 
 from demo.audit import Findings
-from emulator.embedded_aws import ROOT
+from emulator.embedded_aws import ROOT, EmbeddedAws
+from emulator.local import steps
+from emulator.local.steps import Step
 
+console = Console()
 REPORTS = ROOT / "reports"
 
 FIGURES = {
@@ -47,96 +51,123 @@ SPEED_FIGURES = {
 _Figures = Mapping[str, float]
 
 
-def write_report(
-    findings: Findings, run_figures: _Figures, console: Console, name: str = "demo"
-) -> _Figures:
-    """Write the report to its file, print it, and return its figures.
+def step(name: str) -> AbstractContextManager[Step]:
+    """Show a step while it runs, and its duration in seconds when it has succeeded."""
+    return steps.step(name, console=console)
+
+
+def print_failure(aws: EmbeddedAws, error: Exception) -> None:
+    """Print an error with the last lines of the embedded AWS's log.
+
+    A function that cannot start is reported in that log only.
+    """
+    console.print(str(error), str(aws.child.failure("is still running")), sep="\n", markup=False)
+
+
+def report_orders(
+    findings: Findings, run_figures: _Figures, minimum: Mapping[str, int], name: str = "demo"
+) -> bool:
+    """Write and print the figures of an audit and of its run, and the verdict.
 
     Args:
         findings: result of the audit.
         run_figures: figures of the run itself, by their key in the report.
-        console: prints the table.
+        minimum: least value of some of these: a run without faults proves nothing.
         name: name of the report's file, without its suffix.
+
+    Returns:
+        Whether the audit is clean and enough faults occurred.
     """
     wanted = (*FIGURES, *FAULT_FIGURES)
     figures = {key: getattr(findings, key) for key in wanted if hasattr(findings, key)}
     figures |= run_figures
     samples = {each: asdict(sample) for each, sample in findings.samples.items()}
-    written = figures | ({"samples": samples} if samples else {})
-    REPORTS.mkdir(exist_ok=True)
-    (REPORTS / f"{name}.json").write_text(json.dumps(written, indent=2) + "\n")
-    console.print(_table(findings, figures))
-    return figures
-
-
-def has_enough_faults(figures: _Figures, minimum: Mapping[str, int], console: Console) -> bool:
-    """Tell whether each figure reaches its minimum; print those that do not.
-
-    A run without faults proves nothing.
-    """
-    missing = {name: least for name, least in minimum.items() if figures[name] < least}
-    for name, least in missing.items():
-        console.print(f"[red]{name} is {figures[name]}; less than {least} proves nothing")
-    return not missing
-
-
-def write_figures(
-    name: str,
-    title: str,
-    labels: Mapping[str, str],
-    figures: _Figures,
-    must_be_zero: Collection[str],
-    console: Console,
-) -> None:
-    """Write the figures of a scenario to `reports/<name>.json`, and print them as a table."""
-    REPORTS.mkdir(exist_ok=True)
-    (REPORTS / f"{name}.json").write_text(json.dumps(figures, indent=2) + "\n")
-    console.print(_figures_table(title, labels, figures, must_be_zero))
-
-
-def _figures_table(
-    title: str, labels: Mapping[str, str], figures: _Figures, must_be_zero: Collection[str]
-) -> Table:
-    """Return a table of labelled figures; those that must be 0 are green or red."""
-    table = Table("figure", title=title)
-    table.add_column("", justify="right")
-    for name, label in labels.items():
-        colour = ("red" if figures[name] else "green") if name in must_be_zero else "default"
-        table.add_row(label, f"[{colour}]{figures[name]}")
-    return table
-
-
-def print_verdict(figures: _Figures, console: Console, *, passed: bool) -> bool:
-    """Print the result of the audit as a sentence; return whether it has passed."""
+    _write(name, figures | ({"samples": samples} if samples else {}))
+    reasons = sorted(findings.quarantined_by_reason.items())
+    more = [(f"  {reason}", count) for reason, count in reasons]
+    title = "Audit, from tables, queues, provider and mailboxes"
+    console.print(orders_table(figures, [*more, *findings.samples.items()], title))
+    passed = _has_enough(figures, minimum) and findings.clean
     if passed:
         console.print(
             f"[green]Each of the {figures['distinct']} orders took effect once: nothing was lost, "
             "doubled or charged twice.",
             soft_wrap=True,
         )
-    elif broken := [label for name, label in FAULT_FIGURES.items() if figures[name]]:
+    elif broken := [label for each, label in FAULT_FIGURES.items() if figures[each]]:
         console.print(f"[red]The guarantee is broken: {', '.join(broken)} must be 0.")
     else:
         console.print("[red]The audit is clean, but too few faults took place to prove anything.")
     return passed
 
 
-def _table(findings: Findings, figures: _Figures) -> Table:
-    table = Table(title="Audit, from tables, queues, provider and mailboxes", show_header=False)
+def orders_table(
+    figures: _Figures, more: Iterable[tuple[str, object]] = (), title: str | None = None
+) -> Table:
+    """Return the figures of a run as a table; a scenario has only some of them."""
+    table = Table(title=title, show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    for name, label in FIGURES.items():
-        if name in figures:  # a scenario has only some of them
-            table.add_row(label, str(figures[name]))
-    for reason, count in sorted(findings.quarantined_by_reason.items()):
-        table.add_row(f"  {reason}", str(count))
-    for consumer, sample in findings.samples.items():
-        table.add_row(consumer, str(sample))
-    for name, label in SPEED_FIGURES.items():
-        if name in figures:
-            table.add_row(label, str(figures[name]))
+    counted = [(label, figures[name]) for name, label in FIGURES.items() if name in figures]
+    speed = [(label, figures[name]) for name, label in SPEED_FIGURES.items() if name in figures]
+    for label, figure in (*counted, *more, *speed):
+        table.add_row(label, str(figure))
     table.add_section()
     for name, label in FAULT_FIGURES.items():
-        colour = "red" if figures[name] else "green"
-        table.add_row(f"[bold]{label}", f"[bold {colour}]{figures[name]}")
+        if name in figures:
+            colour = "red" if figures[name] else "green"
+            table.add_row(f"[bold]{label}", f"[bold {colour}]{figures[name]}")
     return table
+
+
+def report_figures(
+    name: str,
+    title: str,
+    labels: Mapping[str, str],
+    figures: _Figures,
+    must_be_zero: Collection[str],
+    *,
+    good: str,
+    bad: str,
+    minimum: Mapping[str, int] | None = None,
+    passed: bool = True,
+) -> bool:
+    """Write and print the figures of a scenario, and the verdict.
+
+    Args:
+        name: name of the report's file, without its suffix.
+        title: title of the table.
+        labels: the figures of the table, with their labels.
+        figures: all figures.
+        must_be_zero: those that must be 0.
+        good: the verdict if they are.
+        bad: the verdict if they are not.
+        minimum: least value of some figures: a run without faults proves nothing.
+        passed: False if the scenario has failed for another reason.
+
+    Returns:
+        Whether it has passed, and enough faults occurred.
+    """
+    _write(name, figures)
+    table = Table("figure", title=title)
+    table.add_column("", justify="right")
+    for each, label in labels.items():
+        colour = ("red" if figures[each] else "green") if each in must_be_zero else "default"
+        table.add_row(label, f"[{colour}]{figures[each]}")
+    console.print(table)
+    passed = passed and not any(figures[each] for each in must_be_zero)
+    console.print(f"[green]{good}" if passed else f"[red]{bad}")
+    return passed and _has_enough(figures, minimum or {})
+
+
+def _write(name: str, figures: Mapping[str, object]) -> None:
+    REPORTS.mkdir(exist_ok=True)
+    (REPORTS / f"{name}.json").write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def _has_enough(figures: _Figures, minimum: Mapping[str, int]) -> bool:
+    """Tell whether each figure reaches its minimum; print those that do not."""
+    missing = {name: least for name, least in minimum.items() if figures[name] < least}
+    for name, least in missing.items():
+        console.print(f"[red]{name} is {figures[name]}; less than {least} proves nothing")
+    return not missing

@@ -6,35 +6,7 @@ The audit imports no other code of this project. Attribute names are spelt out a
 audit that used the library's names would not notice a wrong one.
 """
 
-from demo.audit.dead_letters import audit_dead_letters
-from demo.audit.evidence import Evidence, Manifest, count_deliveries
-from demo.audit.findings import Findings
-from demo.audit.mail import audit_mail
-from demo.audit.orders import audit_orders
-from demo.audit.payments import audit_payments
-from demo.audit.published_events import audit_published_events, undelivered_events
-from demo.audit.samples import audit_samples
-from demo.audit.stock import audit_stock
+from demo.audit.evidence import Evidence, Manifest
+from demo.audit.orders import Findings, audit, undelivered_events
 
 __all__ = ["Evidence", "Findings", "Manifest", "audit", "undelivered_events"]
-
-
-def audit(manifest: Manifest, evidence: Evidence) -> Findings:
-    """Compare the messages with tables, queues, payment provider and mailboxes.
-
-    Args:
-        manifest: the messages, as `python -m demo send --manifest` writes them.
-        evidence: access to the systems.
-    """
-    findings = Findings(sent=manifest["sent"], distinct=len(manifest["orders"]))
-    audit_orders(manifest, evidence, findings)
-    audit_stock(manifest, evidence, findings)
-    audit_payments(manifest, evidence, findings)
-    unsent = audit_dead_letters(manifest, evidence, findings)
-    audit_mail(manifest, evidence, unsent, findings)
-    audit_published_events(evidence, findings)
-    audit_samples(manifest, evidence, findings)
-    findings.deliveries = sum(
-        count_deliveries(evidence.logs, name) for name in evidence.log_groups.values()
-    )
-    return findings

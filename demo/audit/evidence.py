@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,26 +132,12 @@ def number(item: Item, name: str) -> int:
     return int(item.get(name, {"N": "0"})["N"])
 
 
-def count_deliveries(logs: Any, group: str) -> int:
-    """Count the messages delivered to a function, as its log lines report them."""
-    return count_fates(logs, group).total()
-
-
 def count_fates(logs: Any, group: str) -> Counter[str]:
     """Count the messages delivered to a function by what its log lines say became of them."""
-    pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group)
-    lines = [event["message"] for page in pages for event in page["events"]]
     found: Counter[str] = Counter()
-    for line in lines:
-        found.update(_fates(line))
+    for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group):
+        for event in page["events"]:
+            line = event["message"]
+            with suppress(ValueError):  # not JSON
+                found.update(json.loads(line[line.index("{") :]).get("fates", {}))
     return found
-
-
-def _fates(line: str) -> Mapping[str, int]:
-    start = line.find("{")
-    try:
-        entry = json.loads(line[start:]) if start >= 0 else {}
-    except json.JSONDecodeError:
-        return {}
-    fates: Mapping[str, int] = entry.get("fates", {})
-    return fates

@@ -1,9 +1,120 @@
-"""Orders: each is stored once, counted once for its customer, and has the expected status."""
+"""Audit of the shop's orders, from the first message to the e-mail, and of the sample events."""
 
-from collections import Counter
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from demo.audit.evidence import Evidence, Item, Manifest, number, text
-from demo.audit.findings import Findings
+from demo.audit.evidence import Evidence, Item, Manifest, count_fates, number, text
+
+RESERVATION_STATUS = {"paid": "sold", "refused": "refused", "declined": "released"}
+"""The status at which a reservation must end, by that of its order."""
+_PAYMENT_STATUS = {"paid": "captured", "declined": "declined", "refused": ""}
+_HOLDING = ("reserved", "sold")
+_RECEIVE_ALL = ("orders", "inventory")
+"""Consumers that receive every message, so that every expected dead letter must exist."""
+_UNREADABLE_REASONS = ("unparseable", "invalid-event", "invalid-data", "no-key", "too-large")
+_APPLIED = ("committed", "refused")
+"""Outcomes that a function logs when an event took effect, and not for a duplicate."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFigures:
+    """Sample events of one consumer; duplicates count as received and not as distinct."""
+
+    received: int
+    distinct: int
+    doubled: int
+    lost: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.received} received, {self.distinct} distinct, {self.doubled} doubled, "
+            f"{self.lost} lost"
+        )
+
+
+@dataclass
+class Findings:
+    """The audit's result.
+
+    An effect is what an event should have changed once: an order stored, stock moved, a card
+    charged, a customer written to. `lost` counts missing effects that are neither quarantined nor
+    refused, `doubled` counts excess effects. `unfinished` counts orders, reservations and payments
+    without a final status, or with a wrong one. `stock_balance_error` is the difference between
+    stock moved and stock reserved or sold, in pieces. `balance_error` is the difference between
+    amounts ordered and paid, in minor units, and between stock moved and stock expected to move.
+    `samples` has the figures of each consumer of sample events; `lost` and `doubled` include them.
+    """
+
+    sent: int
+    distinct: int
+    deliveries: int = 0
+    orders_stored: int = 0
+    orders_paid: int = 0
+    orders_refused: int = 0
+    orders_declined: int = 0
+    unfinished: int = 0
+    stock_moved: int = 0
+    stock_balance_error: int = 0
+    charges: int = 0
+    double_charges: int = 0
+    emails: int = 0
+    effects: int = 0
+    refused: int = 0
+    lost: int = 0
+    doubled: int = 0
+    balance_error: int = 0
+    unexplained_dead_letters: int = 0
+    quarantined_by_reason: Counter[str] = field(default_factory=Counter)
+    samples: dict[str, SampleFigures] = field(default_factory=dict)
+
+    @property
+    def quarantined(self) -> int:
+        """Number of quarantined messages, each counted once for each consumer."""
+        return self.quarantined_by_reason.total()
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is lost, doubled, unfinished or unexplained, and everything adds up."""
+        faults = (
+            self.lost,
+            self.doubled,
+            self.double_charges,
+            self.unfinished,
+            self.balance_error,
+            self.stock_balance_error,
+            self.unexplained_dead_letters,
+        )
+        return self.effects > 0 and not any(faults)
+
+    def count(self, found: int, expected: int = 1) -> None:
+        """Count one effect that should have happened `expected` times."""
+        self.effects += min(found, expected)
+        self.lost += max(0, expected - found)
+        self.doubled += max(0, found - expected)
+
+
+def audit(manifest: Manifest, evidence: Evidence) -> Findings:
+    """Compare the messages with tables, queues, payment provider and mailboxes.
+
+    Args:
+        manifest: the messages, as `python -m demo send --manifest` writes them.
+        evidence: access to the systems.
+    """
+    findings = Findings(sent=manifest["sent"], distinct=len(manifest["orders"]))
+    _audit_orders(manifest, evidence, findings)
+    _audit_stock(manifest, evidence, findings)
+    audit_payments(manifest, evidence, findings)
+    unsent = _audit_dead_letters(manifest, evidence, findings)
+    _audit_mail(manifest, evidence, unsent, findings)
+    findings.lost += undelivered_events(evidence)
+    audit_samples(manifest, evidence, findings)
+    groups = evidence.log_groups.values()
+    findings.deliveries = sum(count_fates(evidence.logs, group).total() for group in groups)
+    return findings
 
 
 def expected_end(order: Manifest) -> str:
@@ -13,26 +124,189 @@ def expected_end(order: Manifest) -> str:
     return "declined" if order["declined"] else "paid"
 
 
-def audit_orders(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
+def _audit_orders(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
     """Count each order by its customer's account: an order stored twice overwrites itself."""
     stored = evidence.by_key("orders", "order_id")
     customers = evidence.by_key("customers", "customer_id")
-    findings.orders_stored = len(stored)
     for order in manifest["orders"]:
         found = stored.get(order["order_id"], {})
-        _audit_account(order, found, customers.get(order["customer_id"], {}), findings)
+        account = customers.get(order["customer_id"], {})
+        times = number(account, "orders_placed")
+        # An order without a total was never stored: setting its status creates the item too.
+        findings.count(times if number(found, "total") == order["total"] else 0)
+        findings.balance_error += abs(number(account, "amount_ordered") - times * order["total"])
         findings.unfinished += text(found, "status") != expected_end(order)
-    _count_ends(Counter(text(order, "status") for order in stored.values()), findings)
-
-
-def _audit_account(order: Manifest, stored: Item, account: Item, findings: Findings) -> None:
-    times = number(account, "orders_placed")
-    # An order without a total was never stored: setting its status creates the item too.
-    findings.count(times if number(stored, "total") == order["total"] else 0)
-    findings.balance_error += abs(number(account, "amount_ordered") - times * order["total"])
-
-
-def _count_ends(ends: Counter[str], findings: Findings) -> None:
+    ends = Counter(text(order, "status") for order in stored.values())
+    findings.orders_stored = len(stored)
     findings.orders_paid = ends["paid"]
     findings.orders_refused = ends["refused"]
     findings.orders_declined = ends["declined"]
+
+
+def _audit_stock(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
+    """Compare stock moved with reservations; each order has an article of its own to count by."""
+    shelf = evidence.by_key("stock", "sku")
+    moved = {
+        sku: initial - number(shelf.get(sku, {}), "available")
+        for sku, initial in manifest["stock"].items()
+    }
+    reservations = evidence.by_key("reservations", "order_id")
+    expected: Counter[str] = Counter()
+    for order in manifest["orders"]:
+        status = text(reservations.get(order["order_id"], {}), "status")
+        findings.refused += status == "refused"
+        findings.unfinished += status == "reserved"
+        own, end = order["lines"][0], RESERVATION_STATUS[expected_end(order)]
+        times = moved[own["sku"]] // own["quantity"]
+        if end == "sold":
+            findings.count(times if status == end else 0)
+            for line in order["lines"]:
+                expected[line["sku"]] += line["quantity"]
+        else:
+            findings.count(int(status == end))
+            findings.doubled += abs(times)  # reserved although refused, or released more than once
+    held = _held(reservations.values())
+    findings.stock_moved = sum(moved.values())
+    findings.stock_balance_error = sum(abs(moved[sku] - held[sku]) for sku in moved)
+    findings.balance_error += sum(abs(moved[sku] - expected[sku]) for sku in moved)
+
+
+def _held(reservations: Iterable[Item]) -> Counter[str]:
+    """Return the quantities held by reservations, by SKU."""
+    held: Counter[str] = Counter()
+    for reservation in reservations:
+        if text(reservation, "status") in _HOLDING:
+            quantities = reservation.get("quantities", {}).get("M", {})
+            held.update({sku: int(quantity["N"]) for sku, quantity in quantities.items()})
+    return held
+
+
+def audit_payments(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
+    """Check that every paid order was charged once with its amount, and no other order."""
+    charges: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for charge in evidence.charges:
+        if charge["status"] == "succeeded":
+            charges[charge["metadata"].get("order_id", "")].append(charge)
+    findings.charges = sum(map(len, charges.values()))
+    payments = evidence.by_key("payments", "order_id")
+    for order in manifest["orders"]:
+        found, end = charges.pop(order["order_id"], []), expected_end(order)
+        expected = int(end == "paid")
+        findings.count(len(found), expected)
+        findings.double_charges += max(0, len(found) - expected)
+        findings.balance_error += sum(abs(charge["amount"] - order["total"]) for charge in found)
+        payment = payments.get(order["order_id"], {})
+        agrees = text(payment, "status") == _PAYMENT_STATUS[end]
+        findings.unfinished += not agrees
+        if end == "declined":
+            findings.count(int(agrees))
+        if payment:
+            findings.balance_error += abs(number(payment, "amount") - order["total"])
+    # A charge without an order is one charge too many.
+    findings.double_charges += sum(map(len, charges.values()))
+
+
+def _audit_dead_letters(manifest: Manifest, evidence: Evidence, findings: Findings) -> set[str]:
+    """Match dead letters with the manifest; return the orders of unknown e-mails."""
+    orders = {order["order_id"] for order in manifest["orders"]}
+    unsent: set[str] = set()
+    for consumer, url in evidence.dead_letters.items():
+        due = Counter({order["event_id"]: int(order["conflicts"]) for order in manifest["orders"]})
+        due.update(manifest["malformed"])
+        due = +due
+        for letter in evidence.messages(url):
+            reason = _attribute(letter, "once-reason")
+            is_own = _attribute(letter, "once-consumer") == consumer
+            order = ""
+            if is_own and (consumer, reason) == ("notifications", "effect-unknown"):
+                order = str(json.loads(letter["Body"])["data"]["order_id"])
+            name = _name_of(letter["Body"], reason)
+            if order in orders:
+                unsent.add(order)
+            elif not is_own or name not in due:
+                findings.unexplained_dead_letters += 1
+            elif due[name] > 0:  # a crash between quarantine and answer may leave a second copy
+                due[name] -= 1
+                findings.quarantined_by_reason[reason] += 1
+        if consumer in _RECEIVE_ALL:
+            findings.lost += due.total()
+    findings.quarantined_by_reason += Counter({"effect-unknown": len(unsent)})
+    return unsent
+
+
+def _name_of(body: str, reason: str) -> str:
+    """Return a letter's name in the manifest: an event id, or a malformed body's digest."""
+    if reason == "key-conflict":
+        return str(json.loads(body)["id"])
+    if reason in _UNREADABLE_REASONS:
+        return hashlib.sha256(body.encode()).hexdigest()
+    return f"unexplained: {reason}"
+
+
+def _attribute(letter: Mapping[str, Any], name: str) -> str:
+    return str(letter.get("MessageAttributes", {}).get(name, {}).get("StringValue", ""))
+
+
+def _audit_mail(
+    manifest: Manifest, evidence: Evidence, unsent: Collection[str], findings: Findings
+) -> None:
+    """Count the messages to each customer: one, or a dead letter, since mail is sent at most once.
+
+    Args:
+        manifest: the messages.
+        evidence: access to the systems.
+        unsent: the orders whose notification was dead-lettered.
+        findings: the figures.
+    """
+    sent = Counter(address for email in evidence.emails for address in email["To"])
+    findings.emails = sent.total()
+    for order in manifest["orders"]:
+        found = sent[order["email"]]
+        if found or order["order_id"] not in unsent:
+            findings.count(found)
+
+
+def _dedup_records(evidence: Evidence) -> Iterator[tuple[str, str, Item]]:
+    """Yield the consumer and the event type of each dedup record, and the record."""
+    for record in evidence.items("dedup"):
+        if "dedup_key" not in record:  # a sequence item: its events are in a dedup record as well
+            yield text(record, "pk").split("#")[0], text(record, "event_type"), record
+
+
+def undelivered_events(evidence: Evidence) -> int:
+    """Return the number of deliveries of published events that have no dedup record yet."""
+    published: Counter[str] = Counter()
+    recorded: Counter[tuple[str, str]] = Counter()
+    for consumer, event_type, record in _dedup_records(evidence):
+        published.update(event["type"] for event in json.loads(text(record, "outbox") or "[]"))
+        recorded[consumer, event_type] += 1
+    return sum(
+        max(0, count - recorded[consumer, event_type])
+        for event_type, count in published.items()
+        for consumer in evidence.subscribers.get(event_type, ())
+    )
+
+
+def audit_samples(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
+    """Compare the sample events with the dedup records and the logs of their consumers.
+
+    A consumer that logs more effects than it has dedup records has applied an event twice.
+    """
+    distinct: dict[str, dict[str, int]] = defaultdict(dict)
+    for sample in manifest.get("samples", ()):
+        for consumer in sample["consumers"]:
+            distinct[consumer][sample["type"]] = sample["distinct"]
+    recorded: dict[str, Counter[str]] = defaultdict(Counter)
+    for consumer, event_type, _ in _dedup_records(evidence):
+        recorded[consumer][event_type] += 1
+    for consumer, types in sorted(distinct.items()):
+        fates, found = count_fates(evidence.logs, evidence.log_groups[consumer]), recorded[consumer]
+        figures = SampleFigures(
+            received=fates.total(),
+            distinct=sum(types.values()),
+            doubled=max(0, sum(fates[each] for each in _APPLIED) - found.total()),
+            lost=sum(max(0, count - found[kind]) for kind, count in types.items()),
+        )
+        findings.samples[consumer] = figures
+        findings.doubled += figures.doubled
+        findings.lost += figures.lost

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from random import uniform
 from typing import TYPE_CHECKING, Any
 
-from demo.traffic.waves import BodyBatch
+from demo.traffic.plan import BodyBatch
 from once.ops.aws.clients import ATTEMPTS, BACKOFF_SECONDS, THREADS, client
 from once.ops.errors import OpsError
 from once.schema import EVENT_TYPE_ATTRIBUTE
@@ -89,19 +89,13 @@ def _send_batch(call: PublishCall, batch: BodyBatch) -> int:
             del waiting[entry["Id"]]
         if not waiting:
             return len(batch)
-        _stop_if_refused(answer)
+        codes = _codes(answer)
+        if refused := sum(bool(each.get("SenderFault")) for each in answer.get("Failed", [])):
+            raise OpsError(f"{refused} messages were refused, and would be again: {codes}")
     raise OpsError(
         f"{len(waiting)} messages were not accepted in {ATTEMPTS} attempts "
-        f"({_codes(answer) or 'no reason given'}): try again later, or send fewer"
+        f"({codes or 'no reason given'}): try again later, or send fewer"
     )
-
-
-def _stop_if_refused(answer: _PublishAnswer) -> None:
-    refused = [entry for entry in answer.get("Failed", []) if entry.get("SenderFault")]
-    if refused:
-        raise OpsError(
-            f"{len(refused)} messages were refused, and would be again: {_codes(answer)}"
-        )
 
 
 def _codes(answer: _PublishAnswer) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from demo.traffic.sample_order import EVENT_TYPE
+from demo.traffic.plan import EVENT_TYPE
 from once.events.cloud_event import read_event
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.send import grouping

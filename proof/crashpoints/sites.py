@@ -40,6 +40,9 @@ _WORKFLOW = "the shop starts no workflow; each death and lost answer: tests/once
 _OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
 _CAPTURES = "`webhooks` only reads captures, before anything else"
 LEFT_OUT = {
+    "demo.traffic.command.stock_articles.<locals>.put_new dynamodb.PutItem": (
+        "stocks the shop before its first order"
+    ),
     "demo.traffic.publisher.to_queue.<locals>.call sqs.SendMessageBatch": (
         "`send` is a producer: what it sends twice, or not, is traffic like any other"
     ),
@@ -49,7 +52,6 @@ LEFT_OUT = {
     "demo.traffic.sample_events._publish sns.Publish": (
         "sends the sample events of further consumers, each several times"
     ),
-    "demo.traffic.stock._put_new dynamodb.PutItem": "stocks the shop before its first order",
     "once.ops.aws.clients.depth sqs.GetQueueAttributes": "`status` only reads",
     "once.ops.aws.clients.oldest_message_seconds cloudwatch.GetMetricData": ("`status` only reads"),
     "once.ops.aws.deployment.Deployment.find cloudformation.DescribeStacks": (

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from demo.console import console
+from demo.report import console
 
 PROGRESS_SECONDS = 15.0
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from rich.table import Table
 
-from demo.console import console, print_failure, step
-from demo.deployed_shop import deploy_service
 from demo.payment_sandbox import PaymentFault, payment_sandbox
-from demo.report import FAULT_FIGURES
+from demo.report import FAULT_FIGURES, console, print_failure, step
+from demo.shop import deploy_service
 from emulator.child_processes import ProcessFailed
 from emulator.embedded_aws import embedded_aws
 from proof.report import write

@@ -10,12 +10,10 @@ from functools import partial
 from typing import Any
 
 from demo.audit import Findings, audit
-from demo.commands import run_once
-from demo.console import step
-from demo.deployed_shop import collect_evidence
 from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox
-from demo.report import FAULT_FIGURES
-from demo.run import send_traffic, wait_until_processed
+from demo.report import FAULT_FIGURES, step
+from demo.scenarios.orders import send_traffic
+from demo.shop import Shop
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.clients import total_depth
 from once.ops.aws.deployment import Deployment
@@ -67,13 +65,14 @@ def play(
     Raises:
         subprocess.CalledProcessError: messages could not be sent.
     """
+    shop = Shop(aws, sandbox, deployment)
     sandbox.faults = FaultRates(seed=seed, shares=shape.charges)
     with _faults(aws, deployment, shape, seed) as (proxy, kills):
-        run = send_traffic(aws, sandbox, deployment, shape.traffic)
+        run = send_traffic(shop, shape.traffic)
     sandbox.faults = FaultRates()
-    sent_back = redrive_safe(aws, sandbox, deployment)
+    sent_back = redrive_safe(shop)
     with step("auditing"):
-        findings = audit(run.manifest, collect_evidence(aws, deployment, sandbox.url))
+        findings = audit(run.manifest, shop.evidence())
     return {
         "seed": seed,
         **audit_figures(findings),
@@ -96,23 +95,23 @@ def audit_figures(findings: Findings) -> dict[str, Any]:
     }
 
 
-def redrive_safe(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> int:
+def redrive_safe(shop: Shop) -> int:
     """Redrive the dead letters whose only cause is too many kills, as an operator would.
 
     Returns:
         The number of these dead letters.
     """
-    file = aws.state_dir / "letters.json"
+    file = shop.aws.state_dir / "letters.json"
     with file.open("wb") as output:
-        run_once(aws, "dlq", "list", "--json", stdout=output)
+        shop.run("once.ops", "dlq", "list", "--json", stdout=output)
     reasons = Counter(
         letter["reason"] or DIED for letter in json.loads(file.read_text())["letters"]
     )
     for reason in filter(reasons.get, SAFE_REASONS):
         # The command fails if it keeps a letter; the audit finds that letter.
         with suppress(subprocess.CalledProcessError):
-            run_once(aws, "dlq", "redrive", "--reason", reason, "--rate", "50")
-    wait_until_processed(aws, sandbox, deployment)
+            shop.run("once.ops", "dlq", "redrive", "--reason", reason, "--rate", "50")
+    shop.wait_until_processed()
     return sum(reasons[reason] for reason in SAFE_REASONS)
 
 

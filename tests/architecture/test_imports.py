@@ -83,7 +83,7 @@ FORBIDDEN = {
         "import importlib\nimportlib.import_module('tests.stacks')",
         "if TYPE_CHECKING:\n    from emulator.embedded_aws import EmbeddedAws",
     ],
-    "demo.audit.mail": [
+    "demo.audit.orders": [
         "from once.schema import Record",
         "from emulator import embedded_aws",
         "from .. import run",
@@ -115,7 +115,7 @@ ALLOWED = {
     "lab.approaches.none": ["from lab.approaches.checkout import charge"],
     "lab.subjects": ["from redelivery import Subject\nfrom once.settings import Settings"],
     "lab.load.stage": ["from emulator import embedded_aws"],
-    "demo.audit.mail": ["from demo.audit.evidence import Evidence\nfrom . import findings"],
+    "demo.audit.orders": ["from demo.audit.evidence import Evidence\nfrom . import findings"],
 }
 
 
@@ -156,7 +156,7 @@ def test_an_allowed_import_is_not_reported(module: str, source: str) -> None:
     ("package", "modules"),
     [
         ("functions", {"functions.orders.handler", "functions.inventory.handler"}),
-        ("demo.audit", {"demo.audit.__init__", "demo.audit.mail"}),
+        ("demo.audit", {"demo.audit.__init__", "demo.audit.orders"}),
     ],
 )
 def test_sources_include_modules_of_subfolders(package: str, modules: set[str]) -> None:

@@ -1,5 +1,6 @@
 import json
 from collections import Counter
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,9 +14,10 @@ from demo import command
 from demo.audit import Findings
 from demo.payment_sandbox import PaymentFault
 from demo.pictures import FOLDER, pictures
-from demo.report import FAULT_FIGURES, FIGURES, SPEED_FIGURES, print_verdict, write_report
-from demo.run import TrafficRun
-from demo.scenarios import faults
+from demo.report import FAULT_FIGURES, FIGURES, SPEED_FIGURES, report_figures, report_orders
+from demo.scenarios import orders
+from demo.scenarios.orders import TrafficRun
+from demo.shop import Shop
 from tests.demo.audit.sample import CLEAN
 
 RUN_FIGURES = {
@@ -41,44 +43,65 @@ def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "reports"
 
 
-def printed(found: Findings, **options: Any) -> list[str]:
+@pytest.fixture
+def paper(monkeypatch: pytest.MonkeyPatch) -> StringIO:
+    """The output of the report."""
     paper = StringIO()
-    write_report(found, RUN_FIGURES, Console(file=paper, width=100, **options))
-    return paper.getvalue().splitlines()
+    monkeypatch.setattr("demo.report.console", Console(file=paper, width=100))
+    return paper
 
 
 def written(reports: Path) -> Any:
     return json.loads((reports / "demo.json").read_text())
 
 
-def test_the_file_has_exactly_the_documented_figures(reports: Path) -> None:
-    printed(FINDINGS)
+def test_the_file_has_exactly_the_documented_figures(reports: Path, paper: StringIO) -> None:
+    report_orders(FINDINGS, RUN_FIGURES, {})
     assert written(reports) == DOCUMENTED
 
 
 @pytest.mark.parametrize(
-    ("figures", "passed", "sentence"),
+    ("changes", "minimum", "sentence"),
     [
-        ({}, True, "Each of the 500 orders took effect once"),
-        ({"lost": 1, "double_charges": 2}, False, "broken: lost, double charges must be 0"),
-        ({}, False, "too few faults took place"),
+        ({}, {"functions_killed": 30}, "Each of the 500 orders took effect once"),
+        ({"lost": 1, "double_charges": 2}, {}, "broken: lost, double charges must be 0"),
+        ({}, {"functions_killed": 31}, "too few faults took place"),
     ],
 )
-def test_the_verdict_is_a_sentence(figures: dict[str, int], *, passed: bool, sentence: str) -> None:
-    paper = StringIO()
-    every = {"distinct": 500, **dict.fromkeys(FAULT_FIGURES, 0), **figures}
-    assert print_verdict(every, Console(file=paper, width=200), passed=passed) is passed
+def test_the_verdict_is_a_sentence(
+    reports: Path,
+    paper: StringIO,
+    changes: dict[str, Any],
+    minimum: dict[str, int],
+    sentence: str,
+) -> None:
+    found = replace(CLEAN, distinct=500, **changes)
+    passed = report_orders(found, RUN_FIGURES, minimum)
+    assert passed is sentence.startswith("Each")
     assert sentence in paper.getvalue()
 
 
+def test_a_figure_under_its_minimum_is_printed_and_fails_a_scenario(
+    reports: Path, paper: StringIO
+) -> None:
+    more: dict[str, Any] = {"good": "all good", "bad": "broken", "minimum": {"kills": 3}}
+    labels = {"kills": "processes killed", "lost": "lost"}
+    for kills, lost, passed in ((3, 0, True), (3, 1, False), (2, 0, False)):
+        figures = {"kills": kills, "lost": lost}
+        assert report_figures("x", "Title", labels, figures, ["lost"], **more) is passed
+        assert json.loads((reports / "x.json").read_text()) == figures
+    assert paper.getvalue().count("all good") == 2
+    assert paper.getvalue().count("broken") == 1
+    assert "kills is 2; less than 3 proves nothing" in paper.getvalue()
+
+
 def test_the_demo_reports_every_figure_of_its_run(
-    reports: Path, monkeypatch: pytest.MonkeyPatch
+    reports: Path, paper: StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = TrafficRun(manifest={}, seconds=2.0, killed=30)
-    steps = {"send_traffic": run, "collect_evidence": None, "audit": FINDINGS}
-    for name, result in steps.items():
-        monkeypatch.setattr(faults, name, lambda *_, result=result, **__: result)
-    monkeypatch.setattr(faults, "console", Console(file=StringIO()))
+    for name, result in {"send_traffic": run, "audit": FINDINGS}.items():
+        monkeypatch.setattr(orders, name, lambda *_, result=result, **__: result)
+    monkeypatch.setattr(Shop, "evidence", lambda _: None)
     monkeypatch.setattr(command, "deploy_service", lambda *_, **__: None)
     sandbox: Any = SimpleNamespace(
         url="", fired=Counter({PaymentFault.DROP: 94, PaymentFault.DELAY: 3})
@@ -88,14 +111,16 @@ def test_the_demo_reports_every_figure_of_its_run(
     assert written(reports) == {**DOCUMENTED, "messages_per_second": 51.5, "deploy_seconds": ANY}
 
 
-def test_a_later_run_replaces_the_report(reports: Path) -> None:
-    printed(FINDINGS)
-    printed(CLEAN)
+def test_a_later_run_replaces_the_report(reports: Path, paper: StringIO) -> None:
+    report_orders(FINDINGS, RUN_FIGURES, {})
+    report_orders(CLEAN, RUN_FIGURES, {})
     assert written(reports)["sent"] == CLEAN.sent
 
 
-def test_the_table_shows_every_figure_and_every_reason(reports: Path) -> None:
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed(FINDINGS)]
+def test_the_table_shows_every_figure_and_every_reason(reports: Path, paper: StringIO) -> None:
+    report_orders(FINDINGS, RUN_FIGURES, {})
+    lines = paper.getvalue().splitlines()
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines]
     rows = {row[0]: row[1] for row in cells if len(row) == 2}
     known = {**FIGURES, **FAULT_FIGURES, **SPEED_FIGURES}.items()
     labels = {label: str(DOCUMENTED[name]) for name, label in known if name in DOCUMENTED}
@@ -111,9 +136,13 @@ def test_the_table_shows_every_figure_and_every_reason(reports: Path) -> None:
     ],
 )
 def test_fault_figures_are_coloured(
-    reports: Path, found: Findings, colour: str, other: str
+    reports: Path, monkeypatch: pytest.MonkeyPatch, found: Findings, colour: str, other: str
 ) -> None:
-    lines = "\n".join(printed(found, force_terminal=True, color_system="standard"))
+    paper = StringIO()
+    console = Console(file=paper, width=100, force_terminal=True, color_system="standard")
+    monkeypatch.setattr("demo.report.console", console)
+    report_orders(found, RUN_FIGURES, {})
+    lines = "\n".join(line for line in paper.getvalue().splitlines() if "│" in line)
     assert lines.count(colour) == len(FAULT_FIGURES)
     assert other not in lines
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.deployed_shop import deploy_service
 from demo.payment_sandbox import payment_sandbox
+from demo.shop import deploy_service
 from emulator.embedded_aws import EmbeddedAws
 from tests.e2e.deployment import Deployment
 

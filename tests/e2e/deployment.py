@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from demo.audit import Evidence
-from demo.deployed_shop import collect_evidence, emails
 from demo.payment_sandbox import PaymentSandbox
 from demo.quiescence import wait_until, wait_until_empty, wait_until_quiescent
+from demo.shop import Shop, emails
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import Deployment as Parts
 from once.ops.dead_letters.letter import dead_letter_queues
@@ -46,7 +46,7 @@ class Deployment:
 
     def evidence(self) -> Evidence:
         """Return the tables, queues, charges and e-mails of the service for an audit."""
-        return collect_evidence(self.aws, self.parts, self.sandbox.url)
+        return Shop(self.aws, self.sandbox, self.parts).evidence()
 
     def wait_until_empty(self, *consumers: str) -> None:
         """Wait until consumers that publish nothing have emptied their queues."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from demo.kills import kill_processes
 from demo.payment_sandbox import PaymentFault
-from demo.process_kills import kill_processes
 from demo.quiescence import wait_until
 from tests.e2e.deployment import REST_SECONDS, Deployment, attribute
 from tests.e2e.test_orders import place_order, placed, shelf, unique
@@ -103,9 +103,9 @@ def test_x1_a_function_killed_while_its_charge_is_in_flight_charges_once(
     sku = shelf(service)
     service.sandbox.script(PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER)
     function = service.parts.consumer("payments").function_name
-    with kill_processes(service.aws, service.sandbox, function, []) as killer:
+    with kill_processes(service.aws, service.sandbox, function, []) as killed:
         service.publish(*(placed(order, sku) for order in orders))
-        wait_until("both were killed", lambda: killer.killed[function] == 2, timeout=REST_SECONDS)
+        wait_until("both were killed", lambda: killed[function] == 2, timeout=REST_SECONDS)
         service.wait_at_rest()
     assert_paid_once(service, *orders)
 

@@ -12,9 +12,16 @@ from typing import Any
 import pytest
 
 from demo.quiescence import wait_until
-from demo.scenarios.webhooks.deliveries import Forged, Genuine, HttpRequest, Trick
-from demo.scenarios.webhooks.sample_webhook import FORM, Provider, SampleWebhook
-from demo.scenarios.webhooks.sender import Sender
+from demo.scenarios.webhooks.deliveries import (
+    FORM,
+    Forged,
+    Genuine,
+    HttpRequest,
+    Provider,
+    SampleWebhook,
+    Trick,
+)
+from demo.scenarios.webhooks.waves import Sender
 from tests.e2e.deployment import REST_SECONDS, Deployment
 
 SECRETS = {"stripe": "whsec_c3RyaXBl", "github": "the secret of a repository"}

@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from demo.deployed_shop import deploy_service
-from demo.payment_sandbox import PaymentFault, PaymentSandbox, payment_sandbox
-from emulator.embedded_aws import EmbeddedAws, embedded_aws
-from once.ops.aws.deployment import Deployment
+from demo.payment_sandbox import PaymentFault, payment_sandbox
+from demo.shop import Shop, deploy_service
+from emulator.embedded_aws import embedded_aws
 from once.schema import LIVE_ALIAS
 from proof.soak.drops import Drop
 from proof.soak.main import complaints
@@ -31,21 +29,14 @@ VISIBILITY_SECONDS = 10
 """Shorter than deployed, so that a killed batch is delivered again soon."""
 
 
-@dataclass(frozen=True)
-class Service:
-    aws: EmbeddedAws
-    sandbox: PaymentSandbox
-    deployment: Deployment
-
-
 @pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
+def service() -> Iterator[Shop]:
     with payment_sandbox() as sandbox, embedded_aws() as aws:
-        yield Service(aws, sandbox, deploy_service(aws, sandbox.url))
+        yield Shop(aws, sandbox, deploy_service(aws, sandbox.url))
 
 
 def test_nothing_is_lost_or_doubled_while_processes_die_and_answers_are_lost(
-    service: Service,
+    service: Shop,
 ) -> None:
     sqs = service.aws.client("sqs")
     for consumer in service.deployment.consumers.values():
@@ -58,7 +49,7 @@ def test_nothing_is_lost_or_doubled_while_processes_die_and_answers_are_lost(
     assert figures["drops"] == sum(figures["drops_by_kind"].values())
 
 
-def test_only_letters_of_killed_functions_are_redriven(service: Service) -> None:
+def test_only_letters_of_killed_functions_are_redriven(service: Shop) -> None:
     orders, sqs = service.deployment.consumer("orders"), service.aws.client("sqs")
     body = json.dumps(placed("o-killed", "sku"))
     why = {"once-reason": {"DataType": "String", "StringValue": "invalid-data"}}
@@ -66,16 +57,16 @@ def test_only_letters_of_killed_functions_are_redriven(service: Service) -> None
         QueueUrl=orders.dead_letter_url, MessageBody=body
     )  # as SQS moves it: no reason
     sqs.send_message(QueueUrl=orders.dead_letter_url, MessageBody="{}", MessageAttributes=why)
-    assert redrive_safe(service.aws, service.sandbox, service.deployment) == 1
+    assert redrive_safe(service) == 1
     stored = service.aws.client("dynamodb").get_item(
         TableName=service.deployment.table("orders"), Key={"order_id": {"S": "o-killed"}}
     )
     assert stored["Item"]["total"] == {"N": "2500"}
-    assert redrive_safe(service.aws, service.sandbox, service.deployment) == 0
+    assert redrive_safe(service) == 0
     sqs.purge_queue(QueueUrl=orders.dead_letter_url)
 
 
-def test_functions_use_the_proxy_until_the_context_ends(service: Service) -> None:
+def test_functions_use_the_proxy_until_the_context_ends(service: Shop) -> None:
     name, proxy = service.deployment.consumer("orders").function_name, Proxy(1, Path("pem"))
     client = service.aws.client("lambda")
     before = _variables(client, name)

@@ -5,7 +5,6 @@ was lost, doubled or left unfinished. Used by `demo.command`. The audit shares n
 library.
 """
 
-from demo.scenarios.change.changing_shop import APP
-from demo.scenarios.change.scenario import change
+from demo.scenarios.change.scenario import APP, change
 
 __all__ = ["APP", "change"]

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from demo.audit.evidence import Evidence, Manifest, number, text
-from demo.audit.findings import Findings
-from demo.audit.orders import expected_end
-from demo.audit.stock import RESERVATION_STATUS
+from demo.audit.orders import RESERVATION_STATUS, Findings, expected_end
 
 REMOVED = "loyalty"
 """The consumer that is removed; it gives a point for each order."""
@@ -46,12 +44,17 @@ def count_change(
         evidence: access to the systems.
         change: what was noted on the way.
     """
-    points = {name: number(item, "points") for name, item in _points(evidence).items()}
+    items = evidence.by_key("points", "order_id").items()
+    points = {name: number(item, "points") for name, item in items}
     ended = _ended(manifest, evidence)
     return {
         "lost": findings.lost + len({*change.due} - points.keys()),
         "doubled": findings.doubled + sum(count - 1 for count in points.values()),
-        "letters_lost": len(_lost_letters(change.seen, ended, points.keys())),
+        # The order of a lost letter lacks what the consumer of the letter does for it.
+        "letters_lost": sum(
+            order not in (points if consumer == REMOVED else ended)
+            for consumer, order in change.seen
+        ),
         "unfinished": findings.unfinished + findings.unexplained_dead_letters + change.left,
     }
 
@@ -59,10 +62,6 @@ def count_change(
 def letters_of(consumer: str, messages: Iterable[Mapping[str, Any]]) -> set[Letter]:
     """Return the dead letters of a consumer, by the order that each is about."""
     return {(consumer, str(json.loads(each["Body"])["data"]["order_id"])) for each in messages}
-
-
-def _points(evidence: Evidence) -> Mapping[str, Any]:
-    return evidence.by_key("points", "order_id")
 
 
 def _ended(manifest: Manifest, evidence: Evidence) -> set[str]:
@@ -76,14 +75,3 @@ def _ended(manifest: Manifest, evidence: Evidence) -> set[str]:
         and text(reservations.get(order["order_id"], {}), "status")
         == RESERVATION_STATUS[expected_end(order)]
     }
-
-
-def _lost_letters(
-    seen: Iterable[Letter], ended: Collection[str], counted: Collection[str]
-) -> list[Letter]:
-    """Return the letters whose order lacks what the consumer of the letter does for it."""
-    return [
-        (consumer, order)
-        for consumer, order in seen
-        if order not in (counted if consumer == REMOVED else ended)
-    ]

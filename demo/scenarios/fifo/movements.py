@@ -1,9 +1,14 @@
-"""Movements: numbered messages of some accounts, of which some are sent again or cannot be read."""
+"""Movements: numbered messages of some accounts, and the audit of their order.
+
+Some are sent again, some cannot be read. Like `demo.audit`, the audit shares no code with the
+library: it compares what two tables hold for each account with what was sent.
+"""
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Self
 
@@ -13,6 +18,9 @@ FAILING_SHARE = 0.05
 UNREADABLE_SHARE = 0.01
 RESENT_SHARE = 0.2
 EVENT_TYPE = "account.moved"
+
+Applied = Mapping[str, Sequence[int]]
+"""The numbers that a table holds for each account, in the order in which they were added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +75,13 @@ class MovementPlan:
         counts: Counter[str] = Counter()
         movements = []
         for name in names:
-            movements.append(_movement(name, counts[name], random.random()))
+            wrong = random.random()
+            fails = wrong < FAILING_SHARE
+            readable = fails or wrong >= FAILING_SHARE + UNREADABLE_SHARE
+            movements.append(Movement(name, counts[name], fails=fails, readable=readable))
             counts[name] += 1
-        readable = [each for each in movements if each.readable]
-        again = random.sample(readable, int(len(movements) * RESENT_SHARE))
+        resendable = [each for each in movements if each.readable]
+        again = random.sample(resendable, int(len(movements) * RESENT_SHARE))
         return cls(movements, again[::2], again[1::2])
 
     @property
@@ -82,7 +93,50 @@ class MovementPlan:
         ]
 
 
-def _movement(account: str, number: int, wrong: float) -> Movement:
-    fails = wrong < FAILING_SHARE
-    readable = not FAILING_SHARE <= wrong < FAILING_SHARE + UNREADABLE_SHARE
-    return Movement(account, number, fails=fails, readable=readable)
+def count_order(sent: Iterable[Movement], tables: Sequence[Applied]) -> dict[str, int]:
+    """Return the figures that must be 0, by their key in the report.
+
+    Args:
+        sent: the movements that were sent, in their order.
+        tables: what each consumer has applied.
+    """
+    expected: dict[str, list[int]] = {}
+    for movement in sent:
+        if movement.readable:
+            expected.setdefault(movement.account, []).append(movement.number)
+    return {
+        "out_of_order": sum(len(_inversions(t.get(n, ()))) for t in tables for n in expected),
+        "lost": sum(len({*expected[n]} - {*t.get(n, ())}) for t in tables for n in expected),
+        "doubled": sum(len(list(t[n])) - len({*t[n]}) for t in tables for n in t),
+        "invented": sum(len({*t[n]} - {*expected.get(n, ())}) for t in tables for n in t),
+    }
+
+
+def count_letters(sent: Iterable[Movement], letters: Iterable[str]) -> dict[str, int]:
+    """Compare dead letters with the movements that cannot be read; return figures that must be 0.
+
+    Args:
+        sent: the movements that were sent.
+        letters: the event id of each dead letter.
+    """
+    expected = Counter(movement.event_id for movement in sent if not movement.readable)
+    found = Counter(letters)
+    return {
+        "missing_dead_letters": (expected - found).total(),
+        "unexplained_dead_letters": (found - expected).total(),
+    }
+
+
+def inversions(tables: Mapping[str, Applied]) -> list[str]:
+    """Return in words where a table has a number after a larger one."""
+    return [
+        f"{table}, {account}: {after} after {before}"
+        for table, applied in tables.items()
+        for account, numbers in applied.items()
+        for before, after in _inversions(numbers)
+    ]
+
+
+def _inversions(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return each number that is followed by a smaller one, with that one."""
+    return [(before, after) for before, after in pairwise(numbers) if after < before]

@@ -2,88 +2,112 @@
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from demo.audit import Evidence
 from demo.audit.evidence import Item
-from demo.console import console, print_failure, step
-from demo.deployed_shop import collect_evidence, subscribers
-from demo.payment_sandbox import PaymentSandbox
-from demo.periodic_kills import kill_periodically
-from demo.quiescence import wait_until_quiescent
-from demo.report import has_enough_faults
+from demo.kills import kill_periodically
+from demo.report import console, report_figures, step
 from demo.scenarios import drawn_seed
 from demo.scenarios.fifo.app import LINES
-from demo.scenarios.fifo.movements import MovementPlan
-from demo.scenarios.fifo.order_audit import Applied, count_letters, count_order, inversions
-from demo.scenarios.fifo.publisher import publish
-from demo.scenarios.fifo.report import report_order
-from emulator.embedded_aws import EmbeddedAws
-from once.ops.aws.deployment import Deployment
-from once.schema import RELAY
+from demo.scenarios.fifo.movements import (
+    EVENT_TYPE,
+    Applied,
+    Movement,
+    MovementPlan,
+    count_letters,
+    count_order,
+    inversions,
+)
+from demo.shop import Shop, subscribers
 
 APP = "python3 -m demo.scenarios.fifo.app"
+_NAMES = tuple(line.name for line in LINES)
 _TABLES = ("accounts", "statements")
-_VISIBILITY_SECONDS = 10
-"""Instead of 36 s: the messages of a killed function come again sooner, in the same way."""
-_TIMEOUT_SECONDS = 300.0
+_ENTRIES = 10
 _MOST_SHOWN = 20
 _KILL_SECONDS = 1.5
 _MOST_KILLS = 12
 """Each kill lets the message groups of a batch wait for a visibility timeout."""
 _MINIMUM = {"resent": 100, "failed_once": 20, "functions_killed": 8}
+_LABELS = {
+    "sent": "movements sent",
+    "groups": "accounts, each a message group",
+    "resent": "sent once more",
+    "resent_within_window": "of these within the topic's five minutes",
+    "failed_once": "movements whose first attempt fails",
+    "functions_killed": "function processes killed",
+    "dead_lettered": "dead letters, each unreadable",
+    "seconds": "seconds",
+    "out_of_order": "out of order",
+    "lost": "lost",
+    "doubled": "doubled",
+    "invented": "applied but never sent",
+    "missing_dead_letters": "unreadable, and not dead-lettered",
+    "unexplained_dead_letters": "unexplained dead letters",
+}
 
 
-def fifo(
-    aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment, deploy_seconds: float
-) -> bool:
+def fifo(shop: Shop, deploy_seconds: float) -> bool:
     """Send movements of accounts under failures, and write `reports/fifo.json`.
 
     Returns:
         Whether each was applied once and in its account's order, and enough faults occurred.
     """
     started = time.monotonic()
-    _shorten_visibility(aws, deployment)
+    shop.shorten_visibility(*_NAMES)
     seed = drawn_seed()
     plan = MovementPlan.draw(Random(seed))
-    evidence = collect_evidence(aws, deployment, sandbox.url)
-    names = [deployment.consumers[line.name].function_name for line in LINES]
-    functions = [*names, f"{deployment.service}-{RELAY}"]
-    with kill_periodically(aws, functions, period=_KILL_SECONDS, most=_MOST_KILLS) as kills:
+    evidence = replace(shop.evidence(), subscribers=subscribers(LINES))
+    period, functions = _KILL_SECONDS, shop.functions(*_NAMES)
+    with kill_periodically(shop.aws, functions, period=period, most=_MOST_KILLS) as killed:
         with step(f"sending {len(plan.messages)} messages (seed {seed})"):
-            topic = deployment.ordered_ingress_topic_arn or ""  # the lines of this app make one
-            publish(aws.client("sns"), topic, plan.messages)
-        _wait(aws, deployment, evidence)
+            topic = shop.deployment.ordered_ingress_topic_arn or ""  # the lines of this app make it
+            _publish(shop.aws.client("sns"), topic, plan.messages)
+        shop.wait_until_processed(evidence, shop.queues(*_NAMES))
     with step("auditing"):
         figures, counts = _audit(plan, evidence)
-    counts["functions_killed"] = kills.count
+    counts["functions_killed"] = killed.total()
     counts["seconds"] = round(time.monotonic() - started + deploy_seconds, 1)
-    report_order(figures, counts)
-    return not any(figures.values()) and has_enough_faults(counts, _MINIMUM, console)
+    broken = ", ".join(_LABELS[name] for name, figure in figures.items() if figure)
+    return report_figures(
+        "fifo",
+        "FIFO under failures, from the tables",
+        _LABELS,
+        {**counts, **figures},
+        figures,
+        good="each movement was applied once and in its order",
+        bad=f"The guarantee is broken: {broken} must be 0.",
+        minimum=_MINIMUM,
+    )
 
 
-def _shorten_visibility(aws: EmbeddedAws, deployment: Deployment) -> None:
-    shorter = {"VisibilityTimeout": str(_VISIBILITY_SECONDS)}
-    for line in LINES:
-        url = deployment.consumers[line.name].queue_url
-        aws.client("sqs").set_queue_attributes(QueueUrl=url, Attributes=shorter)
-
-
-def _wait(aws: EmbeddedAws, deployment: Deployment, evidence: Evidence) -> None:
-    urls = [deployment.consumers[line.name].queue_url for line in LINES]
-    known = replace(evidence, subscribers=subscribers(LINES))
-    with step("waiting until everything is processed") as shown:
-        try:
-            wait_until_quiescent(known, urls, timeout=_TIMEOUT_SECONDS, show=shown.show)
-        except TimeoutError as error:
-            print_failure(aws, error)
+def _publish(sns: Any, topic_arn: str, messages: Sequence[tuple[Movement, str]]) -> None:
+    """Publish movements in their order, each with its deduplication id."""
+    for start in range(0, len(messages), _ENTRIES):
+        entries = [
+            {
+                "Id": str(number),
+                "Message": movement.body,
+                "MessageGroupId": movement.account,
+                "MessageDeduplicationId": deduplication_id,
+                "MessageAttributes": {"type": {"DataType": "String", "StringValue": EVENT_TYPE}},
+            }
+            for number, (movement, deduplication_id) in enumerate(
+                messages[start : start + _ENTRIES]
+            )
+        ]
+        answer = sns.publish_batch(TopicArn=topic_arn, PublishBatchRequestEntries=entries)
+        if answer.get("Failed"):
+            raise RuntimeError(f"SNS refused a movement: {answer['Failed']}")
 
 
 def _audit(plan: MovementPlan, evidence: Evidence) -> tuple[dict[str, int], dict[str, float]]:
     """Return the figures that must be 0, and the size of the run."""
-    queues = [evidence.dead_letters[line.name] for line in LINES]
+    queues = [evidence.dead_letters[name] for name in _NAMES]
     letters = [json.loads(each["Body"])["id"] for url in queues for each in evidence.messages(url)]
     tables = {name: _applied(evidence.items(name)) for name in _TABLES}
     for inversion in inversions(tables)[:_MOST_SHOWN]:

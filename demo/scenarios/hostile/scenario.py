@@ -1,27 +1,27 @@
 """The scenario itself: sends, waits until everything is processed, counts and reports."""
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
 
-from demo.console import print_failure, step
-from demo.deployed_shop import collect_evidence
-from demo.payment_sandbox import PaymentSandbox
-from demo.quiescence import wait_until_quiescent
+from demo.background import background
+from demo.report import console, report_figures, step
 from demo.scenarios.hostile import messages
-from demo.scenarios.hostile.effect_counts import (
-    FinalState,
-    count_effects,
-    read_dead_letters,
-)
-from demo.scenarios.hostile.hostile_traffic import HostileTraffic
-from demo.scenarios.hostile.monitor import monitor_run
-from demo.scenarios.hostile.report import report_figures
-from emulator.embedded_aws import EmbeddedAws
-from once.ops.aws.deployment import Deployment
+from demo.scenarios.hostile.effect_counts import FinalState, count_effects, read_dead_letters
+from demo.scenarios.hostile.traffic import HostileTraffic
+from demo.shop import Shop
+from once.ops.aws.clients import depth
 
 APP = "python3 -m demo.scenarios.hostile.app"
 _TIMEOUT_SECONDS = 1200.0
 _STOCK = 1_000_000
+_PERIOD_SECONDS = 0.5
+_PRINT_SECONDS = 10.0
+_NO_SOURCES = ("-dead-letters", "-unrouted")
+"""Ends of the names of queues from which nothing is processed."""
 
 _KEYS = {
     "orders": "order_id",
@@ -32,73 +32,116 @@ _KEYS = {
     "notifications": "order_id",
     "counters": "id",
 }
+_LABELS = {
+    "healthy_sent": "healthy messages sent",
+    "healthy_committed": "healthy messages committed",
+    "healthy_dead_lettered": "healthy messages dead-lettered",
+    "refused_sent": "hostile messages to be dead-lettered",
+    "dead_lettered": "dead letters",
+    "letters_without_reason": "dead letters without a reason",
+    "forged_sent": "forged events and attributes",
+    "forged_accepted": "forged ones accepted",
+    "lost": "lost",
+    "doubled": "doubled",
+    "peak_rss_mb": "largest function process, MB",
+    "healthy_wait_p99_s": "healthy message's wait, p99, seconds",
+}
+_ZERO = ("healthy_dead_lettered", "letters_without_reason", "forged_accepted", "lost", "doubled")
 
 
-def hostile(
-    aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment, deploy_seconds: float
-) -> bool:
+class RunMonitor:
+    """Records when healthy items appear, and the memory of function processes.
+
+    Attributes:
+        seen: `time.monotonic` of each item's first appearance, by its key.
+        peak_rss_mb: largest resident set of a function process, in megabytes.
+    """
+
+    def __init__(self, shop: Shop, queues: Sequence[str]) -> None:
+        self._shop, self._queues = shop, queues
+        self.seen: dict[str, float] = {}
+        self.peak_rss_mb = 0.0
+
+    def run(self, over: Event) -> None:
+        """Poll until the event is set; print the depth of the queues every ten seconds."""
+        aws, sqs, printed = self._shop.aws, self._shop.aws.client("sqs"), time.monotonic()
+        dynamodb = aws.client("dynamodb")
+        while not over.wait(_PERIOD_SECONDS):
+            if time.monotonic() - printed > _PRINT_SECONDS:
+                printed = time.monotonic()
+                left = sum(depth(sqs, url).total for url in self._queues)
+                console.print(f"[dim]messages left in queues: {left}", highlight=False)
+            for consumer in self._shop.deployment.consumers.values():
+                for process in aws.function_processes(consumer.function_name):
+                    self.peak_rss_mb = max(self.peak_rss_mb, _peak_megabytes(process.pid))
+            for name in ("orders", "counters"):
+                key = _KEYS[name]
+                pages = dynamodb.get_paginator("scan").paginate(
+                    TableName=self._shop.deployment.table(name),
+                    ProjectionExpression="#key",
+                    ExpressionAttributeNames={"#key": key},
+                )
+                for item in (item for page in pages for item in page["Items"]):
+                    self.seen.setdefault(item[key]["S"], time.monotonic())
+
+
+@contextmanager
+def monitor_run(shop: Shop, queues: Sequence[str]) -> Iterator[RunMonitor]:
+    """Run a `RunMonitor` until the context ends."""
+    monitor = RunMonitor(shop, queues)
+    with background("monitor", monitor.run):
+        yield monitor
+
+
+def hostile(shop: Shop, deploy_seconds: float) -> bool:
     """Send poison, bombs, forgeries and fatal messages, then healthy ones; count their effects.
 
     Returns:
         Whether every healthy message committed once and no forged one was accepted.
     """
     del deploy_seconds
-    _stock(aws, deployment)
-    names = [consumer.function_name for consumer in deployment.consumers.values()]
-    tables = {deployment.table(table): _KEYS[table] for table in ("orders", "counters")}
-    traffic = HostileTraffic(aws, deployment)
-    with monitor_run(aws, tables, names, _source_queues(aws)) as monitor:
+    aws, sqs = shop.aws, shop.aws.client("sqs")
+    item = {"sku": {"S": messages.SKU}, "available": {"N": str(_STOCK)}}
+    aws.client("dynamodb").put_item(TableName=shop.deployment.table("stock"), Item=item)
+    queues = list(sqs.list_queues().get("QueueUrls", []))
+    sources = [url for url in queues if not url.endswith(_NO_SOURCES)]
+    traffic = HostileTraffic(sqs, aws.client("sns"), shop.deployment)
+    with monitor_run(shop, sources) as monitor:
         with step("sending poison, bombs, forgeries, fatal messages, and healthy ones behind them"):
             sent = traffic.send()
-        _wait(aws, sandbox, deployment)
+        shop.wait_until_processed(queues=sources, timeout=_TIMEOUT_SECONDS)
     with step("counting"):
-        final = _final_state(aws, sandbox, deployment)
-        counted = {
+        evidence = shop.evidence()
+        letters = [url for url in queues if url not in sources]
+        final = FinalState(
+            tables={name: evidence.by_key(name, key) for name, key in _KEYS.items()},
+            letters=list(read_dead_letters(sqs, letters)),
+            charged=Counter(charge["metadata"].get("order_id") for charge in evidence.charges),
+            mailed={address for mail in evidence.emails for address in mail["To"]},
+        )
+        waits = sorted(traffic.waits(monitor.seen))
+        counted: Mapping[str, float] = {
             **count_effects(sent, final, _STOCK),
             "peak_rss_mb": round(monitor.peak_rss_mb, 1),
-            "healthy_wait_p99_s": round(_p99(traffic.waits(monitor.seen)), 1),
+            "healthy_wait_p99_s": round(waits[int(len(waits) * 0.99)], 1) if waits else 0.0,
         }
-    return report_figures(counted)
-
-
-def _stock(aws: EmbeddedAws, deployment: Deployment) -> None:
-    item = {"sku": {"S": messages.SKU}, "available": {"N": str(_STOCK)}}
-    aws.client("dynamodb").put_item(TableName=deployment.table("stock"), Item=item)
-
-
-def _wait(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> None:
-    urls = _source_queues(aws)
-    with step("waiting until everything is processed") as shown:
-        try:
-            evidence = collect_evidence(aws, deployment, sandbox.url)
-            wait_until_quiescent(evidence, urls, timeout=_TIMEOUT_SECONDS, show=shown.show)
-        except TimeoutError as error:
-            print_failure(aws, error)
-
-
-def _final_state(aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment) -> FinalState:
-    evidence = collect_evidence(aws, deployment, sandbox.url)
-    letters = filter(_is_dead_letter_queue, _queues(aws))
-    return FinalState(
-        tables={name: evidence.by_key(name, key) for name, key in _KEYS.items()},
-        letters=list(read_dead_letters(aws.client("sqs"), letters)),
-        charged=Counter(charge["metadata"].get("order_id") for charge in evidence.charges),
-        mailed={address for mail in evidence.emails for address in mail["To"]},
+    return report_figures(
+        "hostile",
+        "Hostile traffic, from tables, queues, card processor and mailboxes",
+        _LABELS,
+        counted,
+        _ZERO,
+        good="every promise holds",
+        bad="a promise was broken",
+        passed=counted["healthy_committed"] == counted["healthy_sent"] > 0,
     )
 
 
-def _queues(aws: EmbeddedAws) -> list[str]:
-    return list(aws.client("sqs").list_queues().get("QueueUrls", []))
-
-
-def _source_queues(aws: EmbeddedAws) -> list[str]:
-    """Return the URLs of all queues but those for dead letters and unrouted events."""
-    return [url for url in _queues(aws) if not _is_dead_letter_queue(url)]
-
-
-def _is_dead_letter_queue(url: str) -> bool:
-    return url.endswith(("-dead-letters", "-unrouted"))
-
-
-def _p99(waits: Sequence[float]) -> float:
-    return sorted(waits)[int(len(waits) * 0.99)] if waits else 0.0
+def _peak_megabytes(pid: int) -> float:
+    """Return the kernel's high-water mark, which includes peaks between two polls."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:  # the process has ended
+        return 0.0
+    lines = (line.split() for line in status.splitlines())
+    return next((int(line[1]) / 1024 for line in lines if line and line[0] == "VmHWM:"), 0.0)

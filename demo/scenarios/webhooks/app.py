@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from demo.scenarios.webhooks.deliveries import SLACK as SLACK_PATH
-from demo.scenarios.webhooks.sample_webhook import TYPES, Provider
+from demo.scenarios.webhooks.deliveries import TYPES, Provider
 from once.cdk import (
     GITHUB,
     SHOPIFY,

@@ -1,25 +1,158 @@
-"""Deliveries: genuine attempts of a webhook, altered copies, forgeries, and Slack's handshake."""
+"""Deliveries: webhooks of four providers, and the requests that bring them.
+
+Genuine attempts, altered copies, forgeries, and Slack's handshake. The headers are signed with HMAC
+from the standard library, and share no code with the library, which would otherwise verify its own
+mistakes.
+"""
 
 import base64
+import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from hashlib import sha256
+from typing import Any, Self
+from urllib.parse import urlencode
 
-from demo.scenarios.webhooks.sample_webhook import FORM, JSON, Provider, SampleWebhook
-from demo.scenarios.webhooks.signing import TYPE_HEADERS, signed_headers, slack_headers
 
-SLACK = "slack"
-_WRONG_SECRET = "whsec_" + base64.b64encode(b"the secret of another account").decode()
-_OUTSIDE_SECONDS = 600
-"""Twice the tolerance of the providers that sign a time."""
+class Provider(StrEnum):
+    """A provider; the value is the path of its endpoint."""
 
+    STRIPE = "stripe"
+    GITHUB = "github"
+    SHOPIFY = "shopify"
+    STANDARD = "standard"
+
+
+TYPES = {
+    Provider.STRIPE: "invoice.paid",
+    Provider.GITHUB: "push",
+    Provider.SHOPIFY: "orders/paid",
+    Provider.STANDARD: "ticket.opened",
+}
+"""The type that each provider sends."""
+
+_ID_PREFIXES = {
+    Provider.STRIPE: "evt_",
+    Provider.GITHUB: "delivery-",
+    Provider.SHOPIFY: "b54557e4-",
+    Provider.STANDARD: "msg_",
+}
+SIGNS_TIME = (Provider.STRIPE, Provider.STANDARD)
+"""The providers that sign the time of each attempt."""
+TYPE_HEADERS = {Provider.GITHUB: "x-github-event", Provider.SHOPIFY: "x-shopify-topic"}
+"""The header with the type, of the providers that do not sign it."""
 _SIGNATURES = {
     Provider.STRIPE: "stripe-signature",
     Provider.GITHUB: "x-hub-signature-256",
     Provider.SHOPIFY: "x-shopify-hmac-sha256",
     Provider.STANDARD: "webhook-signature",
 }
+
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+SLACK = "slack"
+_WRONG_SECRET = "whsec_" + base64.b64encode(b"the secret of another account").decode()
+_OUTSIDE_SECONDS = 600
+"""Twice the tolerance of the providers that sign a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleWebhook:
+    """A webhook as its provider wrote it.
+
+    Attributes:
+        provider: the provider.
+        serial: a text in the data by which the audit recognizes it.
+        id: the provider's id: in the data (Stripe) or in a header.
+        data: the JSON object.
+        is_form: whether the body is a form with the JSON in its field `payload`. GitHub can be
+            configured to send it.
+    """
+
+    provider: Provider
+    serial: str
+    id: str
+    data: dict[str, Any]
+    is_form: bool = False
+
+    @property
+    def content_type(self) -> str:
+        """The value of the header Content-Type."""
+        return FORM if self.is_form else JSON
+
+    @property
+    def body(self) -> bytes:
+        """The bytes of the body, in the provider's own writing."""
+        if self.provider is Provider.STRIPE:
+            return json.dumps(self.data, indent=2).encode()
+        written = json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
+        return urlencode({"payload": written}).encode() if self.is_form else written.encode()
+
+    @property
+    def reserialized(self) -> bytes:
+        """Other bytes with the same data, as a proxy that parses and writes the body makes them."""
+        written = json.dumps(self.data, sort_keys=True, separators=(", ", ":"))
+        return urlencode({"payload": written}).encode() if self.is_form else written.encode()
+
+    @property
+    def changed(self) -> Self:
+        """The webhook with another amount."""
+        return replace(self, data={**self.data, "amount": self.data["amount"] + 1})
+
+    def attempt(self, number: int) -> Self:
+        """Return the webhook as its provider sends it for the nth time, counted from 0.
+
+        Stripe writes into each attempt how many endpoints have not taken the event yet.
+        """
+        if self.provider is not Provider.STRIPE:
+            return self
+        return replace(self, data={**self.data, "pending_webhooks": max(1, 3 - number)})
+
+    @classmethod
+    def sample(cls, provider: Provider, serial: str, amount: int, *, is_form: bool = False) -> Self:
+        """Return a webhook; its data has characters that a careless copy would change."""
+        webhook_id = f"{_ID_PREFIXES[provider]}{serial}"
+        data: dict[str, Any] = {"serial": serial, "amount": amount, "note": "Zoë’s café — 3 × ½\t✓"}
+        if provider is Provider.STRIPE:
+            data |= {"id": webhook_id, "object": "event", "pending_webhooks": 3}
+        if provider in {Provider.STRIPE, Provider.STANDARD}:
+            data |= {"type": TYPES[provider]}
+        return cls(provider, serial, webhook_id, data, is_form)
+
+
+def signed_headers(webhook: SampleWebhook, secret: str, at: int) -> dict[str, str]:
+    """Return the headers of one attempt.
+
+    Args:
+        webhook: the webhook.
+        secret: the endpoint's secret, as the provider shows it.
+        at: the time of the attempt, in seconds since the epoch.
+    """
+    provider, body, key, prefix = webhook.provider, webhook.body, secret.encode(), ""
+    if provider is Provider.STRIPE:
+        prefix = f"{at}."
+    elif provider is Provider.STANDARD:
+        key, prefix = base64.b64decode(secret.removeprefix("whsec_")), f"{webhook.id}.{at}."
+    digest = hmac.new(key, prefix.encode() + body, sha256)
+    text = base64.b64encode(digest.digest()).decode()
+    headers = {"content-type": webhook.content_type}
+    if provider in TYPE_HEADERS:
+        headers[TYPE_HEADERS[provider]] = TYPES[provider]
+    match provider:
+        case Provider.STRIPE:
+            signed = {"stripe-signature": f"t={at},v1={digest.hexdigest()}"}
+        case Provider.GITHUB:
+            signature = f"sha256={digest.hexdigest()}"
+            signed = {"x-github-delivery": webhook.id, "x-hub-signature-256": signature}
+        case Provider.SHOPIFY:
+            ids = {"x-shopify-webhook-id": webhook.id, "x-shopify-event-id": f"event-{webhook.id}"}
+            signed = {**ids, "x-shopify-hmac-sha256": text}
+        case Provider.STANDARD:
+            ids = {"webhook-id": webhook.id, "webhook-timestamp": str(at)}
+            signed = {**ids, "webhook-signature": f"v1,{text}"}
+    return {**headers, **signed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +273,14 @@ class Handshake:
     def request(self, secrets: Mapping[str, str], now: float) -> HttpRequest:
         """Return the request, signed at a time in seconds since the epoch."""
         body = json.dumps({"type": "url_verification", "challenge": self.challenge}).encode()
-        return HttpRequest(f"/{SLACK}", slack_headers(body, secrets[SLACK], int(now)), body)
+        signed = f"v0:{int(now)}:".encode() + body
+        digest = hmac.new(secrets[SLACK].encode(), signed, sha256).hexdigest()
+        headers = {
+            "content-type": JSON,
+            "x-slack-request-timestamp": str(int(now)),
+            "x-slack-signature": f"v0={digest}",
+        }
+        return HttpRequest(f"/{SLACK}", headers, body)
 
     def is_settled(self, status: int, text: str) -> bool:
         """Tell whether the answer is the challenge."""

@@ -1,39 +1,35 @@
-"""The scenario itself: sends the waves, waits until everything is processed, audits and reports.
+"""The scenario itself: sends the waves, waits until everything is processed, audits and reports."""
 
-No run waits for days. Before each wave, the stored records are moved back in time by the hours
-that have passed for the providers: dedup records and captures are then as old as they would be.
-"""
-
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
-from demo.audit import Evidence
-from demo.audit.webhooks import MUST_BE_ZERO, audit_webhooks
-from demo.commands import run_once
-from demo.console import console, print_failure, step
-from demo.deployed_shop import collect_evidence, subscribers
-from demo.payment_sandbox import PaymentSandbox
-from demo.quiescence import wait_until_quiescent
-from demo.report import has_enough_faults
+from demo.audit.webhooks import MUST_BE_ZERO, ForgedRequest, SentWebhook, audit_webhooks
+from demo.report import report_figures, step
 from demo.scenarios import drawn_seed
 from demo.scenarios.webhooks.app import RECEIPTS
-from demo.scenarios.webhooks.evidence import forged_requests, run_figures, sent_webhooks
-from demo.scenarios.webhooks.report import report_webhooks
-from demo.scenarios.webhooks.sample_webhook import TYPES, Provider
-from demo.scenarios.webhooks.tap import Tap
-from demo.scenarios.webhooks.wave_run import WaveRun
+from demo.scenarios.webhooks.deliveries import (
+    TYPES,
+    Altered,
+    Forged,
+    Genuine,
+    Handshake,
+    Provider,
+    SampleWebhook,
+)
+from demo.scenarios.webhooks.waves import Answered, WaveRun
 from demo.scenarios.webhooks.webhook_plan import HANDSHAKES, WebhookPlan
+from demo.shop import Shop, subscribers
 from emulator.embedded_aws import EmbeddedAws
-from once.ops.aws.deployment import DeployedWebhooks, Deployment
-from once.schema import RELAY
 
 APP = "python3 -m demo.scenarios.webhooks.app"
-_CAPTURES = "captures"
-_VISIBILITY_SECONDS = 10
-"""Instead of 36 s and more: the messages of a killed function come again sooner."""
-_TIMEOUT_SECONDS = 300.0
+_CAPTURES, _TAP = "captures", "webhook-tap"
+_REFUSED = 401
+_DIED = (0, 500, 502)
+"""The answers of the embedded AWS for a function whose process ended."""
 _MINIMUM = {
     "functions_killed": 8,
     "killed_requests": 4,
@@ -45,89 +41,179 @@ _REPLAY = (
     *("--since", "5d", "--to-queue", RECEIPTS.name, "--rate", "50", "--yes"),
 )
 """An operator's answer to a conflict of types: the event of the type that the provider sent."""
+_LABELS = {
+    "sent": "requests sent",
+    "distinct": "webhooks, of four providers",
+    "resent": "of these sent again, on simulated days",
+    "replayed": "sent again under another id that is not signed",
+    "altered_sent": "copies with another type or content type, sent first",
+    "conflicts": "GitHub's behind a copy of another type, replayed",
+    "functions_killed": "function processes killed",
+    "killed_requests": "requests that ended with their function",
+    "refused_in_rotation": "refused for seconds after a rotation of secrets",
+    "p50_ms": "time to the answer, p50, ms",
+    "p99_ms": "time to the answer, p99, ms",
+    "seconds": "seconds",
+    "handshakes": "Slack's handshakes answered",
+    "forged_sent": "forged and stale requests",
+    "events": "events published",
+    "lost": "lost",
+    "doubled": "doubled",
+    "forged_accepted": "forged ones accepted",
+    "altered": "captures or events that differ from their webhook",
+}
 
 
-def webhooks(
-    aws: EmbeddedAws, sandbox: PaymentSandbox, deployment: Deployment, deploy_seconds: float
-) -> bool:
+def webhooks(shop: Shop, deploy_seconds: float) -> bool:
     """Send webhooks of four providers under failures, and write `reports/webhooks.json`.
 
     Returns:
         Whether each became one event, no forged one was accepted, and enough faults occurred.
     """
     started = time.monotonic()
-    ingress = _ingress(deployment)
-    tap = Tap.subscribe(aws, deployment.events_topic_arn, RECEIPTS.events)
-    _shorten_visibility(aws, deployment)
+    ingress = shop.deployment.webhooks
+    assert ingress is not None  # noqa: S101 - the app of this scenario has one
+    tap = _subscribed_tap(shop.aws, shop.deployment.events_topic_arn, RECEIPTS.events)
+    shop.shorten_visibility(RECEIPTS.name)
     seed = drawn_seed()
     plan = WebhookPlan.draw(Random(seed))
-    run = _send(aws, deployment, ingress, plan, seed)
-    run_once(aws, *_REPLAY)
-    evidence = _evidence(aws, deployment, ingress, sandbox)
-    _wait(aws, deployment, evidence)
+    function = f"{shop.deployment.service}-{ingress.identity}"
+    turns = [each for other in shop.functions(RECEIPTS.name) for each in (function, other)]
+    run = WaveRun(shop.aws, ingress, shop.deployment.dedup_table, turns, Random(seed))
+    with step(f"sending {sum(map(len, plan.waves))} requests (seed {seed})"):
+        run.send(plan.waves)
+    shop.run("once.ops", *_REPLAY)
+    evidence = shop.evidence()
+    tables = {**evidence.tables, _CAPTURES: ingress.captures}
+    evidence = replace(evidence, tables=tables, subscribers=subscribers([RECEIPTS]))
+    shop.wait_until_processed(evidence, shop.queues(RECEIPTS.name))
     with step("auditing"):
+        audited = audit_webhooks(
+            sent_webhooks(plan.webhooks, run.answers),
+            forged_requests(run.answers),
+            captures=evidence.items(_CAPTURES),
+            events=_drained(shop.aws.client("sqs"), tap),
+            applied=evidence.items(RECEIPTS.name),
+        )
         figures = {
             **run_figures(run.answers),
-            **_audit(plan, run, evidence, tap),
+            **audited,
             "resent": plan.resent,
             "replayed": plan.replayed,
             "altered_sent": len(plan.altered),
             "functions_killed": run.killed,
             "seconds": round(time.monotonic() - started + deploy_seconds, 1),
         }
-    good = report_webhooks(figures, MUST_BE_ZERO)
-    return good and has_enough_faults(figures, _MINIMUM, console)
-
-
-def _ingress(deployment: Deployment) -> DeployedWebhooks:
-    assert deployment.webhooks is not None  # noqa: S101 - the app of this scenario has one
-    return deployment.webhooks
-
-
-def _shorten_visibility(aws: EmbeddedAws, deployment: Deployment) -> None:
-    shorter = {"VisibilityTimeout": str(_VISIBILITY_SECONDS)}
-    for url in deployment.consumer(RECEIPTS.name).queue_urls:
-        aws.client("sqs").set_queue_attributes(QueueUrl=url, Attributes=shorter)
-
-
-def _send(
-    aws: EmbeddedAws,
-    deployment: Deployment,
-    ingress: DeployedWebhooks,
-    plan: WebhookPlan,
-    seed: int,
-) -> WaveRun:
-    others = (deployment.consumer(RECEIPTS.name).function_name, f"{deployment.service}-{RELAY}")
-    function = f"{deployment.service}-{ingress.identity}"
-    turns = [each for other in others for each in (function, other)]
-    run = WaveRun(aws, ingress, deployment.dedup_table, turns, Random(seed))
-    with step(f"sending {sum(map(len, plan.waves))} requests (seed {seed})"):
-        run.send(plan.waves)
-    return run
-
-
-def _evidence(
-    aws: EmbeddedAws, deployment: Deployment, ingress: DeployedWebhooks, sandbox: PaymentSandbox
-) -> Evidence:
-    evidence = collect_evidence(aws, deployment, sandbox.url)
-    tables = {**evidence.tables, _CAPTURES: ingress.captures}
-    return replace(evidence, tables=tables, subscribers=subscribers([RECEIPTS]))
-
-
-def _wait(aws: EmbeddedAws, deployment: Deployment, evidence: Evidence) -> None:
-    urls = deployment.consumer(RECEIPTS.name).queue_urls
-    with step("waiting until everything is processed") as shown:
-        try:
-            wait_until_quiescent(evidence, urls, timeout=_TIMEOUT_SECONDS, show=shown.show)
-        except TimeoutError as error:
-            print_failure(aws, error)
-
-
-def _audit(plan: WebhookPlan, run: WaveRun, evidence: Evidence, tap: Tap) -> Mapping[str, int]:
-    return audit_webhooks(
-        sent_webhooks(plan.webhooks, run.answers),
-        forged_requests(run.answers),
-        captures=evidence.items(_CAPTURES),
-        events=tap.drain(),
-        applied=evidence.items(RECEIPTS.name),
+    return report_figures(
+        "webhooks",
+        "Webhooks, from captures, events and the consumer's table",
+        _LABELS,
+        figures,
+        MUST_BE_ZERO,
+        good=f"Each of the {figures['distinct']} webhooks was captured, and was applied once.",
+        bad="A webhook was lost or doubled, or a forged one was accepted.",
+        minimum=_MINIMUM,
     )
+
+
+def _subscribed_tap(aws: EmbeddedAws, topic_arn: str, event_types: Sequence[str]) -> str:
+    """Return the URL of a new queue that receives every event of some types from a topic."""
+    sqs = aws.client("sqs")
+    url: str = sqs.create_queue(QueueName=_TAP)["QueueUrl"]
+    answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    arn = answer["Attributes"]["QueueArn"]
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": arn,
+        "Condition": {"ArnEquals": {"aws:SourceArn": topic_arn}},
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+    wanted = json.dumps({"type": list(event_types)})
+    attributes = {"RawMessageDelivery": "true", "FilterPolicy": wanted}
+    aws.client("sns").subscribe(
+        TopicArn=topic_arn, Protocol="sqs", Endpoint=arn, Attributes=attributes
+    )
+    return url
+
+
+def _drained(sqs: Any, url: str) -> Iterator[dict[str, Any]]:
+    """Take every event out of a queue, and yield it."""
+    more = {"MaxNumberOfMessages": 10, "WaitTimeSeconds": 1}
+    while messages := sqs.receive_message(QueueUrl=url, **more).get("Messages"):
+        receipts = enumerate(message["ReceiptHandle"] for message in messages)
+        entries = [{"Id": str(number), "ReceiptHandle": receipt} for number, receipt in receipts]
+        sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+        yield from (json.loads(message["Body"]) for message in messages)
+
+
+def sent_webhooks(
+    webhooks: Sequence[SampleWebhook], answers: Iterable[Answered]
+) -> dict[str, SentWebhook]:
+    """Return what was sent of each genuine webhook, by its serial."""
+    attempts: dict[str, list[Answered]] = {each.serial: [] for each in webhooks}
+    data: dict[str, list[Any]] = {each.serial: [] for each in webhooks}
+    types: dict[str, set[str]] = {each.serial: set() for each in webhooks}
+    for answered in answers:
+        delivery = answered.delivery
+        if isinstance(delivery, Genuine):
+            attempts[delivery.webhook.serial].append(answered)
+            data[delivery.webhook.serial].append(delivery.sent.data)
+        elif isinstance(delivery, Altered) and delivery.type:
+            types[delivery.webhook.serial].add(delivery.type)
+    return {
+        each.serial: SentWebhook(
+            endpoint=each.provider,
+            type=TYPES[each.provider],
+            event_type=_event_type(each.provider),
+            bodies=[answered.body for answered in attempts[each.serial]],
+            data=data[each.serial],
+            amount=each.data["amount"],
+            accepted=any(answered.is_settled for answered in attempts[each.serial]),
+            other_types=sorted(types[each.serial]),
+            may_conflict=each.provider is Provider.GITHUB,
+        )
+        for each in webhooks
+    }
+
+
+def forged_requests(answers: Iterable[Answered]) -> list[ForgedRequest]:
+    """Return the forged requests, each once, with its last answer."""
+    last = {id(each.delivery): each for each in answers}
+    return [
+        ForgedRequest(
+            endpoint=forged.webhook.provider,
+            event_type=_event_type(forged.webhook.provider),
+            serial=forged.webhook.serial,
+            body=answered.body,
+            data=forged.sent.data,
+            refused=answered.status == _REFUSED,
+        )
+        for answered in last.values()
+        if isinstance(forged := answered.delivery, Forged)
+    ]
+
+
+def run_figures(answers: Sequence[Answered]) -> Mapping[str, float]:
+    """Return the figures of the run itself, by their key in the report."""
+    genuine = [each for each in answers if isinstance(each.delivery, Genuine)]
+    seconds = sorted(each.seconds for each in genuine if each.is_settled)
+    handshakes = [each for each in answers if isinstance(each.delivery, Handshake)]
+    return {
+        "sent": len(answers),
+        "killed_requests": sum(each.status in _DIED for each in answers),
+        "refused_in_rotation": sum(each.status == _REFUSED for each in genuine),
+        "handshakes": sum(each.is_settled for each in handshakes),
+        "p50_ms": _percentile(seconds, 0.50),
+        "p99_ms": _percentile(seconds, 0.99),
+    }
+
+
+def _percentile(seconds: Sequence[float], share: float) -> float:
+    return round(seconds[int(len(seconds) * share)] * 1000, 1) if seconds else 0.0
+
+
+def _event_type(provider: Provider) -> str:
+    return f"{provider}.{TYPES[provider]}"

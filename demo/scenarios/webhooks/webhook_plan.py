@@ -9,15 +9,17 @@ from typing import Self
 from demo.scenarios.webhooks.deliveries import (
     NEEDS_GENUINE,
     NEEDS_TIME,
+    SIGNS_TIME,
+    TYPE_HEADERS,
     Altered,
     Delivery,
     Forged,
     Genuine,
     Handshake,
+    Provider,
+    SampleWebhook,
     Trick,
 )
-from demo.scenarios.webhooks.sample_webhook import Provider, SampleWebhook
-from demo.scenarios.webhooks.signing import SIGNS_TIME, TYPE_HEADERS
 
 WEBHOOKS = 1000
 RESENT_SHARE = 0.4

@@ -3,7 +3,7 @@
 import pytest
 
 from demo.audit import undelivered_events
-from demo.deployed_shop import subscribers
+from demo.shop import subscribers
 from once.cdk import ConsumerProps
 from tests.demo.audit.sample import SUBSCRIBERS, changes
 from tests.demo.audit.world import World

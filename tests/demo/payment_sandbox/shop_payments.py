@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from demo.audit import Evidence, Findings
-from demo.audit.payments import audit_payments
+from demo.audit.orders import audit_payments
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
 from functions.payments import provider
 from functions.payments.handler import consumer

@@ -10,9 +10,8 @@ import pytest
 from typer.testing import Result
 
 from demo.__main__ import app
-from demo.traffic.options import parse_duplicates
-from demo.traffic.sample_order import CARD, DECLINED_CARD
-from demo.traffic.traffic_plan import INITIAL_STOCK, plan_traffic
+from demo.traffic.command import parse_duplicates
+from demo.traffic.plan import CARD, DECLINED_CARD, INITIAL_STOCK, plan_traffic
 from tests.ops.cloud import Cloud
 from tests.ops.support import OK, answer_with, run
 

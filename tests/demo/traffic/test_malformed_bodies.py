@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.traffic.malformed_bodies import KINDS, malformed_bodies
-from demo.traffic.sample_order import CARD, DECLINED_CARD
-from demo.traffic.traffic_plan import plan_traffic
+from demo.traffic.plan import CARD, DECLINED_CARD, KINDS, malformed_bodies, plan_traffic
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.testing import FakeAws

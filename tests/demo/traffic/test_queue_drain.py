@@ -2,7 +2,7 @@ from itertools import count
 
 import pytest
 
-from demo.traffic import queue_drain
+from demo.traffic import command
 from once.ops.aws.clients import QueueDepth
 from once.ops.aws.deployment import DeployedConsumer
 from once.ops.errors import OpsError
@@ -22,14 +22,14 @@ def depths(monkeypatch: pytest.MonkeyPatch) -> list[QueueDepth]:
         assert urls == ("queue", "isolation")
         return readings.pop(0) if len(readings) > 1 else readings[0]
 
-    monkeypatch.setattr(queue_drain, "client", lambda service: None)
-    monkeypatch.setattr(queue_drain, "total_depth", total_depth)
+    monkeypatch.setattr(command, "client", lambda service: None)
+    monkeypatch.setattr(command, "total_depth", total_depth)
     return readings
 
 
 def wait(timeout: float = 60) -> list[str]:
     shown: list[str] = []
-    queue_drain.wait_until_drained([ORDERS], timeout=timeout, show=shown.append)
+    command.wait_until_drained([ORDERS], timeout=timeout, show=shown.append)
     return shown
 
 
@@ -48,7 +48,7 @@ def test_a_timeout_names_the_queue_and_its_depth(
     depths: list[QueueDepth], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = count(step=20)
-    monkeypatch.setattr("demo.traffic.queue_drain.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("demo.traffic.command.time.monotonic", lambda: next(clock))
     depths.append(QueueDepth(3, 2, 1))
     with pytest.raises(OpsError, match="after 60 s") as error:
         wait()

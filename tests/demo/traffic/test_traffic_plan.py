@@ -6,9 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import convert
 
-from demo.traffic.sample_order import CARD, DECLINED_CARD, SOURCE, SampleOrder
-from demo.traffic.traffic_plan import INITIAL_STOCK, TrafficPlan, plan_traffic
-from demo.traffic.waves import BATCH_SIZE, BodyBatch, first_wave, late_wave
+from demo.traffic.plan import (
+    BATCH_SIZE,
+    CARD,
+    DECLINED_CARD,
+    INITIAL_STOCK,
+    SOURCE,
+    BodyBatch,
+    SampleOrder,
+    TrafficPlan,
+    first_wave,
+    late_wave,
+    plan_traffic,
+)
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.events.cloud_event import read_event

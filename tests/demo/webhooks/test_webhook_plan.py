@@ -13,9 +13,9 @@ from demo.scenarios.webhooks.deliveries import (
     Genuine,
     Handshake,
     HttpRequest,
+    Provider,
     Trick,
 )
-from demo.scenarios.webhooks.sample_webhook import Provider
 from demo.scenarios.webhooks.webhook_plan import HOURS_BEFORE, WEBHOOKS, WebhookPlan
 from once.webhooks.endpoint import PROFILES
 from once.webhooks.signature import Verdict, verify

@@ -1,6 +1,6 @@
 """Simulated days: stored records become older, in the index of the captures as well."""
 
-from demo.scenarios.webhooks.simulated_days import update
+from demo.scenarios.webhooks.waves import update
 from once.webhooks.capture import day_part
 
 RECEIVED = 1_800_000_000_000

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import cast
@@ -12,8 +13,8 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from demo.kills import kill_processes
 from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
-from demo.process_kills import ProcessKills, kill_processes
 from demo.quiescence import wait_until
 from emulator.embedded_aws import EmbeddedAws
 
@@ -87,7 +88,7 @@ class Functions:
     def function_processes(self, function_name: str) -> list[psutil.Process]:
         return [p.process for name, p in self.started if name == function_name and p.alive]
 
-    def kills(self) -> AbstractContextManager[ProcessKills]:
+    def kills(self) -> AbstractContextManager[Counter[str]]:
         return kill_processes(cast(EmbeddedAws, self), self.sandbox, CHARGING, [RELAY, ORDERS])
 
     def wait_until_charged(self, times: int = 1) -> None:
@@ -110,22 +111,24 @@ def functions() -> Iterator[Functions]:
 @pytest.fixture
 def kill_another_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Set the number of killed charges for each kill of another function."""
-    name = "demo.process_kills.CHARGES_PER_OTHER_KILL"
+    name = "demo.kills.CHARGES_PER_OTHER_KILL"
     return lambda charges: monkeypatch.setattr(name, charges)
 
 
 def kill_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "process kills"]
+    return [
+        thread.name for thread in threading.enumerate() if thread.name.startswith("process kills")
+    ]
 
 
 def test_only_the_process_of_the_held_charge_is_killed(functions: Functions) -> None:
     idle, charging, other = [functions.start(CHARGING) for _ in range(3)]
     relay = functions.start(RELAY)
-    with functions.kills() as kills:
+    with functions.kills() as killed:
         charging.charge()
         assert charging.status() == -signal.SIGKILL
         functions.wait_until_charged()
-    assert kills.killed == {CHARGING: 1}
+    assert killed == {CHARGING: 1}
     assert idle.alive
     assert other.alive
     assert relay.alive
@@ -133,10 +136,10 @@ def test_only_the_process_of_the_held_charge_is_killed(functions: Functions) -> 
 
 def test_a_charge_of_another_function_continues(functions: Functions) -> None:
     idle, other = functions.start(CHARGING), functions.start(ORDERS)
-    with functions.kills() as kills:
+    with functions.kills() as killed:
         other.charge()
         assert other.status() == 0  # it has received the answer
-    assert not kills.killed
+    assert not killed
     assert idle.alive
 
 
@@ -147,24 +150,24 @@ def test_other_functions_are_killed_in_turn(
     names = (RELAY, RELAY, ORDERS, ORDERS)
     relay, second_relay, orders, second_orders = [functions.start(name) for name in names]
     due = {2: relay, 4: orders, 6: second_relay}
-    with functions.kills() as kills:
+    with functions.kills() as killed:
         for times in range(1, 7):
             functions.start(CHARGING).charge()
             functions.wait_until_charged(times)
-            assert kills.killed.total() == times + times // 2
+            assert killed.total() == times + times // 2
             if times in due:
                 assert due[times].status() == -signal.SIGKILL
-    assert kills.killed == {CHARGING: 6, RELAY: 2, ORDERS: 1}
+    assert killed == {CHARGING: 6, RELAY: 2, ORDERS: 1}
     assert second_orders.alive
 
 
 def test_a_charging_process_that_has_already_ended_is_not_counted(functions: Functions) -> None:
     charging, relay = functions.start(CHARGING), functions.start(RELAY)
     charging.process = EndsBeforeItsKill(charging.process.pid)
-    with functions.kills() as kills:
+    with functions.kills() as killed:
         charging.charge()
         functions.wait_until_charged()
-        assert not kills.killed
+        assert not killed
         assert relay.alive  # no charge was killed, so no other kill is due
         second = functions.start(CHARGING)
         second.charge()
@@ -179,10 +182,10 @@ def test_another_function_without_a_live_process_is_not_counted(
     if started:
         relay = functions.start(RELAY)
         relay.process = EndsBeforeItsKill(relay.process.pid)
-    with functions.kills() as kills:
+    with functions.kills() as killed:
         functions.start(CHARGING).charge()
         functions.wait_until_charged()
-    assert kills.killed == {CHARGING: 1}
+    assert killed == {CHARGING: 1}
 
 
 def test_kills_end_with_their_context(functions: Functions) -> None:

@@ -1,9 +1,17 @@
 """The evidence: answers of a run, told to the audit."""
 
-from demo.scenarios.webhooks.deliveries import Altered, Delivery, Forged, Genuine, Handshake, Trick
-from demo.scenarios.webhooks.evidence import forged_requests, run_figures, sent_webhooks
-from demo.scenarios.webhooks.sample_webhook import Provider, SampleWebhook
-from demo.scenarios.webhooks.sender import Answered
+from demo.scenarios.webhooks.deliveries import (
+    Altered,
+    Delivery,
+    Forged,
+    Genuine,
+    Handshake,
+    Provider,
+    SampleWebhook,
+    Trick,
+)
+from demo.scenarios.webhooks.scenario import forged_requests, run_figures, sent_webhooks
+from demo.scenarios.webhooks.waves import Answered
 
 WEBHOOK = SampleWebhook.sample(Provider.STRIPE, "w-1", 7)
 OTHER = SampleWebhook.sample(Provider.GITHUB, "w-2", 8)

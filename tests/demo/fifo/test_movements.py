@@ -4,8 +4,13 @@ from random import Random
 
 import pytest
 
-from demo.scenarios.fifo.movements import PER_ACCOUNT, Movement, MovementPlan
-from demo.scenarios.fifo.order_audit import count_letters, count_order
+from demo.scenarios.fifo.movements import (
+    PER_ACCOUNT,
+    Movement,
+    MovementPlan,
+    count_letters,
+    count_order,
+)
 
 SENT = [
     Movement("a", 0, fails=False, readable=True),

@@ -1,0 +1,179 @@
+"""The shop deployed into an embedded AWS, with the payment sandbox as its payment provider."""
+
+import json
+import os
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from demo.audit import Evidence
+from demo.payment_sandbox import PaymentSandbox
+from demo.quiescence import wait_until_quiescent
+from demo.report import print_failure, step
+from emulator.cdk_cli import Report, bootstrap, deploy
+from emulator.embedded_aws import ROOT, EmbeddedAws
+from once.cdk import ConsumerProps
+from once.ops.aws.deployment import Deployment
+from once.schema import RELAY, UNROUTED
+from stacks.consumers import CONSUMERS
+
+_SERVICE = "once"
+_STRIPE_KEY = "sk_test_sandbox"
+_TIMEOUT_SECONDS = 300.0
+_VISIBILITY_SECONDS = 10
+
+
+def deploy_service(
+    aws: EmbeddedAws,
+    payment_api: str,
+    *,
+    app: str | None = None,
+    report: Report | None = None,
+) -> Deployment:
+    """Bootstrap the account, deploy both stacks, and store the provider's key as a secret.
+
+    Args:
+        aws: the AWS to deploy into.
+        payment_api: the URL of the payment provider.
+        app: the command that synthesizes; by default that of cdk.json.
+        report: told of the progress of `cdk deploy`.
+
+    Raises:
+        ProcessFailed: a step failed; the message has the last lines of its output.
+    """
+    bootstrap(aws)
+    file = aws.state_dir / "outputs.json"
+    values = deployed_values(aws, file, app=app, payment_api=payment_api, report=report)
+    aws.client("secretsmanager").put_secret_value(
+        SecretId=values["SecretStripeKey"], SecretString=_STRIPE_KEY
+    )
+    return Deployment.of(_SERVICE, values)
+
+
+def deployed_values(
+    aws: EmbeddedAws, file: Path, *, app: str | None, report: Report | None = None, **context: str
+) -> dict[str, str]:
+    """Deploy an app, and return the outputs of all its stacks.
+
+    Args:
+        aws: the AWS to deploy into.
+        file: for the outputs.
+        app: the command that synthesizes; by default that of cdk.json.
+        report: told of the progress of `cdk deploy`.
+        context: the CDK's context.
+    """
+    stacks = deploy(aws, app=app, context=context, outputs=file, report=report)
+    return {name: value for stack in stacks.values() for name, value in stack.items()}
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A deployed shop.
+
+    Attributes:
+        aws: the AWS that it runs on.
+        sandbox: its payment provider.
+        deployment: its functions, queues and tables.
+    """
+
+    aws: EmbeddedAws
+    sandbox: PaymentSandbox
+    deployment: Deployment
+
+    def run(self, module: str, *arguments: str, **options: Any) -> None:
+        """Run `python -m` with a module, such as `once.ops`, the operator's command line.
+
+        Args:
+            module: the module; its output goes to this program's output.
+            arguments: a command and its options, such as `dlq`, `list`.
+            options: further arguments of `subprocess.run`.
+
+        Raises:
+            subprocess.CalledProcessError: the exit status is not 0.
+        """
+        environment = {**os.environ, **self.aws.environment()}
+        command = [sys.executable, "-m", module, *arguments]
+        subprocess.run(command, check=True, cwd=ROOT, env=environment, **options)
+
+    def queues(self, *consumers: str) -> list[str]:
+        """Return the URLs of the queues of some consumers."""
+        parts = map(self.deployment.consumer, consumers)
+        return [url for part in parts for url in part.queue_urls]
+
+    def functions(self, *consumers: str) -> list[str]:
+        """Return the names of the functions of some consumers, and of the relay."""
+        names = [self.deployment.consumer(name).function_name for name in consumers]
+        return [*names, f"{self.deployment.service}-{RELAY}"]
+
+    def shorten_visibility(self, *consumers: str) -> None:
+        """Let the messages of a killed function come again after ten seconds, in the same way."""
+        shorter = {"VisibilityTimeout": str(_VISIBILITY_SECONDS)}
+        for url in self.queues(*consumers):
+            self.aws.client("sqs").set_queue_attributes(QueueUrl=url, Attributes=shorter)
+
+    def evidence(self) -> Evidence:
+        """Return the evidence for an audit, with the charges and e-mails until now."""
+        consumers = self.deployment.consumers.values()
+        return Evidence(
+            dynamodb=self.aws.client("dynamodb"),
+            sqs=self.aws.client("sqs"),
+            logs=self.aws.client("logs"),
+            tables={**self.deployment.tables, "dedup": self.deployment.dedup_table},
+            dead_letters={
+                **{consumer.name: consumer.dead_letter_url for consumer in consumers},
+                RELAY: self.deployment.relay_dead_letter_url,
+                UNROUTED: self.deployment.unrouted_queue_url,
+            },
+            log_groups={c.name: f"/aws/lambda/{c.function_name}" for c in consumers},
+            subscribers=subscribers(CONSUMERS),
+            charges=self.sandbox.charges(),
+            emails=emails(self.aws),
+        )
+
+    def wait_until_processed(
+        self,
+        evidence: Evidence | None = None,
+        queues: Collection[str] = (),
+        timeout: float = _TIMEOUT_SECONDS,
+    ) -> None:
+        """Wait until the service is quiescent.
+
+        A timeout is printed and not raised: the audit then reports the unfinished orders.
+
+        Args:
+            evidence: holds the dedup records; by default that of the whole shop.
+            queues: the queues to wait for; by default those of all consumers, and the sweep queue.
+            timeout: how long to wait, in seconds.
+        """
+        with step("waiting until everything is processed") as shown:
+            every = [*self.queues(*self.deployment.consumers), self.deployment.sweep_queue_url]
+            try:
+                wait_until_quiescent(
+                    evidence or self.evidence(), queues or every, timeout=timeout, show=shown.show
+                )
+            except TimeoutError as error:
+                print_failure(self.aws, error)
+
+
+def subscribers(consumers: Iterable[ConsumerProps]) -> dict[str, list[str]]:
+    """Return the identities of the consumers that subscribe to each event type."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for consumer in consumers:
+        for event_type in consumer.event_types:
+            if not consumer.retiring and consumer.identity not in found[event_type]:
+                found[event_type].append(consumer.identity)
+    return found
+
+
+def emails(aws: EmbeddedAws) -> list[Mapping[str, Any]]:
+    """Return the e-mails that the functions have sent through SES."""
+    trust = ssl.create_default_context(cafile=str(aws.certificate))
+    url = f"{aws.endpoint}/_ministack/ses/messages?account={aws.account}"
+    with urllib.request.urlopen(url, context=trust, timeout=30) as answer:  # noqa: S310
+        return list(json.load(answer)["messages"].get(aws.account, []))

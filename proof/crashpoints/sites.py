@@ -61,8 +61,7 @@ LEFT_OUT = {
     "once.ops.console.audit_log.read_changes logs.FilterLogEvents": "a page only reads",
     "once.ops.console.figures._log_points logs.FilterLogEvents": "a page only reads",
     "once.ops.console.figures._metric_points cloudwatch.GetMetricData": "a page only reads",
-    "once.ops.dead_letters.letter_import.LetterImport._send.<locals>.<lambda> "
-    "sqs.SendMessageBatch": (
+    "once.ops.dead_letters.export.LetterImport._send.<locals>.<lambda> sqs.SendMessageBatch": (
         "an import that is killed is repeated: it sends no letter that is there already, "
         "tests/ops/dlq/test_import.py"
     ),

@@ -31,14 +31,15 @@ from once.ops.dead_letters.assessment import (
 )
 from once.ops.dead_letters.letter import DIED, dead_letter_queues
 from once.ops.dead_letters.letter_text import body_text, claimed_text, letter_rows
-from once.ops.dead_letters.search import LetterSearch, open_search
-from once.ops.dead_letters.selection import (
+from once.ops.dead_letters.search import (
     DEFAULT_LIMIT,
     LetterFilter,
     LetterOptions,
+    LetterSearch,
     error_pattern,
     event_id,
     letters_by_id,
+    open_search,
 )
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError

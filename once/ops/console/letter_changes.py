@@ -32,13 +32,11 @@ from once.ops.dead_letters.edit import (
     printable_json,
     with_body,
 )
-from once.ops.dead_letters.export import FOLDER
+from once.ops.dead_letters.export import FOLDER, LetterPurge, exported_text
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.letter_text import reason_text
-from once.ops.dead_letters.purge import LetterPurge, exported_text
 from once.ops.dead_letters.redrive import LetterPages, Redrive, RedriveRequest, open_redrive
-from once.ops.dead_letters.search import LetterSearch, open_search
-from once.ops.dead_letters.selection import LetterOptions, selected_letters
+from once.ops.dead_letters.search import LetterOptions, LetterSearch, open_search, selected_letters
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
 

@@ -15,9 +15,15 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import assess_letters
 from once.ops.dead_letters.edit import edit_letter
-from once.ops.dead_letters.export import FOLDER, read_export
+from once.ops.dead_letters.export import (
+    FOLDER,
+    ImportJournal,
+    LetterImport,
+    LetterPurge,
+    exported_text,
+    read_export,
+)
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
-from once.ops.dead_letters.letter_import import ImportJournal, LetterImport
 from once.ops.dead_letters.letter_text import (
     body_text,
     claimed_text,
@@ -28,7 +34,6 @@ from once.ops.dead_letters.letter_text import (
     verdict_lines,
     whole_letter_json,
 )
-from once.ops.dead_letters.purge import LetterPurge, exported_text
 from once.ops.dead_letters.redrive import (
     LetterPages,
     Redrive,
@@ -38,13 +43,14 @@ from once.ops.dead_letters.redrive import (
     returning_number,
     waits_text,
 )
-from once.ops.dead_letters.search import LetterSearch, open_search
-from once.ops.dead_letters.selection import (
+from once.ops.dead_letters.search import (
     DEFAULT_LIMIT,
     ConsumerOption,
     LetterOptions,
+    LetterSearch,
     LimitOption,
     letters_by_id,
+    open_search,
     selected_letters,
 )
 from once.ops.dedup_records import DedupRecordReader

@@ -1,16 +1,20 @@
 """Export: dead letters as lines of JSON in a file, complete for putting them back.
 
-`dlq purge` writes such a file, and `dlq import` reads it.
+A purge writes such a file and deletes the letters; an import puts them back. A journal beside the
+file has the letters that were imported from it, so that an import can be repeated.
 """
 
 import base64
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from msgspec import Struct, ValidationError
@@ -19,18 +23,28 @@ from msgspec.json import decode
 from once.errors import UNREADABLE
 from once.events.cloud_event import CloudEvent
 from once.failures.quarantine import Place, fits, size_of, text
+from once.ops.aws.clients import BATCH_ENTRIES, batches_by_size, call_for_each
 from once.ops.dead_letters.assessment import event_of
-from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
 from once.ops.dead_letters.letter_text import letter_json
+from once.ops.dead_letters.search import LetterSearch, batches_by_queue, open_search
 from once.ops.dedup_records import MESSAGE_LIFETIME_SECONDS
 from once.ops.errors import OpsError, unexpected_error_text
-from once.ops.terminal.timestamps import event_time
+from once.ops.operator_log import Change
+from once.ops.terminal.formatting import format_time
+from once.ops.terminal.timestamps import event_time, parse_timestamp
 from once.schema import DeadLetter, Limits
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
 
 FOLDER = Path("once-exports")
 """Exports hold customers' data: the folder is its owner's, and git ignores it."""
 
 _PARTS = ("DataType", "StringValue", "BinaryValue")
+_STOLEN = "its hold ended before it was deleted, and another command may have changed it"
+
+Exported = Callable[[Path, Sequence[Letter]], object]
 
 
 class _Attribute(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -90,10 +104,6 @@ class ExportedLetter(Struct, frozen=True):
         """Size in bytes, as SQS counts it."""
         return size_of(self.send.MessageBody, self._attributes())
 
-    def is_past(self, now: datetime) -> bool:
-        """Tell whether its `safe_until` is over, or not known."""
-        return self.safe_until is None or now >= self.safe_until
-
     def entry(self) -> dict[str, Any]:
         """Return the letter as an entry of SendMessageBatch, without its id."""
         entry = {"MessageBody": self.send.MessageBody, "MessageAttributes": self._attributes()}
@@ -106,26 +116,6 @@ class ExportedLetter(Struct, frozen=True):
 
     def _attributes(self) -> dict[str, Any]:
         return {name: one.value() for name, one in self.send.MessageAttributes.items()}
-
-
-def export_files(letters: Sequence[Letter], now: datetime) -> Mapping[Path, Sequence[Letter]]:
-    """Return a new file for the letters of each consumer, in `FOLDER`.
-
-    Raises:
-        OpsError: the folder cannot be made.
-    """
-    try:
-        FOLDER.mkdir(mode=0o700, exist_ok=True)
-        (FOLDER / ".gitignore").write_text("*\n")
-    except OSError as error:
-        raise _not_written(error) from None
-    owners = dict.fromkeys(letter.queue.owner for letter in letters)
-    return {
-        FOLDER / f"dlq-{owner}-{now:%Y%m%dT%H%M%SZ}.jsonl": [
-            letter for letter in letters if letter.queue.owner == owner
-        ]
-        for owner in owners
-    }
 
 
 def export(path: Path, letters: Iterable[Letter]) -> dict[str, str]:
@@ -147,15 +137,28 @@ def export(path: Path, letters: Iterable[Letter]) -> dict[str, str]:
         except Exception as error:  # one letter must not stop the export
             faults[letter.message_id] = unexpected_error_text(error)
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        _flush_folder(path.parent)
+        _append(path, lines, os.O_EXCL)
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)  # the folder holds the file's name
+        finally:
+            os.close(handle)
     except OSError as error:
         raise _not_written(error) from None
     return faults
+
+
+def _append(path: Path, lines: Iterable[str], flag: int = 0) -> None:
+    """Append lines to a file that its owner alone can read, and flush it to the disk."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | flag, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.writelines(lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _not_written(error: OSError) -> OpsError:
+    return OpsError(f"{error}: nothing was deleted; name another file with --export")
 
 
 def read_export(file: Path) -> list[ExportedLetter]:
@@ -184,6 +187,12 @@ def exported_line(letter: Letter) -> str:
         OpsError: the letter cannot be put back as it is.
     """
     until, attributes = safe_until(letter), _kept_attributes(letter)
+    order = {}
+    if group := letter.received["Attributes"].get("MessageGroupId"):
+        order["MessageGroupId"] = group
+        if letter.queue.is_fifo:
+            identity = sha256(letter.message_id.encode()).hexdigest()
+            order["MessageDeduplicationId"] = identity
     line = {
         **letter_json(letter),
         "error": letter.error,
@@ -195,7 +204,7 @@ def exported_line(letter: Letter) -> str:
                 name: {part: _text(content) for part, content in value.items()}
                 for name, value in attributes.items()
             },
-            **_order(letter),
+            **order,
         },
     }
     return json.dumps(line)
@@ -254,8 +263,8 @@ def _kept_attributes(letter: Letter) -> dict[str, Any]:
     }
     if letter.moved:
         own.pop(DeadLetter.REASON, None)
-    known = letter.attributes.first_seen
-    if known is not None and known <= letter.first_seen:
+    noted = own.get(DeadLetter.FIRST_SEEN, {}).get("StringValue")
+    if noted is not None and parse_timestamp(noted) == letter.first_seen:
         return own
     first_seen = text(letter.first_seen.isoformat(timespec="milliseconds"))
     reserved = {name: value for name, value in own.items() if name.startswith("once-")}
@@ -264,18 +273,6 @@ def _kept_attributes(letter: Letter) -> dict[str, Any]:
         if len(kept) <= Limits.MESSAGE_ATTRIBUTES and fits(letter.received["Body"], kept):
             return kept
     raise OpsError("with the time of its first receive it would exceed a limit of SQS")
-
-
-def _order(letter: Letter) -> dict[str, str]:
-    group = letter.received["Attributes"].get("MessageGroupId")
-    if group is None:
-        return {}
-    if not letter.queue.is_fifo:
-        return {"MessageGroupId": group}
-    return {
-        "MessageGroupId": group,
-        "MessageDeduplicationId": sha256(letter.message_id.encode()).hexdigest(),
-    }
 
 
 def _digest(body: str, attributes: Mapping[str, Any]) -> str:
@@ -287,14 +284,291 @@ def _text(part: str | bytes) -> str:
     return base64.b64encode(part).decode() if isinstance(part, bytes) else part
 
 
-def _flush_folder(folder: Path) -> None:
-    """Flush the folder, which holds the file's name."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+@dataclass(slots=True)
+class LetterPurge:
+    """The export and deletion of letters that a search holds.
+
+    Attributes:
+        search: holds the letters.
+        letters: the letters.
+        files: the files that were written.
+        deleted: ids of the letters that were deleted.
+        not_exported: the reason for each letter that could not be written, by message id.
+        not_deleted: the reason for each letter that was written and not deleted.
+    """
+
+    search: LetterSearch
+    letters: Sequence[Letter]
+    files: list[Path] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    not_exported: dict[str, str] = field(default_factory=dict)
+    not_deleted: dict[str, str] = field(default_factory=dict)
+
+    def run(
+        self,
+        path: Path | None,
+        change: Change,
+        *,
+        exported: Exported,
+        batch_deleted: Callable[[], object],
+    ) -> None:
+        """Export and delete the letters; note in the change what was done, also if this ends early.
+
+        Args:
+            path: the file of the export; None for a new file for each consumer.
+            change: the change in the operator log.
+            exported: called with each file and the letters that it holds.
+            batch_deleted: called after each batch; what it raises ends the deletion.
+
+        Raises:
+            OpsError: the letters were not held without a break, or a file cannot be written;
+                nothing was deleted.
+        """
+        try:
+            self.search.raise_if_lapsed()
+            self._export(path, exported)
+            self._delete(batch_deleted)
+        finally:
+            change.message_ids = self.deleted
+            change.counts = {"deleted": len(self.deleted), "failed": len(self.faults)}
+
+    def raise_if_letters_stayed(self) -> None:
+        """Raise `OpsError` if letters were not deleted, with the reason for each."""
+        if faults := self.faults:
+            lines = "".join(f"\n  {name}: {said}" for name, said in faults.items())
+            raise OpsError(
+                f"{len(faults)} dead letters were not deleted, of which {len(self.not_deleted)} "
+                f"stand in the file; run the same command again:{lines}"
+            )
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """The reason for each letter that was not deleted, by message id."""
+        return {**self.not_exported, **self.not_deleted}
+
+    def _export(self, path: Path | None, exported: Exported) -> None:
+        files = {path: self.letters} if path else self._new_files()
+        for file, some in files.items():
+            faults = export(file, some)
+            self.files.append(file)
+            self.not_exported |= faults
+            exported(file, [letter for letter in some if letter.message_id not in faults])
+
+    def _new_files(self) -> Mapping[Path, Sequence[Letter]]:
+        """Return a new file in `FOLDER` for the letters of each consumer."""
+        try:
+            FOLDER.mkdir(mode=0o700, exist_ok=True)
+            (FOLDER / ".gitignore").write_text("*\n")
+        except OSError as error:
+            raise _not_written(error) from None
+        now = datetime.now(UTC)
+        return {
+            FOLDER / f"dlq-{owner}-{now:%Y%m%dT%H%M%SZ}.jsonl": [
+                letter for letter in self.letters if letter.queue.owner == owner
+            ]
+            for owner in dict.fromkeys(letter.queue.owner for letter in self.letters)
+        }
+
+    def _delete(self, batch_deleted: Callable[[], object]) -> None:
+        written = [one for one in self.letters if one.message_id not in self.not_exported]
+        for some in batches_by_queue(written):
+            # The deletion of an old receive may succeed although another command has the letter.
+            held = self.search.walk.renew(some)
+            self.not_deleted |= {one.message_id: _STOLEN for one in some if one not in held}
+            if held:
+                self.not_deleted |= self.search.walk.delete(held)
+            self.deleted += [
+                one.message_id for one in some if one.message_id not in self.not_deleted
+            ]
+            batch_deleted()
 
 
-def _not_written(error: OSError) -> OpsError:
-    return OpsError(f"{error}: nothing was deleted; name another file with --export")
+def exported_text(file: Path, letters: Sequence[Letter]) -> str:
+    """Return the number of letters in a file, and until when they can be imported safely."""
+    known = [moment for moment in map(safe_until, letters) if moment]
+    until = f"; `once dlq import` is safe until {format_time(min(known))}" if known else ""
+    return f"{len(letters)} written to {file}{until}"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportJournal:
+    """The journal of one export.
+
+    Attributes:
+        path: its file: that of the export with `.imported` added.
+        imported: message ids of the letters that were imported earlier, as in the export.
+    """
+
+    path: Path
+    imported: frozenset[str]
+
+    @classmethod
+    def of(cls, export: Path) -> Self:
+        """Read the journal of an export; empty if there is none.
+
+        Raises:
+            OpsError: it cannot be read.
+        """
+        path = export.with_name(f"{export.name}.imported")
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            return cls(path, frozenset(json.loads(line)["message_id"] for line in lines))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OpsError(
+                f"{path} cannot be read ({error!r}), and says which letters were imported: "
+                "repair it, or move it away and give --again"
+            ) from None
+
+    def add(self, letters: Iterable[ExportedLetter]) -> None:
+        """Note letters as imported, and flush the file to the disk.
+
+        Raises:
+            OpsError: it cannot be written.
+        """
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        entries = [{"message_id": letter.message_id, "at": at} for letter in letters]
+        try:
+            _append(self.path, [json.dumps(entry) + "\n" for entry in entries])
+        except OSError as error:
+            raise OpsError(
+                f"{error}: the journal of the import cannot be written; copy the export into a "
+                "folder that you can write to"
+            ) from None
+
+
+@dataclass(slots=True)
+class LetterImport:
+    """An import of the letters of an export.
+
+    Attributes:
+        sqs: an SQS client.
+        queues: the dead-letter queue for the letters of each consumer.
+        journal: the letters that were imported before.
+        new: letters to be imported.
+        there: letters in their queue already.
+        before: letters that were imported before, and are gone since.
+        past: letters past `safe_until`.
+        imported: ids of the imported letters, in their queue.
+        failed: the reason for each letter that was not imported, by its id in the export.
+    """
+
+    sqs: "SQSClient"
+    queues: Mapping[str, DeadLetterQueue]
+    journal: ImportJournal
+    new: list[ExportedLetter] = field(default_factory=list)
+    there: list[ExportedLetter] = field(default_factory=list)
+    before: list[ExportedLetter] = field(default_factory=list)
+    past: list[ExportedLetter] = field(default_factory=list)
+    imported: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    _stopped: set[tuple[str, str]] = field(default_factory=set)
+    """URL and message group of a FIFO queue with a letter that was not imported: others wait."""
+
+    def plan(
+        self, letters: Iterable[ExportedLetter], limit: int, *, again: bool, unsafe: bool
+    ) -> None:
+        """Decide what is done with each letter, by the letters that are in the queues.
+
+        Args:
+            letters: the letters of the export.
+            limit: most letters that are read from the queues.
+            again: whether letters that were imported before are imported again.
+            unsafe: whether letters past `safe_until` are imported.
+
+        Raises:
+            OpsError: not all letters in the queues could be seen.
+        """
+        present, now = self._present(limit), datetime.now(UTC)
+        for letter in letters:
+            if present[letter.digest] > 0:
+                present[letter.digest] -= 1
+                self.there.append(letter)
+            elif letter.message_id in self.journal.imported and not again:
+                self.before.append(letter)
+            elif not unsafe and (letter.safe_until is None or now >= letter.safe_until):
+                self.past.append(letter)
+            else:
+                self.new.append(letter)
+
+    def _present(self, limit: int) -> Counter[str]:
+        """Return the digests of the letters in the queues."""
+        queues = [*dict.fromkeys(self.queues.values())]
+        with open_search(self.sqs, queues, limit) as search:
+            found: Counter[str] = Counter()
+            for letter in (one for page in search.walk.pages() for one in page):
+                with suppress(Exception):  # such a letter was never exported
+                    found[letter_digest(letter)] += 1
+            if queues and not search.walk.complete:
+                raise OpsError(
+                    f"more than {limit} dead letters are there, so that it is not known which of "
+                    "the export are among them: raise --limit"
+                )
+        if search.hidden:
+            raise search.hidden.error("nothing was imported: it may be there already. ")
+        return found
+
+    def run(self, change: Change) -> None:
+        """Import the new letters, and note each batch in the journal.
+
+        Raises:
+            OpsError: the journal cannot be written.
+            botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
+        """
+        self.journal.add([])  # before a letter is sent that could not be noted
+        try:
+            for name, queue in self.queues.items():
+                own = [letter for letter in self.new if letter.consumer == name]
+                # Within one call to a FIFO queue, a letter could overtake one that is repeated.
+                most = 1 if queue.is_fifo else BATCH_ENTRIES
+                for some in batches_by_size(own, lambda letter: letter.size, most=most):
+                    self._send(queue, some)
+        finally:
+            change.message_ids = self.imported
+            change.counts = {"imported": len(self.imported), "failed": len(self.failed)}
+
+    def _send(self, queue: DeadLetterQueue, letters: Sequence[ExportedLetter]) -> None:
+        behind = [one for one in letters if (queue.url, one.message_group) in self._stopped]
+        self.failed |= {letter.message_id: WAITS for letter in behind}
+        if not (letters := [letter for letter in letters if letter not in behind]):
+            return
+        taken, refused = call_for_each(
+            lambda entries: self.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries),
+            [letter.entry() for letter in letters],
+        )
+        self.journal.add(letters[number] for number in taken)
+        self.imported += [str(answer["MessageId"]) for answer in taken.values()]
+        for number, said in refused.items():
+            if queue.is_fifo and (group := letters[number].message_group):
+                self._stopped.add((queue.url, group))
+            self.failed[letters[number].message_id] = said
+
+    def as_json(self, *, dry_run: bool) -> dict[str, Any]:
+        """Return the result as JSON values; letters by their ids in the export."""
+        return {
+            "imported": len(self.new) if dry_run else len(self.imported),
+            "there_already": _ids(self.there),
+            "imported_before": _ids(self.before),
+            "past_safe_until": _ids(self.past),
+            "failed": self.failed,
+        }
+
+    def raise_if_letters_are_missing(self) -> None:
+        """Raise `OpsError` if letters are neither in their queue nor imported now."""
+        before = "imported before, and redriven or purged since; --again imports them once more"
+        past = (
+            "past their safe_until: their keys may be forgotten, and an event that was committed "
+            "would be processed again; --unsafe imports them, and `once dlq redrive` judges each"
+        )
+        parts = {before: _ids(self.before), past: _ids(self.past)}
+        parts["refused by SQS"] = [f"{name}: {said}" for name, said in self.failed.items()]
+        told = "".join(
+            f"\n{len(ids)} {what}:" + "".join(f"\n  {name}" for name in ids)
+            for what, ids in parts.items()
+            if ids
+        )
+        if told:
+            raise OpsError(f"not all dead letters were imported{told}")
+
+
+def _ids(letters: Iterable[ExportedLetter]) -> list[str]:
+    return [letter.message_id for letter in letters]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from msgspec import Struct
@@ -46,6 +46,7 @@ _MOST = 100
 _OF_A_QUARANTINE = (DeadLetter.REASON, DeadLetter.ERROR, DeadLetter.RECEIVE_COUNT)
 """Attributes that do not apply to a message that SQS moved."""
 
+_TEXT = re.compile(r".*", re.DOTALL)
 _KEY = re.compile(r"[^#]+#.*", re.DOTALL)
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 
@@ -117,11 +118,15 @@ def dead_letter_queues(
     Raises:
         OpsError: there is no such consumer.
     """
+    types = {t for one in deployment.consumers.values() for t in one.ingress_types}
+    fields = {event_type: deployment.group_field(event_type) for event_type in types}
+    ingress = IngressTopic(
+        topics={event_type: deployment.ingress_topic(event_type) for event_type in types},
+        groups={event_type: path for event_type, path in fields.items() if path is not None},
+    )
     others = {
         RELAY: DeadLetterQueue(RELAY, deployment.relay_dead_letter_url, None),
-        UNROUTED: DeadLetterQueue(
-            UNROUTED, deployment.unrouted_queue_url, None, _ingress(deployment)
-        ),
+        UNROUTED: DeadLetterQueue(UNROUTED, deployment.unrouted_queue_url, None, ingress),
     }
     if consumer in others:
         return [others[consumer]]
@@ -139,15 +144,6 @@ def dead_letter_queues(
         for one in chosen
     ]
     return found if consumer else [*found, *others.values()]
-
-
-def _ingress(deployment: Deployment) -> IngressTopic:
-    types = {t for consumer in deployment.consumers.values() for t in consumer.ingress_types}
-    fields = {event_type: deployment.group_field(event_type) for event_type in types}
-    return IngressTopic(
-        topics={event_type: deployment.ingress_topic(event_type) for event_type in types},
-        groups={event_type: path for event_type, path in fields.items() if path is not None},
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,71 +204,6 @@ def lineage_text(stays: Iterable[QueueStay]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterAttributes:
-    """Values of the attributes; None or an empty lineage if missing or not readable.
-
-    Attributes:
-        reason: code of `once.schema.Reason`.
-        error: the failure as text.
-        key: the dedup key.
-        first_seen: when a consumer first received it, in UTC.
-        receive_count: number of receives during its last stay in the consumer's queue.
-        lineage: its earlier stays in the queue, oldest first.
-        place: the message group and the place there, for a consumer with a FIFO queue.
-        left_out: the part of the message that did not fit into the letter.
-        unreadable: names of attributes that exist and cannot be read.
-    """
-
-    reason: str | None
-    error: str | None
-    key: str | None
-    first_seen: datetime | None
-    receive_count: int | None
-    lineage: tuple[QueueStay, ...]
-    place: Place | None
-    left_out: str | None
-    unreadable: tuple[str, ...]
-
-    @classmethod
-    def read(cls, attributes: Mapping[str, Any]) -> Self:
-        """Read the message attributes of ReceiveMessage."""
-        unreadable: list[str] = []
-
-        def read(name: str, form: Callable[[str], _T | None]) -> _T | None:
-            if name not in attributes:
-                return None
-            text = attributes[name].get("StringValue")
-            if text is None or (found := form(text)) is None:
-                unreadable.append(name)
-                return None
-            return found
-
-        return cls(
-            reason=read(DeadLetter.REASON, _reason),
-            error=read(DeadLetter.ERROR, str),
-            key=read(DeadLetter.KEY, _key),
-            first_seen=read(DeadLetter.FIRST_SEEN, parse_timestamp),
-            receive_count=read(DeadLetter.RECEIVE_COUNT, _count),
-            lineage=read(DeadLetter.LINEAGE, read_lineage) or (),
-            place=read(DeadLetter.GROUP, Place.read),
-            left_out=read(DeadLetter.LEFT_OUT, str),
-            unreadable=tuple(unreadable),
-        )
-
-
-def _reason(text: str) -> str | None:
-    return text if REASON.fullmatch(text) else None
-
-
-def _key(text: str) -> str | None:
-    return key_of(text) if _KEY.fullmatch(text) else None
-
-
-def _count(text: str) -> int | None:
-    return int(text) if _COUNT.fullmatch(text) else None
-
-
-@dataclass(frozen=True, slots=True)
 class Letter:
     """A dead letter.
 
@@ -282,11 +213,18 @@ class Letter:
         receipt_handle: identifies this receive to SQS.
         original: body and attributes as the producer sent them.
         sent_at: time of its dead-lettering; of its first sending if SQS moved it.
-        attributes: its dead-letter attributes.
         moved: whether SQS moved it here after its last receive, without a reason.
-        receives: number of receives, here and before it was moved.
+        reason: code of `once.schema.Reason`; None if no reason was recorded.
+        error: the failure as text; None if SQS moved it.
+        key: the dedup key that a consumer or the relay has recorded; None if there is none.
+        first_seen: earliest known receive by a consumer; at the latest its dead-lettering.
+        receive_count: number of receives during its last stay in the consumer's queue; of a letter
+            that SQS moved, here as well.
+        lineage: its stays in the consumer's queue, oldest first; the last one ended here.
         group: the message group id in its consumer's queue, if it has one.
         place: the number of its place in that group; 0 on a standard queue.
+        left_out: the part of the message that did not fit into the letter; None if it is complete.
+        unreadable: names of the attributes that apply to this letter and cannot be read.
         received: the message as SQS returned it.
         edited: whether an operator changed its body.
     """
@@ -296,11 +234,17 @@ class Letter:
     receipt_handle: str
     original: OriginalMessage
     sent_at: datetime
-    attributes: LetterAttributes
     moved: bool
-    receives: int
+    reason: str | None
+    error: str | None
+    key: str | None
+    first_seen: datetime
+    receive_count: int
+    lineage: tuple[QueueStay, ...]
     group: str | None
     place: int
+    left_out: str | None
+    unreadable: tuple[str, ...]
     received: "MessageTypeDef" = field(repr=False, compare=False)
     edited: bool = False
 
@@ -311,61 +255,52 @@ class Letter:
         # Only SQS sets DeadLetterQueueSourceArn, on messages that no consumer dead-lettered.
         # A reason on one is its producer's, or is left from an earlier redrive.
         moved = "DeadLetterQueueSourceArn" in system or DeadLetter.REASON not in attributes
-        read, group = LetterAttributes.read(attributes), system.get("MessageGroupId")
+        unreadable: list[str] = []
+
+        def read(
+            name: str, value: Callable[[str], _T | None], form: re.Pattern[str] = _TEXT
+        ) -> _T | None:
+            if name not in attributes or (moved and name in _OF_A_QUARANTINE):
+                return None
+            text = attributes[name].get("StringValue")
+            found = None if text is None or not form.fullmatch(text) else value(text)
+            if found is None:
+                unreadable.append(name)
+            return found
+
+        reason = read(DeadLetter.REASON, str, REASON)
+        error = read(DeadLetter.ERROR, str)
+        key = read(DeadLetter.KEY, key_of, _KEY)
+        first_seen = read(DeadLetter.FIRST_SEEN, parse_timestamp)
+        count = read(DeadLetter.RECEIVE_COUNT, int, _COUNT)
+        stays = read(DeadLetter.LINEAGE, read_lineage) or ()
+        noted = read(DeadLetter.GROUP, Place.read)
+        left_out = read(DeadLetter.LEFT_OUT, str)
+        group = system.get("MessageGroupId")
         place = Place(group or "", int(system.get("SequenceNumber", 0)))
         # A message that SQS moved is in its own group still. Another one is its producer's text.
-        if queue.is_fifo and read.place and not (moved and read.place.group != group):
-            place = read.place
+        if queue.is_fifo and noted and not (moved and noted.group != group):
+            place = noted
+        sent_at = datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC)
         return cls(
             queue=queue,
             message_id=message["MessageId"],
             receipt_handle=message["ReceiptHandle"],
             original=_original(queue, message),
-            sent_at=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
-            attributes=read,
+            sent_at=sent_at,
             moved=moved,
-            receives=int(system["ApproximateReceiveCount"]),
+            reason=None if moved else reason or NOT_READABLE,
+            error=error,
+            key=key,
+            first_seen=min(first_seen or sent_at, sent_at),
+            receive_count=int(system["ApproximateReceiveCount"]) if count is None else count,
+            lineage=(*stays, QueueStay(message["MessageId"])) if moved else stays,
             group=place.group or None,
             place=place.number,
+            left_out=left_out,
+            unreadable=tuple(unreadable),
             received=message,
         )
-
-    @property
-    def reason(self) -> str | None:
-        """Reason code of `once.schema.Reason`; None if no reason was recorded."""
-        return None if self.moved else self.attributes.reason or NOT_READABLE
-
-    @property
-    def error(self) -> str | None:
-        """The failure as text; None if SQS moved it."""
-        return None if self.moved else self.attributes.error
-
-    @property
-    def left_out(self) -> str | None:
-        """The part of the message that did not fit into the letter; None if it is complete."""
-        return self.attributes.left_out
-
-    @property
-    def key(self) -> str | None:
-        """The dedup key that a consumer or the relay has recorded; None if there is none."""
-        return self.attributes.key
-
-    @property
-    def first_seen(self) -> datetime:
-        """Earliest known receive by a consumer; at the latest its dead-lettering."""
-        return min(self.attributes.first_seen or self.sent_at, self.sent_at)
-
-    @property
-    def receive_count(self) -> int:
-        """Number of receives during its last stay in the consumer's queue."""
-        count = self.attributes.receive_count
-        return self.receives if self.moved or count is None else count
-
-    @property
-    def lineage(self) -> tuple[QueueStay, ...]:
-        """Its stays in the consumer's queue, oldest first; the last one ended here."""
-        stays = self.attributes.lineage
-        return (*stays, QueueStay(self.message_id)) if self.moved else stays
 
     @property
     def ordered_group(self) -> Group | None:
@@ -373,12 +308,6 @@ class Letter:
         if self.group is None or not self.queue.is_fifo:
             return None
         return self.queue.url, self.group
-
-    @property
-    def unreadable(self) -> tuple[str, ...]:
-        """Names of the attributes that apply to this letter and cannot be read."""
-        names = self.attributes.unreadable
-        return tuple(name for name in names if not (self.moved and name in _OF_A_QUARANTINE))
 
 
 def _original(queue: DeadLetterQueue, message: "MessageTypeDef") -> OriginalMessage:
@@ -390,24 +319,16 @@ def _original(queue: DeadLetterQueue, message: "MessageTypeDef") -> OriginalMess
     if queue.ingress is not None and DeadLetter.REASON not in attributes:
         with suppress(Unparseable):
             return SnsEnvelope.read(message["Body"]).original
-    return decompressed(
-        OriginalMessage.of(SQSRecord(_as_lambda_shows(message["Body"], attributes)))
-    )
-
-
-def _as_lambda_shows(body: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a received message in the form of a Lambda event record."""
-    return {
-        "body": body,
-        "messageAttributes": {
-            name: {key[0].lower() + key[1:]: _text(part) for key, part in value.items()}
-            for name, value in attributes.items()
-        },
+    as_lambda_shows = {
+        name: {part[0].lower() + part[1:]: _text(value) for part, value in one.items()}
+        for name, one in attributes.items()
     }
+    record = SQSRecord({"body": message["Body"], "messageAttributes": as_lambda_shows})
+    return decompressed(OriginalMessage.of(record))
 
 
-def _text(part: str | bytes) -> str:
-    return base64.b64encode(part).decode() if isinstance(part, bytes) else part
+def _text(value: object) -> object:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
 class _Content(Struct, forbid_unknown_fields=True):

@@ -45,8 +45,14 @@ from once.ops.dead_letters.letter import (
     dead_letter_queues,
     lineage_text,
 )
-from once.ops.dead_letters.search import LetterSearch, QueueWalk, open_search
-from once.ops.dead_letters.selection import LetterFilter, LetterOptions, selected_letters
+from once.ops.dead_letters.search import (
+    LetterFilter,
+    LetterOptions,
+    LetterSearch,
+    QueueWalk,
+    open_search,
+    selected_letters,
+)
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.operator_log import Change
@@ -92,7 +98,7 @@ class RedriveRequest:
         """Yield the chosen letters.
 
         Raises:
-            OpsError: see `once.ops.dead_letters.selection.letters_by_id`.
+            OpsError: see `once.ops.dead_letters.search.letters_by_id`.
             typer.BadParameter: an option cannot be read.
         """
         return selected_letters(search, self.message_ids, self._filter)

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from once.ops.dead_letters.selection import MOST_CHARACTERS, NO_ERROR, error_pattern
+from once.ops.dead_letters.search import MOST_CHARACTERS, NO_ERROR, error_pattern
 from tests.ops.hostile import quick, texts
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from once.ops.dead_letters import purge as letter_purge
 from once.ops.dead_letters import search
 from once.ops.dead_letters.export import export
 from once.ops.dead_letters.search import HOLD_SECONDS, RENEW_EVERY_SECONDS, QueueWalk
@@ -172,7 +171,7 @@ def test_letter_whose_hold_ends_after_the_export_is_not_deleted(
         clock[0] += HOLD_SECONDS if stolen_by == "the clock" else 0
         return export(*arguments)
 
-    monkeypatch.setattr(letter_purge, "export", slowly)
+    monkeypatch.setattr("once.ops.dead_letters.export.export", slowly)
     said = stderr_of("dlq", "purge", "--yes", "--export", "out")
     assert "its hold ended before it was deleted" in said
     assert len(lines("out")) == 1

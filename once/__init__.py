@@ -8,34 +8,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from once.consumer import Consumer
-    from once.effects.declaration import Call, Policy
-    from once.errors import KeySpent, NotDone, PermanentError, Refusal, RetryableError
-    from once.events.cloud_event import CloudEvent
-    from once.events.identity import Key
-    from once.intake.envelopes import S3Object
-    from once.source import Source
-    from once.transaction import FormerRecords, Transaction
-    from once.workflows import durable_function, state_machine
-
-__all__ = [
-    "Call",
-    "CloudEvent",
-    "Consumer",
-    "FormerRecords",
-    "Key",
-    "KeySpent",
-    "NotDone",
-    "PermanentError",
-    "Policy",
-    "Refusal",
-    "RetryableError",
-    "S3Object",
-    "Source",
-    "Transaction",
-    "durable_function",
-    "state_machine",
-]
+    from once.consumer import Consumer as Consumer
+    from once.effects.declaration import Call as Call
+    from once.effects.declaration import Policy as Policy
+    from once.errors import KeySpent as KeySpent
+    from once.errors import NotDone as NotDone
+    from once.errors import PermanentError as PermanentError
+    from once.errors import Refusal as Refusal
+    from once.errors import RetryableError as RetryableError
+    from once.events.cloud_event import CloudEvent as CloudEvent
+    from once.events.identity import Key as Key
+    from once.intake.envelopes import S3Object as S3Object
+    from once.source import Source as Source
+    from once.transaction import FormerRecords as FormerRecords
+    from once.transaction import Transaction as Transaction
+    from once.workflows import durable_function as durable_function
+    from once.workflows import state_machine as state_machine
 
 _HOME = {
     "Call": "once.effects.declaration",
@@ -55,6 +43,8 @@ _HOME = {
     "durable_function": "once.workflows",
     "state_machine": "once.workflows",
 }
+
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> object:

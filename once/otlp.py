@@ -30,8 +30,9 @@ with extra("otel", remedy=_REMEDY):
         MetricExportResult,
     )
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-    from opentelemetry.sdk.trace.export import SpanExportResult
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON
     from opentelemetry.trace import Link, SpanKind, StatusCode
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -78,20 +79,6 @@ class MessageSpan:
     failed: bool
 
 
-class _Ended(SpanProcessor):
-    """Keeps the spans that have ended until they are taken."""
-
-    def __init__(self) -> None:
-        self.spans: list[ReadableSpan] = []
-
-    def on_end(self, span: ReadableSpan) -> None:
-        self.spans.append(span)
-
-    def take(self) -> list[ReadableSpan]:
-        taken, self.spans = self.spans, []
-        return taken
-
-
 class Telemetry:
     """Spans and metrics of one function. No method raises an error.
 
@@ -106,10 +93,10 @@ class Telemetry:
     ) -> None:
         resource, base = Resource.create({"service.name": service}), endpoint.rstrip("/")
         self._clock, self._paused_until = clock, float("-inf")
-        self._ended = _Ended()
+        self._ended = InMemorySpanExporter()
         # Who samples is the collector: an event without a trace of its own has none to follow.
         tracers = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False)
-        tracers.add_span_processor(self._ended)
+        tracers.add_span_processor(SimpleSpanProcessor(self._ended))
         self._tracer = tracers.get_tracer("once")
         self._reader = InMemoryMetricReader(preferred_temporality=_DELTA)
         meters = MeterProvider([self._reader], resource, shutdown_on_exit=False)
@@ -132,7 +119,8 @@ class Telemetry:
             attributes: further dimensions.
         """
         for name, values in figures.items():
-            unit, known = units.get(name), f"once.{_snake(name)}"
+            snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+            unit, known = units.get(name), f"once.{snake}"
             if unit is None:
                 self._meter.create_counter(known).add(sum(values), attributes)
                 continue
@@ -174,7 +162,8 @@ class Telemetry:
     @_never_failing
     def flush(self) -> None:
         """Send what was added, unless the collector has failed in the last minute."""
-        spans = self._ended.take()
+        spans = self._ended.get_finished_spans()
+        self._ended.clear()
         if self._clock() < self._paused_until:
             return
         sent = not spans or self._spans_out.export(spans) is SpanExportResult.SUCCESS
@@ -183,7 +172,3 @@ class Telemetry:
         if not sent:
             self._paused_until = self._clock() + PAUSE_SECONDS
             _log.warning("telemetry was not sent: nothing is for %g seconds", PAUSE_SECONDS)
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 S3_TYPES = ("ObjectCreated", "ObjectRemoved")
 """Event types of `Source.s3`. S3 documents a sequencer, which the key needs, for these only."""
 
-_ANY_RULE = ("event", "field", "attribute", "content")
-
 
 class Source:
     """The sender of a consumer's external events. Each constructor is a service and its envelope.
@@ -27,8 +25,16 @@ class Source:
 
     @property
     def key_rules(self) -> tuple[str, ...]:
-        """The constructors of `once.Key` that can identify its events."""
-        return _ANY_RULE
+        """The constructors of `once.Key` that can identify its events.
+
+        Data of any service has fields and content. Only CloudEvents have attributes.
+        """
+        match self:
+            case ScheduleSource() | SnsSource(is_plain=False):
+                return ("event", "field", "attribute", "content")
+            case S3Source() | EventBridgeSource(envelope_id=True) | SnsSource(envelope_id=True):
+                return ("event", "field", "content")
+        return ("field", "content")
 
     @staticmethod
     def event_bridge(
@@ -129,11 +135,6 @@ class EventBridgeSource(Source):
     bus: str = "default"
     envelope_id: bool = False
 
-    @property
-    def key_rules(self) -> tuple[str, ...]:
-        """The constructors of `once.Key` that can identify its events."""
-        return _of_data(event=self.envelope_id)
-
 
 @dataclass(frozen=True, slots=True)
 class S3Source(Source):
@@ -143,11 +144,6 @@ class S3Source(Source):
     bucket: str | None = None
     prefix: str = ""
     suffix: str = ""
-
-    @property
-    def key_rules(self) -> tuple[str, ...]:
-        """The constructors of `once.Key` that can identify its events."""
-        return _of_data(event=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +162,6 @@ class SnsSource(Source):
         """Whether its messages are plain JSON."""
         return self.type is not None or self.type_field is not None
 
-    @property
-    def key_rules(self) -> tuple[str, ...]:
-        """The constructors of `once.Key` that can identify its events."""
-        return _of_data(event=self.envelope_id) if self.is_plain else _ANY_RULE
-
 
 @dataclass(frozen=True, slots=True)
 class JsonSource(Source):
@@ -180,11 +171,6 @@ class JsonSource(Source):
     type: str | None = None
     type_field: str | None = None
     senders: tuple[str, ...] = ()
-
-    @property
-    def key_rules(self) -> tuple[str, ...]:
-        """The constructors of `once.Key` that can identify its events."""
-        return _of_data(event=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +200,3 @@ def key_rule_fault(rule: str, source: Source) -> str | None:
         "that identifies them",
     }
     return f"{why[rule]}; give key={known}{remedy if rule == 'event' else ''}"
-
-
-def _of_data(*, event: bool) -> tuple[str, ...]:
-    return (*(("event",) if event else ()), "field", "content")

@@ -56,17 +56,13 @@ _FILTERS = ("consumer", "reason", "error", "key", "older_than", "younger_than")
 
 @dataclass(frozen=True, slots=True)
 class LetterRow:
-    """A dead letter in a list, without its body.
+    """A dead letter in a list, without its body; None stands for what was not recorded or read.
 
     Attributes:
         consumer: the owner of its queue.
-        message_id: its id in that queue.
-        reason: reason code; None if no reason was recorded.
         error: the pattern of its error.
         sent_at: time of its dead-lettering.
-        event_type: its event's type; None if it cannot be read.
-        event_id: its event's id; None if it cannot be read.
-        key: its dedup key, if it is known.
+        key: its dedup key.
         verdict: the verdict on sending it back.
     """
 

@@ -26,12 +26,7 @@ from once.ops.console.jobs import Job, Progress, number_field, planning_route
 from once.ops.console.rendering import below_root, page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.dead_letters.assessment import AssessedLetter, LetterContext, read_contexts
-from once.ops.dead_letters.edit import (
-    RefusedEditError,
-    editable_text,
-    printable_json,
-    with_body,
-)
+from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json, with_body
 from once.ops.dead_letters.export import FOLDER, LetterPurge, exported_text
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.letter_text import reason_text

@@ -68,13 +68,11 @@ def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class CommittedEvent:
-    """An event in an outbox.
+    """An event in an outbox; its id is empty if the outbox cannot be read.
 
     Attributes:
         at: time of its commit.
         pk: the dedup key of its record.
-        id: its id; empty if the outbox cannot be read.
-        type: its type.
         standing: whether a consumer has a record of it, in words.
         waits: whether every consumer that takes it has none.
     """

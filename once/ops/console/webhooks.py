@@ -16,13 +16,7 @@ from once.ops.console.jobs import Job, Progress, number_field, planning_route
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.errors import OpsError
-from once.ops.webhooks.capture_text import (
-    body_text,
-    capture_rows,
-    name_of,
-    received_at,
-    standing_text,
-)
+from once.ops.webhooks import capture_text
 from once.ops.webhooks.captures import LIST_PERIOD, CaptureFilter, Captures
 from once.ops.webhooks.replay import DONE, MOST_LINES, ReplayRequest, ReplayRun
 from once.webhooks.capture import Capture, Standing
@@ -58,14 +52,14 @@ def _webhook(request: Request) -> Response:
     captures = _captures(state)
     capture = captures.get(request.query_params.get("key", ""))
     try:
-        body, fault = body_text(captures.body(capture)), None
+        body, fault = capture_text.body_text(captures.body(capture)), None
     except OpsError as error:
         body, fault = None, str(error)
     return page(
         request,
         "webhook.html",
         capture=capture,
-        rows=capture_rows(capture, datetime.now(UTC)),
+        rows=capture_text.capture_rows(capture, datetime.now(UTC)),
         body=body,
         fault=fault,
         **_common_values(state),
@@ -77,9 +71,7 @@ def _common_values(state: ConsoleState) -> dict[str, Any]:
     return {
         "standings": [one.value for one in Standing],
         "consumers": [name for name, one in state.deployment.consumers.items() if one.events],
-        "name_of": name_of,
-        "received_at": received_at,
-        "standing_text": standing_text,
+        "capture_text": capture_text,
     }
 
 

@@ -121,8 +121,11 @@ class LetterReading:
 def _read_all(deployment: Deployment, consumer: str | None) -> LetterReading:
     """Read the dead letters of all consumers or of one, each with its verdict."""
     with _search(deployment, consumer) as (search, records):
-        assessed = [assess_letters(records, some) for some in search.walk.pages()]
-    rows = [LetterRow.of(one) for some in assessed for one in some]
+        rows = [
+            LetterRow.of(one)
+            for some in search.walk.pages()
+            for one in assess_letters(records, some)
+        ]
     hidden = str(search.hidden) if search.hidden else None
     return LetterReading(rows, search.progress_text, hidden, search.walk.complete)
 
@@ -306,17 +309,14 @@ def _filtered(request: Request) -> tuple[LetterReading, list[LetterRow], dict[st
         for row in reading.rows
         if options.consumer in (None, row.consumer) and row.matches(chosen)
     ]
-    values = query_values(options)
-    return (
-        reading,
-        rows,
-        {
-            "given": values,
-            "reading": reading,
-            "number": len(rows),
-            "query": lambda **more: query_text(values | more),
-        },
-    )
+    given = query_values(options)
+    values = {
+        "given": given,
+        "reading": reading,
+        "number": len(rows),
+        "query": lambda **more: query_text(given | more),
+    }
+    return reading, rows, values
 
 
 def _letter(request: Request) -> Response:

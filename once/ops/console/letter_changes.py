@@ -37,7 +37,6 @@ from once.ops.operator_log import logged_change
 
 MOST_LINES = 50
 """Most letters that the page of a job names one by one."""
-_MOST_PER_SECOND = 1000
 
 
 def _plan_redrive(request: Request, form: FormData) -> Job:
@@ -50,8 +49,8 @@ def _plan_redrive(request: Request, form: FormData) -> Job:
         rate=number_field(
             str(form.get("rate") or "10"),
             0.1,
-            _MOST_PER_SECOND,
-            f"is no rate: give messages a second, from 0.1 to {_MOST_PER_SECOND}",
+            1000,
+            "is no rate: give messages a second, from 0.1 to 1000",
         ),
     )
     opened = partial(open_redrive, state.deployment, asked, returning_too=asked.returning)
@@ -295,9 +294,9 @@ class _ConfirmedLetters:
 
 
 def _chosen(request: Request, form: FormData) -> tuple[LetterOptions, list[str], str]:
-    """Return the filter and no ids; or ids, of which no filter is wanted but the consumer.
+    """Return a form's options, the ids of its letters, and the page to return to.
 
-    The third value is the page to return to, with the filter.
+    Without ids, the options select the letters. With ids, they name the consumer alone.
     """
     options = letter_options(form, state_of(request).deployment.service)
     back = below_root(request, "dead-letters") + query_text(query_values(options))

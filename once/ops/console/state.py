@@ -98,9 +98,9 @@ class Readings:
             return cast(_T, kept.value)
         with kept.lock:  # who waits here finds the reading of another request
             if time.monotonic() - kept.at >= max_age:
-                kept.value, kept.at = read(), time.monotonic()
                 for old in [*self._kept][:-_MOST_KEPT]:
                     self._kept.pop(old, None)
+                kept.value, kept.at = read(), time.monotonic()
             return cast(_T, kept.value)
 
 

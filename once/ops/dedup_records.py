@@ -4,7 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import uniform
 from typing import TYPE_CHECKING, Any, Self
@@ -72,31 +72,16 @@ class BoundedScan:
     """Result of a bounded scan.
 
     Attributes:
-        items: the matching records, in no order.
+        items: the matching records.
         read: number of records that were read.
         complete: whether these were all records of the table.
+        more: number of further matching records, which are left out.
     """
 
     items: list[Item]
     read: int
     complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RecentOutboxes:
-    """Records that committed events.
-
-    Attributes:
-        items: the records, the newest first.
-        more: number of further records that were found.
-        read: number of records that were read.
-        complete: whether these were all records of the table.
-    """
-
-    items: list[Item]
-    more: int
-    read: int
-    complete: bool
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,8 +244,8 @@ class DedupRecordReader:
             place = {**place, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
         return BoundedScan(items, read, complete=False)
 
-    def recent_outboxes(self, since: datetime, most: int) -> RecentOutboxes:
-        """Return records that committed events lately, among a limited number of records.
+    def recent_outboxes(self, since: datetime, most: int) -> BoundedScan:
+        """Return records that committed events, the newest first.
 
         Args:
             since: time of the first commit.
@@ -274,8 +259,7 @@ class DedupRecordReader:
         values = {":since": _milliseconds(since)}
         found = self.scan_some(_COMMITTED_EVENTS, values, most=MOST_READ)
         items = sorted(found.items, key=committed_at, reverse=True)
-        more = max(0, len(items) - most)
-        return RecentOutboxes(items[:most], more, found.read, found.complete)
+        return replace(found, items=items[:most], more=max(0, len(items) - most))
 
     def scan_outboxes(self, record_filter: RecordFilter) -> Iterator[OutboxPage]:
         """Yield pages of the selected records that hold events. The whole table is read."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -60,63 +60,52 @@ def logged_change(
         OpsError: the first entry cannot be written: nothing was changed. Or the second cannot.
     """
     given = {name: value for name, value in arguments.items() if value}
-    log = _Log.open(deployment.operator_log, {"command": command, "arguments": given, "why": why})
+    group, number = deployment.operator_log, uuid4().hex
+    stream = f"{datetime.now(UTC):%Y/%m/%d}/{number}"
+    try:
+        who = client("sts").get_caller_identity()["Arn"]
+        known = {"change": number, "who": who, "version": version("once-consumer")}
+        facts = {**known, "command": command, "arguments": given, "why": why}
+        logs = client("logs")
+        logs.create_log_stream(logGroupName=group, logStreamName=stream)
+        _write(logs, group, stream, {**facts, "phase": "intent"})
+    except (BotoCoreError, ClientError, OpsError) as error:
+        raise OpsError(
+            f"nothing was changed: a change must be written to the operator log {group} "
+            f"first, and this failed: {error_with_remedy(error)}"
+        ) from error
     change = Change()
+
+    def close(outcome: str) -> str | None:
+        """Write the outcome; return why this failed, if it did."""
+        entry = {**facts, "phase": "outcome", "outcome": outcome, "counts": {**change.counts}}
+        ids = {"message_ids": change.message_ids[:MOST_IDS]} if change.message_ids else {}
+        try:
+            _write(logs, group, stream, {**entry, **ids})
+        except (BotoCoreError, ClientError, OpsError) as error:
+            return (
+                f"the outcome ({outcome}) could not be written to the operator log {group}, "
+                f"which has the intent alone: {error_with_remedy(error)}"
+            )
+        return None
+
     try:
         yield change
     except BaseException as error:
         stopped = isinstance(error, (KeyboardInterrupt, StoppedError))
-        if fault := log.close("stopped" if stopped else "failed", change):
+        if fault := close("stopped" if stopped else "failed"):
             error_console.print(f"error: {fault}", soft_wrap=True)
         raise
-    if fault := log.close("done", change):
+    if fault := close("done"):
         raise OpsError(fault)
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
-    """One stream of the log group: the entries of one command."""
-
-    logs: "CloudWatchLogsClient"
-    group: str
-    stream: str
-    facts: Mapping[str, Any]
-
-    @classmethod
-    def open(cls, group: str, facts: Mapping[str, Any]) -> Self:
-        change = uuid4().hex
-        try:
-            who = client("sts").get_caller_identity()["Arn"]
-            stream = f"{datetime.now(UTC):%Y/%m/%d}/{change}"
-            known = {"change": change, "who": who, "version": version("once-consumer"), **facts}
-            log = cls(client("logs"), group, stream, known)
-            log.logs.create_log_stream(logGroupName=group, logStreamName=stream)
-            log.write({"phase": "intent"})
-        except (BotoCoreError, ClientError, OpsError) as error:
-            raise OpsError(
-                f"nothing was changed: a change must be written to the operator log {group} "
-                f"first, and this failed: {error_with_remedy(error)}"
-            ) from error
-        return log
-
-    def write(self, facts: Mapping[str, Any]) -> None:
-        entry = {**self.facts, **facts, "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
-        answer = self.logs.put_log_events(
-            logGroupName=self.group,
-            logStreamName=self.stream,
-            logEvents=[{"timestamp": int(time.time() * 1000), "message": json.dumps(entry)}],
-        )
-        if answer.get("rejectedLogEventsInfo"):
-            raise OpsError("CloudWatch Logs refuses its time: set the clock of this machine")
-
-    def close(self, outcome: str, change: Change) -> str | None:
-        """Write the outcome; return why this failed, if it did."""
-        ids = {"message_ids": change.message_ids[:MOST_IDS]} if change.message_ids else {}
-        try:
-            self.write({"phase": "outcome", "outcome": outcome, "counts": {**change.counts}, **ids})
-        except (BotoCoreError, ClientError, OpsError) as error:
-            return (
-                f"the outcome ({outcome}) could not be written to the operator log {self.group}, "
-                f"which has the intent alone: {error_with_remedy(error)}"
-            )
-        return None
+def _write(logs: "CloudWatchLogsClient", group: str, stream: str, facts: Mapping[str, Any]) -> None:
+    entry = {**facts, "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    answer = logs.put_log_events(
+        logGroupName=group,
+        logStreamName=stream,
+        logEvents=[{"timestamp": int(time.time() * 1000), "message": json.dumps(entry)}],
+    )
+    if answer.get("rejectedLogEventsInfo"):
+        raise OpsError("CloudWatch Logs refuses its time: set the clock of this machine")

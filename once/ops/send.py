@@ -4,7 +4,7 @@ import difflib
 import json
 from collections.abc import Collection
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
 import typer
@@ -41,13 +41,6 @@ _AS_PRODUCERS = {
 Attributes = dict[str, Any]
 
 app = command_group()
-
-
-class Grouping(TypedDict, total=False):
-    """Parameters of Publish and SendMessage."""
-
-    MessageGroupId: str
-    MessageDeduplicationId: str
 
 
 @app.command()
@@ -211,8 +204,10 @@ def _send(consumer: DeployedConsumer, event: CloudEvent, body: str, attributes: 
     )
 
 
-def grouping(event: CloudEvent, path: str | None, takers: Collection[DeployedConsumer]) -> Grouping:
-    """Return message group and deduplication id of an event; empty without a group.
+def grouping(
+    event: CloudEvent, path: str | None, takers: Collection[DeployedConsumer]
+) -> dict[str, Any]:
+    """Return an event's message group and deduplication id, as SNS and SQS take them.
 
     Args:
         event: the event.

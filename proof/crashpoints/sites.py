@@ -77,9 +77,9 @@ LEFT_OUT = {
         "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "
         "read back, tests/ops/effects/test_settle.py"
     ),
-    "once.ops.operator_log._Log.open logs.CreateLogStream": _OPERATOR_LOG,
-    "once.ops.operator_log._Log.open sts.GetCallerIdentity": _OPERATOR_LOG,
-    "once.ops.operator_log._Log.write logs.PutLogEvents": _OPERATOR_LOG,
+    "once.ops.operator_log._write logs.PutLogEvents": _OPERATOR_LOG,
+    "once.ops.operator_log.logged_change logs.CreateLogStream": _OPERATOR_LOG,
+    "once.ops.operator_log.logged_change sts.GetCallerIdentity": _OPERATOR_LOG,
     "once.ops.outbox.invoke_relay lambda.Invoke": (
         "there is no Lambda in this world: the relay's own calls are tried, whoever invokes it"
     ),

@@ -127,14 +127,14 @@ def test_outcome_that_cannot_be_logged_is_told_and_hides_no_other_error(
 ) -> None:
     shop.fail("a")
     monkeypatch.setattr(console.error_console, "_width", 200)
-    write = operator_log._Log.write
+    write = operator_log._write
 
-    def only_intent(log: Any, facts: Any) -> None:
-        if facts["phase"] == "outcome":
+    def only_intent(*log: Any) -> None:
+        if log[-1]["phase"] == "outcome":
             raise OpsError("no network")
-        write(log, facts)
+        write(*log)
 
-    monkeypatch.setattr(operator_log._Log, "write", only_intent)
+    monkeypatch.setattr(operator_log, "_write", only_intent)
     if fails:
         refuse("sqs.SendMessageBatch", "Boom")
     said = words(run(*REDRIVE).stderr)

@@ -23,7 +23,7 @@ from once.ops.console.state import max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, Item, time_attribute
 from once.ops.errors import OpsError
 from once.ops.outbox import Republication, RepublishResult, failure_text, record_period
-from once.ops.trace.event_graph import EventGraph, EventGraphBuilder
+from once.ops.trace.event_graph import EventGraph
 from once.schema import Record
 
 PERIOD = timedelta(hours=1)
@@ -46,7 +46,7 @@ def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
     """Return the relay's figures of the last hour, and the events committed in it."""
     table = DedupRecordReader.of(client("dynamodb"), deployment)
     recent = table.recent_outboxes(now - PERIOD, MOST_SHOWN)
-    graph = EventGraphBuilder(deployment.consumers.values(), table.get, ()).follow(recent.items, ())
+    graph = EventGraph(deployment.consumers.values(), table.get, ()).follow(recent.items, ())
     events = [event for item in recent.items for event in _events(item, graph)]
     function = deployment.relay_function_name
     figures = read_figures([function], now, (Metric.PUBLISHED, Metric.RELAY_LAG_MS))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from typing import Self
 
 from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
@@ -19,44 +19,20 @@ _EventIdentity = tuple[str, str]
 """An event's source and id."""
 
 
-@dataclass(slots=True)
 class EventGraph:
-    """Events with their dedup records and dead letters.
+    """Events with their dedup records and dead letters; `follow` adds what others caused.
+
+    Args:
+        consumers: all consumers, with their key rules.
+        read: returns the existing records of keys.
+        letters: all dead letters.
 
     Attributes:
         records: dedup records, by key.
         letters: dead letters.
         events: the events of dead letters and outboxes, by source and id.
         keys: the dedup keys of each event at the consumers that take it.
-        dead_lettered: identities of the events of dead letters.
         unknown: consumers and event types whose key rule is not known.
-    """
-
-    records: dict[str, Item] = field(default_factory=dict)
-    letters: list[Letter] = field(default_factory=list)
-    events: dict[_EventIdentity, CloudEvent] = field(default_factory=dict)
-    keys: dict[_EventIdentity, list[str]] = field(default_factory=dict)
-    dead_lettered: set[_EventIdentity] = field(default_factory=set)
-    unknown: set[tuple[str, str]] = field(default_factory=set)
-
-    def open_events(self) -> Iterator[tuple[CloudEvent, list[str]]]:
-        """Yield events that certainly have no record and no dead letter, with their keys."""
-        uncertain = {event_type for _, event_type in self.unknown}
-        for identity, event in self.events.items():
-            keys = self.keys[identity]
-            if identity in self.dead_lettered or event.type in uncertain:
-                continue
-            if self.records.keys().isdisjoint(keys):
-                yield event, keys
-
-
-class EventGraphBuilder:
-    """Builds an event graph from its first records and dead letters.
-
-    Args:
-        consumers: all consumers, with their key rules.
-        read: returns the existing records of keys.
-        letters: all dead letters.
     """
 
     def __init__(
@@ -65,15 +41,30 @@ class EventGraphBuilder:
         read: Callable[[Iterable[str]], list[Item]],
         letters: Iterable[Letter],
     ) -> None:
+        self.records: dict[str, Item] = {}
+        self.letters: list[Letter] = []
+        self.events: dict[_EventIdentity, CloudEvent] = {}
+        self.keys: dict[_EventIdentity, list[str]] = {}
+        self.unknown: set[tuple[str, str]] = set()
+        self._dead_lettered: set[_EventIdentity] = set()
         self._consumers = list(consumers)
-        self._get = read
-        self._letters: dict[str, tuple[Letter, CloudEvent | None]] = {}
+        self._read = read
+        self._asked: set[str] = set()
+        self._others: dict[str, tuple[Letter, CloudEvent | None]] = {}
         for letter in letters:
             event = event_of(letter)
             known = event if isinstance(event, CloudEvent) else None
-            self._letters[letter.message_id] = (letter, known)
-        self._asked: set[str] = set()
-        self.graph = EventGraph()
+            self._others[letter.message_id] = (letter, known)
+
+    def open_events(self) -> Iterator[tuple[CloudEvent, list[str]]]:
+        """Yield events that certainly have no record and no dead letter, with their keys."""
+        uncertain = {event_type for _, event_type in self.unknown}
+        for identity, event in self.events.items():
+            keys = self.keys[identity]
+            if identity in self._dead_lettered or event.type in uncertain:
+                continue
+            if self.records.keys().isdisjoint(keys):
+                yield event, keys
 
     def letters_with_key(self, key: str) -> list[Letter]:
         """Return the dead letters with this key, in their body or as their dedup key.
@@ -85,15 +76,15 @@ class EventGraphBuilder:
         plain = json.dumps(key)
         texts = {f'"{key}"', plain, json.dumps(plain)[1:-1]}  # the latter inside SNS's envelope
         found = []
-        for letter, _ in self._letters.values():
+        for letter, _ in self._others.values():
             names = {letter.message_id, *(stay.message_id for stay in letter.lineage)}
             names |= {letter.key, key_hash(letter.key)} if letter.key else set()
             if key in names or any(text in letter.original.body for text in texts):
                 found.append(letter)
         return found
 
-    def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> EventGraph:
-        """Return the graph of these records and dead letters."""
+    def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> Self:
+        """Add these records and dead letters, and all that caused them or was caused by them."""
         while records or letters:
             events = [*self._add_records(records), *self._add_letters(letters)]
             keys = {
@@ -102,19 +93,18 @@ class EventGraphBuilder:
                 *self._keys_of(events),
                 *(letter.key for letter in letters if letter.key),
             }
-            records = self._get(keys - self._asked - self.graph.records.keys())
+            records = self._read(keys - self._asked - self.records.keys())
             self._asked |= keys
             letters = [
                 letter
-                for letter, event in self._letters.values()
-                if letter.key in self.graph.records
-                or (event and _identity(event) in self.graph.events)
+                for letter, event in self._others.values()
+                if letter.key in self.records or (event and _identity(event) in self.events)
             ]
-        return self.graph
+        return self
 
     def _add_records(self, records: Iterable[Item]) -> Iterator[CloudEvent]:
         for item in records:
-            self.graph.records[item[Record.PK]["S"]] = item
+            self.records[item[Record.PK]["S"]] = item
             published: list[CloudEvent] = []
             with suppress(OnceError):  # an outbox that cannot be read
                 published = [
@@ -125,10 +115,10 @@ class EventGraphBuilder:
 
     def _add_letters(self, letters: Iterable[Letter]) -> Iterator[CloudEvent]:
         for letter in letters:
-            self.graph.letters.append(letter)
-            _, event = self._letters.pop(letter.message_id)
+            self.letters.append(letter)
+            _, event = self._others.pop(letter.message_id)
             if event:
-                self.graph.dead_lettered.add(_identity(event))
+                self._dead_lettered.add(_identity(event))
                 yield event
 
     def _siblings(self, records: Iterable[Item]) -> Iterator[str]:
@@ -143,17 +133,17 @@ class EventGraphBuilder:
     def _keys_of(self, events: Iterable[CloudEvent]) -> Iterator[str]:
         for event in events:
             identity = _identity(event)
-            if identity in self.graph.events:
+            if identity in self.events:
                 continue
-            self.graph.events[identity] = event
-            self.graph.keys[identity] = keys = []
+            self.events[identity] = event
+            self.keys[identity] = keys = []
             for one in self._consumers:
                 if event.type in one.event_types:
                     with suppress(NoKey, TooLarge):  # the consumer rejects it
                         if key := one.key(event):
                             keys.append(key)
                         else:
-                            self.graph.unknown.add((one.identity, event.type))
+                            self.unknown.add((one.identity, event.type))
             yield from keys
 
 

@@ -15,7 +15,7 @@ from once.ops.aws.function_logs import start_errors
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk, renewing
 from once.ops.dedup_records import DedupRecordReader
-from once.ops.trace.event_graph import EventGraph, EventGraphBuilder
+from once.ops.trace.event_graph import EventGraph
 from once.ops.trace.timeline import TimelineEntry, read_log_entries, timeline
 from once.schema import SOURCE_PREFIX, source_of
 
@@ -103,10 +103,10 @@ class TraceSearch:
     def graph(self, letters: list[Letter]) -> EventGraph:
         """Return the graph of the events and records that the key identifies."""
         table = DedupRecordReader.of(client("dynamodb"), self._deployment)
-        builder = EventGraphBuilder(self._deployment.consumers.values(), table.get, letters)
+        graph = EventGraph(self._deployment.consumers.values(), table.get, letters)
         records = table.get(self._keys)
         self._searched.append(f"{len(self._keys)} dedup keys in {table.name}")
-        return builder.follow(records, builder.letters_with_key(self._key))
+        return graph.follow(records, graph.letters_with_key(self._key))
 
     def timeline(
         self, graph: EventGraph, now: datetime, *, logs: bool, since: datetime | None = None

@@ -2,7 +2,7 @@
 
 from demo import command
 from demo.traffic import command as traffic
-from once.ops.terminal.console import command_group
+from once.ops.terminal import command_group
 
 app = command_group(help="Try the example shop: sample traffic, faults and an audit.")
 app.add_typer(traffic.app)

@@ -16,7 +16,7 @@ from demo.scenarios.orders import faults, outage
 from demo.shop import Shop, deploy_service
 from emulator.child_processes import ProcessFailed
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
-from once.ops.terminal.console import command_group
+from once.ops.terminal import command_group
 
 app = command_group()
 

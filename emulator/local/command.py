@@ -18,8 +18,7 @@ from emulator.local.function_logs import Entry, FunctionLogs
 from emulator.local.quick_deployment import QuickDeployment
 from emulator.local.steps import step
 from once.ops.errors import OpsError
-from once.ops.terminal.console import command_group, console
-from once.ops.terminal.formatting import escape_controls
+from once.ops.terminal import command_group, console, escape_controls
 
 _FOLLOW_SECONDS = 1.0
 

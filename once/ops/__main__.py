@@ -19,7 +19,7 @@ try:
         from once.ops.console import command as console
         from once.ops.dead_letters import commands as dlq
         from once.ops.new import command as new
-        from once.ops.terminal.console import command_group, error_console
+        from once.ops.terminal import command_group, error_console
         from once.ops.trace import command as trace
         from once.ops.webhooks import command as webhooks
 except MissingExtra as error:

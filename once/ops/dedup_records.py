@@ -16,8 +16,7 @@ from once.events.identity import consumer_of, field_values
 from once.ops.aws.clients import ATTEMPTS, BACKOFF_SECONDS, batches
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal.formatting import NOT_READABLE, format_epoch_seconds
-from once.ops.terminal.timestamps import from_epoch_seconds
+from once.ops.terminal import NOT_READABLE, format_epoch_seconds, from_epoch_seconds
 from once.schema import CLOCK_SKEW_SECONDS, Limits, Outcome, Record, Standing
 
 if TYPE_CHECKING:

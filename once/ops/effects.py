@@ -38,18 +38,16 @@ from once.ops.dedup_records import (
 )
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
-from once.ops.terminal.console import (
+from once.ops.terminal import (
+    UNKNOWN,
     ServiceOption,
     command_group,
     console,
     error_console,
-    print_json,
-)
-from once.ops.terminal.formatting import (
-    UNKNOWN,
     format_age,
     format_epoch_seconds,
     format_time,
+    print_json,
     single_line,
 )
 from once.schema import CLOCK_MARGIN_SECONDS, Record, Standing, State

@@ -16,7 +16,7 @@ from typer import Option
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError, StoppedError, error_with_remedy
-from once.ops.terminal.console import error_console
+from once.ops.terminal import error_console
 
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient

@@ -41,15 +41,16 @@ from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dedup_records import DedupRecordReader, Item, OutboxPage, RecordFilter
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
-from once.ops.terminal.console import (
+from once.ops.terminal import (
+    TIME_FORMATS,
     JsonOption,
     ServiceOption,
     command_group,
     console,
+    parse_time_option,
     print_json,
     progress,
 )
-from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
 from once.schema import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS, RELAY, Record
 
 if TYPE_CHECKING:

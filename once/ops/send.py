@@ -19,7 +19,7 @@ from once.events.strict_json import parse
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal.console import ServiceOption, command_group, console, data_text, print_json
+from once.ops.terminal import ServiceOption, command_group, console, data_text, print_json
 from once.schema import EVENT_TYPE_ATTRIBUTE
 from once.settings import MAX_BODY_BYTES, PRODUCER_OBJECTS
 from once.source import Source

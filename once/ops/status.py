@@ -14,9 +14,15 @@ from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode, OpsError
-from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
-from once.ops.terminal.formatting import UNKNOWN
-from once.ops.terminal.timestamps import parse_age_option
+from once.ops.terminal import (
+    UNKNOWN,
+    JsonOption,
+    ServiceOption,
+    command_group,
+    console,
+    parse_age_option,
+    print_json,
+)
 from once.schema import RELAY, UNROUTED, Limits
 
 if TYPE_CHECKING:

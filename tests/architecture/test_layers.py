@@ -99,7 +99,7 @@ def test_a_layer_of_the_command_line_imports_those_below_it() -> None:
         ("once.ops.outbox", "from once.ops.trace.command import app"),
         ("once.ops.__init__", "from once.ops.errors import OpsError"),
         ("once.ops.aws.clients", "import once.ops.dead_letters.commands"),
-        ("once.ops.errors", "from .terminal.console import console"),
+        ("once.ops.errors", "from .terminal import console"),
     ],
 )
 def test_an_import_of_a_layer_above_is_found(module: str, source: str) -> None:

@@ -16,7 +16,7 @@ from demo.traffic import command as traffic
 from demo.traffic import publisher as publish
 from once.ops import outbox
 from once.ops.dead_letters import search as walk
-from once.ops.terminal.console import console
+from once.ops.terminal import console
 from once.ops.trace import timeline
 from tests.ops.cloud import REGION, Cloud
 from tests.ops.editing import Editor

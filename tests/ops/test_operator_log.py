@@ -7,7 +7,7 @@ import pytest
 
 from once.ops import operator_log
 from once.ops.errors import ExitCode, OpsError
-from once.ops.terminal import console
+from once.ops.terminal import error_console
 from tests.ops.letters import Shop
 from tests.ops.outboxes import REPUBLISH, commit_each
 from tests.ops.output import stderr_of, stdout_of, words
@@ -126,7 +126,7 @@ def test_outcome_that_cannot_be_logged_is_told_and_hides_no_other_error(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, *, fails: bool
 ) -> None:
     shop.fail("a")
-    monkeypatch.setattr(console.error_console, "_width", 200)
+    monkeypatch.setattr(error_console, "_width", 200)
     write = operator_log._write
 
     def only_intent(*log: Any) -> None:

@@ -18,8 +18,7 @@ from once.errors import UNREADABLE
 from once.ops.aws.clients import client
 from once.ops.console.rendering import page
 from once.ops.console.state import state_of
-from once.ops.terminal.formatting import json_text
-from once.ops.terminal.timestamps import parse_timestamp
+from once.ops.terminal import json_text, parse_timestamp
 
 MOST_CHANGES = 200
 _MOST_EVENTS = 2_000

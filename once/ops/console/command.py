@@ -5,7 +5,7 @@ from typing import Annotated
 from typer import Option
 
 from once.ops.aws.deployment import Deployment
-from once.ops.terminal.console import JsonOption, ServiceOption, command_group, console, print_json
+from once.ops.terminal import JsonOption, ServiceOption, command_group, console, print_json
 
 app = command_group()
 

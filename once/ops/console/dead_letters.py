@@ -43,7 +43,7 @@ from once.ops.dead_letters.search import (
 )
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError
-from once.ops.terminal.formatting import format_time
+from once.ops.terminal import format_time
 from once.schema import RELAY, UNROUTED, Reason
 
 FRESH_SECONDS = 15

@@ -19,7 +19,7 @@ from once.events.identity import key_hash
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.dedup_records import record_lines, text_attribute
-from once.ops.terminal.timestamps import parse_time_option
+from once.ops.terminal import parse_time_option
 from once.ops.trace.search import TraceSearch
 from once.ops.trace.timeline import EntryKind, TimelineEntry
 from once.schema import RELAY, Record, State

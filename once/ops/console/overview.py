@@ -11,7 +11,7 @@ from once.ops.console.figures import read_figures
 from once.ops.console.rendering import BarChart, page
 from once.ops.console.state import REFRESH_SECONDS, state_of
 from once.ops.status import MAX_AGE
-from once.ops.terminal.timestamps import parse_age_option
+from once.ops.terminal import parse_age_option
 
 COLUMNS = {
     "committed": [Metric.COMMITTED],

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from once.ops.terminal.formatting import UNKNOWN, escape_controls, format_age, format_time
+from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time
 
 NAVIGATION = (
     ("overview", "Overview"),

@@ -30,8 +30,7 @@ from once.ops.dedup_records import (
     read_record,
 )
 from once.ops.errors import unexpected_error_text
-from once.ops.terminal.formatting import format_epoch_seconds, format_time
-from once.ops.terminal.timestamps import event_time
+from once.ops.terminal import event_time, format_epoch_seconds, format_time
 from once.schema import (
     CLOCK_MARGIN_SECONDS,
     SOURCE_PREFIX,

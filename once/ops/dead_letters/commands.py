@@ -56,7 +56,7 @@ from once.ops.dead_letters.search import (
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_log import Change, WhyOption, logged_change
-from once.ops.terminal.console import (
+from once.ops.terminal import (
     JsonOption,
     ServiceOption,
     command_group,
@@ -64,8 +64,8 @@ from once.ops.terminal.console import (
     error_console,
     print_json,
     progress,
+    single_line,
 )
-from once.ops.terminal.formatting import single_line
 
 _MAX_FAILURE_LINES = 20
 

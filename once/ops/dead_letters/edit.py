@@ -25,7 +25,7 @@ from once.ops.dedup_records import (
     read_record,
 )
 from once.ops.errors import OpsError
-from once.ops.terminal.formatting import escape_controls
+from once.ops.terminal import escape_controls
 from once.schema import Reason
 
 _NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"

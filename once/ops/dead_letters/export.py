@@ -31,8 +31,7 @@ from once.ops.dead_letters.search import LetterSearch, batches_by_queue, open_se
 from once.ops.dedup_records import MESSAGE_LIFETIME_SECONDS
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.operator_log import Change
-from once.ops.terminal.formatting import format_time
-from once.ops.terminal.timestamps import event_time, parse_timestamp
+from once.ops.terminal import event_time, format_time, parse_timestamp
 from once.schema import DeadLetter, Limits
 
 if TYPE_CHECKING:

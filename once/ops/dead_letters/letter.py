@@ -18,8 +18,7 @@ from once.errors import UNREADABLE, Unparseable
 from once.failures.quarantine import Place, key_of
 from once.intake.original_message import Attribute, OriginalMessage, restored
 from once.ops.aws.deployment import DeployedConsumer, Deployment, claim_store
-from once.ops.terminal.formatting import NOT_READABLE
-from once.ops.terminal.timestamps import parse_timestamp
+from once.ops.terminal import NOT_READABLE, parse_timestamp
 from once.outbox.unrouted import SnsEnvelope
 from once.schema import RELAY, UNROUTED, DeadLetter, Limits
 from once.source import Source

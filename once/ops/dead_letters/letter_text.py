@@ -17,7 +17,7 @@ from once.events.strict_json import parse
 from once.ops.dead_letters.assessment import AssessedLetter, LetterContext, Verdict, event_of
 from once.ops.dead_letters.letter import Letter, QueueStay
 from once.ops.dedup_records import record_lines
-from once.ops.terminal.formatting import (
+from once.ops.terminal import (
     NOT_READABLE,
     escape_controls,
     format_age,

@@ -32,9 +32,7 @@ from once.ops.aws.clients import (
 from once.ops.dead_letters.assessment import event_and_key
 from once.ops.dead_letters.letter import DIED, DeadLetterQueue, Letter
 from once.ops.errors import ExitCode, OpsError
-from once.ops.terminal.console import ServiceOption
-from once.ops.terminal.formatting import single_line
-from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
+from once.ops.terminal import TIME_FORMATS, ServiceOption, parse_time_option, single_line
 from once.schema import Reason
 
 if TYPE_CHECKING:

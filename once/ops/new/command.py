@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from once.ops.terminal.console import JsonOption, command_group, console, print_json
+from once.ops.terminal import JsonOption, command_group, console, print_json
 
 app = command_group(help="Begin: write a consumer, or a service of your own.")
 

@@ -11,9 +11,17 @@ from typer import BadParameter
 
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal.console import ServiceOption, command_group, console, print_json
-from once.ops.terminal.formatting import NOT_READABLE, UNKNOWN, escape_controls
-from once.ops.terminal.timestamps import TIME_FORMATS, parse_time_option
+from once.ops.terminal import (
+    NOT_READABLE,
+    TIME_FORMATS,
+    UNKNOWN,
+    ServiceOption,
+    command_group,
+    console,
+    escape_controls,
+    parse_time_option,
+    print_json,
+)
 from once.ops.trace.search import MOST_LETTERS, TraceSearch
 from once.ops.trace.timeline import EntryKind, TimelineEntry
 

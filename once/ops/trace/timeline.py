@@ -26,8 +26,7 @@ from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
 from once.ops.dedup_records import Item, text_attribute, time_attribute, unreadable_times
 from once.ops.errors import error_with_remedy
-from once.ops.terminal.formatting import format_time
-from once.ops.terminal.timestamps import event_time
+from once.ops.terminal import event_time, format_time
 from once.ops.trace.event_graph import EventGraph
 from once.schema import CLOCK_MARGIN_SECONDS, RELAY, Outcome, Record, Standing, State
 

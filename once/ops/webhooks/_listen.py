@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from botocore.exceptions import BotoCoreError
 
 from once.ops.errors import OpsError
-from once.ops.terminal.console import console, error_console, print_json
-from once.ops.terminal.formatting import format_time
+from once.ops.terminal import console, error_console, format_time, print_json
 from once.ops.webhooks._http import Destination, NotSent, Unanswered, Unsendable, send_request
 from once.ops.webhooks.capture_text import capture_json, capture_line, received_at
 from once.ops.webhooks.captures import CaptureFilter, Captures

@@ -14,7 +14,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
-from once.ops.terminal.console import JsonOption, ServiceOption, console, data_text, print_json
+from once.ops.terminal import JsonOption, ServiceOption, console, data_text, print_json
 from once.ops.webhooks._http import Destination, NotSent, Unanswered, send_request
 from once.ops.webhooks.captures import webhooks_of
 from once.webhooks.endpoint import Endpoint, Profile

@@ -13,7 +13,7 @@ from once.errors import OnceError
 from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import event_id_of
 from once.events.strict_json import parse
-from once.ops.terminal.formatting import (
+from once.ops.terminal import (
     UNKNOWN,
     escape_controls,
     format_age,

@@ -17,9 +17,7 @@ from once.events.identity import key_hash
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal.console import error_console
-from once.ops.terminal.formatting import format_time
-from once.ops.terminal.timestamps import parse_time_option
+from once.ops.terminal import error_console, format_time, parse_time_option
 from once.schema import CLOCK_MARGIN_SECONDS, Limits
 from once.webhooks.capture import (
     BY_TIME,

@@ -11,17 +11,17 @@ from typer import Argument, BadParameter, Option
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import StoppedError
 from once.ops.operator_log import WhyOption
-from once.ops.terminal.console import (
+from once.ops.terminal import (
+    TIME_FORMATS,
     JsonOption,
     ServiceOption,
     command_group,
     console,
     error_console,
+    format_time,
     print_json,
     progress,
 )
-from once.ops.terminal.formatting import format_time
-from once.ops.terminal.timestamps import TIME_FORMATS
 from once.ops.webhooks._http import Destination, is_loopback
 from once.ops.webhooks._listen import OVERLAP, Listener
 from once.ops.webhooks._send import send

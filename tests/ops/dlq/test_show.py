@@ -10,7 +10,7 @@ from once.effects.declaration import Policy
 from once.errors import PermanentError
 from once.events.identity import key_hash
 from once.ops.dead_letters import search as walk
-from once.ops.terminal.formatting import escape_controls
+from once.ops.terminal import escape_controls
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
 from tests.ops.notes import KEY, note

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from typer import BadParameter
 
-from once.ops.terminal.timestamps import parse_time_option
+from once.ops.terminal import parse_time_option
 
 NOW = datetime(2026, 7, 30, 12, tzinfo=UTC)
 

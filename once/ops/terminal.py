@@ -1,0 +1,281 @@
+"""Terminal of all commands: consoles, options, progress, errors, and values as text.
+
+In: values, and texts that an operator or a producer wrote. Out: escaped texts, points in time.
+"""
+
+import json
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event, Thread
+from typing import Annotated, Any
+
+import typer
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+)
+from rich.text import Text
+from typer import BadParameter
+from typer.core import TyperGroup
+
+from once.events.cloud_event import CloudEvent
+from once.ops.errors import ExitCode, OpsError, error_with_remedy
+
+NOT_READABLE = "not-readable"
+"""Shown for a value that exists and cannot be read."""
+
+UNKNOWN = "–"
+"""Shown for a value that is not known."""
+
+TIME_FORMATS = (
+    "a date (2026-07-30), a date-time (2026-07-30T14:00, in UTC unless it has an offset), or an "
+    "age (90m, 26h, 2d)"
+)
+
+LINE_SECONDS = 15.0
+"""Time between two lines without a terminal, such as in the log of a CI job."""
+
+_AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
+class _EscapingConsole(Console):
+    """A console that escapes control characters, so that a text cannot control the terminal.
+
+    A text is escaped before its width is measured; markup and emoji codes are off. A
+    `rich.text.Text` is not escaped: see `escape_controls`.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return the text as rich shows it."""
+        return super().render_str(escape_controls(text), **options)
+
+
+console = _EscapingConsole()
+error_console = _EscapingConsole(stderr=True)
+
+ServiceOption = Annotated[
+    str,
+    typer.Option("--service", help="Name of the deployment, with which its stacks' names begin."),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON, and nothing else on stdout: docs/command-line.md."),
+]
+
+
+def data_text(value: str) -> str:
+    """Return the text that the option `--data` names: a text, `@file`, or `-` for standard input.
+
+    Raises:
+        typer.BadParameter: the file cannot be read.
+    """
+    if value == "-":
+        return sys.stdin.read()
+    if not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadParameter(f"{value[1:]} cannot be read: {error}", param_hint="--data") from None
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON, without control characters."""
+    typer.echo(json_text(value))
+
+
+class _Group(TyperGroup):
+    """Prints an error and its remedy in place of a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            error_console.print("stopped: run the same command again")
+            raise typer.Exit(ExitCode.STOPPED) from None
+        except (OpsError, BotoCoreError, ClientError) as error:
+            error_console.print(f"error: {error_with_remedy(error)}", soft_wrap=True)
+            raise typer.Exit(getattr(error, "exit_code", ExitCode.FAILED)) from error
+
+
+def command_group(*, help: str | None = None, completion: bool = False) -> typer.Typer:  # noqa: A002, the name that typer gives it
+    """Return an empty group of commands; with options for shell completion if it is the root."""
+    return typer.Typer(cls=_Group, help=help, no_args_is_help=True, add_completion=completion)
+
+
+class LineProgress(Progress):
+    """A progress display of rich that prints lines where the output is not a terminal.
+
+    Rich itself prints nothing there until the end.
+
+    Args:
+        columns: the columns on a terminal.
+        console: the console that shows it.
+        line_seconds: time between two lines without a terminal.
+        transient: show nothing at the end.
+    """
+
+    def __init__(
+        self,
+        *columns: str | ProgressColumn,
+        console: Console,
+        line_seconds: float = LINE_SECONDS,
+        transient: bool = False,
+    ) -> None:
+        # Rich would print an empty line in place of a transient display without a terminal.
+        hidden = transient and not console.is_terminal
+        super().__init__(*columns, console=console, transient=transient, disable=hidden)
+        self._line_seconds = line_seconds
+        self._over = Event()
+        self._lines = Thread(target=self._print_lines, daemon=True)
+
+    def start(self) -> None:
+        """Begin to show the tasks."""
+        super().start()
+        if not self.console.is_terminal:
+            self._lines.start()
+
+    def stop(self) -> None:
+        """End the display."""
+        self._over.set()
+        if self._lines.is_alive():
+            self._lines.join()
+        if not self.disable:
+            super().stop()
+
+    def _print_lines(self) -> None:
+        while not self._over.wait(self._line_seconds):
+            for task in self.tasks:
+                if task.finished:
+                    continue
+                parts = [f"{task.elapsed or 0:.0f} s"]
+                if task.total is not None:
+                    parts.insert(0, f"{task.completed:.0f}/{task.total:.0f}")
+                if task.time_remaining:
+                    parts.append(f"about {task.time_remaining:.0f} s left")
+                line = f"{task.description}: {', '.join(parts)}"
+                self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def progress(*, as_json: bool = False) -> LineProgress:
+    """Return a progress bar; without a terminal, a line now and then and the last state.
+
+    Args:
+        as_json: whether stdout is for JSON alone, so that the bar goes to stderr.
+    """
+    return LineProgress(
+        TextColumn("{task.description:<24}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=error_console if as_json else console,
+    )
+
+
+def format_time(moment: datetime) -> str:
+    """Return a point in time as text, in UTC."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def format_epoch_seconds(seconds: float) -> str:
+    """Return a time in seconds since the epoch as text, in UTC."""
+    return format_time(datetime.fromtimestamp(seconds, UTC))
+
+
+def format_age(age: timedelta) -> str:
+    """Return an age in its largest unit: `3 d`, `5 h`, `12 min`, `7 s`."""
+    seconds = max(0, int(age.total_seconds()))
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds // unit} {name}"
+    return f"{seconds} s"
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON without control characters; `json` itself escapes all but DEL."""
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def single_line(text: str) -> str:
+    """Return a text with every unprintable character escaped, line breaks included."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def escape_controls(text: str) -> str:
+    """Return a text with every unprintable character escaped, except line breaks and tabs."""
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+
+
+def event_time(event: CloudEvent) -> datetime | None:
+    """Return the time of an event, set by its producer; None if missing or not readable."""
+    return parse_timestamp(event.time or "")
+
+
+def parse_timestamp(text: str) -> datetime | None:
+    """Return the point in time of an ISO 8601 date-time, in UTC unless it has an offset.
+
+    Returns:
+        The point in time in UTC; None if the text is not a date-time, or not a year from 1 to 9999.
+    """
+    try:
+        return _in_utc(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def from_epoch_seconds(seconds: float) -> datetime | None:
+    """Return the point in time of seconds since the epoch; None if out of range."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def parse_time_option(text: str, *, now: datetime, option: str) -> datetime:
+    """Return the point in time of an option, with its offset from UTC.
+
+    Args:
+        text: an ISO 8601 date or date-time, in UTC unless it has an offset; or an age, in minutes,
+            hours or days.
+        now: the time that an age counts back from.
+        option: the option's name for the error, such as `--since`.
+
+    Raises:
+        typer.BadParameter: the text is neither, or out of range.
+    """
+    try:
+        if age := _AGE.fullmatch(text.strip()):
+            return now - _age(age)
+        return _in_utc(datetime.fromisoformat(text.strip()))
+    except (ValueError, OverflowError):
+        message = f"{text!r} is no point in time: give {TIME_FORMATS}"
+        raise BadParameter(message, param_hint=option) from None
+
+
+def parse_age_option(text: str, *, option: str) -> timedelta:
+    """Return the age of an option, in minutes, hours or days.
+
+    Raises:
+        typer.BadParameter: the text is no age.
+    """
+    if age := _AGE.fullmatch(text.strip()):
+        return _age(age)
+    raise BadParameter(f"{text!r} is no age: give one such as 90m, 26h, 2d", param_hint=option)
+
+
+def _age(found: re.Match[str]) -> timedelta:
+    return int(found["number"]) * _UNITS[found["unit"]]
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

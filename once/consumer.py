@@ -11,10 +11,9 @@ import boto3
 from aws_lambda_powertools import Logger
 from msgspec import Struct
 
-from once.batch.groups import GroupSize
 from once.batch.isolation import Isolation
 from once.batch.message import HandlerRunner, MessageSteps
-from once.batch.processor import BatchProcessor
+from once.batch.processor import BatchProcessor, GroupSize
 from once.commit.committer import Committer
 from once.deadline import Context
 from once.effects.declaration import Effect, EffectFunction, Policy

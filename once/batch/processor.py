@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from once.batch.groups import GroupSize, Member, ReadyQueue, pack
+from once.batch._ready_queue import ReadyQueue
 from once.batch.isolation import Isolation
 from once.batch.message import Message, MessageSteps
 from once.batch.report import BatchMetrics, Finished, GroupAnswer, send_telemetry
-from once.commit.committer import Committer
-from once.commit.result import STALE, failed
+from once.commit.committer import CommitRequest, Committer
+from once.commit.result import STALE, CommitOutcome, CommitResult, failed
 from once.deadline import Context, Deadline
-from once.errors import OnceError, Unexpected
+from once.errors import OnceError, OutcomeUnknown, RequestRefused, Unexpected
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
-from once.intake.reader import Disposition, RecordReader
+from once.intake.reader import Disposition, MessageResult, RecordReader
 from once.metrics_log import MetricsLog
 from once.schema import Limits
 
@@ -33,8 +33,70 @@ if TYPE_CHECKING:
 
     from once.transaction import ItemKey
 
+Member = tuple[Message, CommitRequest]
+"""A message, and its request in this round."""
+
 _LOGGED = (Disposition.DUPLICATE, Disposition.ISOLATED, Disposition.TEST_MESSAGE)
 """Dispositions of messages that are acknowledged without a commit or a dead letter."""
+
+
+_ALLOWANCE = 0.10
+"""Accepted additional cost of grouping over one request a message, in write units."""
+
+_HORIZON = 100
+"""Approximate number of messages that the estimates remember."""
+
+_SPOILING = {
+    *(CommitOutcome.CONTENDED, CommitOutcome.STALE, CommitOutcome.REFUSED),
+    *(CommitOutcome.PENDING, CommitOutcome.FAILED, CommitOutcome.DUPLICATE),
+}
+_OF_THE_REQUEST = (OutcomeUnknown, RequestRefused)
+"""Failures of a whole request. A smaller group would have failed in the same way."""
+
+
+class GroupSize:
+    """The number of messages per request, as large as the share of conflicts allows.
+
+    A message spoils a request if it causes its cancellation: the other messages are then sent a
+    second time. With `size` messages in a request, of which a share `rate` spoils it, grouping
+    costs (size - 1) × rate more write units. One object serves a function for as long as it is
+    warm.
+
+    Args:
+        limit: the most messages that may commit together; 1 turns grouping off.
+
+    Attributes:
+        size: the most messages that may commit together at present, 1 to the limit.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = limit
+        self._spoilt = 0.0
+        self._duplicates = 0.0
+
+    @property
+    def looks_up_all(self) -> bool:
+        """Whether duplicates are so frequent that reading all records costs less than they do."""
+        return (self.limit - 1) * self._duplicates > _ALLOWANCE
+
+    def learn(
+        self, results: Iterable[CommitResult], ended: Iterable[tuple[MessageResult, int]] = ()
+    ) -> None:
+        """Update the estimates after one round.
+
+        Args:
+            results: the results of messages without earlier contention.
+            ended: the result and the receive count of each message that ended.
+        """
+        for result in results:
+            spoils = result.outcome in _SPOILING and not isinstance(result.cause, _OF_THE_REQUEST)
+            self._spoilt += (spoils - self._spoilt) / _HORIZON
+        for end, receive_count in ended:
+            if receive_count == 1:
+                is_duplicate = end is Disposition.DUPLICATE
+                self._duplicates += (is_duplicate - self._duplicates) / _HORIZON
+        self.size = min(self.limit, 1 + int(_ALLOWANCE / max(self._spoilt, 1e-9)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +231,7 @@ class BatchProcessor:
         running = [message for message in going if message.result is None]
         members = self._gather(running, deadline)
         # More groups than threads: the rest commits in the next round, after a deadline check.
-        groups = pack(members, self.size.size)[: self.threads]
+        groups = _pack(members, self.size.size)[: self.threads]
         evidence = [STALE] * _outdate(messages, groups)
         answers = self._answers(groups)
         metrics.answers.extend(answers)
@@ -246,3 +308,19 @@ def _outdate(messages: Iterable[Message], groups: Sequence[Sequence[Member]]) ->
     for message in outdated:
         message.is_outdated = True
     return len(outdated)
+
+
+def _pack(members: Iterable[Member], size: int) -> list[list[Member]]:
+    """Return groups of at most `size`, each of which fits into one request."""
+    groups: list[list[Member]] = []
+    most = entries = total = 0
+    for message, request in members:
+        most = min(most, message.max_group_size)
+        entries, total = entries + len(request.entries), total + request.size
+        fits = entries <= Limits.TRANSACTION_ACTIONS and total <= Limits.TRANSACTION_BYTES
+        if not groups or len(groups[-1]) >= most or not fits:
+            groups.append([])
+            most = min(size, message.max_group_size)
+            entries, total = len(request.entries), request.size
+        groups[-1].append((message, request))
+    return groups

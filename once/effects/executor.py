@@ -5,7 +5,7 @@ out. The next delivery commits it without another call. Each outcome that a prov
 compared with what could be kept of it, because otherwise only a recovery would find the mistake.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import formatannotation
@@ -105,8 +105,8 @@ class EffectExecutor:
                 f"the effect {effect.name!r} is none of this consumer's: declare it with "
                 "@consumer.effect"
             )
-        try:
-            _decoded(effect, request)  # a request that cannot be read back would stay pending
+        try:  # a request that cannot be read back would stay pending
+            msgspec.json.decode(request, type=effect.model)
         except msgspec.ValidationError as error:
             raise InvalidWrite(
                 f"the request of {effect.name!r} breaks its model: {error}"
@@ -125,7 +125,10 @@ class EffectExecutor:
         Raises:
             OnceError: this delivery may not call the effect, or no delivery may.
         """
-        effect = self._effect(found)
+        if found.effect not in self._effects:
+            text = f"the pending effect {found.effect!r} is none of this consumer's any more"
+            raise self.stuck(found, PermanentError(f"{text}: bring it back"))
+        effect = self._effects[found.effect]
         if found.standing is Standing.SETTLED:
             outcome = restored(effect, found.outcome or "", self._refusals)
             return EffectAttempt(
@@ -144,13 +147,24 @@ class EffectExecutor:
             OnceError: there is no outcome. The error's class determines whether the message is
                 retried.
         """
-        request = self._request(attempt)
-        self._check_time(attempt.deadline)  # the intent may have taken long
+        effect, deadline = attempt.effect, attempt.deadline
+        try:
+            request = msgspec.json.decode(attempt.intent.request, type=effect.model)
+        except msgspec.ValidationError as error:
+            text = (
+                f"the pending request of {effect.name!r} does not fit its model any more: "
+                f"bring the model back: {error}"
+            )
+            if attempt.clean:
+                raise PermanentError(text) from None
+            raise EffectUnknown(f"{text}; {attempt.intent.account}") from None
+        self._check_time(deadline)  # the intent may have taken long
         for calls in range(1, _MAX_CALLS + 1):
             try:
                 attempt.outcome = self._outcome(attempt, request)
             except (NotDone, Unanswered):
-                if calls == _MAX_CALLS or not self._pause(attempt.deadline, calls):
+                is_last = calls == _MAX_CALLS or not deadline.pause(calls)
+                if is_last or deadline.seconds < self._timeout:
                     raise
             else:
                 attempt.is_done = True
@@ -165,11 +179,21 @@ class EffectExecutor:
         """
         if attempt.intent.standing is Standing.SETTLED:
             return error
+        text, standing = None, Standing.NOT_DONE if attempt.clean else Standing.UNKNOWN
         if attempt.is_done:
-            return self._keep(attempt, error)
-        standing = Standing.NOT_DONE if attempt.clean else Standing.UNKNOWN
-        self._ledger.hand_back(attempt.pk, attempt.intent, standing)
-        return error
+            standing = Standing.UNKNOWN
+            with suppress(NotKept):
+                text, standing = kept_text(attempt.effect, attempt.outcome), Standing.SETTLED
+        is_stored = self._ledger.hand_back(attempt.pk, attempt.intent, standing, text)
+        is_safe = (is_stored and text) or attempt.effect.policy is not Policy.AT_MOST_ONCE
+        if is_safe or not attempt.is_done:
+            return error
+        why = error if isinstance(error, WrongOutcome) else error.summary
+        return EffectUnknown(
+            f"the effect {attempt.effect.name!r} was done, and its outcome could be neither "
+            f"committed ({why}) nor kept in its record. Settle it with `once effects "
+            f"settle`; the outcome is {text or repr(attempt.outcome)}"
+        )
 
     def stuck(self, found: Intent, error: PermanentError) -> OnceError:
         """Return the error of a pending effect whose message cannot go on because of `error`."""
@@ -179,20 +203,6 @@ class EffectExecutor:
             return running
         is_known = found.standing in (Standing.NOT_DONE, Standing.SETTLED)
         return (type(error) if is_known else EffectUnknown)(f"{error}; {found.account}")
-
-    def _keep(self, attempt: EffectAttempt, error: OnceError) -> OnceError:
-        text, standing = None, Standing.UNKNOWN
-        with suppress(NotKept):
-            text, standing = kept_text(attempt.effect, attempt.outcome), Standing.SETTLED
-        is_stored = self._ledger.hand_back(attempt.pk, attempt.intent, standing, text)
-        if (is_stored and text) or attempt.effect.policy is not Policy.AT_MOST_ONCE:
-            return error
-        why = error if isinstance(error, WrongOutcome) else error.summary
-        return EffectUnknown(
-            f"the effect {attempt.effect.name!r} was done, and its outcome could be neither "
-            f"committed ({why}) nor kept in its record. Settle it with `once effects "
-            f"settle`; the outcome is {text or repr(attempt.outcome)}"
-        )
 
     def _outcome(self, attempt: EffectAttempt, request: Any) -> Any:
         """Call the provider once, and return the outcome. Updates whether the attempt is clean.
@@ -217,7 +227,12 @@ class EffectExecutor:
             raise
         except PermanentError as error:
             attempt.clean = clean
-            raise _refused(attempt, error) from error
+            if clean:
+                raise
+            raise EffectUnknown(
+                f"the effect {attempt.effect.name!r} may have happened in an earlier attempt, and "
+                f"now the provider refuses it for good: look it up there: {error}"
+            ) from error
         except KeySpent:
             return self._look_up(attempt, request)
         except Exception as error:  # an effect may raise any error, and may have happened
@@ -252,40 +267,9 @@ class EffectExecutor:
         seconds = min(self._timeout, attempt.deadline.seconds)
         return Call(attempt.intent.provider_key, seconds, attempt.intent.request)
 
-    def _request(self, attempt: EffectAttempt) -> Any:
-        try:
-            return _decoded(attempt.effect, attempt.intent.request)
-        except msgspec.ValidationError as error:
-            text = (
-                f"the pending request of {attempt.effect.name!r} does not fit its model any more: "
-                f"bring the model back: {error}"
-            )
-            if attempt.clean:
-                raise PermanentError(text) from None
-            raise EffectUnknown(f"{text}; {attempt.intent.account}") from None
-
-    def _effect(self, found: Intent) -> Effect:
-        if found.effect not in self._effects:
-            text = f"the pending effect {found.effect!r} is none of this consumer's any more"
-            raise self.stuck(found, PermanentError(f"{text}: bring it back"))
-        return self._effects[found.effect]
-
-    def _pause(self, deadline: Deadline, calls: int) -> bool:
-        return deadline.pause(calls) and deadline.seconds >= self._timeout
-
     def _check_time(self, deadline: Deadline) -> None:
         if deadline.seconds < self._timeout:
             raise OutOfTime("a call to the outside world would not fit into this invocation")
-
-
-def _refused(attempt: EffectAttempt, error: PermanentError) -> OnceError:
-    """Return the error of a refused call: unknown, if an earlier call may have succeeded."""
-    if attempt.clean:
-        return error
-    return EffectUnknown(
-        f"the effect {attempt.effect.name!r} may have happened in an earlier attempt, and now the "
-        f"provider refuses it for good: look it up there: {error}"
-    )
 
 
 def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
@@ -324,10 +308,6 @@ def _check_outcome(attempt: EffectAttempt) -> None:
         ) from None
 
 
-def _decoded(effect: Effect, request: bytes) -> Any:
-    return msgspec.json.decode(request, type=effect.model)
-
-
 class NotKept(Exception):
     """The outcome cannot be restored from JSON as it was."""
 
@@ -359,7 +339,7 @@ def kept_text(effect: Effect, outcome: Any) -> str:
     try:
         if isinstance(outcome, Refusal):
             text = refused_text(type(outcome).__name__, outcome.args)
-            again = type(outcome)(*_arguments(text))
+            again = type(outcome)(*msgspec.json.decode(text, type=_Kept).arguments)
             is_same = (again.args, vars(again)) == (outcome.args, vars(outcome))
         else:
             encoded = msgspec.json.encode(outcome)
@@ -398,22 +378,14 @@ def restored(effect: Effect, text: str, refusals: Iterable[type[Refusal]]) -> An
         ) from None
 
 
-def _arguments(text: str) -> tuple[Any, ...]:
-    return msgspec.json.decode(text, type=_Kept).arguments
-
-
 def _refusal_class(name: str, known: Iterable[type[Refusal]]) -> type[Refusal]:
-    for kind in known:
-        for found in _with_subclasses(kind):
-            if found.__name__ == name:
-                return found
+    left = [*known]
+    while left:
+        kind = left.pop(0)
+        if kind.__name__ == name:
+            return kind
+        left[:0] = kind.__subclasses__()
     raise UnhandledRefusal(
         f"the outcome in the record is the refusal {name}: add @consumer.rejects for its class, or "
         "settle the effect again with `once effects settle`"
     )
-
-
-def _with_subclasses(kind: type[Refusal]) -> Iterator[type[Refusal]]:
-    yield kind
-    for below in kind.__subclasses__():
-        yield from _with_subclasses(below)

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
 
-from once.batch.groups import ReadyQueue
+from once.batch._ready_queue import ReadyQueue
 from once.batch.isolation import Isolation
 from once.batch.processor import BatchProcessor
 from once.commit.committer import Committer

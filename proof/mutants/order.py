@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from once.batch.groups import ReadyQueue
+from once.batch._ready_queue import ReadyQueue
 from once.batch.report import Finished
 from once.errors import Blocked, PermanentError
 from once.events.outgoing import OutgoingEvent

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.batch.groups import GroupSize
+from once.batch.processor import GroupSize
 from once.commit.result import CommitOutcome, CommitResult, failed
 from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused
 from once.intake.reader import Disposition

@@ -1,15 +1,12 @@
-"""Groups: which messages of a batch run now, and which of them share a request."""
+"""Ready queue: the order in which the messages of one batch are read and run."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 
 from once.batch.message import Message
 from once.batch.report import Finished
-from once.commit.committer import CommitRequest
-from once.commit.result import CommitOutcome, CommitResult
-from once.errors import Blocked, KeyConflict, OutcomeUnknown, RequestRefused
+from once.errors import Blocked, KeyConflict
 from once.intake.reader import DecodedEvent, Disposition, MessageResult
-from once.schema import Limits
 
 
 class _Rank(IntEnum):
@@ -25,9 +22,7 @@ class _Rank(IntEnum):
 
 
 class ReadyQueue:
-    """The order in which the messages of one batch are read and run.
-
-    Keeps the order of each FIFO group, and lets one message of a key run at a time.
+    """Keeps the order of each FIFO group, and lets one message of a key run at a time.
 
     Args:
         messages: the batch, in the order of its records.
@@ -146,82 +141,3 @@ def _either_end(messages: Sequence[Message]) -> Message:
     fewest = min(message.attempts for message in messages)
     messages = [message for message in messages if message.attempts == fewest]
     return messages[-1 if messages[-1].delivery.receive_count % 2 == 0 else 0]
-
-
-Member = tuple[Message, CommitRequest]
-"""A message, and its request in this round."""
-
-
-def pack(members: Iterable[Member], size: int) -> list[list[Member]]:
-    """Return groups of at most `size`, each of which fits into one request."""
-    groups: list[list[Member]] = []
-    most = entries = total = 0
-    for message, request in members:
-        most = min(most, message.max_group_size)
-        entries, total = entries + len(request.entries), total + request.size
-        fits = entries <= Limits.TRANSACTION_ACTIONS and total <= Limits.TRANSACTION_BYTES
-        if not groups or len(groups[-1]) >= most or not fits:
-            groups.append([])
-            most = min(size, message.max_group_size)
-            entries, total = len(request.entries), request.size
-        groups[-1].append((message, request))
-    return groups
-
-
-_ALLOWANCE = 0.10
-"""Accepted additional cost of grouping over one request a message, in write units."""
-
-_HORIZON = 100
-"""Approximate number of messages that the estimates remember."""
-
-_SPOILING = {
-    *(CommitOutcome.CONTENDED, CommitOutcome.STALE, CommitOutcome.REFUSED),
-    *(CommitOutcome.PENDING, CommitOutcome.FAILED, CommitOutcome.DUPLICATE),
-}
-_OF_THE_REQUEST = (OutcomeUnknown, RequestRefused)
-"""Failures of a whole request. A smaller group would have failed in the same way."""
-
-
-class GroupSize:
-    """The number of messages per request, as large as the share of conflicts allows.
-
-    A message spoils a request if it causes its cancellation: the other messages are then sent a
-    second time. With `size` messages in a request, of which a share `rate` spoils it, grouping
-    costs (size - 1) × rate more write units. One object serves a function for as long as it is
-    warm.
-
-    Args:
-        limit: the most messages that may commit together; 1 turns grouping off.
-
-    Attributes:
-        size: the most messages that may commit together at present, 1 to the limit.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.size = limit
-        self._spoilt = 0.0
-        self._duplicates = 0.0
-
-    @property
-    def looks_up_all(self) -> bool:
-        """Whether duplicates are so frequent that reading all records costs less than they do."""
-        return (self.limit - 1) * self._duplicates > _ALLOWANCE
-
-    def learn(
-        self, results: Iterable[CommitResult], ended: Iterable[tuple[MessageResult, int]] = ()
-    ) -> None:
-        """Update the estimates after one round.
-
-        Args:
-            results: the results of messages without earlier contention.
-            ended: the result and the receive count of each message that ended.
-        """
-        for result in results:
-            spoils = result.outcome in _SPOILING and not isinstance(result.cause, _OF_THE_REQUEST)
-            self._spoilt += (spoils - self._spoilt) / _HORIZON
-        for end, receive_count in ended:
-            if receive_count == 1:
-                is_duplicate = end is Disposition.DUPLICATE
-                self._duplicates += (is_duplicate - self._duplicates) / _HORIZON
-        self.size = min(self.limit, 1 + int(_ALLOWANCE / max(self._spoilt, 1e-9)))

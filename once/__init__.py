@@ -4,10 +4,14 @@ The names below are the whole public interface. They load on first use, so that 
 code can read `once.schema` and `once.settings` with nothing but the standard library.
 """
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+    # The public names, one a line: `_homes` reads them from this text.
     from once.consumer import Consumer as Consumer
     from once.effects.declaration import Call as Call
     from once.effects.declaration import Policy as Policy
@@ -25,26 +29,22 @@ if TYPE_CHECKING:
     from once.workflows import durable_function as durable_function
     from once.workflows import state_machine as state_machine
 
-_HOME = {
-    "Call": "once.effects.declaration",
-    "CloudEvent": "once.events.cloud_event",
-    "Consumer": "once.consumer",
-    "FormerRecords": "once.transaction",
-    "Key": "once.events.identity",
-    "KeySpent": "once.errors",
-    "NotDone": "once.errors",
-    "PermanentError": "once.errors",
-    "Policy": "once.effects.declaration",
-    "Refusal": "once.errors",
-    "RetryableError": "once.errors",
-    "S3Object": "once.intake.envelopes",
-    "Source": "once.source",
-    "Transaction": "once.transaction",
-    "durable_function": "once.workflows",
-    "state_machine": "once.workflows",
-}
 
-__all__ = [*_HOME]
+def _homes(spec: "ModuleSpec") -> dict[str, str]:
+    """Return the public names of a package, and the module of each.
+
+    They are its imports under TYPE_CHECKING as `from MODULE import NAME as NAME`. So there is one
+    list for type checkers, for `import *` and for the loading on first use.
+    """
+    text = spec.loader.get_source(spec.name)  # type: ignore[union-attr]
+    lines = re.findall(r"^    from (\S+) import (\w+) as \2$", text, re.MULTILINE)
+    return {name: module for module, name in lines}
+
+
+_HOME = _homes(__spec__)
+
+if not TYPE_CHECKING:
+    __all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> object:

@@ -22,7 +22,7 @@ SHARED = (
 )
 MAY_IMPORT = {
     "once.cdk.functions": ("once",),  # runs in Lambda: the constructs package it
-    "once.cdk": ("once.cdk", *SHARED),
+    "once.cdk": ("once.cdk", "once._homes", *SHARED),
     "once.ops": ("once.ops", "once"),
     "once": ("once",),
     "functions": ("once",),

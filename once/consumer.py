@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -124,9 +125,7 @@ class Consumer:
 
         def register(function: HandlerFunction) -> HandlerFunction:
             handler = Handler(event_type, model, function, key, frozenset(volatile), former)
-            first = self.handlers.setdefault(event_type, handler)
-            if first is not handler:
-                self._faults.append(twice(event_type, first.function, function))
+            self._register(self.handlers, event_type, handler, event_type)
             return function
 
         return register
@@ -135,10 +134,12 @@ class Consumer:
         """Register the answer to a business refusal. It commits with its own dedup record."""
 
         def register(function: RefusalFunction) -> RefusalFunction:
-            rejection = Rejection(refusal, function)
-            first = self.rejections.setdefault(refusal, rejection)
-            if first is not rejection:
-                self._faults.append(twice(refusal.__name__, first.function, function))
+            self._register(
+                self.rejections,
+                refusal,
+                Rejection(refusal, function),
+                getattr(refusal, "__name__", ""),
+            )
             return function
 
         return register
@@ -158,9 +159,7 @@ class Consumer:
 
         def register(function: EffectFunction) -> Effect:
             effect = Effect(name, model, policy, key_lifetime_seconds, function)
-            first = self.effects.setdefault(name, effect)
-            if first is not effect:
-                self._faults.append(twice(f"the effect {name}", first.function, function))
+            self._register(self.effects, name, effect, f"the effect {name}")
             return effect
 
         return register
@@ -169,14 +168,17 @@ class Consumer:
         """Register the function that records an effect's outcome in its own commit."""
 
         def register(function: CompletionFunction) -> CompletionFunction:
-            completion = Completion(effect, function)
             name = getattr(effect, "name", repr(effect))
-            first = self.completions.setdefault(name, completion)
-            if first is not completion:
-                self._faults.append(twice(f"the outcome of {name}", first.function, function))
+            completion = Completion(effect, function)
+            self._register(self.completions, name, completion, f"the outcome of {name}")
             return function
 
         return register
+
+    def _register(self, known: dict[Any, Any], name: object, made: Any, what: str) -> None:
+        first = known.setdefault(name, made)
+        if first is not made:
+            self._faults.append(twice(what, first.function, made.function))
 
     @cached_property
     def lambda_handler(self) -> LambdaHandler:
@@ -254,26 +256,19 @@ class Consumer:
             faults.append(f"the name {self.name!r} does not match {CONSUMER_NAME.pattern}")
         if not self.handlers:
             faults.append(f"{self.name} handles nothing; add a function with @consumer.handles")
-        for handler in self.handlers.values():
-            faults.extend(handler.faults())
-        for rejection in self.rejections.values():
-            faults.extend(rejection.faults())
-        faults.extend(self._effect_faults())
+        faults += chain.from_iterable(one.faults() for one in self.handlers.values())
+        faults += chain.from_iterable(one.faults() for one in self.rejections.values())
+        faults += chain.from_iterable(map(effect_faults, self.effects.values()))
+        faults += chain.from_iterable(one.faults() for one in self.completions.values())
+        faults += [
+            f"the effect {name!r} is declared or completed alone; give it both, @consumer.effect "
+            "and @consumer.completes"
+            for name in sorted(self.effects.keys() ^ self.completions.keys())
+        ]
         if settings is not None:
-            faults.extend(self._disagreements(settings))
+            faults += self._disagreements(settings)
         if faults:
             raise RegistrationError(faults)
-
-    def _effect_faults(self) -> Iterator[str]:
-        for effect in self.effects.values():
-            yield from effect_faults(effect)
-        for completion in self.completions.values():
-            yield from completion.faults()
-        for name in sorted(self.effects.keys() ^ self.completions.keys()):
-            yield (
-                f"the effect {name!r} is declared or completed alone; give it both, "
-                "@consumer.effect and @consumer.completes"
-            )
 
     def _disagreements(self, settings: Settings) -> list[str]:
         place = f"the declaration of {settings.consumer!r} in the CDK app"

@@ -51,12 +51,20 @@ class Handler:
             yield f"{place} would never run; make it a plain function"
         if not _takes(self.function, 2):
             yield f"{place} is called with an event and a transaction; give it these two arguments"
-        yield from (f"{place} {fault}" for fault in self._key_faults())
+        key = self.key if isinstance(self.key, Key) else None
+        if key is None:
+            yield f"{place} has no key rule; give key=Key.event(), or another rule of once.Key"
+        elif key.rule == "field" and not key.names:
+            yield (
+                f"{place} has a key of no fields, the same for every event; name one in "
+                "Key.field(…)"
+            )
         known = _field_names(self.model)
         if known is None:
             yield f"{place}: {self.model!r} is no model; give a msgspec.Struct"
             return
-        for name in sorted(self._fields_used() - known):
+        in_key = {path.split(".")[0] for path in key.fields} if key else set()
+        for name in sorted((in_key | self.volatile) - known):
             yield f"{place} names the field {name!r}, which {self.model.__name__} does not have"
 
     def source_faults(self, source: Source | None) -> Iterator[str]:
@@ -65,16 +73,6 @@ class Handler:
             return
         if fault := key_rule_fault(self.key.rule, source):
             yield f"{_name_of(self.function)} for {self.event_type!r} {fault}"
-
-    def _key_faults(self) -> Iterator[str]:
-        if not isinstance(self.key, Key):
-            yield "has no key rule; give key=Key.event(), or another rule of once.Key"
-        elif self.key.rule == "field" and not self.key.names:
-            yield "has a key of no fields, the same for every event; name one in Key.field(…)"
-
-    def _fields_used(self) -> set[str]:
-        paths = self.key.fields if isinstance(self.key, Key) else ()
-        return {path.split(".")[0] for path in paths} | self.volatile
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +189,6 @@ def _would_never_run(function: Callable[..., object]) -> bool:
 
 
 def _takes(function: Callable[..., object], count: int) -> bool:
-    """Return whether a function can be called with `count` positional arguments."""
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:
@@ -207,5 +204,4 @@ def _field_names(model: type) -> set[str] | None:
 
 
 def _name_of(function: Callable[..., object]) -> str:
-    """Return a function's full name, for messages."""
     return f"{function.__module__}.{function.__qualname__}"

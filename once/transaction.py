@@ -43,6 +43,7 @@ Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
 """Reads an item by its primary key; see `read_item`."""
 
 _SERIALIZER, _DESERIALIZER = TypeSerializer(), TypeDeserializer()
+_KEY_TYPES = (str, bytes, int, Decimal)
 _LARGEST_INTEGER = 10**38 - 1  # DynamoDB holds 38 digits
 _SET_CLAUSE = re.compile(r"(?<![\w#:.])SET\b", re.IGNORECASE)
 _COMMIT_NAME, _COMMIT_VALUE = "#once_commit", ":once_commit"
@@ -108,17 +109,17 @@ class Transaction:
     ) -> None:
         self.event = event
         self.identity = identity
-        self.commit_id = os.urandom(16).hex()
-        self.refusal: Refusal | None = None
-        self.drafts: list[Draft] = []
-        self.request: tuple[Effect, bytes] | None = None
-        self.intent: Intent | None = None
         self.owned = owned
         self._tables = tables
         self._publishes = publishes
         self._read = read
         self._claims = claims
         self._groups = groups
+        self.commit_id = os.urandom(16).hex()
+        self.refusal: Refusal | None = None
+        self.drafts: list[Draft] = []
+        self.request: tuple[Effect, bytes] | None = None
+        self.intent: Intent | None = None
         self._actions: dict[ItemKey, Action] = {}
         self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
 
@@ -298,16 +299,13 @@ class Transaction:
 
 
 def _item_key(table: Table, settings: TableSettings, key: Item) -> ItemKey:
-    if key.keys() != set(settings.key) or not all(map(_is_key_value, key.values())):
+    are_values = all(isinstance(v, _KEY_TYPES) and v not in ("", b"") for v in key.values())
+    if key.keys() != set(settings.key) or not are_values:
         names = ", ".join(settings.key)
         raise InvalidWrite(
             f"the key of {table.name} is {names}: text, a number or bytes, not empty"
         )
     return table.name, tuple(sorted(key.items()))
-
-
-def _is_key_value(value: Any) -> bool:
-    return isinstance(value, str | bytes | int | Decimal) and value not in ("", b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +359,10 @@ class Action:
         if self.kind == "Update":
             request["UpdateExpression"] = with_set(self.update, _COMMIT_NAME, _COMMIT_VALUE)
             names[_COMMIT_NAME], values[_COMMIT_VALUE] = COMMIT_ATTRIBUTE, commit
-        if condition := self._full_condition(names, values):
+        condition = unchanged = self._unchanged(names, values)
+        if self.condition:
+            condition = f"({self.condition}) AND {unchanged}" if unchanged else self.condition
+        if condition:
             request["ConditionExpression"] = condition
             request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         if names:
@@ -369,12 +370,6 @@ class Action:
         if values:
             request["ExpressionAttributeValues"] = serialize(values)
         return {self.kind: request}  # type: ignore[misc]
-
-    def _full_condition(self, names: dict[str, str], values: dict[str, Any]) -> str:
-        unchanged = self._unchanged(names, values)
-        if self.condition and unchanged:
-            return f"({self.condition}) AND {unchanged}"
-        return self.condition or unchanged
 
     def _unchanged(self, names: dict[str, str], values: dict[str, Any]) -> str:
         """Return the condition that the item has not changed since it was read."""
@@ -516,7 +511,12 @@ class FormerRecords:
             selected = value(event)
             if selected is None:
                 return None
-            record = f"{prefix}#{_hashed(selected, hash_function)}"
+            try:
+                text = json.dumps(selected, sort_keys=True)
+            except TypeError as error:
+                raise NoKey(f"the former key cannot be computed: {error}") from None
+            digest = hashlib.new(hash_function, text.encode(), usedforsecurity=False)
+            record = f"{prefix}#{digest.hexdigest()}"
             return (record,) if partition is None else (partition, record)
 
         return cls(table, key, "status", "COMPLETED", "in_progress_expiration", "expiration")
@@ -540,11 +540,3 @@ class FormerRecords:
                 "correct the key function of former="
             )
         return FormerRecord(self, key)
-
-
-def _hashed(value: Any, function: str) -> str:
-    try:
-        text = json.dumps(value, sort_keys=True)
-    except TypeError as error:
-        raise NoKey(f"the former key cannot be computed: {error}") from None
-    return hashlib.new(function, text.encode(), usedforsecurity=False).hexdigest()

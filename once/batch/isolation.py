@@ -12,7 +12,7 @@ A message is sent to the isolation queue before it is deleted. If the function e
 there are two copies, and the dedup record lets one of them commit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -35,25 +35,17 @@ _NO_ANSWER = (ClientError, BotoCoreError, ResponseParserError)
 
 
 class _Copy(NamedTuple):
-    """A message as it is sent to the isolation queue."""
+    """A message as it is sent to the isolation queue.
+
+    Attributes:
+        message: the message.
+        entry: its entry of SendMessageBatch, without the id.
+        size: its bytes, as SQS counts them.
+    """
 
     message: Message
-    body: str
-    attributes: Mapping[str, Any]
-
-    def entry(self) -> dict[str, Any]:
-        """Return the entry of SendMessageBatch, without its id. The message keeps its group."""
-        group = self.message.delivery.group
-        shared = {} if group is None else {"MessageGroupId": group}
-        return {"MessageBody": self.body, "MessageAttributes": self.attributes, **shared}
-
-    @property
-    def size(self) -> int:
-        """Bytes, as SQS counts them."""
-        return len(self.body.encode()) + sum(
-            len(name.encode()) + len(value["DataType"]) + len(value["StringValue"].encode())
-            for name, value in self.attributes.items()
-        )
+    entry: dict[str, Any]
+    size: int
 
 
 class Isolation:
@@ -105,7 +97,7 @@ class Isolation:
                 self._delete(deliveries[start : start + Limits.QUEUE_BATCH])
 
     def _sent(self, copies: Sequence[_Copy]) -> list[Message]:
-        entries: Any = [{"Id": str(number), **copy.entry()} for number, copy in enumerate(copies)]
+        entries: Any = [{"Id": str(number), **copy.entry} for number, copy in enumerate(copies)]
         try:
             answer = self._client.send_message_batch(QueueUrl=self._url, Entries=entries)
         except _NO_ANSWER as error:
@@ -137,7 +129,17 @@ def _copy(message: Message) -> _Copy | None:
         DeadLetter.LINEAGE: text(lineage(delivery)),
     }
     found = whole(OriginalMessage.of(delivery.record), facts)
-    return None if found is None else _Copy(message, *found)
+    if found is None:
+        return None
+    body, attributes = found
+    entry: dict[str, Any] = {"MessageBody": body, "MessageAttributes": attributes}
+    if delivery.group is not None:
+        entry["MessageGroupId"] = delivery.group
+    size = len(body.encode()) + sum(
+        len(name.encode()) + len(value["DataType"]) + len(value["StringValue"].encode())
+        for name, value in attributes.items()
+    )
+    return _Copy(message, entry, size)
 
 
 def _calls(copies: Sequence[_Copy]) -> Iterator[list[_Copy]]:

@@ -14,7 +14,6 @@ from once.settings import CommitSettings, TableSettings
 from once.transaction import (
     Action,
     FormerRecord,
-    FormerRecords,
     ItemKey,
     Transaction,
     serialize,
@@ -44,24 +43,14 @@ def former_action(
     """
     if transaction.owned is not None:  # the commit of the intent took the record
         return {}
-    action = _put(record.records, _table(record, settings), record.key, settings, now)
-    item_key = record.records.table.name, tuple(sorted(action.key.items()))
+    records, table = record.records, _table(record, settings)
+    key = _item_key(table, record.key)
+    item_key = records.table.name, tuple(sorted(key.items()))
     if item_key in transaction.actions():
         raise InvalidWrite(
-            f"an action on {record.records.table.name} is on the former record of the event, which "
-            "the commit writes itself; remove the action"
+            f"an action on {records.table.name} is on the former record of the event, which the "
+            "commit writes itself; remove the action"
         )
-    return {item_key: action}
-
-
-def _put(
-    records: FormerRecords,
-    table: TableSettings,
-    values: tuple[str, ...],
-    settings: CommitSettings,
-    now: float,
-) -> Action:
-    key = _item_key(table, values)
     item: dict[str, Any] = {**key, records.status: records.done}
     put = Action(kind="Put", table=table, key=key, item=item)
     put.names, put.condition = {"#former_key": table.key[0]}, "attribute_not_exists(#former_key)"
@@ -73,7 +62,7 @@ def _put(
         put.condition += (
             " OR (attribute_exists(#former_commit) AND #former_expiry < :former_expired)"
         )
-    return put
+    return {item_key: put}
 
 
 def classify_former(
@@ -98,7 +87,12 @@ def classify_former(
     for action, reason in zip(actions, reasons[1:], strict=True):
         is_former = action.table == table and (*action.key.values(),) == record.key
         if is_former and reason["Code"] == "ConditionalCheckFailed":
-            return _result(record, reason["Item"], now) or failed(_shared(record.records))
+            shared = InvalidWrite(
+                "another event was committed under the same former record of "
+                f"{record.records.table.name}: let the key of former= differ for events that "
+                "differ in their idempotency keys"
+            )
+            return _result(record, reason["Item"], now) or failed(shared)
     return None
 
 
@@ -151,13 +145,6 @@ def _result(record: FormerRecord, item: Item, now: float) -> CommitResult | None
 
 def _item_key(table: TableSettings, values: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(table.key, values, strict=True))
-
-
-def _shared(records: FormerRecords) -> InvalidWrite:
-    return InvalidWrite(
-        f"another event was committed under the same former record of {records.table.name}: let "
-        "the key of former= differ for events that differ in their idempotency keys"
-    )
 
 
 def _table(record: FormerRecord, settings: CommitSettings) -> TableSettings:

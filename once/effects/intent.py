@@ -142,7 +142,13 @@ def settled(found: Intent, outcome: str, settlement: str) -> Intent:
         outcome: the outcome in its kept form; see `once.effects.executor`.
         settlement: who settled it, when and why, as JSON.
     """
-    return _owned_anew(found, Standing.SETTLED, outcome, settlement)
+    return replace(
+        found,
+        standing=Standing.SETTLED,
+        outcome=outcome,
+        settlement=settlement,
+        owner=uuid4().hex,
+    )
 
 
 def not_done(found: Intent, settlement: str, *, new_key: bool = False) -> Intent:
@@ -153,13 +159,13 @@ def not_done(found: Intent, settlement: str, *, new_key: bool = False) -> Intent
         settlement: who settled it, when and why, as JSON.
         new_key: whether to use a new provider key, because the old one returns a saved error only.
     """
-    after = _owned_anew(found, Standing.NOT_DONE, None, settlement)
-    return replace(after, provider_key=found.next_key) if new_key else after
-
-
-def _owned_anew(found: Intent, standing: Standing, outcome: str | None, settlement: str) -> Intent:
     return replace(
-        found, standing=standing, outcome=outcome, settlement=settlement, owner=uuid4().hex
+        found,
+        standing=Standing.NOT_DONE,
+        outcome=None,
+        settlement=settlement,
+        owner=uuid4().hex,
+        provider_key=found.next_key if new_key else found.provider_key,
     )
 
 

@@ -7,7 +7,7 @@ function's role allows writes only inside transactions.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -161,9 +161,18 @@ class EffectLedger:
         # takeover would call twice, or declare an effect unknown that its owner is calling.
         if effect.policy is Policy.PROVIDER_KEY and self._is_remembered(found):
             self._check_lease(found, margin=0)
-        else:
-            self.check_ended(found)
-            self._check_policy(effect, found)
+            return
+        self.check_ended(found)
+        if effect.policy is Policy.AT_MOST_ONCE:
+            raise EffectUnknown(
+                f"the effect {effect.name!r} may have happened, and is done at most once: find out "
+                "outside whether it did"
+            )
+        if found.key_expires_at is not None and not self._is_remembered(found):
+            raise EffectUnknown(
+                f"the effect {effect.name!r} may have happened, and the provider may have "
+                f"forgotten the key {found.provider_key}: look it up there"
+            )
 
     def _check_lease(self, found: Intent, margin: float) -> None:
         remaining = found.lease_until / _MILLISECONDS + margin - self._clock()
@@ -178,18 +187,6 @@ class EffectLedger:
         expiry = found.key_expires_at
         return expiry is not None and self._clock() + self._margin < expiry
 
-    def _check_policy(self, effect: Effect, found: Intent) -> None:
-        if effect.policy is Policy.AT_MOST_ONCE:
-            raise EffectUnknown(
-                f"the effect {effect.name!r} may have happened, and is done at most once: find out "
-                "outside whether it did"
-            )
-        if found.key_expires_at is not None and not self._is_remembered(found):
-            raise EffectUnknown(
-                f"the effect {effect.name!r} may have happened, and the provider may have "
-                f"forgotten the key {found.provider_key}: look it up there"
-            )
-
     def _key_expiry(self, effect: Effect) -> int | None:
         if effect.policy is not Policy.PROVIDER_KEY:
             return None
@@ -203,13 +200,10 @@ class EffectLedger:
         try:
             self._client.transact_write_items(TransactItems=[{"Update": update}])
         except (ClientError, BotoCoreError, ResponseParserError) as error:
-            if isinstance(error, ClientError) and _was_overtaken(error):
+            response: Any = error.response if isinstance(error, ClientError) else {}
+            codes = [reason["Code"] for reason in response.get("CancellationReasons", [])]
+            if "ConditionalCheckFailed" in codes:
                 raise InFlight(f"another delivery took over {before.effect!r}", 0) from None
             raise Unanswered(
                 f"the pending record could not be changed: {summary_of(error)}"
             ) from None
-
-
-def _was_overtaken(error: ClientError) -> bool:
-    reasons = error.response.get("CancellationReasons", [])
-    return any(reason["Code"] == "ConditionalCheckFailed" for reason in reasons)

@@ -35,13 +35,7 @@ _NO_ANSWER = (ClientError, BotoCoreError, ResponseParserError)
 
 
 class _Copy(NamedTuple):
-    """A message as it is sent to the isolation queue.
-
-    Attributes:
-        message: the message.
-        entry: its entry of SendMessageBatch, without the id.
-        size: its bytes, as SQS counts them.
-    """
+    """A message, its entry of SendMessageBatch without the id, and its bytes as SQS counts them."""
 
     message: Message
     entry: dict[str, Any]
@@ -51,10 +45,7 @@ class _Copy(NamedTuple):
 class Isolation:
     """Moves messages of one consumer to its isolation queue.
 
-    Args:
-        client: an SQS client.
-        settings: the consumer's queues; without an isolation queue, no message is moved.
-        logger: logs the calls that fail.
+    Without an isolation queue among its settings, no message is moved.
     """
 
     def __init__(self, client: "SQSClient", settings: Settings, logger: "Logger") -> None:

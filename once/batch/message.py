@@ -35,6 +35,7 @@ from once.errors import (
 )
 from once.failures.circuit_breaker import CircuitBreaker
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult, RecordReader
+from once.metric_names import Metric
 from once.registration import Completion, Rejection
 from once.schema import Limits, Standing
 from once.settings import Settings
@@ -103,13 +104,7 @@ class Message:
 class HandlerRunner:
     """Runs handlers, rejections and completions, each with a transaction of its own.
 
-    Attributes:
-        settings: the consumer's tables, and the types that it publishes.
-        read: reads an item consistently.
-        rejections: the answers to business refusals.
-        completions: the functions that record the outcomes of effects, by effect.
-        claims: the claim-check bucket, if the consumer has one.
-        claim_place: the place in it for the data of published events.
+    A consumer without a claim-check bucket has no `claims` and no `claim_place` for large data.
     """
 
     settings: Settings
@@ -211,16 +206,7 @@ class HandlerRunner:
 
 @dataclass(frozen=True, slots=True)
 class MessageSteps:
-    """Takes the steps of each message. An error of a message is not raised: it is its result.
-
-    Attributes:
-        reader: reads the bodies.
-        committer: makes the requests, and looks up dedup records.
-        runner: the consumer's functions.
-        effects: the consumer's effects.
-        breaker: circuit breaker; open while a dependency of the consumer fails.
-        clock: the time, in seconds since the epoch.
-    """
+    """Takes the steps of each message. An error of a message is not raised: it is its result."""
 
     reader: RecordReader
     committer: Committer
@@ -296,7 +282,9 @@ class MessageSteps:
         """End a message with its result. An effect without its commit is left to a redelivery."""
         if isinstance(result, OnceError) and message.effect is not None:
             if not message.effect.is_done:
-                message.metrics.effect_handed_back(clean=message.effect.clean)
+                clean = message.effect.clean
+                metric = Metric.EFFECTS_NOT_DONE if clean else Metric.EFFECTS_UNANSWERED
+                message.metrics.counts[metric] += 1
             result = self.effects.hand_back(message.effect, result)
         message.request, message.result = None, result
 
@@ -407,7 +395,7 @@ class MessageSteps:
         message.effect = attempt
         if not attempt.is_done:
             self.effects.call(attempt)
-            message.metrics.effect_done()
+            message.metrics.counts[Metric.EFFECTS_DONE] += 1
         message.attempts = 0  # the commit of the outcome has all attempts again
         self._complete(message, attempt)
 

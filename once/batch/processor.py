@@ -106,15 +106,8 @@ class BatchProcessor:
     Attributes:
         threads: the most groups that commit concurrently.
         margin_ms: the time reserved for the answer, in milliseconds.
-        reader: makes the deliveries, and reads bodies.
-        isolation: moves messages to the isolation queue.
-        steps: takes the steps of each message.
-        committer: sends the requests.
-        breaker: circuit breaker; sees the results of each round.
-        size: group size; sees the results of each round.
-        failures: quarantines or delays failed messages.
+        breaker: circuit breaker; learns from the results of each round, as the group size does.
         logger: logs messages that are acknowledged without a commit or a dead letter.
-        metrics: prints the figures of each invocation.
         clock: the time, in seconds since the epoch.
         sleep: waits for a number of seconds.
     """

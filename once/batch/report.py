@@ -54,21 +54,14 @@ class BatchMetrics:
         log: prints the figures.
         clock: the time, in seconds since the epoch.
         answers: the answers to all requests that commit.
+        counts: further figures, by metric.
     """
 
     log: MetricsLog
     clock: Callable[[], float]
     answers: list[GroupAnswer] = field(default_factory=list)
-    _counts: Counter[str] = field(default_factory=Counter, init=False)
+    counts: Counter[str] = field(default_factory=Counter)
     _ages: list[float] = field(default_factory=list, init=False)
-
-    def effect_done(self) -> None:
-        """Count an effect that has its outcome."""
-        self._counts[Metric.EFFECTS_DONE] += 1
-
-    def effect_handed_back(self, *, clean: bool) -> None:
-        """Count an effect that is left to a later delivery."""
-        self._counts[Metric.EFFECTS_NOT_DONE if clean else Metric.EFFECTS_UNANSWERED] += 1
 
     def effect_found(self, since: int) -> None:
         """Add the age of an effect that is pending since then, in milliseconds since the epoch."""
@@ -93,7 +86,7 @@ class BatchMetrics:
     def _figures(
         self, finished: Sequence[Finished], fates: Counter[Disposition]
     ) -> dict[str, list[float]]:
-        counts = self._counts
+        counts = self.counts
         outcomes = [result.outcome for answer in self.answers for result in answer.results]
         if conflicts := sum(outcome in _CONFLICTS for outcome in outcomes):
             counts[Metric.CONFLICTS] = conflicts
@@ -136,12 +129,7 @@ def send_telemetry(
 ) -> None:
     """Send the spans and figures of an invocation, unless Lambda is about to end it.
 
-    Args:
-        telemetry: sends them.
-        finished: each message of the batch, with its result and its disposition.
-        began: start of the invocation, in seconds since the epoch.
-        ended: its end.
-        deadline: the time that the invocation has left.
+    The invocation began and ended at these times, in seconds since the epoch.
     """
     from once.otlp import MessageSpan  # other functions do not load it
 

@@ -43,7 +43,7 @@ def former_action(
     """
     if transaction.owned is not None:  # the commit of the intent took the record
         return {}
-    records, table = record.records, _table(record, settings)
+    records, table = record.records, settings.tables[record.records.table.name]
     key = _item_key(table, record.key)
     item_key = records.table.name, tuple(sorted(key.items()))
     if item_key in transaction.actions():
@@ -74,16 +74,11 @@ def classify_former(
 ) -> CommitResult | None:
     """Return the result that a former record gives; None if it did not cancel the transaction.
 
-    Args:
-        record: the former record of the transaction's event.
-        actions: the actions, in the order of the request.
-        reasons: the cancellation reasons of the dedup record and of the actions, in that order.
-        settings: name the tables.
-        now: the time, in seconds since the epoch.
+    The cancellation reasons are those of the dedup record and of the actions, in that order.
     """
     if reasons[0]["Code"] != "None":  # the dedup record decides
         return None
-    table = _table(record, settings)
+    table = settings.tables[record.records.table.name]
     for action, reason in zip(actions, reasons[1:], strict=True):
         is_former = action.table == table and (*action.key.values(),) == record.key
         if is_former and reason["Code"] == "ConditionalCheckFailed":
@@ -114,11 +109,11 @@ def look_up_former(
         sought = [serialize(_item_key(table, key)) for key in keys]
         for item in read_items(client, table.name, sought, names):
             found[table.name, tuple(item[name]["S"] for name in table.key)] = item
-    items = [found.get((_table(each, settings).name, each.key)) for each in records]
-    return [
-        None if item is None else _result(record, item, now)
-        for record, item in zip(records, items, strict=True)
-    ]
+    results: list[CommitResult | None] = []
+    for record in records:
+        own = found.get((settings.tables[record.records.table.name].name, record.key))
+        results.append(None if own is None else _result(record, own, now))
+    return results
 
 
 def _result(record: FormerRecord, item: Item, now: float) -> CommitResult | None:
@@ -145,7 +140,3 @@ def _result(record: FormerRecord, item: Item, now: float) -> CommitResult | None
 
 def _item_key(table: TableSettings, values: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(table.key, values, strict=True))
-
-
-def _table(record: FormerRecord, settings: CommitSettings) -> TableSettings:
-    return settings.tables[record.records.table.name]

@@ -90,11 +90,6 @@ def record_put(transaction: Transaction, settings: CommitSettings, now: float) -
     A transaction with an intent puts a pending record, any other a done one. The completion of an
     effect replaces its pending record, on condition that the transaction still owns it.
 
-    Args:
-        transaction: the transaction that the record belongs to.
-        settings: name the table, and how long keys are remembered.
-        now: the time, in seconds since the epoch.
-
     Raises:
         InvalidWrite: no consumer could read an event of the outbox.
     """
@@ -166,16 +161,10 @@ def record_attributes(
 
 
 def read_records(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> dict[str, Item]:
-    """Read dedup records consistently, in one request.
+    """Read at most a hundred dedup records consistently, in one request.
 
-    Args:
-        client: a DynamoDB client.
-        table: the table of dedup records.
-        pks: their partition keys, at most a hundred.
-
-    Returns:
-        The records in DynamoDB's own JSON form, by partition key. A key without a record is left
-        out.
+    Returns the records in DynamoDB's own JSON form, by partition key. A key without a record is
+    left out.
 
     Raises:
         OutcomeUnknown: DynamoDB did not answer for every key.
@@ -188,13 +177,9 @@ def read_records(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> di
 def read_items(
     client: "DynamoDBClient", table: str, keys: list[Any], attributes: Sequence[str]
 ) -> Iterator[Item]:
-    """Yield the existing items of these keys, read consistently.
+    """Yield these attributes of the items that exist, read consistently.
 
-    Args:
-        client: a DynamoDB client.
-        table: the table.
-        keys: their primary keys, at most a hundred, all different.
-        attributes: the attributes to read.
+    At most a hundred primary keys are given, all different.
 
     Raises:
         OutcomeUnknown: DynamoDB did not answer for every key.
@@ -240,10 +225,7 @@ def sequence_actions(
 ) -> dict[ItemKey, Action]:
     """Return the writes of the sequence items, one for each message group of ordered events.
 
-    Args:
-        transaction: the transaction.
-        record: its dedup record, in DynamoDB's JSON, which names ordered types.
-        settings: name the table, and the ordered types.
+    The transaction's dedup record, in DynamoDB's JSON, names ordered types.
     """
     groups: dict[str, list[str]] = {}
     for each, event in zip(transaction.drafts, events_in(record), strict=True):

@@ -103,10 +103,7 @@ def classify(
 ) -> CommitResult:
     """Return one transaction's result.
 
-    Args:
-        transaction: the transaction, whose dedup record comes first in the request.
-        actions: its further actions, in the order of the request.
-        reasons: the cancellation reasons of the record and of the actions, in that order.
+    The cancellation reasons are those of its dedup record and of its actions, in that order.
     """
     if reasons[0]["Code"] == _CONDITION:
         if not reasons[0].get("Item"):  # a pending record that was deleted

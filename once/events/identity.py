@@ -229,6 +229,24 @@ def message_group(data: Any, path: str) -> str | None:
     return sha256(group.encode(errors="surrogatepass")).hexdigest()
 
 
+def key_and_fingerprint(
+    event: CloudEvent,
+    key: Key,
+    *,
+    consumer: str,
+    volatile: Collection[str] = (),
+    deadline: Deadline | None = None,
+) -> tuple[str, str]:
+    """Return the partition key of an event's dedup record, and its fingerprint.
+
+    Raises:
+        NoKey, TooLarge: see `Key.of`.
+        Unparseable, OutOfTime: see `canonical`.
+    """
+    content = fingerprint(event, volatile=volatile, deadline=deadline)
+    return key.of(event, fingerprint=content, consumer=consumer), content
+
+
 def fingerprint(
     event: CloudEvent, *, volatile: Collection[str] = (), deadline: Deadline | None = None
 ) -> str:

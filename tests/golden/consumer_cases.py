@@ -13,7 +13,7 @@ from once.consumer import Consumer
 from once.effects.declaration import Effect
 from once.effects.ledger import EffectLedger
 from once.events.cloud_event import CloudEvent, read_event
-from once.events.identity import fingerprint
+from once.events.identity import key_and_fingerprint
 from once.registration import Handler
 from once.schema import SCHEMA_VERSION, source_of
 from once.settings import TableSettings
@@ -42,8 +42,8 @@ def handler_of(case: Item) -> Handler:
 def identity(case: Item) -> Item:
     """Return today's key and fingerprint of a case's event."""
     handler, event = handler_of(case), read(case)
-    content = fingerprint(event, volatile=handler.volatile)
-    pk = handler.key.of(event, fingerprint=content, consumer=deployed(case).name)
+    name, volatile = deployed(case).name, handler.volatile
+    pk, content = key_and_fingerprint(event, handler.key, consumer=name, volatile=volatile)
     return {"fingerprint": content, "key": pk}
 
 

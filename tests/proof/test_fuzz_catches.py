@@ -145,7 +145,7 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
     ("intake", "once.intake.reader"): {
         "lenient model": ("_convert", lenient),
         "no model": ("_convert", lambda event, handler: event.data),
-        "undocumented error": ("fingerprint", error),
+        "undocumented error": ("key_and_fingerprint", error),
     },
     ("keys", "once.events.identity"): {
         "# not escaped": ("_escape", lambda part: composed(part).replace("%", "%25")),

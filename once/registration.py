@@ -150,13 +150,7 @@ def twice(what: object, first: Callable[..., None], second: Callable[..., None])
 def item_dedup_faults(
     handlers: Collection[Handler], effects: Collection[str], settings: Settings
 ) -> Iterator[str]:
-    """Yield the parts of a registration that item dedup cannot commit, each with its remedy.
-
-    Args:
-        handlers: the consumer's handlers.
-        effects: names of the consumer's effects.
-        settings: the deployment, with `Dedup.ITEM`.
-    """
+    """Yield the parts of a registration that item dedup cannot commit, each with its remedy."""
     place = f"{settings.consumer} keeps its dedup records on the items that it writes, and"
     if effects or settings.publishes:
         yield f"{place} has effects or publishes events, which need a record: {_REMEDY}"

@@ -24,9 +24,7 @@ class _Rank(IntEnum):
 class ReadyQueue:
     """Keeps the order of each FIFO group, and lets one message of a key run at a time.
 
-    Args:
-        messages: the batch, in the order of its records.
-        read: reads messages that run together.
+    The batch is in the order of its records; `read` reads messages that run together.
     """
 
     def __init__(

@@ -60,9 +60,6 @@ class Message:
     """A message between its delivery and its disposition.
 
     Attributes:
-        delivery: the message.
-        deadline: the time of the invocation.
-        metrics: collects the figures of the invocation.
         request: its request to commit; None before its handler has run, and after it has ended.
         is_outdated: whether another message has changed an item that its handler read.
         result: its result; None before it has ended.
@@ -231,10 +228,8 @@ class MessageSteps:
     def begin(self, message: Message, *, first: bool) -> None:
         """Read a waiting message, and run its handler, unless its result is known already.
 
-        Args:
-            message: the message.
-            first: whether no other message commits before it in this round. Otherwise an error of
-                its handler is not final: the other commit may change items that it reads.
+        If it is not the first of its round, an error of its handler is not final: the commit of an
+        earlier one may change items that it reads.
         """
         self._take(message, self._begin)
         if not first and message.is_readable and isinstance(message.result, OnceError):
@@ -247,14 +242,7 @@ class MessageSteps:
     def answer(
         self, message: Message, request: CommitRequest, result: CommitResult, group_size: int
     ) -> None:
-        """Take the step that follows from the result of a message's commit.
-
-        Args:
-            message: a message with a request.
-            request: its request, which was sent.
-            result: its result.
-            group_size: how many messages shared the request.
-        """
+        """Take the step that follows from the result of a message's commit, in a group."""
         outcome = result.outcome
         if outcome in (CommitOutcome.CONTENDED, CommitOutcome.STALE):
             message.max_group_size = 1  # the next conflict must not cancel another group

@@ -83,11 +83,9 @@ class GroupSize:
     def learn(
         self, results: Iterable[CommitResult], ended: Iterable[tuple[MessageResult, int]] = ()
     ) -> None:
-        """Update the estimates after one round.
+        """Update the estimates after one round, from results without earlier contention.
 
-        Args:
-            results: the results of messages without earlier contention.
-            ended: the result and the receive count of each message that ended.
+        Each message that ended has its result, and its receive count.
         """
         for result in results:
             spoils = result.outcome in _SPOILING and not isinstance(result.cause, _OF_THE_REQUEST)

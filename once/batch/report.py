@@ -50,11 +50,7 @@ class GroupAnswer(NamedTuple):
 class BatchMetrics:
     """Collects the figures of one invocation; `report` prints them.
 
-    Attributes:
-        log: prints the figures.
-        clock: the time, in seconds since the epoch.
-        answers: the answers to all requests that commit.
-        counts: further figures, by metric.
+    It is given the answers to all requests that commit, and further counts by metric.
     """
 
     log: MetricsLog

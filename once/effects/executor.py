@@ -45,13 +45,9 @@ class EffectAttempt:
     """A delivery's attempt at an effect. Only the executor writes it.
 
     Attributes:
-        pk: partition key of the dedup record.
-        effect: the effect.
         intent: the effect's intent, which this delivery owns, or which is settled.
-        deadline: the time left in this invocation.
         clean: whether the provider has certainly done nothing so far.
         is_done: whether there is an outcome.
-        outcome: the effect's outcome; None before.
     """
 
     pk: str
@@ -64,13 +60,9 @@ class EffectAttempt:
 
 
 class EffectExecutor:
-    """Executes the effects of one consumer.
+    """Executes the effects of one consumer, which it has by name.
 
-    Args:
-        effects: the consumer's effects, by name.
-        refusals: the classes that the consumer answers with `@consumer.rejects`.
-        ledger: stores their intents.
-        timeout_seconds: the timeout of one call.
+    A refusal is restored as one of the classes that the consumer answers with `@consumer.rejects`.
     """
 
     def __init__(
@@ -86,12 +78,7 @@ class EffectExecutor:
         self._timeout = timeout_seconds
 
     def intend(self, pk: str, requested: tuple[Effect, bytes], deadline: Deadline) -> Intent:
-        """Return the intent to commit before the effect is called.
-
-        Args:
-            pk: the partition key of the event's dedup record.
-            requested: the effect, and its request as JSON.
-            deadline: the time left in this invocation.
+        """Return the intent to commit before the effect is called, with this request as JSON.
 
         Raises:
             OutOfTime: the time left in this invocation is shorter than one call's timeout.
@@ -355,10 +342,7 @@ def kept_text(effect: Effect, outcome: Any) -> str:
 def restored(effect: Effect, text: str, refusals: Iterable[type[Refusal]]) -> Any:
     """Return the outcome of a kept form. A Refusal is returned, not raised.
 
-    Args:
-        effect: the effect; its outcome is decoded as the type that its function returns.
-        text: the kept form.
-        refusals: the classes that the consumer answers with `@consumer.rejects`.
+    The outcome is decoded as the type that the effect's function returns.
 
     Raises:
         EffectUnknown: the kept outcome is not of the effect's type.

@@ -106,13 +106,7 @@ def pending_update(table: str, pk: str, before: Intent, after: Intent) -> "Updat
     """Return the update that sets every attribute of an intent.
 
     Its condition fails if the record is not pending any more, or if its owner or its standing have
-    changed.
-
-    Args:
-        table: the table of dedup records.
-        pk: the partition key of the record.
-        before: the intent as it was read.
-        after: the intent as it will be.
+    changed since the intent was read as `before`.
     """
     values, names = after.item(), before.item() | after.item()
     gone = sorted(before.item().keys() - values.keys())
@@ -135,12 +129,9 @@ def pending_update(table: str, pk: str, before: Intent, after: Intent) -> "Updat
 
 
 def settled(found: Intent, outcome: str, settlement: str) -> Intent:
-    """Return the intent of an effect whose outcome is known.
+    """Return the intent of an effect whose outcome is known, in its kept form.
 
-    Args:
-        found: the intent as it was read.
-        outcome: the outcome in its kept form; see `once.effects.executor`.
-        settlement: who settled it, when and why, as JSON.
+    The settlement says as JSON who settled it, when and why.
     """
     return replace(
         found,
@@ -154,10 +145,7 @@ def settled(found: Intent, outcome: str, settlement: str) -> Intent:
 def not_done(found: Intent, settlement: str, *, new_key: bool = False) -> Intent:
     """Return the intent of an effect that certainly did not happen: it will be called again.
 
-    Args:
-        found: the intent as it was read.
-        settlement: who settled it, when and why, as JSON.
-        new_key: whether to use a new provider key, because the old one returns a saved error only.
+    It gets a new provider key if the old one returns a saved error only.
     """
     return replace(
         found,

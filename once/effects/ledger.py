@@ -30,12 +30,8 @@ _HAND_BACKS = 3
 class EffectLedger:
     """Opens, takes over and hands back the effects of one consumer.
 
-    Args:
-        client: a DynamoDB client.
-        table: the table of dedup records.
-        clock: the time, in seconds since the epoch.
-        logger: logs effects that could not be handed back.
-        margin_seconds: how far the clocks of two functions may differ.
+    The pending records are in the table of dedup records. The clocks of two functions may differ by
+    the margin.
     """
 
     def __init__(
@@ -56,13 +52,8 @@ class EffectLedger:
         """Return the intent to commit before the first call.
 
         The provider key derives from the event's key, so it is the same even if the record is lost.
-
-        Args:
-            effect: the effect.
-            request: the request, as JSON.
-            pk: the partition key of the dedup record.
-            lease_seconds: the time until this function has ended. The lease is stored by this
-                function's clock; the function that reads it adds the margin for its own.
+        The lease ends when this function has ended, and is stored by its clock; the function that
+        reads it adds the margin for its own.
         """
         return Intent(
             effect=effect.name,
@@ -123,16 +114,9 @@ class EffectLedger:
     ) -> bool:
         """Release an effect, so that the next delivery need not wait for the end of the lease.
 
-        A failure is logged: the lease ends by itself, and the effect then counts as unknown.
-
-        Args:
-            pk: the partition key of the dedup record.
-            mine: the intent that this delivery owns.
-            standing: the known state of the effect.
-            outcome: the kept form of the outcome, if the effect is settled.
-
-        Returns:
-            False if DynamoDB did not confirm it.
+        A failure is logged: the lease ends by itself, and the effect then counts as unknown. If the
+        effect is settled, the kept form of its outcome is stored. Returns False if DynamoDB did not
+        confirm it.
         """
         summary, released = "", replace(mine, standing=standing, outcome=outcome)
         for _ in range(_HAND_BACKS):

@@ -8,17 +8,15 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from benchmarks import chart, page, report
-from benchmarks.checks import Wrong
+from benchmarks import page, report
+from benchmarks.batches import Wrong, batch_rows
+from benchmarks.dynamodb import Delay
 from benchmarks.embedded import measure_embedded
 from benchmarks.goals import goals_of
-from benchmarks.latency import Delay
 from benchmarks.matrix import Setting, contenders_in, full, quick
-from benchmarks.measure import samples_of
-from benchmarks.rows import Row, rows_of
-from benchmarks.running import bench_server
-from benchmarks.webhooks.measure import DELAYS, PAIRS, webhook_samples
-from benchmarks.webhooks.rows import webhook_rows
+from benchmarks.rows import Row
+from benchmarks.server import bench_server
+from benchmarks.webhooks.measure import DELAYS, PAIRS, webhook_rows, webhook_samples
 from emulator.embedded_aws import ROOT
 from emulator.local.steps import step
 
@@ -63,7 +61,7 @@ def bench(
         raise typer.Exit(1)
     if write and not in_short:
         CHART.parent.mkdir(exist_ok=True)
-        CHART.write_text(chart.svg(rows))
+        CHART.write_text(page.svg(rows))
         PAGE.write_text(page.rewritten(PAGE.read_text(), rows, imports, goals))
 
 
@@ -88,7 +86,7 @@ def _through_the_server(rows: list[Row], settings: Sequence[Setting], repeats: i
         for setting in settings:
             shown.show(str(setting))
             began = time.monotonic()
-            rows += rows_of(setting, samples_of(server, setting, repeats, shown.advance))
+            rows += batch_rows(server, setting, repeats, shown.advance)
             console.print(f"{time.monotonic() - began:5.1f} s  {setting}")
 
 

@@ -12,10 +12,9 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
-from benchmarks.deployed.names import NAMES, POWERTOOLS
+from benchmarks.deployed.names import NAMES, PLAIN_FUNCTION, PLAIN_TABLE, POWERTOOLS
 from benchmarks.dynamodb import CAPTURES, KEYS
-from benchmarks.webhooks.embedded import PLAIN_FUNCTION, PLAIN_TABLE
-from benchmarks.webhooks.requests import SECRET
+from benchmarks.webhooks.measure import SECRET
 from once.cdk import (
     ConsumerProps,
     DeploymentConfig,

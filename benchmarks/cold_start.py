@@ -7,10 +7,11 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
+from benchmarks.rows import middle, ratio, side_by_side
 from once.cdk import ConsumerProps, DeploymentConfig, event_sources, functions
 from once.cdk.packaging.function_package import package
 from once.cdk.props import DAY_SECONDS
@@ -45,14 +46,6 @@ class Contender:
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """CPU time in milliseconds, and the number of loaded modules."""
-
-    cpu_ms: float
-    modules: int
-
-
 def measure(repeats: int = 7) -> list[dict[str, Any]]:
     """Measure the import of every function, and of boto3 with one client, in fresh processes.
 
@@ -72,15 +65,12 @@ def measure(repeats: int = 7) -> list[dict[str, Any]]:
         RuntimeError: a handler does not load; the message has the reason.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        contenders = [
-            contender
-            for bytecode in (True, False)
-            for contender in _contenders(Path(scratch), bytecode=bytecode)
-        ]
-        rounds = [[_sample(contender) for contender in contenders] for _ in range(repeats)]
-    samples = list(zip(contenders, zip(*rounds, strict=True), strict=True))
-    floors = {c.bytecode: own for c, own in samples if c.name == BOTO3}
-    return [_row(contender, own, floors[contender.bytecode]) for contender, own in samples]
+        rows = []
+        for bytecode in (True, False):
+            found = {each.name: each for each in _contenders(Path(scratch), bytecode=bytecode)}
+            samples = side_by_side(list(found), repeats, partial(_sample, found))
+            rows += [_row(found[name], own, samples[BOTO3]) for name, own in samples.items()]
+    return rows
 
 
 def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
@@ -134,7 +124,9 @@ def _webhook_settings() -> WebhookSettings:
     )
 
 
-def _sample(contender: Contender) -> Sample:
+def _sample(contenders: Mapping[str, Contender], name: str, _: int) -> tuple[float, int]:
+    """Return the CPU time in milliseconds, and the number of loaded modules."""
+    contender = contenders[name]
     environment = {
         **contender.environment,
         "AWS_LAMBDA_FUNCTION_NAME": contender.name,
@@ -152,15 +144,16 @@ def _sample(contender: Contender) -> Sample:
     if done.returncode:
         raise RuntimeError(f"{contender.name} does not load from its package: {done.stderr}")
     cpu_ms, modules = done.stdout.split()
-    return Sample(float(cpu_ms), int(modules))
+    return float(cpu_ms), int(modules)
 
 
-def _row(contender: Contender, own: Sequence[Sample], floor: Sequence[Sample]) -> dict[str, Any]:
-    ratios = [mine.cpu_ms / boto3.cpu_ms for mine, boto3 in zip(own, floor, strict=True)]
+def _row(
+    contender: Contender, own: Sequence[tuple[float, int]], floor: Sequence[tuple[float, int]]
+) -> dict[str, Any]:
     return {
         "contender": contender.name,
         "bytecode": contender.bytecode,
-        "cpu_ms": round(median(sample.cpu_ms for sample in own), 1),
-        "modules": own[-1].modules,
-        "vs_boto3": round(median(ratios), 2),
+        "cpu_ms": middle(cpu_ms for cpu_ms, _ in own),
+        "modules": own[-1][1],
+        "vs_boto3": ratio(own, floor, lambda each: each[0], digits=2),
     }

@@ -1,4 +1,4 @@
-"""The part of DynamoDB that the contenders use: keys, conditions, cancellations and units.
+"""The part of DynamoDB that the contenders use: keys, conditions, cancellations, units and delays.
 
 Answers and counts of this part are exact. Every condition is taken for "the key is new": the
 contenders use no other condition whose result could differ, because no record of a run expires.
@@ -8,7 +8,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Literal
 
 from once.commit.item_dedup import is_item_record
 from once.commit.item_size import item_bytes
@@ -26,6 +26,16 @@ _TRANSACTIONAL = 2
 _WRITE_UNIT_BYTES, _READ_UNIT_BYTES = 1024, 4096
 _CANCELLED = "TransactionCanceledException"
 _FAILED, _CONFLICT = "ConditionalCheckFailed", "TransactionConflict"
+
+Delay = float | Literal["model"]
+"""A fixed number of milliseconds, or the model."""
+
+MODEL: Final = "model"
+SINGLE_MS = 7.6
+TRANSACTION_MS = 23.6
+ITEM_MS = 0.34
+"""Medians that were measured inside Lambda and published in 2020: a put, get or update; a
+transaction; each of its items. Nothing was published for BatchGetItem: it counts as one read."""
 
 
 @dataclass(slots=True)
@@ -183,3 +193,18 @@ def _assigned(update: Mapping[str, Any]) -> Item:
     clauses = update["UpdateExpression"].removeprefix("SET ").split(", ")
     pairs = (clause.split(" = ") for clause in clauses)
     return {names[name]: values[value] for name, value in pairs}
+
+
+def seconds(delay: Delay, operation: str, items: int) -> float:
+    """Return the delay of an answer, in seconds.
+
+    Args:
+        delay: fixed, or the model.
+        operation: AWS's name, such as `PutItem`.
+        items: number of items of a transaction.
+    """
+    if delay != MODEL:
+        return delay / 1000
+    if operation == "TransactWriteItems":
+        return (TRANSACTION_MS + ITEM_MS * items) / 1000
+    return SINGLE_MS / 1000

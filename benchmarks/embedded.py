@@ -1,35 +1,74 @@
 """End-to-end measurement: the same work behind queues, pollers and function processes.
 
 The bench's own server is not involved, so requests and write units are not counted. One contender
-reads its batches and does nothing: it shows the time of everything but the work.
+reads its batches and does nothing: it shows the time of everything but the work. The embedded AWS,
+its functions and the sender share the machine, and so does what follows an event of the webhook
+ingress: the relay and a consumer. They slow down all contenders alike.
 """
 
+import http.client
+import ssl
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import count
-from statistics import median
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
 
-from benchmarks.checks import Wrong
+import psutil
+
+from benchmarks.batches import Wrong
 from benchmarks.contenders import GROUPED_THREADS, POWERTOOLS, RAW, UNGROUPED
 from benchmarks.deployed import names
-from benchmarks.deployed.names import NAMES, NOTHING, ORDERS
+from benchmarks.deployed.names import NAMES, NOTHING, PLAIN_FUNCTION, PLAIN_TABLE
+from benchmarks.deployed.order import ORDERS
 from benchmarks.orders import body
-from benchmarks.process_times import ProcessTimes
-from benchmarks.rows import EMBEDDED, Row
-from benchmarks.webhooks.embedded import PAIRS, embedded_webhook_samples
-from benchmarks.webhooks.rows import webhook_rows
+from benchmarks.rows import EMBEDDED, USUAL, Row, middle, ratio, side_by_side
+from benchmarks.webhooks import measure as webhooks
+from benchmarks.webhooks.deployed.verify_then_put import Handle
+from benchmarks.webhooks.measure import INGRESS, PUT, Kind, WebhookSample
 from demo.quiescence import wait_until_empty
 from demo.shop import deploy_service
+from emulator.connection import HOST, Connection
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
-from once.ops.aws.deployment import Deployment
+from once.ops.aws.deployment import DeployedWebhooks, Deployment
 
 NOOP = "nothing but the batch"
 LABELS = dict(zip(NAMES, (NOOP, RAW, POWERTOOLS, UNGROUPED, GROUPED_THREADS), strict=True))
-BATCH, WARM = 10, 100
+
+BATCH, WARM, PAIRS = 10, 100, 100
 REST_SECONDS = 120.0
+_TIMEOUT_SECONDS = 30.0
 _NO_PROVIDER = "http://127.0.0.1:9"
 """The shop is deployed too, but it gets no messages, so it needs no payment provider."""
+
+
+class ProcessTimes(NamedTuple):
+    """CPU time in seconds: of the sender, the embedded AWS, and the workers of one function."""
+
+    sender: float
+    aws: float
+    function: float
+
+    @classmethod
+    def now(cls, aws: EmbeddedAws, function_name: str) -> Self:
+        """Return the times since the start of each process."""
+        workers = aws.function_processes(function_name)
+        others = set(aws.child.descendants()) - set(workers)
+        return cls(time.process_time(), sum(map(_cpu, others)), sum(map(_cpu, workers)))
+
+    def since(self, earlier: "ProcessTimes", messages: int) -> "ProcessTimes":
+        """Return the time of one message in microseconds, from the times before its sample."""
+        pairs = zip(self, earlier, strict=True)
+        return ProcessTimes(*((now - before) / messages * 1e6 for now, before in pairs))
+
+
+def _cpu(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.Error:  # it has ended in the meantime
+        return 0.0
+    return float(times.user + times.system)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +79,7 @@ class EmbeddedSample:
     cpu: ProcessTimes
 
 
-def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) -> list[Row]:
+def measure_embedded(messages: int, repeats: int, say: Callable[[str], object]) -> list[Row]:
     """Deploy the contenders, measure how fast each processes a full queue, and return their rows.
 
     Args:
@@ -60,15 +99,11 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], None]) ->
         bench = Bench(aws, deployment)
         for name in NAMES:
             bench.process(name, WARM)
-        samples: dict[str, list[EmbeddedSample]] = {name: [] for name in NAMES}
-        for repeat in range(repeats):
-            say(f"through the embedded AWS, {repeat + 1} of {repeats}")
-            first = repeat % len(NAMES)
-            for name in (*NAMES[first:], *NAMES[:first]):
-                samples[name].append(bench.process(name, messages))
+        say(f"through the embedded AWS, {repeats} times")
+        samples = side_by_side(NAMES, repeats, lambda name, _: bench.process(name, messages))
         say("webhooks, through the embedded AWS")
-        webhooks = webhook_rows(embedded_webhook_samples(aws, deployment.webhooks, PAIRS))
-    return [*(row(name, samples) for name in NAMES), *webhooks]
+        taken = embedded_webhook_samples(aws, deployment.webhooks, PAIRS)
+    return [*(row(name, samples) for name in NAMES), *webhooks.webhook_rows(taken)]
 
 
 class Bench:
@@ -99,16 +134,8 @@ class Bench:
         seconds = time.perf_counter() - began
         cpu = ProcessTimes.now(self._aws, consumer.function_name).since(before, messages)
         self._sent += 0 if name == NOTHING else messages
-        if (stored := self._stored()) != self._sent:
-            raise Wrong(f"{name}, embedded: {self._sent} orders were sent, {stored} are stored")
+        _check_stored(self._dynamodb, name, self._parts.table(ORDERS), self._sent, "orders")
         return EmbeddedSample(seconds / messages * 1e6, cpu)
-
-    def _stored(self) -> int:
-        """Return the number of stored orders; called outside the measured time only."""
-        pages = self._dynamodb.get_paginator("scan").paginate(
-            TableName=self._parts.table(ORDERS), Select="COUNT"
-        )
-        return sum(page["Count"] for page in pages)
 
 
 def row(name: str, samples: dict[str, list[EmbeddedSample]]) -> Row:
@@ -116,26 +143,79 @@ def row(name: str, samples: dict[str, list[EmbeddedSample]]) -> Row:
     own = samples[name]
     counted = ("cpu_us", "requests", "write_units", "write_units_least", "read_units")
     compared = ("cpu_vs_raw", "requests_vs_raw", "write_units_vs_raw")
+    others = {"raw": names.RAW, "powertools": names.POWERTOOLS, "nothing": NOTHING}
     return {
         "contender": LABELS[name],
-        "records": BATCH,
+        **USUAL,
         "delay_ms": EMBEDDED,
-        "duplicates": 0.0,
-        "conflicts": 0.0,
-        "redelivered": False,
         "repeats": len(own),
-        "wall_us": round(median(each.wall_us for each in own), 1),
-        "vs_raw": _ratio(own, samples[names.RAW]),
-        "vs_powertools": _ratio(own, samples[names.POWERTOOLS]),
-        "vs_nothing": _ratio(own, samples[NOTHING]),
+        "wall_us": middle(each.wall_us for each in own),
         **{
-            f"{process}_cpu_us": round(median(getattr(each.cpu, process) for each in own), 1)
+            f"vs_{label}": ratio(own, samples[other], lambda each: each.wall_us)
+            for label, other in others.items()
+        },
+        **{
+            f"{process}_cpu_us": middle(getattr(each.cpu, process) for each in own)
             for process in ProcessTimes._fields
         },
         **dict.fromkeys((*counted, *compared)),
     }
 
 
-def _ratio(own: Sequence[EmbeddedSample], others: Sequence[EmbeddedSample]) -> float:
-    pairs = zip(own, others, strict=True)
-    return round(median(mine.wall_us / theirs.wall_us for mine, theirs in pairs), 3)
+def embedded_webhook_samples(
+    aws: EmbeddedAws, ingress: DeployedWebhooks, pairs: int
+) -> list[WebhookSample]:
+    """Return the samples of both deployed webhook functions, of every kind, without CPU time.
+
+    Args:
+        aws: an AWS with the shop and the plain function.
+        ingress: the ingress of the shop.
+        pairs: the number of requests of each kind.
+
+    Raises:
+        Wrong: an answer has the wrong status, or a webhook is not captured exactly once.
+    """
+    aws.client("secretsmanager").put_secret_value(
+        SecretId=ingress.secrets[webhooks.ENDPOINT], SecretString=webhooks.SECRET
+    )
+    plain = aws.client("lambda").get_function_url_config(FunctionName=PLAIN_FUNCTION)
+    handles = {PUT: poster(aws, plain["FunctionUrl"]), INGRESS: poster(aws, ingress.url)}
+    webhooks.warm_up(handles, range(webhooks.WARM))
+    samples = []
+    for kind in Kind:
+        events = [webhooks.lambda_event(webhooks.WARM + n, kind) for n in range(pairs)]
+        for name, timings in webhooks.pairs_of(handles, events, kind).items():
+            walls = [replace(each, cpu_us=None) for each in timings]
+            samples.append(WebhookSample(name, kind, EMBEDDED, walls))
+    for table in (PLAIN_TABLE, ingress.captures):
+        expected = webhooks.WARM + pairs
+        _check_stored(aws.client("dynamodb"), table, table, expected, "webhooks")
+    return samples
+
+
+def poster(aws: Connection, url: str) -> Handle:
+    """Return a function that posts an event's request to a function URL, on one connection.
+
+    The host name of the URL goes into the header, since the embedded AWS has one address.
+    """
+    trust = ssl.create_default_context(cafile=str(aws.certificate))
+    connection = http.client.HTTPSConnection(
+        HOST, aws.port, timeout=_TIMEOUT_SECONDS, context=trust
+    )
+
+    def post(event: dict[str, Any], _: Any) -> dict[str, Any]:
+        headers = {**event["headers"], "host": urlsplit(url).netloc}
+        connection.request("POST", event["rawPath"], event["body"].encode(), headers)
+        answer = connection.getresponse()
+        answer.read()
+        return {"statusCode": answer.status}
+
+    return post
+
+
+def _check_stored(dynamodb: Any, who: str, table: str, sent: int, what: str) -> None:
+    """Compare what was sent with the items of a table; outside the measured time only."""
+    pages = dynamodb.get_paginator("scan").paginate(TableName=table, Select="COUNT")
+    found = sum(page["Count"] for page in pages)
+    if found != sent:
+        raise Wrong(f"{who}, embedded: {sent} {what} were sent, {found} are stored")

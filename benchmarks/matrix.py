@@ -13,7 +13,8 @@ from benchmarks.contenders import (
     UNGROUPED,
     Contender,
 )
-from benchmarks.latency import MODEL, Delay
+from benchmarks.dynamodb import MODEL, Delay
+from benchmarks.rows import EMBEDDED, USUAL, Row
 
 TEN = 10
 
@@ -48,6 +49,13 @@ class Setting:
         if self.conflicts:
             parts.append(f"{self.conflicts * 100:g} % conflicts")
         return ", ".join(parts)
+
+
+def title_of(row: Row) -> str:
+    """Return the setting of a row as text."""
+    if row["delay_ms"] == EMBEDDED:
+        return f"{row['records']} records, embedded"
+    return str(Setting(**{name: row[name] for name in USUAL}))
 
 
 def full() -> Iterator[Setting]:

@@ -1,17 +1,21 @@
-"""The measured part of docs/performance.md, which each run rewrites."""
+"""The measured part of docs/performance.md: its tables, and the chart of wall times.
+
+The chart has bars in SVG, for dark and light backgrounds.
+"""
 
 import os
 import platform
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
+from xml.sax.saxutils import escape
 
-from benchmarks.contenders import CONTENDERS
-from benchmarks.goals import Goal, figure
-from benchmarks.latency import MODEL
+from benchmarks.contenders import CONTENDERS, RAW
+from benchmarks.dynamodb import MODEL
+from benchmarks.goals import LIBRARY, Goal, figure
 from benchmarks.report import number, units
 from benchmarks.rows import EMBEDDED, Row, select
-from benchmarks.webhooks.rows import webhooks_in
+from benchmarks.webhooks.measure import webhooks_in
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
@@ -46,6 +50,26 @@ _END_TO_END = {
     "embedded AWS": "aws_cpu_us",
     "function": "function_cpu_us",
 }
+
+
+PANELS = (
+    (5, "every answer after 5 ms"),
+    (MODEL, "answers as slow as measured in Lambda in 2020"),
+)
+_WIDTH, _LABEL, _BAR, _STEP, _HEAD, _TOP = 760, 190, 480, 26, 34, 30
+_STYLE = """
+  text { font: 13px system-ui, sans-serif; fill: #1f2328 }
+  .title { font-weight: 600 }
+  .label { text-anchor: end }
+  .library { fill: #1a7f37 }
+  .raw { fill: #0969da }
+  .other { fill: #8c959f }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 }
+    .library { fill: #3fb950 }
+    .raw { fill: #58a6ff }
+  }
+"""
 
 
 def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> str:
@@ -146,3 +170,36 @@ def _table(head: list[str], lines: Iterator[list[str]]) -> Iterator[str]:
     for cells in (head, ["---", *["---:"] * (len(head) - 1)], *lines):
         yield f"| {' | '.join(cells)} |"
     yield ""
+
+
+def svg(rows: Sequence[Row]) -> str:
+    """Return the chart of a run: one panel for each delay, ten records a batch, no faults."""
+    panels = [(title, select(rows, delay_ms=delay)) for delay, title in PANELS]
+    longest = max((row["vs_raw"] for _, own in panels for row in own), default=1.0)
+    lines, y = [], _TOP
+    for title, own in panels:
+        lines.append(f'<text class="title" x="8" y="{y + 14}">{escape(title)}</text>')
+        y += _HEAD
+        for row in own:
+            lines += _bar(row, y, longest)
+            y += _STEP
+    head = f"Wall time of one message, ten a batch; {RAW} = 1"
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {y + 8}" role="img">',
+            f"<title>{escape(head)}</title>",
+            f"<style>{_STYLE}</style>",
+            f'<text class="title" x="8" y="20">{escape(head)}</text>',
+            *lines,
+            "</svg>\n",
+        ]
+    )
+
+
+def _bar(row: Row, y: int, longest: float) -> Iterator[str]:
+    name, ratio = row["contender"], row["vs_raw"]
+    kind = "raw" if name == RAW else "library" if name in LIBRARY else "other"
+    width = max(1.0, ratio / longest * _BAR)
+    yield f'<text class="label" x="{_LABEL}" y="{y + 14}">{escape(name)}</text>'
+    yield f'<rect class="{kind}" x="{_LABEL + 10}" y="{y}" width="{width:.1f}" height="18" rx="2"/>'
+    yield f'<text x="{_LABEL + 16 + width:.1f}" y="{y + 14}">{number(ratio)}</text>'

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import Goal
-from benchmarks.rows import Row, title_of
-from benchmarks.webhooks.rows import webhook_title, webhooks_in
+from benchmarks.matrix import title_of
+from benchmarks.rows import Row
+from benchmarks.webhooks.measure import webhooks_in
 
 _NONE = "–"
 
@@ -25,9 +26,12 @@ def show(
     rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal], console: Console
 ) -> None:
     """Print the results, the imports and the goals."""
-    console.print(_results([row for row in rows if "request" not in row]))
-    if webhooks := list(webhooks_in(rows)):
-        console.print(_webhooks(webhooks))
+    title = "One message: medians of all repeats. Ratios are taken within one repeat."
+    batches = [row for row in rows if "request" not in row]
+    console.print(_results(title, _COLUMNS, batches, title_of))
+    if webhooks := webhooks_in(rows):
+        title = "One webhook: medians of all requests. Ratios are taken within one pair."
+        console.print(_results(title, _WEBHOOK_COLUMNS, webhooks, _webhook_title))
     if imports:
         console.print(_imports(imports))
     console.print(_goals(goals))
@@ -46,7 +50,9 @@ def units(row: Row) -> str:
     return most if most == least else f"{least}–{most}"
 
 
-_COLUMNS: dict[str, Callable[[Row], str]] = {
+_Columns = dict[str, Callable[[Row], str]]
+
+_COLUMNS: _Columns = {
     "wall\nµs": lambda row: f"{row['wall_us']:,.0f}",
     "wall\n/ raw": lambda row: number(row["vs_raw"]),
     "wall\n/ Powert.": lambda row: number(row["vs_powertools"]),
@@ -58,21 +64,7 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
 }
 
 
-def _results(rows: Sequence[Row]) -> Table:
-    title = "One message: medians of all repeats. Ratios are taken within one repeat."
-    # The padding keeps the table within 80 columns.
-    table = Table("", title=title, box=None, padding=(0, 1, 0, 0))
-    for name in _COLUMNS:
-        table.add_column(name, justify="right", no_wrap=True)
-    for setting, group in groupby(rows, title_of):
-        table.add_row("")
-        table.add_row("[bold]" + setting.replace("ms, ", "ms,\n").replace("model, ", "model,\n"))
-        for row in group:
-            table.add_row(row["contender"], *(cell(row) for cell in _COLUMNS.values()))
-    return table
-
-
-_WEBHOOK_COLUMNS: dict[str, Callable[[Row], str]] = {
+_WEBHOOK_COLUMNS: _Columns = {
     "p50\nµs": lambda row: f"{row['wall_us']:,.0f}",
     "p99\nµs": lambda row: f"{row['p99_us']:,.0f}",
     "wall\n/ put": lambda row: number(row["vs_put"]),
@@ -83,17 +75,26 @@ _WEBHOOK_COLUMNS: dict[str, Callable[[Row], str]] = {
 }
 
 
-def _webhooks(rows: Sequence[Row]) -> Table:
-    title = "One webhook: medians of all requests. Ratios are taken within one pair."
+def _results(
+    title: str, columns: _Columns, rows: Sequence[Row], title_of: Callable[[Row], str]
+) -> Table:
+    """Return a table with the rows of each setting under its title."""
+    # The padding keeps the table within 80 columns.
     table = Table("", title=title, box=None, padding=(0, 1, 0, 0))
-    for name in _WEBHOOK_COLUMNS:
+    for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
-    for setting, group in groupby(rows, webhook_title):
+    for setting, group in groupby(rows, title_of):
         table.add_row("")
-        table.add_row("[bold]" + setting)
+        table.add_row("[bold]" + setting.replace("ms, ", "ms,\n").replace("model, ", "model,\n"))
         for row in group:
-            table.add_row(row["contender"], *(cell(row) for cell in _WEBHOOK_COLUMNS.values()))
+            table.add_row(row["contender"], *(cell(row) for cell in columns.values()))
     return table
+
+
+def _webhook_title(row: Row) -> str:
+    """Return the kind of request, and the time of an answer."""
+    delay = row["delay_ms"]
+    return f"{row['request']}, {delay if isinstance(delay, str) else f'{delay} ms'}"
 
 
 def _imports(imports: Sequence[Row]) -> Table:
@@ -112,11 +113,7 @@ def _goals(goals: Sequence[Goal]) -> Table:
         table.add_column(name, justify="right")
     for goal in goals:
         seen = "" if goal.seen is None else f"{goal.seen:.3f}"
-        table.add_row(goal.figure, f"{goal.goal:.3f}", seen, _status(goal))
+        status = "[green]yes" if goal.holds else "[bold red]no"
+        status = "not measured" if goal.seen is None else status
+        table.add_row(goal.figure, f"{goal.goal:.3f}", seen, status)
     return table
-
-
-def _status(goal: Goal) -> str:
-    if goal.seen is None:
-        return "not measured"
-    return "[green]yes" if goal.holds else "[bold red]no"

@@ -1,12 +1,11 @@
-"""Rows of the report: medians of samples, and of ratios within each repeat."""
+"""Rows of the report, and the measuring side by side that they come from.
 
-from collections.abc import Callable, Sequence
+A row is a contender in a setting, with figures for one message. Ratios are taken within a repeat.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
-from typing import Any
-
-from benchmarks.contenders import POWERTOOLS, RAW
-from benchmarks.matrix import Setting
-from benchmarks.measure import Sample, Samples
+from typing import Any, TypeVar
 
 EMBEDDED = "embedded"
 """The `delay_ms` of end-to-end rows."""
@@ -17,72 +16,63 @@ NOT_COMPARED = (
 )
 """Keys of the ratios to other ways to handle a batch, which rows of webhooks do not have."""
 
-_USUAL: dict[str, Any] = {
+USUAL: dict[str, Any] = {
     "records": 10,
     "delay_ms": 5,
     "duplicates": 0.0,
     "conflicts": 0.0,
     "redelivered": False,
 }
+"""The default setting: ten records a batch, 5 ms an answer and no faults."""
 
 Row = dict[str, Any]
-"""One line of the report: a contender in a setting. Figures are for one message."""
+
+_Sample = TypeVar("_Sample")
 
 
-def rows_of(setting: Setting, samples: Samples) -> list[Row]:
-    """Return the rows of a setting, one for each contender."""
-    return [
-        {
-            "contender": name,
-            **{field: getattr(setting, field) for field in _USUAL},
-            "repeats": len(own),
-            **_figures(own),
-            **_ratios(own, samples),
-        }
-        for name, own in samples.items()
-    ]
+def side_by_side(
+    names: Sequence[str], repeats: int, take: Callable[[str, int], _Sample]
+) -> dict[str, list[_Sample]]:
+    """Take a sample of each contender in each repeat, and return them by contender.
+
+    Each repeat begins with another contender, so that other load on the machine affects all.
+
+    Args:
+        names: the contenders.
+        repeats: number of samples of each.
+        take: takes a sample of a contender in a repeat, counted from 0.
+    """
+    samples: dict[str, list[_Sample]] = {name: [] for name in names}
+    for repeat in range(repeats):
+        first = repeat % len(names)
+        for name in (*names[first:], *names[:first]):
+            samples[name].append(take(name, repeat))
+    return samples
 
 
-def _figures(samples: Sequence[Sample]) -> dict[str, float]:
-    return {
-        "wall_us": round(median(s.wall_us for s in samples), 1),
-        "cpu_us": round(median(s.cpu_us for s in samples), 1),
-        "requests": round(median(s.requests for s in samples), 4),
-        "write_units": round(median(s.write_units for s in samples), 4),
-        "write_units_least": round(median(s.write_units_least for s in samples), 4),
-        "read_units": round(median(s.read_units for s in samples), 4),
-    }
+def middle(values: Iterable[float], digits: int = 1) -> float:
+    """Return the median."""
+    return round(median(values), digits)
 
 
-def _ratios(own: Sequence[Sample], samples: Samples) -> dict[str, float | None]:
-    raw, powertools = samples.get(RAW), samples.get(POWERTOOLS)
-    return {
-        "vs_raw": _ratio(own, raw, lambda s: s.wall_us),
-        "vs_powertools": _ratio(own, powertools, lambda s: s.wall_us),
-        "cpu_vs_raw": _ratio(own, raw, lambda s: s.cpu_us),
-        "requests_vs_raw": _ratio(own, raw, lambda s: s.requests),
-        "write_units_vs_raw": _ratio(own, raw, lambda s: s.write_units),
-    }
-
-
-def _ratio(
-    own: Sequence[Sample], others: Sequence[Sample] | None, figure: Callable[[Sample], float]
+def ratio(
+    own: Sequence[_Sample],
+    others: Sequence[_Sample] | None,
+    figure: Callable[[_Sample], float | None],
+    digits: int = 3,
 ) -> float | None:
-    """Return the median of the ratios, each within one repeat; not the ratio of the medians."""
+    """Return the median of the ratios, each within one repeat; not the ratio of the medians.
+
+    None if a sample has no such figure, or if there are no others.
+    """
     if others is None:
         return None
-    pairs = zip(own, others, strict=True)
-    return round(median(figure(mine) / figure(theirs) for mine, theirs in pairs), 3)
+    pairs = [(figure(mine), figure(theirs)) for mine, theirs in zip(own, others, strict=True)]
+    ratios = [mine / theirs for mine, theirs in pairs if mine is not None and theirs is not None]
+    return middle(ratios, digits) if len(ratios) == len(pairs) else None
 
 
 def select(rows: Sequence[Row], **setting: Any) -> list[Row]:
-    """Return the rows of a setting; the default is ten records, 5 ms and no faults."""
-    wanted = _USUAL | setting
-    return [row for row in rows if all(row[field] == value for field, value in wanted.items())]
-
-
-def title_of(row: Row) -> str:
-    """Return the setting of a row as text."""
-    if row["delay_ms"] == EMBEDDED:
-        return f"{row['records']} records, embedded"
-    return str(Setting(**{name: row[name] for name in _USUAL}))
+    """Return the rows of a setting; what is not given is as in the default one."""
+    wanted = (USUAL | setting).items()
+    return [row for row in rows if wanted <= row.items()]

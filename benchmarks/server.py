@@ -1,21 +1,36 @@
 """The bench's DynamoDB over HTTP, in a separate process that needs much less CPU than its clients.
 
+`bench_server` starts, controls and ends it.
+
 Run as `python -m benchmarks.server <fd>`, with a bound socket under that file descriptor.
 """
 
 import asyncio
+import http.client
 import json
+import os
 import random
 import selectors
 import socket
 import sys
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from benchmarks.dynamodb import CAPTURES, ORDERS, Counts, Tables
-from benchmarks.latency import Delay, seconds
+import boto3
+from botocore.config import Config
+
+from benchmarks.dynamodb import CAPTURES, ORDERS, Counts, Delay, Tables, seconds
+from emulator.child_processes import running
+from emulator.connection import HOST, REGION
+from emulator.embedded_aws import ROOT
 
 CONTROL = "/_bench/"
+START_SECONDS = 30.0
 _HEAD_END = b"\r\n\r\n"
 
 
@@ -108,19 +123,110 @@ def _response(status: int, answer: dict[str, Any]) -> bytes:
     return head.encode() + body
 
 
-async def _serve(listener: socket.socket) -> None:
-    service = Service()
-    server = await asyncio.get_running_loop().create_server(
-        lambda: Connection(service), sock=listener
-    )
-    await server.serve_forever()
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The server's counts, and the puts of each order and each capture since the last reset."""
+
+    counts: Counts
+    orders: Counter[str]
+    captures: Counter[str]
 
 
-def _loop() -> asyncio.AbstractEventLoop:
-    # Unlike epoll, select does not round every wait up to whole milliseconds.
-    return asyncio.SelectorEventLoop(selectors.SelectSelector())
+class BenchServer:
+    """Controls a running server, and makes clients of it."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        # A session caches the service descriptions; without it, each client reads them again.
+        self._session = boto3.Session("bench", "bench", region_name=REGION)
+
+    def client(self, service: str, config: Config | None = None) -> Any:
+        """Return a new boto3 client of this server, independent of the process's environment.
+
+        Args:
+            service: boto3's name of the service.
+            config: the client's settings; None for boto3's defaults.
+        """
+        return self._session.client(
+            service,
+            endpoint_url=f"http://{HOST}:{self._port}",
+            config=Config(proxies={}).merge(config or Config()),
+        )
+
+    def reset(self) -> None:
+        """Empty the tables, and disable delay and faults."""
+        self._control("reset")
+
+    def faults(self, delay_ms: Delay, *, conflicts: float, seed: int) -> None:
+        """Set the delay of answers, and the share of messages that get a TransactionConflict."""
+        self._control("faults", delay_ms=delay_ms, conflicts=conflicts, seed=seed)
+
+    def count(self) -> None:
+        """Set the counts to 0."""
+        self._control("count")
+
+    def seen(self) -> Seen:
+        """Return the counts."""
+        answer = self._control("seen")
+        puts = Counter(answer["orders"]), Counter(answer["captures"])
+        return Seen(Counts(**answer["counts"]), *puts)
+
+    def _control(self, command: str, **request: Any) -> dict[str, Any]:
+        return _ask(self._port, command, request)
+
+
+@contextmanager
+def bench_server() -> Iterator[BenchServer]:
+    """Run a server on a free port of 127.0.0.1. It ends with the context, or with this process.
+
+    Raises:
+        ProcessFailed: it did not start; the message has its last lines.
+    """
+    with (
+        TemporaryDirectory(prefix="once-bench-", ignore_cleanup_errors=True) as folder,
+        socket.socket() as listener,
+    ):
+        # The socket is bound here and passed on, so that no other process can take the port.
+        listener.bind((HOST, 0))
+        port = listener.getsockname()[1]
+        with running(
+            "the bench's DynamoDB",
+            [sys.executable, "-m", "benchmarks.server", str(listener.fileno())],
+            env=dict(os.environ),
+            log=Path(folder) / "server.log",
+            cwd=ROOT,
+            scratch=Path(folder),
+            pass_fds=[listener.fileno()],
+        ) as child:
+            listener.close()
+            child.wait_until(lambda: _answers(port), timeout=START_SECONDS)
+            yield BenchServer(port)
+
+
+def _answers(port: int) -> bool:
+    try:
+        _ask(port, "seen", {})
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def _ask(port: int, command: str, request: dict[str, Any]) -> dict[str, Any]:
+    with closing(http.client.HTTPConnection(HOST, port, timeout=START_SECONDS)) as connection:
+        connection.request("POST", CONTROL + command, json.dumps(request))
+        answer: dict[str, Any] = json.load(connection.getresponse())
+        return answer
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=_loop) as runner:
-        runner.run(_serve(socket.socket(fileno=int(sys.argv[1]))))
+
+    async def _serve() -> None:
+        service, listener = Service(), socket.socket(fileno=int(sys.argv[1]))
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Connection(service), sock=listener)
+        await server.serve_forever()
+
+    # Unlike epoll, select does not round every wait up to whole milliseconds.
+    selector = selectors.SelectSelector()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        runner.run(_serve())

@@ -12,8 +12,8 @@ from once.schema import Record
 from once.sdk import SDK
 from once.settings import Settings
 
-from .library import consumer_of
-from .names import NOTHING, ORDERS, POWERTOOLS, RAW, UNGROUPED
+from .names import NOTHING, POWERTOOLS, RAW, UNGROUPED
+from .order import ORDERS, consumer_of
 from .raw import Raw
 
 Handle = Callable[[dict[str, Any], Any], Any]
@@ -28,22 +28,6 @@ def _nothing(event: dict[str, Any], _: Any) -> dict[str, Any]:
     return {"batchItemFailures": []}
 
 
-def _raw() -> Handle:
-    return Raw(boto3.client("dynamodb", config=SDK), settings)
-
-
-def _powertools() -> Handle:
-    # Imported late: the other functions do not need it.
-    from .powertools import powertools
-
-    return powertools(
-        boto3.client("dynamodb", config=SDK),
-        orders=settings.tables[ORDERS].name,
-        records=settings.dedup_table,
-        key=Record.PK,
-    )
-
-
 def _logged(handle: Handle) -> Handle:
     logger = Logger(service=settings.consumer)
 
@@ -55,17 +39,21 @@ def _logged(handle: Handle) -> Handle:
     return handler
 
 
-def _library() -> Handle:
-    size = 1 if settings.consumer == UNGROUPED else settings.group_size
-    consumer = consumer_of(settings.consumer)
-    return consumer.bound_to(Runtime.of(replace(settings, group_size=size)))
+def _made() -> Handle:
+    name = settings.consumer
+    if name == NOTHING:
+        return _logged(_nothing)
+    if name == RAW:
+        return _logged(Raw(boto3.client("dynamodb", config=SDK), settings))
+    if name == POWERTOOLS:
+        # Imported late: the other functions do not need it.
+        from .powertools import powertools
+
+        client, table = boto3.client("dynamodb", config=SDK), settings.tables[ORDERS].name
+        handle = powertools(client, orders=table, records=settings.dedup_table, key=Record.PK)
+        return _logged(handle)
+    size = 1 if name == UNGROUPED else settings.group_size
+    return consumer_of(name).bound_to(Runtime.of(replace(settings, group_size=size)))
 
 
-_OTHERS: dict[str, Callable[[], Handle]] = {
-    NOTHING: lambda: _nothing,
-    RAW: _raw,
-    POWERTOOLS: _powertools,
-}
-
-make = _OTHERS.get(settings.consumer)
-lambda_handler = _library() if make is None else _logged(make())
+lambda_handler = _made()

@@ -1,9 +1,8 @@
-"""The names under which the package is deployed."""
+"""The names under which the packages are deployed."""
 
-NOTHING, RAW, POWERTOOLS, UNGROUPED, GROUPED = (
+NAMES = NOTHING, RAW, POWERTOOLS, UNGROUPED, GROUPED = (
     *("nothing", "raw", "powertools"),
     *("ungrouped", "grouped"),
 )
-NAMES = (NOTHING, RAW, POWERTOOLS, UNGROUPED, GROUPED)
-ORDERS = "orders"
-"""The registry's name of the table of all."""
+PLAIN_FUNCTION = PLAIN_TABLE = "verify-then-put"
+"""Physical names of the plain webhook function and of its table."""

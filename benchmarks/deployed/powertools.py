@@ -16,7 +16,7 @@ from aws_lambda_powertools.utilities.idempotency import (
     idempotent_function,
 )
 
-from .item import serialized
+from .order import serialized
 
 
 def powertools(

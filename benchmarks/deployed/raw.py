@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from once.deadline import Deadline
 from once.settings import Settings
 
-from .item import serialized
+from .order import serialized
 
 _MAX_ATTEMPTS = 10
 

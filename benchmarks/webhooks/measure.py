@@ -1,31 +1,167 @@
-"""Pairs: each request is answered by both functions, one right after the other.
+"""The webhook ingress beside a function that only verifies a webhook and puts the item.
 
-Other load on the machine then affects both alike, and each pair begins with the other function.
+Each request is answered by both functions, one right after the other. Other load on the machine
+then affects both alike, and each pair begins with the other function.
+
+The rows have the keys of the other rows. Further ones are `request` (the kind), `p99_us`, `vs_put`
+and `cpu_vs_put` (medians of the ratios within each pair) and `cpu_vs_genuine`.
 """
 
 import gc
+import hmac
+import json
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from functools import partial
+from hashlib import sha256
+from io import StringIO
+from statistics import quantiles
 from typing import Any
 
-from benchmarks.checks import Wrong
-from benchmarks.dynamodb import Counts
-from benchmarks.latency import MODEL, Delay
-from benchmarks.running import BenchServer
-from benchmarks.webhooks.deployed.verify_then_put import Handle
-from benchmarks.webhooks.functions import FUNCTIONS
-from benchmarks.webhooks.requests import Kind, lambda_event
+from aws_lambda_powertools import Logger
+
+from benchmarks.batches import Wrong
+from benchmarks.contenders import Connect
+from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS, MODEL, Counts, Delay
+from benchmarks.rows import NOT_COMPARED, Row, middle, ratio, side_by_side
+from benchmarks.server import BenchServer
+from benchmarks.webhooks.deployed.verify_then_put import Handle, verify_then_put
 from once.sdk import SDK
+from once.settings import TableSettings
 from once.testing.events import FakeContext
+from once.webhooks.endpoint import STRIPE, Endpoint
+from once.webhooks.ingress import WebhookIngress
+from once.webhooks.settings import WebhookSettings
+from once.webhooks.signature import SecretCache
+
+PUT, INGRESS = "verify, then put", "webhook ingress"
+ENDPOINT, TYPE = "stripe", "charge.refunded"
+SECRET = "whsec_bench"  # noqa: S105
+BODY_BYTES = 2000
+"""About the size of a refund's event."""
 
 DELAYS: tuple[Delay, ...] = (0, 5, MODEL)
 PAIRS, WARM = 200, 20
 """Requests of each kind that each function gets in one setting, and those before them."""
 
+_FORGED_SECRET = "whsec_forged"  # noqa: S105
 _CONTEXT = FakeContext(900_000)
+_DAY = 24 * 60 * 60
+_COUNTED = ("requests", "write_units", "write_units_least", "read_units")
+_LOG = StringIO()
+"""Target of log and metrics: writing them is part of the measured work."""
+
+
+class Kind(StrEnum):
+    """Kind of a request, as the function regards it."""
+
+    GENUINE = "genuine"
+    DUPLICATE = "duplicate"
+    FORGED = "forged"
+
+    @property
+    def status(self) -> int:
+        """The status of the right answer."""
+        return 401 if self is Kind.FORGED else 200
+
+
+def body(number: int) -> bytes:
+    """Return the body of a refund's webhook, of about `BODY_BYTES`."""
+    refund = {
+        "id": f"ch_{number:08}",
+        "object": "charge",
+        "amount": 1250,
+        "amount_refunded": 1250,
+        "currency": "eur",
+        "customer": f"cus_{number % 97}",
+        "metadata": {"order_id": f"order-{number:08}"},
+        "payment_method_details": {"card": {"brand": "visa", "last4": "4242"}, "type": "card"},
+        "refunded": True,
+        "description": "",
+    }
+    event = {
+        "id": f"evt_{number:08}",
+        "object": "event",
+        "api_version": "2025-01-01",
+        "created": 1_700_000_000,
+        "data": {"object": refund},
+        "livemode": True,
+        "pending_webhooks": 1,
+        "request": {"id": f"req_{number:08}", "idempotency_key": None},
+        "type": TYPE,
+    }
+    refund["description"] = "x" * (BODY_BYTES - len(json.dumps(event)))
+    return json.dumps(event).encode()
+
+
+def lambda_event(number: int, kind: Kind) -> dict[str, Any]:
+    """Return the event of an invocation with a webhook that is signed now, in format 2.0."""
+    content, now = body(number), int(time.time())
+    key = _FORGED_SECRET if kind is Kind.FORGED else SECRET
+    signature = hmac.new(key.encode(), f"{now}.".encode() + content, sha256).hexdigest()
+    path = f"/{ENDPOINT}"
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {
+            "content-type": "application/json; charset=utf-8",
+            "user-agent": "Stripe/1.0 (+https://stripe.com/docs/webhooks)",
+            "accept": "*/*; q=0.5, application/xml",
+            "host": "bench.lambda-url.us-east-1.on.aws",
+            "x-forwarded-for": "192.0.2.1",
+            "x-forwarded-proto": "https",
+            "stripe-signature": f"t={now},v1={signature}",
+        },
+        "requestContext": {"http": {"method": "POST", "path": path, "sourceIp": "192.0.2.1"}},
+        "body": content.decode(),
+        "isBase64Encoded": False,
+    }
+
+
+class _Secrets:
+    """Secrets Manager with the one secret, which was never rotated."""
+
+    def get_secret_value(self, *, SecretId: str, VersionStage: str) -> Any:  # noqa: N803, ARG002
+        """Return the secret for each version."""
+        return {"SecretString": SECRET}
+
+
+def _put(connect: Connect) -> Handle:
+    return verify_then_put(connect("dynamodb"), table=CAPTURES, secret=SECRET)
+
+
+def _ingress(connect: Connect) -> Handle:
+    endpoint, arns = Endpoint(ENDPOINT, STRIPE, types=(TYPE,)), {ENDPOINT: "arn"}
+    ingress = WebhookIngress(
+        settings=WebhookSettings(
+            consumer="webhooks",
+            dedup_table=DEDUP,
+            tables={CAPTURES: TableSettings(CAPTURES, (KEYS[CAPTURES],))},
+            dedup_window_seconds=45 * _DAY,
+            publishes=endpoint.event_types,
+            endpoints=(endpoint,),
+            secrets=arns,
+            capture_seconds=30 * _DAY,
+        ),
+        dynamodb=connect("dynamodb"),
+        secrets=SecretCache(_Secrets(), arns, time.time),
+        logger=Logger(service="webhooks", stream=_LOG),
+    )
+
+    def handle(event: dict[str, Any], context: Any) -> Any:
+        with redirect_stdout(_LOG):
+            return ingress.handle(event, context)
+
+    return handle
+
+
+FUNCTIONS: dict[str, Callable[[Connect], Handle]] = {PUT: _put, INGRESS: _ingress}
+"""Both functions, warm; each takes a function that makes clients. Ratios are to the plain one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +199,31 @@ def webhook_samples(server: BenchServer, delay_ms: Delay, pairs: int) -> Iterato
     """
     server.reset()
     connect = partial(server.client, config=SDK)
-    handles = {each.name: each.prepare(connect) for each in FUNCTIONS}
-    costs = {(kind, name): _cost(server, handles[name], kind) for kind in Kind for name in handles}
-    for number in range(1, WARM):
-        for handle in handles.values():
-            answered(handle, lambda_event(number, Kind.GENUINE), Kind.GENUINE)
+    handles = {name: prepare(connect) for name, prepare in FUNCTIONS.items()}
+    costs: dict[tuple[Kind, str], Counts] = {}
+    for kind in Kind:
+        for name, handle in handles.items():
+            server.count()
+            answered(handle, lambda_event(0, kind), kind)  # the first one opens the connection
+            costs[kind, name] = server.seen().counts
+    warm_up(handles, range(1, WARM))
     server.faults(delay_ms, conflicts=0, seed=0)
     for kind in Kind:
         events = [lambda_event(WARM + n, kind) for n in range(pairs)]
         for name, timings in pairs_of(handles, events, kind).items():
             yield WebhookSample(name, kind, delay_ms, timings, costs[kind, name])
-    _check(server.seen().captures, len(handles) * (WARM + pairs))
+    captures = server.seen().captures
+    expected = len(handles) * (WARM + pairs)
+    if len(captures) != expected or set(captures.values()) != {1}:
+        puts = sum(captures.values())
+        raise Wrong(f"{expected} captures were expected; {len(captures)} were put, {puts} times")
+
+
+def warm_up(handles: Mapping[str, Handle], numbers: range) -> None:
+    """Let each function answer genuine requests of these numbers."""
+    for number in numbers:
+        for handle in handles.values():
+            answered(handle, lambda_event(number, Kind.GENUINE), Kind.GENUINE)
 
 
 def pairs_of(
@@ -84,22 +234,15 @@ def pairs_of(
     Raises:
         Wrong: an answer has the wrong status.
     """
-    timings: dict[str, list[Timing]] = {name: [] for name in handles}
+
+    def timed(name: str, number: int) -> Timing:
+        wall, cpu = time.perf_counter(), time.process_time()
+        answered(handles[name], events[number], kind)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        return Timing(wall * 1e6, cpu * 1e6)
+
     gc.collect()
-    for number, event in enumerate(events):
-        for name in [*handles][:: -1 if number % 2 else 1]:
-            wall, cpu = time.perf_counter(), time.process_time()
-            answered(handles[name], event, kind)
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            timings[name].append(Timing(wall * 1e6, cpu * 1e6))
-    return timings
-
-
-def _cost(server: BenchServer, handle: Handle, kind: Kind) -> Counts:
-    """Return the requests and units of one request; the first one opens the connection."""
-    server.count()
-    answered(handle, lambda_event(0, kind), kind)
-    return server.seen().counts
+    return side_by_side([*handles], len(events), timed)
 
 
 def answered(handle: Handle, event: dict[str, Any], kind: Kind) -> None:
@@ -113,7 +256,39 @@ def answered(handle: Handle, event: dict[str, Any], kind: Kind) -> None:
         raise Wrong(f"a {kind} webhook was answered with {status} instead of {kind.status}")
 
 
-def _check(captures: Counter[str], expected: int) -> None:
-    if len(captures) != expected or set(captures.values()) != {1}:
-        puts = sum(captures.values())
-        raise Wrong(f"{expected} captures were expected; {len(captures)} were put, {puts} times")
+def webhook_rows(samples: Sequence[WebhookSample]) -> list[Row]:
+    """Return a row for each sample; the samples are those of both functions with one delay."""
+    timings = {(each.function, each.kind): each.timings for each in samples}
+    return [
+        _row(sample, timings[PUT, sample.kind], timings[sample.function, Kind.GENUINE])
+        for sample in samples
+    ]
+
+
+def _row(sample: WebhookSample, put: Sequence[Timing], genuine: Sequence[Timing]) -> Row:
+    own, counts = sample.timings, sample.counts and asdict(sample.counts)
+    walls = [each.wall_us for each in own]
+    cpus = [each.cpu_us for each in own if each.cpu_us is not None]
+    return {
+        "contender": sample.function,
+        "request": str(sample.kind),
+        "records": 1,
+        "delay_ms": sample.delay_ms,
+        "duplicates": float(sample.kind is Kind.DUPLICATE),
+        "conflicts": 0.0,
+        "redelivered": False,
+        "repeats": len(own),
+        "wall_us": middle(walls),
+        "p99_us": round(quantiles(walls, n=100, method="inclusive")[-1], 1),
+        "cpu_us": middle(cpus) if cpus else None,
+        **{name: counts and counts[name] for name in _COUNTED},
+        **dict.fromkeys(NOT_COMPARED),
+        "vs_put": ratio(own, put, lambda each: each.wall_us),
+        "cpu_vs_put": ratio(own, put, lambda each: each.cpu_us),
+        "cpu_vs_genuine": ratio(own, genuine, lambda each: each.cpu_us),
+    }
+
+
+def webhooks_in(rows: Sequence[Row], **wanted: Any) -> list[Row]:
+    """Return the rows of webhooks that have these values."""
+    return [row for row in rows if "request" in row and wanted.items() <= row.items()]

@@ -10,8 +10,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
-from benchmarks.running import BenchServer
-from benchmarks.server import CONTROL, Service
+from benchmarks.server import CONTROL, BenchServer, Service
 
 SESSION = boto3.Session("bench", "bench", region_name="us-east-1")
 

@@ -1,5 +1,6 @@
 """Rows of a run that reaches every goal."""
 
+from benchmarks.batches import Sample, rows_of
 from benchmarks.contenders import (
     CONTENDERS,
     GROUPED,
@@ -10,12 +11,8 @@ from benchmarks.contenders import (
 )
 from benchmarks.dynamodb import Counts
 from benchmarks.matrix import Setting
-from benchmarks.measure import Sample
-from benchmarks.rows import EMBEDDED, Row, rows_of
-from benchmarks.webhooks.functions import INGRESS, PUT
-from benchmarks.webhooks.measure import Timing, WebhookSample
-from benchmarks.webhooks.requests import Kind
-from benchmarks.webhooks.rows import webhook_rows
+from benchmarks.rows import EMBEDDED, Row
+from benchmarks.webhooks.measure import INGRESS, PUT, Kind, Timing, WebhookSample, webhook_rows
 
 NOT_IN_EMBEDDED = (
     *("cpu_us", "requests", "write_units", "write_units_least", "read_units"),

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from benchmarks import __main__ as command
-from benchmarks.checks import Wrong
+from benchmarks.batches import Wrong
 from benchmarks.page import BEGIN, END
 from benchmarks.rows import Row
 from tests.benchmarks.sample_rows import IMPORTS, rows

@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 
-from benchmarks.checks import Wrong
-from benchmarks.contenders import CONTENDERS, GROUPED, POWERTOOLS, RAW, UNGROUPED, Contender
-from benchmarks.contenders.base import Connect, Handle
-from benchmarks.loads import FAST, load_of
+from benchmarks.batches import FAST, Sample, Wrong, load_of, take
+from benchmarks.contenders import (
+    CONTENDERS,
+    GROUPED,
+    POWERTOOLS,
+    RAW,
+    UNGROUPED,
+    Connect,
+    Contender,
+    Handle,
+)
 from benchmarks.matrix import Setting, contenders_in, full, quick
-from benchmarks.measure import Sample, take
 from benchmarks.orders import BODY_BYTES, body
 from tests.benchmarks.bench import MemoryServer
 
@@ -52,7 +58,7 @@ def test_a_contender_has_its_costs_without_faults(contender: Contender, records:
 def test_faults_neither_lose_nor_double_an_order(
     contender: Contender, setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.loads.LEARNING", 20)
+    monkeypatch.setattr("benchmarks.batches.LEARNING", 20)
     sample(contender, setting)  # raises if the tables are wrong
 
 

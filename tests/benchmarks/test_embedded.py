@@ -7,10 +7,9 @@ import psutil
 import pytest
 
 from benchmarks import embedded
-from benchmarks.checks import Wrong
+from benchmarks.batches import Wrong
 from benchmarks.deployed.names import GROUPED, NAMES, NOTHING, RAW
-from benchmarks.embedded import EmbeddedSample
-from benchmarks.process_times import ProcessTimes
+from benchmarks.embedded import EmbeddedSample, ProcessTimes
 from tests.benchmarks.test_report import KEYS
 
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks import chart, page
+from benchmarks import page
 from benchmarks.contenders import (
     CONTENDERS,
     GROUPED,
@@ -16,15 +16,15 @@ from tests.benchmarks.sample_rows import IMPORTS, rows
 
 def drawn(found: list[Row]) -> tuple[ET.Element, list[ET.Element], list[str | None]]:
     """Return the chart, its bars and its texts."""
-    tree = ET.fromstring(chart.svg(found))
+    tree = ET.fromstring(page.svg(found))
     bars, texts = (tree.findall(f"{{http://www.w3.org/2000/svg}}{tag}") for tag in ("rect", "text"))
     return tree, bars, [text.text for text in texts]
 
 
 def test_the_chart_has_a_bar_for_each_contender_and_panel() -> None:
     tree, bars, texts = drawn(rows())
-    assert len(bars) == len(chart.PANELS) * len(CONTENDERS)
-    assert texts.count(GROUPED) == len(chart.PANELS)
+    assert len(bars) == len(page.PANELS) * len(CONTENDERS)
+    assert texts.count(GROUPED) == len(page.PANELS)
     assert "0.040" in texts
     limit = float(tree.attrib["viewBox"].split()[2]) - 40
     assert all(float(bar.attrib["x"]) + float(bar.attrib["width"]) < limit for bar in bars)

@@ -5,10 +5,10 @@ from typing import Any
 import psutil
 import pytest
 
+from benchmarks.batches import batch_rows
 from benchmarks.contenders import CONTENDERS
 from benchmarks.matrix import Setting
-from benchmarks.measure import samples_of
-from benchmarks.running import bench_server
+from benchmarks.server import bench_server
 
 
 # These fixtures replace those of the folder: the tests here use sockets and no AWS in memory.
@@ -31,11 +31,11 @@ def test_every_contender_runs_against_the_server_process() -> None:
     taken: list[Any] = []
     setting = Setting(records=10, delay_ms=1, messages=10)
     with bench_server() as server:
-        samples = samples_of(server, setting, 1, lambda: taken.append(None))
+        rows = batch_rows(server, setting, 1, lambda: taken.append(None))
         assert server_processes() != []
     assert server_processes() == []
-    assert len(taken) == len(samples) == len(CONTENDERS)
-    assert all(sample.wall_us > 100 for [sample] in samples.values())
+    assert len(taken) == len(rows) == len(CONTENDERS)
+    assert all(row["wall_us"] > 100 for row in rows)
 
 
 def test_the_server_ends_when_the_bench_fails() -> None:

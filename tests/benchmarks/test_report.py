@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import report
+from benchmarks.batches import rows_of
 from benchmarks.contenders import (
     GROUPED,
     ITEM_GROUPED,
@@ -14,8 +15,8 @@ from benchmarks.contenders import (
     UNGROUPED,
 )
 from benchmarks.goals import goals_of
-from benchmarks.rows import Row, rows_of
-from benchmarks.webhooks.functions import INGRESS
+from benchmarks.rows import Row
+from benchmarks.webhooks.measure import INGRESS
 from tests.benchmarks.sample_rows import IMPORTS, SETTINGS, rows, taken
 
 KEYS = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.latency import MODEL, seconds
+from benchmarks.dynamodb import MODEL, seconds
 from benchmarks.server import Connection, Service
 
 GET = json.dumps({"TableName": "orders", "Key": {"order_id": {"S": "1"}}}).encode()

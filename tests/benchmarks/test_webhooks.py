@@ -1,20 +1,29 @@
 """Both webhook functions do their work under the same requests, and a broken one is detected."""
 
 from contextlib import nullcontext
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from benchmarks.checks import Wrong
-from benchmarks.contenders.base import Connect
-from benchmarks.webhooks import embedded, measure
+from benchmarks import embedded
+from benchmarks.batches import Wrong
+from benchmarks.contenders import Connect
+from benchmarks.webhooks import measure
 from benchmarks.webhooks.deployed.verify_then_put import Handle
-from benchmarks.webhooks.functions import FUNCTIONS, INGRESS, PUT
-from benchmarks.webhooks.measure import Timing, WebhookSample, webhook_samples
-from benchmarks.webhooks.requests import BODY_BYTES, ENDPOINT, Kind, body
-from benchmarks.webhooks.rows import webhook_rows
+from benchmarks.webhooks.measure import (
+    BODY_BYTES,
+    ENDPOINT,
+    FUNCTIONS,
+    INGRESS,
+    PUT,
+    Kind,
+    Timing,
+    WebhookSample,
+    body,
+    webhook_rows,
+    webhook_samples,
+)
 from once.sdk import SDK
 from tests.benchmarks.bench import MemoryServer
 from tests.benchmarks.test_report import KEYS
@@ -71,7 +80,7 @@ def capturing_again(connect: Connect) -> Handle:
         def put_item(self, *, ConditionExpression: str, **put: Any) -> Any:  # noqa: N803
             return client.put_item(**put)
 
-    return FUNCTIONS[0].prepare(lambda _: Unconditional())
+    return FUNCTIONS[PUT](lambda _: Unconditional())
 
 
 @pytest.mark.parametrize(
@@ -84,8 +93,7 @@ def capturing_again(connect: Connect) -> Handle:
 def test_a_broken_function_is_detected(
     broken: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    functions = (replace(FUNCTIONS[0], prepare=broken), FUNCTIONS[1])
-    monkeypatch.setattr(measure, "FUNCTIONS", functions)
+    monkeypatch.setattr(measure, "FUNCTIONS", {**FUNCTIONS, PUT: broken})
     with pytest.raises(Wrong, match=message):
         samples()
 
@@ -130,8 +138,7 @@ class Aws:
         return SimpleNamespace(paginate=lambda **_: [{"Count": found}])
 
     def poster(self, _: Any, url: str) -> Handle:
-        [function] = [each for each in FUNCTIONS if each.name == url]
-        return function.prepare(lambda service: self.bench.client(service, SDK))
+        return FUNCTIONS[url](lambda service: self.bench.client(service, SDK))
 
 
 @pytest.mark.parametrize("lost", [0, 1])

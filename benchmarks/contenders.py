@@ -1,0 +1,171 @@
+"""The contenders: ways to handle a batch, in the order of the tables."""
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from benchmarks.deployed.order import consumer_of, serialized
+from benchmarks.deployed.powertools import powertools
+from benchmarks.deployed.raw import Raw
+from benchmarks.dynamodb import DEDUP, IDEMPOTENCY, KEYS, ORDERS
+from benchmarks.orders import EVENT_TYPE, QUEUE_ARN, Event
+from once import Key
+from once.consumer import Runtime
+from once.sdk import SDK
+from once.settings import Dedup, Settings, TableSettings
+from once.testing.events import FakeContext
+
+PLAIN, CLAIM, POWERTOOLS = "plain put", "claim, then put", "Powertools"
+RAW, RAW_DEFAULT = "raw transaction", "raw, default client"
+UNGROUPED, GROUPED, GROUPED_THREADS = "Once", "Once, grouped", "Once, 4 threads"
+ITEM, ITEM_GROUPED = "Once, item", "Once, item, grouped"
+_NAME = "bench"
+_GROUP, _THREADS = 10, 4
+_WINDOW_SECONDS = 45 * 24 * 60 * 60
+_LOG = StringIO()
+"""Target of log and metrics: writing them is part of the measured work."""
+
+Handle = Callable[[Event, FakeContext], Any]
+"""A Lambda function; it answers with `batchItemFailures`."""
+
+BOTO3 = SDK.merge(Config(user_agent=None))
+"""The library's client settings, with the User-Agent that the SDK builds for each request."""
+
+Connect = Callable[[str], Any]
+"""Makes a client of the named service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One way to handle a batch.
+
+    Attributes:
+        name: its name in the tables.
+        prepare: makes the warm function; takes a function that makes clients.
+        requests: number of requests for a message without faults.
+        exactly_once: whether a duplicate changes nothing.
+        groups: whether it commits several messages at once, in groups of adaptive size.
+        config: settings of its clients; None for boto3's defaults.
+    """
+
+    name: str
+    prepare: Callable[[Connect], Handle]
+    requests: float
+    exactly_once: bool = True
+    groups: bool = False
+    config: Config | None = BOTO3
+
+
+def _settings(**more: Any) -> Settings:
+    """Return the settings of the contenders; `more` replaces single fields."""
+    return Settings(
+        consumer=_NAME,
+        event_types=(EVENT_TYPE,),
+        queue_url=QUEUE_ARN,
+        dead_letter_url=QUEUE_ARN,
+        dedup_table=DEDUP,
+        tables={ORDERS: TableSettings(ORDERS, (KEYS[ORDERS],))},
+        dedup_window_seconds=_WINDOW_SECONDS,
+        **more,
+    )
+
+
+def _put(connect: Connect) -> Handle:
+    """One put for each message: a duplicate overwrites."""
+    client = connect("dynamodb")
+
+    def handle(event: Event, _: FakeContext) -> Any:
+        for record in event["Records"]:
+            data = json.loads(record["body"])["data"]
+            client.put_item(TableName=ORDERS, Item=serialized(data))
+        return {"batchItemFailures": []}
+
+    return handle
+
+
+def _claim_then_put(connect: Connect) -> Handle:
+    """A claim, then the put: an order is lost if the function dies between the two."""
+    client = connect("dynamodb")
+
+    def claimed(key: str) -> bool:
+        now = int(time.time())
+        try:
+            client.put_item(
+                TableName=DEDUP,
+                Item={"pk": {"S": key}, "expires_at": {"N": str(now + _WINDOW_SECONDS)}},
+                ConditionExpression="attribute_not_exists(pk) OR expires_at < :now",
+                ExpressionAttributeValues={":now": {"N": str(now)}},
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            return False
+        return True
+
+    def handle(event: Event, _: FakeContext) -> Any:
+        for record in event["Records"]:
+            message = json.loads(record["body"])
+            if claimed(f"{_NAME}#{message['source']}#{message['id']}"):
+                client.put_item(TableName=ORDERS, Item=serialized(message["data"]))
+        return {"batchItemFailures": []}
+
+    return handle
+
+
+def _idempotent_then_put(connect: Connect) -> Handle:
+    """Three requests for each message, as deployed: in progress, the order, done."""
+    records, client = IDEMPOTENCY, connect("dynamodb")
+    return powertools(client, orders=ORDERS, records=records, key=KEYS[records])
+
+
+def _raw(connect: Connect) -> Handle:
+    return Raw(connect("dynamodb"), _settings())
+
+
+def _once(dedup: Dedup = Dedup.RECORD, **settings: int) -> Callable[[Connect], Handle]:
+    """Return a `prepare` for the library with these settings, as in a warm function."""
+
+    def prepare(connect: Connect) -> Handle:
+        runtime = Runtime(
+            settings=_settings(dedup=dedup, **settings),
+            dynamodb=connect("dynamodb"),
+            sqs=connect("sqs"),
+            logger=Logger(service=_NAME, stream=_LOG),
+        )
+        key = Key.field("order_id") if dedup is Dedup.ITEM else Key.event()
+        bound = consumer_of(_NAME, key).bound_to(runtime)
+
+        def handle(event: Event, context: FakeContext) -> Any:
+            with redirect_stdout(_LOG):
+                return bound(event, context)
+
+        return handle
+
+    return prepare
+
+
+def _grouped(name: str, dedup: Dedup = Dedup.RECORD, *, threads: int = 1) -> Contender:
+    prepare = _once(dedup, group_size=_GROUP, commit_threads=threads)
+    return Contender(name, prepare, requests=1 / _GROUP, groups=True, config=SDK)
+
+
+CONTENDERS = (
+    Contender(PLAIN, _put, requests=1, exactly_once=False),
+    Contender(CLAIM, _claim_then_put, requests=2),
+    Contender(POWERTOOLS, _idempotent_then_put, requests=3),
+    Contender(RAW, _raw, requests=1),
+    Contender(RAW_DEFAULT, _raw, requests=1, config=None),
+    Contender(UNGROUPED, _once(group_size=1, commit_threads=1), requests=1, config=SDK),
+    _grouped(GROUPED),
+    _grouped(GROUPED_THREADS, threads=_THREADS),
+    Contender(ITEM, _once(Dedup.ITEM, group_size=1, commit_threads=1), requests=1, config=SDK),
+    _grouped(ITEM_GROUPED, Dedup.ITEM),
+)

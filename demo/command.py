@@ -11,8 +11,11 @@ import typer
 
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
 from demo.report import console, print_failure, step
-from demo.scenarios import change, fifo, hostile, webhooks
+from demo.scenarios.change.scenario import change
+from demo.scenarios.fifo.scenario import fifo
+from demo.scenarios.hostile.scenario import hostile
 from demo.scenarios.orders import faults, outage
+from demo.scenarios.webhooks.scenario import webhooks
 from demo.shop import Shop, deploy_service
 from emulator.child_processes import ProcessFailed
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
@@ -44,18 +47,13 @@ class Scenario(StrEnum):
 _FUNCTIONS: dict[Scenario, ScenarioFunction] = {
     Scenario.FAULTS: faults,
     Scenario.OUTAGE: outage,
-    Scenario.HOSTILE: hostile.hostile,
-    Scenario.CHANGE: change.change,
-    Scenario.FIFO: fifo.fifo,
-    Scenario.WEBHOOKS: webhooks.webhooks,
+    Scenario.HOSTILE: hostile,
+    Scenario.CHANGE: change,
+    Scenario.FIFO: fifo,
+    Scenario.WEBHOOKS: webhooks,
 }
-_APPS = {
-    Scenario.HOSTILE: hostile.APP,
-    Scenario.CHANGE: change.APP,
-    Scenario.FIFO: fifo.APP,
-    Scenario.WEBHOOKS: webhooks.APP,
-}
-"""The CDK apps of scenarios that deploy more than the shop."""
+_SHOP_ALONE = (Scenario.FAULTS, Scenario.OUTAGE)
+"""The other scenarios have a CDK app of their own, with more than the shop."""
 
 
 @app.command()
@@ -98,7 +96,8 @@ def run_scenario(scenario: Scenario, *, keep: bool, pictures: bool = False) -> i
 def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenario) -> bool:
     with step("cdk bootstrap, cdk deploy") as shown:
         started = time.monotonic()
-        app = _APPS.get(scenario)
+        own = f"python3 -m demo.scenarios.{scenario}.app"
+        app = None if scenario in _SHOP_ALONE else own
         deployment = deploy_service(aws, sandbox.url, app=app, report=shown.show)
         seconds = time.monotonic() - started
     return _FUNCTIONS[scenario](Shop(aws, sandbox, deployment), seconds)
@@ -107,7 +106,7 @@ def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenari
 def _take_pictures(aws: EmbeddedAws) -> None:
     # A browser's driver is needed for nothing else.
     from demo.browser.chromium import chromium
-    from demo.browser.console_pictures import take_pictures
+    from demo.browser.console import take_pictures
 
     manifest = json.loads((aws.state_dir / "manifest.json").read_text())
     sent_twice = next(order for order in manifest["orders"] if order["sends"] > 1)

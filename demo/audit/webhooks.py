@@ -1,14 +1,15 @@
 """Webhooks: each that was accepted is captured as it was sent, published once and applied once."""
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from demo.audit.evidence import Item, number, text
 
 Event = Mapping[str, Any]
+_Trace = TypeVar("_Trace")
 MUST_BE_ZERO = ("doubled", "lost", "forged_accepted", "altered")
 
 
@@ -51,19 +52,6 @@ class ForgedRequest:
     refused: bool
 
 
-@dataclass
-class _Found:
-    """Traces in the systems: of genuine webhooks by serial, of forged requests by position."""
-
-    captures: Counter[str] = field(default_factory=Counter)
-    copies: Counter[tuple[str, str]] = field(default_factory=Counter)
-    conflicts: set[str] = field(default_factory=set)
-    event_ids: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    applied: Counter[str] = field(default_factory=Counter)
-    forged: set[int] = field(default_factory=set)
-    altered: int = 0
-
-
 def audit_webhooks(
     sent: Mapping[str, SentWebhook],
     forged: Sequence[ForgedRequest],
@@ -90,96 +78,107 @@ def audit_webhooks(
         requests that 401 did not answer, or that left a trace. `altered` counts the captures,
         events and items that have no counterpart in what was sent.
     """
-    found = _Found()
-    _find_captures(sent, forged, captures, found)
-    _find_events(sent, forged, events, found)
-    _find_applied(sent, forged, applied, found)
-    accepted = {n for n, each in enumerate(forged) if not each.refused}
-    return {
-        "distinct": len(sent),
-        "conflicts": len(found.conflicts),
-        "events": sum(map(len, found.event_ids.values())),
-        "doubled": sum(_is_doubled(serial, found) for serial in sent),
-        "lost": sum(_is_lost(serial, each, found) for serial, each in sent.items()),
-        "forged_sent": len(forged),
-        "forged_accepted": len(accepted | found.forged),
-        "altered": found.altered + sum(times - 1 for times in found.copies.values()),
-    }
+    audit = _WebhookAudit(sent, forged)
+    audit.read_captures(captures)
+    audit.read_events(events)
+    audit.read_applied(applied)
+    return audit.figures()
 
 
-def _is_doubled(serial: str, found: _Found) -> bool:
-    counts = (len(found.event_ids[serial]), found.captures[serial], found.applied[serial])
-    return max(counts) > 1 or (serial in found.conflicts and counts[0] > 0)
+class _WebhookAudit:
+    """Traces in the systems: of genuine webhooks by serial, of forged requests by position."""
 
+    def __init__(self, sent: Mapping[str, SentWebhook], forged: Sequence[ForgedRequest]) -> None:
+        self._sent, self._forged = sent, forged
+        self._captured: Counter[str] = Counter()
+        self._copies: Counter[tuple[str, str]] = Counter()
+        self._conflicts: set[str] = set()
+        self._event_ids: dict[str, set[str]] = {serial: set() for serial in sent}
+        self._times: Counter[str] = Counter()
+        self._accepted = {n for n, each in enumerate(forged) if not each.refused}
+        self._altered = 0
 
-def _is_lost(serial: str, webhook: SentWebhook, found: _Found) -> bool:
-    has_event = bool(found.event_ids[serial])
-    if serial in found.conflicts:
-        copies = [found.copies[serial, each] for each in webhook.other_types]
-        has_event = webhook.may_conflict and any(copies)
-    traces = (has_event, found.captures[serial], found.applied[serial])
-    return not webhook.accepted or not all(traces)
+    def _genuine(
+        self,
+        items: Iterable[_Trace],
+        key_of: Callable[[_Trace], Any],
+        serials: Mapping[Any, str],
+        forged: Sequence[Any],
+    ) -> Iterator[tuple[str, _Trace]]:
+        """Yield the traces of genuine webhooks with their serial, and count the others."""
+        for item in items:
+            key = key_of(item)
+            if key in serials:
+                yield serials[key], item
+            elif key in forged:
+                self._accepted.add(forged.index(key))
+            else:
+                self._altered += 1
 
+    def read_captures(self, captures: Iterable[Item]) -> None:
+        bodies = {
+            (e.endpoint, body): serial for serial, e in self._sent.items() for body in e.bodies
+        }
+        for serial, item in self._genuine(
+            captures,
+            lambda item: (text(item, "endpoint"), bytes(item.get("body", {}).get("B", b""))),
+            bodies,
+            [(each.endpoint, each.body) for each in self._forged],
+        ):
+            kind = text(item, "webhook_type")
+            if kind == self._sent[serial].type:
+                self._captured[serial] += 1
+                if text(item, "standing") == "conflict":
+                    self._conflicts.add(serial)
+            elif kind in self._sent[serial].other_types:
+                self._copies[serial, kind] += 1
+            else:
+                self._altered += 1
 
-def _find_captures(
-    sent: Mapping[str, SentWebhook],
-    forged: Sequence[ForgedRequest],
-    captures: Iterable[Item],
-    found: _Found,
-) -> None:
-    genuine = {(e.endpoint, body): serial for serial, e in sent.items() for body in e.bodies}
-    bad = {(each.endpoint, each.body): n for n, each in enumerate(forged)}
-    for item in captures:
-        key = text(item, "endpoint"), bytes(item.get("body", {}).get("B", b""))
-        serial, kind = genuine.get(key), text(item, "webhook_type")
-        if serial is not None and kind == sent[serial].type:
-            found.captures[serial] += 1
-            if text(item, "standing") == "conflict":
-                found.conflicts.add(serial)
-        elif serial is not None and kind in sent[serial].other_types:
-            found.copies[serial, kind] += 1
-        elif key in bad:
-            found.forged.add(bad[key])
-        else:
-            found.altered += 1
+    def read_events(self, events: Iterable[Event]) -> None:
+        contents = {
+            (each.event_type, _written(data)): serial
+            for serial, each in self._sent.items()
+            for data in each.data
+        }
+        for serial, event in self._genuine(
+            events,
+            lambda event: (event["type"], _written(event["data"])),
+            contents,
+            [(each.event_type, _written(each.data)) for each in self._forged],
+        ):
+            self._event_ids[serial].add(event["id"])
 
+    def read_applied(self, applied: Iterable[Item]) -> None:
+        for serial, item in self._genuine(
+            applied,
+            lambda item: text(item, "serial"),
+            {serial: serial for serial in self._sent},
+            [each.serial for each in self._forged],
+        ):
+            self._times[serial] = number(item, "times")
+            self._altered += number(item, "amount") != self._sent[serial].amount
 
-def _find_events(
-    sent: Mapping[str, SentWebhook],
-    forged: Sequence[ForgedRequest],
-    events: Iterable[Event],
-    found: _Found,
-) -> None:
-    genuine = {
-        (e.event_type, _written(data)): serial for serial, e in sent.items() for data in e.data
-    }
-    bad = {(each.event_type, _written(each.data)): n for n, each in enumerate(forged)}
-    for event in events:
-        key = event["type"], _written(event["data"])
-        if key in genuine:
-            found.event_ids[genuine[key]].add(event["id"])
-        elif key in bad:
-            found.forged.add(bad[key])
-        else:
-            found.altered += 1
-
-
-def _find_applied(
-    sent: Mapping[str, SentWebhook],
-    forged: Sequence[ForgedRequest],
-    applied: Iterable[Item],
-    found: _Found,
-) -> None:
-    bad = {each.serial: n for n, each in enumerate(forged)}
-    for item in applied:
-        serial = text(item, "serial")
-        if serial in sent:
-            found.applied[serial] = number(item, "times")
-            found.altered += number(item, "amount") != sent[serial].amount
-        elif serial in bad:
-            found.forged.add(bad[serial])
-        else:
-            found.altered += 1
+    def figures(self) -> dict[str, int]:
+        doubled = lost = 0
+        for serial, webhook in self._sent.items():
+            captured, times = self._captured[serial], self._times[serial]
+            published, conflict = len(self._event_ids[serial]), serial in self._conflicts
+            doubled += max(published, captured, times) > 1 or (conflict and published > 0)
+            if conflict:
+                others = [self._copies[serial, each] for each in webhook.other_types]
+                published = webhook.may_conflict and any(others)
+            lost += not (webhook.accepted and published and captured and times)
+        return {
+            "distinct": len(self._sent),
+            "conflicts": len(self._conflicts),
+            "events": sum(map(len, self._event_ids.values())),
+            "doubled": doubled,
+            "lost": lost,
+            "forged_sent": len(self._forged),
+            "forged_accepted": len(self._accepted),
+            "altered": self._altered + sum(count - 1 for count in self._copies.values()),
+        }
 
 
 def _written(data: Any) -> str:

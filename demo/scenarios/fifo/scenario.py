@@ -24,7 +24,6 @@ from demo.scenarios.fifo.movements import (
 )
 from demo.shop import Shop, subscribers
 
-APP = "python3 -m demo.scenarios.fifo.app"
 _NAMES = tuple(line.name for line in LINES)
 _TABLES = ("accounts", "statements")
 _ENTRIES = 10

@@ -15,7 +15,6 @@ from demo.scenarios.hostile.traffic import HostileTraffic
 from demo.shop import Shop
 from once.ops.aws.clients import depth
 
-APP = "python3 -m demo.scenarios.hostile.app"
 _TIMEOUT_SECONDS = 1200.0
 _STOCK = 1_000_000
 _PERIOD_SECONDS = 0.5

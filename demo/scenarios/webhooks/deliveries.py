@@ -204,10 +204,6 @@ class Genuine:
         headers = signed_headers(sent, secrets[sent.provider], int(now))
         return HttpRequest(f"/{sent.provider}", headers, sent.body)
 
-    def is_settled(self, status: int, _: str) -> bool:
-        """Tell whether the provider sends it no more after this answer."""
-        return 200 <= status < 300
-
 
 @dataclass(frozen=True, slots=True)
 class Forged:
@@ -232,10 +228,6 @@ class Forged:
         body = webhook.reserialized if reserialized else self.sent.body
         return HttpRequest(f"/{webhook.provider}", headers, body)
 
-    def is_settled(self, status: int, _: str) -> bool:
-        """Tell whether it was answered; a killed function gives no answer of its own."""
-        return 200 <= status < 500
-
 
 @dataclass(frozen=True, slots=True)
 class Altered:
@@ -259,10 +251,6 @@ class Altered:
             headers[TYPE_HEADERS[self.webhook.provider]] = self.type
         return HttpRequest(f"/{self.webhook.provider}", headers, self.webhook.body)
 
-    def is_settled(self, status: int, _: str) -> bool:
-        """Tell whether it was answered; a killed function gives no answer of its own."""
-        return 200 <= status < 500
-
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
@@ -281,10 +269,6 @@ class Handshake:
             "x-slack-signature": f"v0={digest}",
         }
         return HttpRequest(f"/{SLACK}", headers, body)
-
-    def is_settled(self, status: int, text: str) -> bool:
-        """Tell whether the answer is the challenge."""
-        return (status, text) == (200, self.challenge)
 
 
 Delivery = Genuine | Altered | Forged | Handshake

@@ -25,7 +25,6 @@ from demo.scenarios.webhooks.webhook_plan import HANDSHAKES, WebhookPlan
 from demo.shop import Shop, subscribers
 from emulator.embedded_aws import EmbeddedAws
 
-APP = "python3 -m demo.scenarios.webhooks.app"
 _CAPTURES, _TAP = "captures", "webhook-tap"
 _REFUSED = 401
 _DIED = (0, 500, 502)

@@ -58,16 +58,8 @@ GROUPS = {
         ("golden/test_records.py", "once/effects"),
     ),
     "relay": Group(
-        (
-            *_modules("outbox", "relay", "_publisher"),
-            "events.outgoing",
-            "events.identity",
-        ),
-        (
-            "golden/test_events.py",
-            "once/events",
-            "once/outbox",
-        ),
+        (*_modules("outbox", "relay", "_publisher"), "events.outgoing"),
+        ("golden/test_events.py", "once/events/test_outgoing.py", "once/outbox"),
     ),
     "failures": Group(
         (

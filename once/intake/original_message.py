@@ -11,6 +11,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
@@ -61,10 +62,16 @@ class OriginalMessage(Struct, frozen=True):
     def of(cls, record: "SQSRecord") -> "OriginalMessage":
         """Read a message. Attributes whose names begin with `once-` are never the producer's."""
         attributes = record.raw_event.get("messageAttributes") or {}
-        own = {n: _values(one) for n, one in attributes.items() if not n.startswith(_RESERVED)}
-        kept = restored(text_of(attributes, DeadLetter.ATTRIBUTES) or "")
-        packed = _packed(attributes) if record.body == MOVED else None
-        return cls(record.body, {**kept, **own}, packed)
+        found = restored(text_of(attributes, DeadLetter.ATTRIBUTES) or "")
+        for name, each in attributes.items():
+            if not name.startswith(_RESERVED):
+                # Without the list values, which Lambda always sends empty.
+                found[name] = {part: each[part] for part in _PARTS if each.get(part) is not None}
+        packed = None
+        if record.body == MOVED:
+            with suppress(KeyError, TypeError, ValueError):
+                packed = b64decode(attributes[DeadLetter.ORIGINAL_GZIP]["binaryValue"]) or None
+        return cls(record.body, found, packed)
 
     def plain(self) -> dict[str, Any]:
         """Return the attribute of a dead letter that holds the producer's attributes, if any."""
@@ -102,15 +109,3 @@ def restored(kept: str) -> Attributes:
     texts = (text for name, one in attributes.items() for text in (name, *one.values()))
     reserved = any(name.startswith(_RESERVED) for name in found)
     return {} if reserved or any(map(NOT_ALLOWED.search, texts)) else attributes
-
-
-def _values(attribute: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an attribute without its list values, which Lambda always sends empty."""
-    return {part: attribute[part] for part in _PARTS if attribute.get(part) is not None}
-
-
-def _packed(attributes: Mapping[str, Any]) -> bytes | None:
-    try:
-        return b64decode(attributes[DeadLetter.ORIGINAL_GZIP]["binaryValue"]) or None
-    except (KeyError, TypeError, ValueError):
-        return None

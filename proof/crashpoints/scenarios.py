@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from once.schema import RELAY
-from proof.ordered.traffic import Entries
 from proof.replays import repeat
 from proof.shop.replay import NO_TRAFFIC, Replay, RunResult
-from proof.shop.traffic import Order, Traffic
-from proof.webhooks.traffic import Story
+from proof.traffic import Entries, Order, Story, Traffic
 from proof.world.faults import Fault
 from proof.world.plan import Action, PlatformFault
 

@@ -14,12 +14,11 @@ from proof.explore.scope import Scope
 from proof.explore.world import ScheduledWorld
 from proof.ordered.consumers import CONSUMERS, POSTED, registry
 from proof.ordered.ledger import OrderLedger
-from proof.ordered.traffic import body_of
 from proof.shop.invocations import Invocations
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.operator import on_time
 from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, ORDERED_INGRESS, Service
-from proof.shop.traffic import STOCK, Traffic
+from proof.traffic import STOCK, Traffic, body_of
 from proof.world.plan import Plan, script
 from proof.world.queues import Queue
 from proof.world.tasks import START

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from proof.ordered.traffic import Entries
+from proof.traffic import Entries
 from proof.world.plan import Action
 
 

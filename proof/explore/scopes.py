@@ -5,8 +5,7 @@ from typing import Any
 
 from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, source_of
 from proof.explore.scope import Scope, Sent
-from proof.ordered.traffic import Entries
-from proof.shop.traffic import Order
+from proof.traffic import Entries, Order
 from proof.world.plan import Action, PlatformFault
 
 

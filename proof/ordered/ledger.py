@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from once.schema import Reason
-from proof.ordered.traffic import Entries
 from proof.shop.ledger import Violation
 from proof.shop.service import Service
 from proof.shop.unknown_outcomes import reason_of
+from proof.traffic import Entries
 from proof.world.expressions import plain
 from proof.world.messages import Message
 from proof.world.queues import Queue

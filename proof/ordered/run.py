@@ -6,10 +6,10 @@ from functools import partial
 from proof.ordered.consumers import CONSUMERS, POSTED, failing, registry
 from proof.ordered.invocations import SHARDS, ShardedInvocations
 from proof.ordered.ledger import OrderLedger
-from proof.ordered.traffic import Entries, body_of
 from proof.shop.operator import Operator
 from proof.shop.run import Run
 from proof.shop.service import DEDUP_WINDOW_SECONDS, ORDERED_INGRESS, Service
+from proof.traffic import Entries, body_of
 from proof.world.plan import Plan
 from proof.world.tasks import START
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from once.schema import Reason, Record, State
 from proof.shop.service import DEDUP, Service
-from proof.shop.traffic import NONSENSE, STOCK, Order, Traffic
 from proof.shop.unknown_outcomes import UnknownOutcomes, reason_of
+from proof.traffic import NONSENSE, STOCK, Order, Traffic
 from proof.world.expressions import plain
 from proof.world.messages import Message
 from proof.world.queues import Queue

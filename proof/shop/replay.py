@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proof.shop.ledger import Violation
-from proof.shop.traffic import Traffic
+from proof.traffic import Traffic
 from proof.world.plan import Action, InjectionPoint
 
 NO_TRAFFIC = Traffic(())

@@ -9,17 +9,9 @@ from once.schema import Record, State
 from proof.shop.invocations import Invocations
 from proof.shop.ledger import Ledger, Oracles, Violation
 from proof.shop.operator import Operator, on_time
-from proof.shop.replay import Replay, RunResult
 from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service
-from proof.shop.traffic import NONSENSE, STOCK, Traffic
-from proof.world.plan import (
-    Draw,
-    InjectionPoint,
-    Plan,
-    PlatformFault,
-    recorded,
-    script,
-)
+from proof.traffic import NONSENSE, STOCK, Traffic
+from proof.world.plan import Plan, PlatformFault
 from proof.world.queues import Queue
 from proof.world.tasks import START
 
@@ -27,40 +19,6 @@ MAX_STEPS = 50_000
 _CONCURRENCY = 2
 """The most concurrent invocations of one function."""
 _AFTER_EXPIRY = 46 * 24 * 60 * 60
-
-
-def run_replay(replay: Replay) -> RunResult:
-    """Repeat a run."""
-    return run(script(replay.actions), replay.traffic, replay.seed)
-
-
-def run(draw: Draw, traffic: Traffic, seed: int) -> RunResult:
-    """Run the shop to rest. The result depends on the arguments alone.
-
-    Args:
-        draw: decides on faults.
-        traffic: the messages.
-        seed: of the schedule.
-    """
-    reached: list[InjectionPoint] = []
-    plan = Plan(recorded(draw, reached))
-    one = _run_of(plan, traffic, seed)
-    violation = one.violation()
-    replay = Replay(seed, traffic, tuple(plan.actions))
-    return RunResult(replay, violation, plan.fired, one.world.log, reached)
-
-
-def _run_of(plan: Plan, traffic: Traffic, seed: int) -> "Run":
-    # Both extend `Run`.
-    if traffic.entries is not None:
-        from proof.ordered.run import OrderedRun
-
-        return OrderedRun(plan, traffic.entries, seed)
-    if traffic.webhooks:
-        from proof.webhooks.run import WebhookRun
-
-        return WebhookRun(plan, traffic.webhooks, seed)
-    return Run(plan, traffic, seed)
 
 
 class Run:

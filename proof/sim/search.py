@@ -12,11 +12,9 @@ from proof.item_dedup.search import item_mutant_caught, run_item_seed
 from proof.mutants import IN_ORDER, MUTANTS
 from proof.mutants.items import ITEM_MUTANTS
 from proof.mutants.webhooks import WEBHOOK_MUTANTS
-from proof.ordered import traffic as entries
+from proof.replays import run
 from proof.shop.replay import RunResult
-from proof.shop.run import run
-from proof.shop.traffic import Traffic, drawn
-from proof.webhooks.search import run_webhook_seed, webhook_mutant_caught
+from proof.traffic import Traffic, drawn_entries, drawn_orders, drawn_webhooks
 from proof.workers import workers
 from proof.world.plan import chance
 
@@ -116,13 +114,19 @@ def _chunks(seeds: range) -> list[range]:
 def run_seed(seed: int) -> RunResult:
     """Run the traffic, schedule and faults of a seed."""
     rate = random.Random(f"rate {seed}").choice(_FAULT_RATES)
-    return run(chance(seed, rate, _PLATFORM_RATE), drawn(seed), seed)
+    return run(chance(seed, rate, _PLATFORM_RATE), drawn_orders(seed), seed)
 
 
 def run_in_order(seed: int) -> RunResult:
     """Run the FIFO consumers with the entries, schedule and faults of a seed."""
     rate = random.Random(f"rate {seed}").choice(_FAULT_RATES)
-    return run(chance(seed, rate, _PLATFORM_RATE), Traffic((), entries=entries.drawn(seed)), seed)
+    return run(chance(seed, rate, _PLATFORM_RATE), Traffic((), entries=drawn_entries(seed)), seed)
+
+
+def run_webhook_seed(seed: int) -> RunResult:
+    """Run the webhooks, attacks, schedule and faults of a seed."""
+    rate = random.Random(f"rate {seed}").choice(_FAULT_RATES)
+    return run(chance(seed, rate, _PLATFORM_RATE), Traffic((), webhooks=drawn_webhooks(seed)), seed)
 
 
 def run_each(seed: int) -> Iterator[RunResult]:
@@ -144,6 +148,13 @@ def run_seeds(seeds: range, runs: Callable[[int], Iterable[RunResult]] = run_eac
             figures.add(SeedFigures(0, len(result.log), result.fired, violations))
         figures.seeds += 1
     return figures
+
+
+def webhook_mutant_caught(mutant: str, max_seeds: int) -> RunResult | None:
+    """Run a broken form up to its first violation; None if no seed finds one."""
+    with WEBHOOK_MUTANTS[mutant]():
+        results = map(run_webhook_seed, range(max_seeds))
+        return next((result for result in results if result.violation is not None), None)
 
 
 def caught(mutant: str, max_seeds: int) -> RunResult | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from proof.replays import repeat
 from proof.shop.replay import Replay
-from proof.shop.traffic import Traffic
+from proof.traffic import Traffic
 
 
 def shrunk(replay: Replay, oracle: str) -> Replay:

@@ -4,10 +4,10 @@ import base64
 from collections.abc import Sequence
 from functools import partial
 
+from proof.traffic import Story
 from proof.webhooks import attacker
 from proof.webhooks.requests import Requests
 from proof.webhooks.service import SECRETS
-from proof.webhooks.traffic import Story
 from proof.webhooks.webhook import Delivery, Webhook
 from proof.world.world import World
 

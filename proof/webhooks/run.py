@@ -6,11 +6,11 @@ from proof.shop.invocations import Invocations
 from proof.shop.operator import Operator
 from proof.shop.run import Run
 from proof.shop.service import DEDUP_WINDOW_SECONDS
+from proof.traffic import Story
 from proof.webhooks.ledger import WebhookLedger
 from proof.webhooks.providers import Providers
 from proof.webhooks.requests import Requests
 from proof.webhooks.service import WebhookService
-from proof.webhooks.traffic import Story
 from proof.webhooks.webhook import webhooks_of
 from proof.world.plan import Plan
 from proof.world.tasks import START

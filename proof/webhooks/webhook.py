@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
-from proof.webhooks.traffic import Story
+from proof.traffic import Story
 
 LARGE = 270_000
 """More than an event or the item of a capture takes."""

@@ -18,8 +18,8 @@ from proof.crashpoints.exploration import (
 )
 from proof.crashpoints.scenarios import SCENARIOS, Scenario
 from proof.mutants import IN_ORDER, MUTANTS
+from proof.replays import repeat
 from proof.shop.replay import Replay, RunResult
-from proof.shop.run import run_replay
 from proof.world.faults import Fault
 from proof.world.plan import Action
 
@@ -90,7 +90,7 @@ def test_a_violation_is_printed_with_a_file_that_replays_it(
     with MUTANTS["acknowledged before the commit"]():
         assert run(processes=1, quick=True) == 1
         file = reports / "crashpoints-violation-1.json"
-        violation = run_replay(Replay.read(file)).violation
+        violation = repeat(Replay.read(file)).violation
     assert violation is not None
     assert violation.oracle == "acknowledged without effect"
     printed = capsys.readouterr().out

@@ -11,8 +11,8 @@ from proof.explore.campaign import KINDS, Campaign
 from proof.explore.scopes import SCOPES
 from proof.explore.search import Explored, Found
 from proof.mutants import IN_ORDER, MUTANTS
+from proof.replays import repeat
 from proof.shop.replay import Replay, RunResult
-from proof.shop.run import run_replay
 from proof.sim import command
 from proof.sim.search import Evidence, SeedFigures, caught, run_in_order, run_seed, run_seeds
 from proof.sim.shrink import shrunk
@@ -59,7 +59,7 @@ def test_a_run_is_determined_by_its_seed_and_by_its_replay_file(tmp_path: Path) 
     file = tmp_path / "replay.json"
     file.write_text(json.dumps(first.replay.as_json()))
     assert Replay.read(file) == first.replay
-    assert run_replay(Replay.read(file)).log == first.log
+    assert repeat(Replay.read(file)).log == first.log
 
 
 def test_a_file_that_is_no_replay_is_rejected(tmp_path: Path) -> None:
@@ -80,11 +80,11 @@ def test_a_shrunk_run_violates_the_same_oracle_with_less(failure: RunResult) -> 
     assert failure.violation is not None
     with MUTANTS[MUTANT]():
         small = shrunk(failure.replay, failure.violation.oracle)
-        violation = run_replay(small).violation
+        violation = repeat(small).violation
     assert violation is not None
     assert violation.oracle == failure.violation.oracle
     assert 0 < len(small.actions) < len(failure.replay.actions) / 2
-    assert run_replay(small).violation is None  # the unmodified code is correct
+    assert repeat(small).violation is None  # the unmodified code is correct
 
 
 @pytest.fixture

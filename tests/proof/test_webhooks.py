@@ -8,14 +8,11 @@ from proof.crashpoints.campaign import KINDS
 from proof.crashpoints.exploration import Tally, explore, parts, singles
 from proof.crashpoints.scenarios import SCENARIOS, Scenario
 from proof.mutants.webhooks import WEBHOOK_MUTANTS
-from proof.replays import repeat
+from proof.replays import repeat, run
 from proof.shop.replay import Replay
-from proof.shop.run import run
-from proof.shop.traffic import Traffic
-from proof.sim.search import SeedFigures, run_seeds
+from proof.sim.search import SeedFigures, run_seeds, run_webhook_seed, webhook_mutant_caught
 from proof.sim.shrink import shrunk
-from proof.webhooks.search import run_webhook_seed, webhook_mutant_caught
-from proof.webhooks.traffic import ATTACKS, WEBHOOKS, Story, drawn
+from proof.traffic import ATTACKS, WEBHOOKS, Story, Traffic, drawn_webhooks
 from proof.world.faults import Fault
 from proof.world.plan import Action, PlatformFault, script
 
@@ -74,7 +71,7 @@ def test_no_seed_breaks_a_promise_of_the_ingress(figures: SeedFigures) -> None:
 
 
 def test_the_seeds_have_every_webhook_and_every_attack() -> None:
-    stories = [story for seed in SEEDS for story in drawn(seed)]
+    stories = [story for seed in SEEDS for story in drawn_webhooks(seed)]
     assert {story.webhook for story in stories} == {*WEBHOOKS}
     assert {story.attack for story in stories} == {"", *ATTACKS}
 

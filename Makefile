@@ -51,10 +51,10 @@ tests: installed
 lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-check: setup ## ruff, mypy, and the tests of the library without the slow files: a minute, once warm
+check: setup ## ruff, mypy, the contracts of imports, and the tests of the library without the slow files: a minute, once warm
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/pytest -q -n 2 tests/once $(SLOW:%=--ignore=%)
+	@$(BIN)/pytest -q -n 2 tests/once tests/architecture/test_contracts.py $(SLOW:%=--ignore=%)
 
 unit: setup ## the tests that need no sockets
 	@$(BIN)/pytest $(UNIT)

@@ -36,7 +36,6 @@ class LoggedChange:
     Attributes:
         at: when it began, or ended if its first entry was not read; None if not readable.
         who: the ARN of the operator.
-        command: the command, such as `dlq redrive`.
         outcome: `done`, `failed` or `stopped`; None without an entry of its outcome.
         counts: numbers of its outcome, without zeros.
         message_ids: ids of the messages that were sent or deleted; the first 1000.

@@ -44,7 +44,6 @@ class Progress:
         counts: results by name, such as `sent`.
         result: what the operator should know of it afterwards, a line each.
         stop: set by the operator: the work ends after what it is doing now.
-        note: tells the pages.
     """
 
     total: int | None = None

@@ -153,10 +153,8 @@ def _asked(given: Mapping[str, str]) -> ReplayRequest:
 
 
 def _command(state: ConsoleState, asked: ReplayRequest, given: Mapping[str, str]) -> str:
-    names = ("endpoint", "type", "since", "until", "standing", "rate")
-    options = [
-        part for name in names if (value := given.get(name)) for part in (f"--{name}", value)
-    ]
+    told = {name: value for name in (*_FILTERS, "rate") if (value := given.get(name))}
+    options = [part for name, value in told.items() for part in (f"--{name}", value)]
     where = ["--to-queue", asked.queue] if asked.queue else ["--to-url", asked.url or ""]
     flags = [f"--{n.replace('_', '-')}" for n in ("allow_private", "unsafe") if n in given]
     command = ["once", "webhooks", "replay", *asked.names, *options, *where, *flags]

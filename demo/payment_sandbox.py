@@ -33,9 +33,14 @@ from urllib.parse import parse_qsl, urlsplit
 KEY_LIFETIME_SECONDS = 86_400.0
 _KEY_LENGTH = 255
 _LIST_PARAMETERS, _LIMIT, _MOST = {"transfer_group", "limit"}, "10", 100
-# Stripe takes up to eight digits. Its test tokens say in their name what happens to the card.
-_AMOUNT = re.compile(r"[1-9][0-9]{0,7}")
-_CURRENCY = re.compile(r"[A-Za-z]{3}")
+_PARAMETERS = {
+    "amount": (re.compile(r"[1-9][0-9]{0,7}"), "a positive integer of at most eight digits."),
+    "currency": (re.compile(r"[A-Za-z]{3}"), "a three-letter ISO code, such as 'eur'."),
+    "confirm": (re.compile("true"), "must be true; the sandbox charges at once."),
+    "payment_method": (re.compile(r".+", re.DOTALL), ""),
+}
+"""The required parameters of a charge, with their forms. Stripe takes up to eight digits."""
+# Stripe's test tokens say in their name what happens to the card.
 _METADATA = re.compile(r"metadata\[(.+)\]")
 _DECLINED = "chargeDeclined"
 _DECLINE = {
@@ -43,6 +48,7 @@ _DECLINE = {
     "decline_code": "generic_decline",
     "message": "Your card was declined.",
 }
+_COMMON = ("amount", "created", "currency", "metadata", "transfer_group")
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.05
 
@@ -472,16 +478,12 @@ def _authorize(request: Request) -> None:
 
 
 def _check(form: Mapping[str, str]) -> None:
-    for name in ("amount", "currency", "confirm", "payment_method"):
+    for name, (pattern, rule) in _PARAMETERS.items():
         if not form.get(name):
             code = "parameter_missing"
             raise _invalid(f"Missing required param: {name}.", code=code, param=name)
-    if not _AMOUNT.fullmatch(form["amount"]):
-        raise _invalid("amount: a positive integer of at most eight digits.", param="amount")
-    if not _CURRENCY.fullmatch(form["currency"]):
-        raise _invalid("currency: a three-letter ISO code, such as 'eur'.", param="currency")
-    if form["confirm"] != "true":
-        raise _invalid("confirm: must be true; the sandbox charges at once.", param="confirm")
+        if not pattern.fullmatch(form[name]):
+            raise _invalid(f"{name}: {rule}", param=name)
 
 
 def _fields(encoded: str) -> dict[str, str]:
@@ -493,40 +495,34 @@ def _metadata(form: Mapping[str, str]) -> dict[str, str]:
     return {match[1]: form[name] for name, match in named.items() if match}
 
 
-def _common(charge: _Charge) -> dict[str, Any]:
-    names = ("amount", "created", "currency", "metadata", "transfer_group")
-    return {"livemode": False, **{name: charge[name] for name in names}}
-
-
 def _charge_object(charge: _Charge) -> dict[str, Any]:
     """Return Stripe's Charge, with the fields that clients of the sandbox read."""
-    succeeded = charge["status"] == "succeeded"
+    paid = charge["status"] == "succeeded"
     return {
-        "id": charge["id"],
+        **{name: charge[name] for name in ("id", "payment_intent", "status", *_COMMON)},
         "object": "charge",
-        **_common(charge),
-        "amount_captured": charge["amount"] if succeeded else 0,
-        "captured": succeeded,
-        "failure_code": None if succeeded else _DECLINE["code"],
-        "failure_message": None if succeeded else _DECLINE["message"],
-        "paid": succeeded,
-        "payment_intent": charge["payment_intent"],
+        "livemode": False,
+        "amount_captured": charge["amount"] if paid else 0,
+        "captured": paid,
+        "failure_code": None if paid else _DECLINE["code"],
+        "failure_message": None if paid else _DECLINE["message"],
+        "paid": paid,
         "refunded": False,
-        "status": charge["status"],
     }
 
 
 def _intent_object(charge: _Charge) -> dict[str, Any]:
     """Return Stripe's PaymentIntent; a declined one requires another payment method."""
-    succeeded = charge["status"] == "succeeded"
+    paid = charge["status"] == "succeeded"
     return {
         "id": charge["payment_intent"],
+        **{name: charge[name] for name in _COMMON},
         "object": "payment_intent",
-        **_common(charge),
-        "amount_received": charge["amount"] if succeeded else 0,
-        "last_payment_error": None if succeeded else {"type": "card_error", **_DECLINE},
+        "livemode": False,
+        "amount_received": charge["amount"] if paid else 0,
+        "last_payment_error": None if paid else {"type": "card_error", **_DECLINE},
         "latest_charge": charge["id"],
-        "status": "succeeded" if succeeded else "requires_payment_method",
+        "status": "succeeded" if paid else "requires_payment_method",
     }
 
 

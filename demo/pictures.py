@@ -33,11 +33,7 @@ _FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
 def trace_table(trace: Mapping[str, Any]) -> Table:
-    """Return the moments of a trace as a table, a row for each.
-
-    Args:
-        trace: the answer of `once trace --json`. Hashes are shortened.
-    """
+    """Return the moments of `once trace --json` as a table, with shortened hashes."""
     table = Table("time (UTC)", "consumer", "event", "result", title=f"Trace of {trace['key']}")
     for moment in trace["moments"]:
         time = str(moment["time"]).partition("T")[2].partition("+")[0]
@@ -66,11 +62,7 @@ def svg(table: Table, title: str) -> str:
 
 
 def pictures(folder: Path = FOLDER) -> dict[str, str]:
-    """Return each picture by its file's name.
-
-    Args:
-        folder: holds `demo.json` and `trace.json`.
-    """
+    """Return each picture by its file's name, from the folder's `demo.json` and `trace.json`."""
     demo, trace = (json.loads((folder / f"{name}.json").read_text()) for name in ("demo", "trace"))
     return {
         "demo.svg": svg(orders_table(demo), "make demo"),

@@ -59,15 +59,7 @@ def deploy_service(
 def deployed_values(
     aws: EmbeddedAws, file: Path, *, app: str | None, report: Report | None = None, **context: str
 ) -> dict[str, str]:
-    """Deploy an app, and return the outputs of all its stacks.
-
-    Args:
-        aws: the AWS to deploy into.
-        file: for the outputs.
-        app: the command that synthesizes; by default that of cdk.json.
-        report: told of the progress of `cdk deploy`.
-        context: the CDK's context.
-    """
+    """Deploy an app with a context, and return the outputs of all its stacks."""
     stacks = deploy(aws, app=app, context=context, outputs=file, report=report)
     return {name: value for stack in stacks.values() for name, value in stack.items()}
 

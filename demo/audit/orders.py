@@ -98,12 +98,7 @@ class Findings:
 
 
 def audit(manifest: Manifest, evidence: Evidence) -> Findings:
-    """Compare the messages with tables, queues, payment provider and mailboxes.
-
-    Args:
-        manifest: the messages, as `python -m demo send --manifest` writes them.
-        evidence: access to the systems.
-    """
+    """Compare the messages of a manifest with tables, queues, payment provider and mailboxes."""
     findings = Findings(sent=manifest["sent"], distinct=len(manifest["orders"]))
     _audit_orders(manifest, evidence, findings)
     _audit_stock(manifest, evidence, findings)
@@ -250,14 +245,7 @@ def _attribute(letter: Mapping[str, Any], name: str) -> str:
 def _audit_mail(
     manifest: Manifest, evidence: Evidence, unsent: Collection[str], findings: Findings
 ) -> None:
-    """Count the messages to each customer: one, or a dead letter, since mail is sent at most once.
-
-    Args:
-        manifest: the messages.
-        evidence: access to the systems.
-        unsent: the orders whose notification was dead-lettered.
-        findings: the figures.
-    """
+    """Count the messages to each customer: one, or a dead letter in its place."""
     sent = Counter(address for email in evidence.emails for address in email["To"])
     findings.emails = sent.total()
     for order in manifest["orders"]:

@@ -61,14 +61,7 @@ def take_pictures(
 ) -> list[Path]:
     """Take pictures of the overview, the dead letters and the story of one order.
 
-    Args:
-        browser: shows the pages.
-        aws: the variables of an AWS with a deployment.
-        order: the id of an order that it has processed.
-        folder: for the pictures `console-*.png`.
-
-    Returns:
-        The files.
+    Returns the files `console-*.png`; the AWS has a deployment that has processed the order.
     """
     pages = {
         "overview": "",

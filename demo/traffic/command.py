@@ -152,17 +152,7 @@ def parse_duplicates(text: str, count: int) -> int:
 def stock_articles(
     dynamodb: Any, table: str, stock: Mapping[str, int], done: Callable[[], object]
 ) -> None:
-    """Write new articles; existing ones keep their stock.
-
-    Args:
-        dynamodb: boto3 client.
-        table: the stock table's physical name.
-        stock: available quantity by SKU.
-        done: called after each article.
-
-    Raises:
-        botocore.exceptions.BotoCoreError, ClientError: DynamoDB refused a write.
-    """
+    """Write new articles, by SKU; existing ones keep their stock. Call `done` after each."""
 
     def put_new(sku: str, available: int) -> None:
         try:

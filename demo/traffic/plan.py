@@ -254,14 +254,7 @@ def _batches(groups: Iterable[list[str]]) -> Iterator[BodyBatch]:
 def build_manifest(
     plan: TrafficPlan, *, topic: str, consumers: Iterable[str], seconds: float
 ) -> dict[str, Any]:
-    """Return the manifest of a plan that was sent.
-
-    Args:
-        plan: the plan.
-        topic: the topic's ARN.
-        consumers: names of the consumers that receive the messages.
-        seconds: duration of the sending without waits.
-    """
+    """Return the manifest of a plan that was sent, in so many seconds without waits."""
     sends, conflicts = plan.sends, Counter(plan.conflicts)
     return {
         "seed": plan.seed,
@@ -289,12 +282,7 @@ _Event = Mapping[str, Any]
 
 
 def malformed_bodies(count: int, event: _Event) -> Sequence[str]:
-    """Return bodies made from a valid event, all different, the kinds in turn.
-
-    Args:
-        count: number of bodies.
-        event: a valid `order.placed`; a number is added to its ids.
-    """
+    """Return bodies made from a valid `order.placed`, all different, the kinds in turn."""
     makers = list(KINDS.values())
     return [makers[n % len(makers)](_numbered(event, n + 1)) for n in range(count)]
 

@@ -30,11 +30,7 @@ def send_samples(
 ) -> list[dict[str, Any]]:
     """Publish ten events of each such type, each of them twice; return them for the manifest.
 
-    Args:
-        sns: boto3 client.
-        deployment: the service.
-        seed: part of every id, so that a later run sends other events.
-        folder: the folder of sample events.
+    The seed is part of every id, so that a later run sends other events.
     """
     samples = _samples(folder)
     manifest = []

@@ -36,14 +36,7 @@ class ChangeEvidence:
 def count_change(
     findings: Findings, manifest: Manifest, evidence: Evidence, change: ChangeEvidence
 ) -> dict[str, int]:
-    """Return the figures that must be 0, by their key in the report.
-
-    Args:
-        findings: the audit of the shop.
-        manifest: the messages that were sent.
-        evidence: access to the systems.
-        change: what was noted on the way.
-    """
+    """Return the figures that must be 0, by their key in the report."""
     items = evidence.by_key("points", "order_id").items()
     points = {name: number(item, "points") for name, item in items}
     ended = _ended(manifest, evidence)

@@ -2,7 +2,6 @@
 
 import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from threading import Event
@@ -75,7 +74,8 @@ def change(shop: Shop, deploy_seconds: float) -> bool:
         due = {order.order_id for order in traffic.sent}
         changing.deploy("retiring", f"inventory and {REMOVED} retire")
         with step(f"draining {' and '.join(retiring)}"):
-            changing.wait_until_empty(changing.shop.queues(*retiring))
+            queues = changing.shop.queues(*retiring)
+            wait_until_empty(shop.aws.client("sqs"), queues, timeout=_TIMEOUT_SECONDS)
         evidence = changing.evidence()
         boxes = evidence.dead_letters.items()
         seen = {
@@ -170,10 +170,6 @@ class _ChangingShop:
                 timeout=_TIMEOUT_SECONDS,
             )
 
-    def wait_until_empty(self, urls: Sequence[str]) -> None:
-        """Wait until queues are empty."""
-        wait_until_empty(self._sqs, urls, timeout=_TIMEOUT_SECONDS)
-
     def redrive(self, *consumers: str) -> None:
         """Redrive the dead letters of consumers, and wait until they are processed."""
         letters = [self.shop.deployment.consumer(name).dead_letter_url for name in consumers]
@@ -181,7 +177,8 @@ class _ChangingShop:
             if depth(self._sqs, url).total:
                 self.shop.run("once.ops", "dlq", "redrive", "--consumer", name, "--yes")
         with step("waiting until the redriven letters are processed"):
-            self.wait_until_empty([*self.shop.queues(*consumers), *letters])
+            urls = [*self.shop.queues(*consumers), *letters]
+            wait_until_empty(self._sqs, urls, timeout=_TIMEOUT_SECONDS)
 
     def evidence(self) -> Evidence:
         """Return the evidence for an audit, with the table of the consumer that is removed."""

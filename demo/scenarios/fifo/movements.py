@@ -94,12 +94,7 @@ class MovementPlan:
 
 
 def count_order(sent: Iterable[Movement], tables: Sequence[Applied]) -> dict[str, int]:
-    """Return the figures that must be 0, by their key in the report.
-
-    Args:
-        sent: the movements that were sent, in their order.
-        tables: what each consumer has applied.
-    """
+    """Compare what each consumer has applied with what was sent; return figures that must be 0."""
     expected: dict[str, list[int]] = {}
     for movement in sent:
         if movement.readable:
@@ -113,12 +108,7 @@ def count_order(sent: Iterable[Movement], tables: Sequence[Applied]) -> dict[str
 
 
 def count_letters(sent: Iterable[Movement], letters: Iterable[str]) -> dict[str, int]:
-    """Compare dead letters with the movements that cannot be read; return figures that must be 0.
-
-    Args:
-        sent: the movements that were sent.
-        letters: the event id of each dead letter.
-    """
+    """Compare the event ids of dead letters with the movements that cannot be read."""
     expected = Counter(movement.event_id for movement in sent if not movement.readable)
     found = Counter(letters)
     return {

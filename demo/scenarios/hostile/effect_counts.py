@@ -52,17 +52,26 @@ class FinalState:
 
 
 def count_effects(sent: SentMessages, final: FinalState, stock: int) -> dict[str, int]:
-    """Return the figures of the report, by their key.
-
-    Args:
-        sent: the messages.
-        final: the state after the run.
-        stock: initial stock of the article, in pieces.
-    """
+    """Return the figures of the report, by their key; `stock` is that before the run."""
+    tables, orders = final.tables, final.tables["orders"]
+    reservations, customers = tables["reservations"], tables["customers"]
+    amounts = {n: number(tables["counters"].get(n, {}), "amount") for n in sent.counters}
+    committed = {name for name, amount in amounts.items() if amount > 0}
+    times = list(amounts.values())
+    for name in sent.orders:
+        status = text(orders.get(name, {}), "status")
+        if (status, text(reservations.get(name, {}), "status")) == ("paid", "sold"):
+            committed.add(name)
+        times.append(number(customers.get(f"customer-{name}", {}), "orders_placed"))
+        times.append(final.charged[name])
+    reserved = stock - number(tables["stock"][SKU], "available")
+    excess = max(0, reserved - len(sent.orders))
     healthy = {*sent.orders, *sent.counters}
-    committed = {*_committed_orders(sent.orders, final), *_committed_counters(sent.counters, final)}
-    bodies = [letter["Body"] for letter in final.letters]
-    dead, refused = _named(healthy, bodies), _named(sent.refused, bodies)
+    words = {word for letter in final.letters for word in _words(letter["Body"])}
+    dead, refused = healthy & words, words.intersection(sent.refused)
+    # A name leaves a trace in a table, a charge or an e-mail.
+    traces = {key for table in tables.values() for key in table} | {*final.charged}
+    traces |= {address.partition("@")[0] for address in final.mailed}
     return {
         "healthy_sent": len(healthy),
         "healthy_committed": len(committed),
@@ -70,10 +79,10 @@ def count_effects(sent: SentMessages, final: FinalState, stock: int) -> dict[str
         "refused_sent": len(sent.refused),
         "dead_lettered": len(final.letters),
         "forged_sent": len(sent.forged),
-        "forged_accepted": len(_traces(final) & {*sent.forged}),
+        "forged_accepted": len(traces.intersection(sent.forged)),
         "letters_without_reason": sum(not _reason(letter) for letter in final.letters),
         "lost": len(healthy - committed - dead) + len({*sent.refused} - refused),
-        "doubled": _doubled(sent, final, stock),
+        "doubled": sum(max(0, count - 1) for count in times) + excess,
     }
 
 
@@ -89,44 +98,8 @@ def read_dead_letters(sqs: Any, urls: Iterable[str]) -> Iterator[_DeadLetter]:
             yield from batch
 
 
-def _committed_orders(names: Iterable[str], final: FinalState) -> Iterator[str]:
-    for name in names:
-        status = text(final.tables["orders"].get(name, {}), "status")
-        reserved = text(final.tables["reservations"].get(name, {}), "status")
-        if (status, reserved) == ("paid", "sold"):
-            yield name
-
-
-def _committed_counters(names: Iterable[str], final: FinalState) -> Iterator[str]:
-    counters = final.tables["counters"]
-    return (name for name in names if number(counters.get(name, {}), "amount") > 0)
-
-
-def _doubled(sent: SentMessages, final: FinalState, stock: int) -> int:
-    counters, customers = final.tables["counters"], final.tables["customers"]
-    amounts = [number(counters.get(name, {}), "amount") for name in sent.counters]
-    placed = [number(customers.get(f"customer-{o}", {}), "orders_placed") for o in sent.orders]
-    charges = [final.charged[name] for name in sent.orders]
-    reserved = stock - number(final.tables["stock"][SKU], "available")
-    return sum(max(0, n - 1) for n in (*amounts, *placed, *charges)) + max(
-        0, reserved - len(sent.orders)
-    )
-
-
-def _traces(final: FinalState) -> set[str]:
-    """Return every name that left a trace in a table, a charge or an e-mail."""
-    names = {key for table in final.tables.values() for key in table}
-    return names | {*final.charged} | {address.partition("@")[0] for address in final.mailed}
-
-
-def _named(names: Collection[str], bodies: Sequence[str]) -> set[str]:
-    """Return the names that occur in a body, delimited by quotes or blanks."""
-    wanted = {*names}
-    return {word for body in bodies for word in _words(body) if word in wanted}
-
-
 def _words(body: str) -> Iterator[str]:
-    """Yield the words of the first 2,000 characters; a bomb follows them."""
+    """Yield the words of the first 2,000 characters, within quotes or blanks; a bomb follows."""
     return (word for part in body[:2000].split('"') for word in part.split())
 
 

@@ -123,13 +123,7 @@ class SampleWebhook:
 
 
 def signed_headers(webhook: SampleWebhook, secret: str, at: int) -> dict[str, str]:
-    """Return the headers of one attempt.
-
-    Args:
-        webhook: the webhook.
-        secret: the endpoint's secret, as the provider shows it.
-        at: the time of the attempt, in seconds since the epoch.
-    """
+    """Return the headers of one attempt, signed at a time in seconds since the epoch."""
     provider, body, key, prefix = webhook.provider, webhook.body, secret.encode(), ""
     if provider is Provider.STRIPE:
         prefix = f"{at}."

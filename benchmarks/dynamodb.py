@@ -196,13 +196,7 @@ def _assigned(update: Mapping[str, Any]) -> Item:
 
 
 def seconds(delay: Delay, operation: str, items: int) -> float:
-    """Return the delay of an answer, in seconds.
-
-    Args:
-        delay: fixed, or the model.
-        operation: AWS's name, such as `PutItem`.
-        items: number of items of a transaction.
-    """
+    """Return the delay of an answer to an operation, by its items in a transaction, in seconds."""
     if delay != MODEL:
         return delay / 1000
     if operation == "TransactWriteItems":

@@ -102,9 +102,14 @@ def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -
     times = ("p50", "p99", "p50, embedded", "p99, embedded")
     yield from _table(["", *_WEBHOOK_WALLS, *times, *_WEBHOOK_COSTS], _webhooks(rows))
     yield "CPU time of a cold start's imports from the package; boto3 with one client = 1:"
-    yield ", ".join(_imported(imports)) + "."
+    loaded = [row for row in imports if row["bytecode"]]
+    yield ", ".join(f"{row['contender']} {number(row['vs_boto3'])}" for row in loaded) + "."
     yield ""
-    yield from _goals(goals)
+    missed = [goal for goal in goals if not goal.holds]
+    yield f"Of {len(goals)} goals (`benchmarks/goals.py`) {len(goals) - len(missed)} hold."
+    for goal in missed:
+        seen = "not measured" if goal.seen is None else f"{goal.seen:.3f}"
+        yield f"- **Missed:** {goal.figure}: {seen}; the goal is at most {goal.goal:.2f}."
 
 
 def _clean(rows: Sequence[Row]) -> Iterator[list[str]]:
@@ -149,20 +154,6 @@ def _cell(rows: Sequence[Row], name: str, where: _Where) -> str:
         reads = f", {number(row['read_units'])} r" if row["read_units"] else ""
         return f"{number(row['vs_raw'])} ({units(row)} w{reads})"
     return ""
-
-
-def _imported(imports: Sequence[Row]) -> Iterator[str]:
-    for row in imports:
-        if row["bytecode"]:
-            yield f"{row['contender']} {number(row['vs_boto3'])}"
-
-
-def _goals(goals: Sequence[Goal]) -> Iterator[str]:
-    missed = [goal for goal in goals if not goal.holds]
-    yield f"Of {len(goals)} goals (`benchmarks/goals.py`) {len(goals) - len(missed)} hold."
-    for goal in missed:
-        seen = "not measured" if goal.seen is None else f"{goal.seen:.3f}"
-        yield f"- **Missed:** {goal.figure}: {seen}; the goal is at most {goal.goal:.2f}."
 
 
 def _table(head: list[str], lines: Iterator[list[str]]) -> Iterator[str]:

@@ -36,11 +36,6 @@ def side_by_side(
     """Take a sample of each contender in each repeat, and return them by contender.
 
     Each repeat begins with another contender, so that other load on the machine affects all.
-
-    Args:
-        names: the contenders.
-        repeats: number of samples of each.
-        take: takes a sample of a contender in a repeat, counted from 0.
     """
     samples: dict[str, list[_Sample]] = {name: [] for name in names}
     for repeat in range(repeats):

@@ -22,14 +22,7 @@ from .order import serialized
 def powertools(
     client: Any, *, orders: str, records: str, key: str
 ) -> Callable[[dict[str, Any], Any], Any]:
-    """Return a function with three requests for each message: in progress, the order, done.
-
-    Args:
-        client: a DynamoDB client.
-        orders: name of the table of orders.
-        records: name of the table of idempotency records.
-        key: the key attribute of that table.
-    """
+    """Return a function with three requests for each message: in progress, the order, done."""
     processor = BatchProcessor(event_type=EventType.SQS)
     config = IdempotencyConfig(event_key_jmespath="[source, id]")
     layer = DynamoDBPersistenceLayer(records, key_attr=key, boto3_client=client)

@@ -13,7 +13,6 @@ from tempfile import mkdtemp
 from emulator.child_processes import run
 from emulator.connection import Connection
 from emulator.embedded_aws import ROOT
-from emulator.fifo_topics import mark_fifo_topics
 
 TIMEOUT_SECONDS = 600.0
 _KEEP_ZIP_SECONDS = 24 * 60 * 60.0
@@ -87,6 +86,21 @@ def deploy(
     mark_fifo_topics(aws)
     stacks: Outputs = json.loads(outputs.read_text())
     return stacks
+
+
+def mark_fifo_topics(aws: Connection) -> None:
+    """Give each topic whose name ends with `.fifo` the attribute that CloudFormation left out.
+
+    Without `FifoTopic`, a topic of the embedded AWS drops the message groups and deduplicates
+    nothing. Topics that are made by an API call have it.
+    """
+    sns = aws.client("sns")
+    for page in sns.get_paginator("list_topics").paginate():
+        for topic in page["Topics"]:
+            if topic["TopicArn"].endswith(".fifo"):
+                sns.set_topic_attributes(
+                    TopicArn=topic["TopicArn"], AttributeName="FifoTopic", AttributeValue="true"
+                )
 
 
 def progress_of(log: str) -> str:

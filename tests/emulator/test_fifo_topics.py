@@ -2,8 +2,8 @@
 
 import json
 
+from emulator.cdk_cli import mark_fifo_topics
 from emulator.embedded_aws import EmbeddedAws
-from emulator.fifo_topics import mark_fifo_topics
 
 TEMPLATE = {
     "Resources": {

@@ -134,12 +134,8 @@ class Consumer:
         """Register the answer to a business refusal. It commits with its own dedup record."""
 
         def register(function: RefusalFunction) -> RefusalFunction:
-            self._register(
-                self.rejections,
-                refusal,
-                Rejection(refusal, function),
-                getattr(refusal, "__name__", ""),
-            )
+            what = getattr(refusal, "__name__", "")
+            self._register(self.rejections, refusal, Rejection(refusal, function), what)
             return function
 
         return register

@@ -228,10 +228,8 @@ class Transaction:
     def refused(self, refusal: Refusal, *, keep_reads: bool) -> "Transaction":
         """Return an empty transaction for the answer to a refusal.
 
-        Args:
-            refusal: why the event is refused.
-            keep_reads: whether the refusal depends on the items that this transaction read. Its
-                commit then fails if one of them has changed.
+        If the refusal depends on the items that this transaction read, keep its reads: its commit
+        then fails if one of them has changed.
         """
         answer = Transaction(
             self.event,
@@ -344,8 +342,7 @@ class Action:
     def render(self, commit: str) -> "TransactWriteItemTypeDef":
         """Return the action as an entry of TransactItems.
 
-        Args:
-            commit: the id of this commit, stored on the item so that a reader can detect a change.
+        The id of the commit is stored on the item, so that a reader can detect a change.
 
         Raises:
             InvalidWrite: a value that DynamoDB has no type for.

@@ -160,20 +160,14 @@ def _start_execution(machine: str, call: Call) -> str:
     `ExecutionAlreadyExists`; the input of that execution then decides. Source: StartExecution in
     the API reference of Step Functions.
 
-    Args:
-        machine: the ARN of a standard state machine, or of a version or an alias of one.
-        call: its key gives the name; its request is the input.
-
     Raises:
         KeyConflict: the name belongs to an execution with another input.
-        NotDone: nothing was started; a later attempt may succeed.
-        PermanentError: nothing was started, and this input can never be accepted.
         EffectUnknown: an execution was started that its name does not identify.
-        Exception: it is unknown whether an execution was started.
+        Exception: see `meaning_of`.
     """
     name, text = execution_name(call.key), call.request.decode()
     expected = _execution_arn(machine, name)
-    client = _client("stepfunctions", machine.split(":")[3])
+    client = _step_functions(machine.split(":")[3])
     try:
         answer = client.start_execution(stateMachineArn=machine, name=name, input=text)
     except (ClientError, BotoCoreError) as error:
@@ -218,19 +212,13 @@ def _start_durable_execution(function: str, call: Call) -> str:
     `DurableExecutionAlreadyStartedException`. Source: "Idempotency" of durable functions in the
     Lambda developer guide.
 
-    Args:
-        function: the ARN of a version or an alias of a durable function.
-        call: its key gives the name; its request is the payload.
-
     Raises:
-        PermanentError: nothing was started, and this payload can never be accepted.
-        NotDone: nothing was started; a later attempt may succeed.
         EffectUnknown: the function was invoked, and no durable execution has the name.
-        Exception: it is unknown whether an execution was started.
+        Exception: see `meaning_of`.
     """
     name = execution_name(call.key)
     try:
-        answer = _client("lambda", function.split(":")[3]).invoke(
+        answer = _lambda(function.split(":")[3]).invoke(
             FunctionName=function,
             InvocationType="Event",
             DurableExecutionName=name,
@@ -253,12 +241,8 @@ def _start_durable_execution(function: str, call: Call) -> str:
 def meaning_of(error: Exception, workflow: str) -> Exception:
     """Return the exception that tells the library whether a workflow was started.
 
-    A PermanentError or NotDone if it certainly was not; `error` itself if that is unknown. Missing
-    rights, a missing workflow and a limit may pass, as a missing table may.
-
-    Args:
-        error: the SDK's exception.
-        workflow: the ARN of the workflow.
+    A PermanentError or NotDone if it certainly was not; the SDK's error itself if that is unknown.
+    Missing rights, a missing workflow and a limit may pass, as a missing table may.
     """
     if isinstance(error, ConnectTimeoutError | EndpointConnectionError):
         return NotDone(f"AWS was not reached to start {workflow}")
@@ -279,5 +263,10 @@ def _code_of(error: Exception) -> str:
 
 
 @cache
-def _client(service: str, region: str) -> Any:
-    return boto3.client(service, region, config=ONE_ATTEMPT)
+def _step_functions(region: str) -> Any:
+    return boto3.client("stepfunctions", region, config=ONE_ATTEMPT)
+
+
+@cache
+def _lambda(region: str) -> Any:
+    return boto3.client("lambda", region, config=ONE_ATTEMPT)

@@ -16,7 +16,7 @@ from emulator.embedded_aws import EmbeddedAws
 from once import Consumer, Transaction, state_machine
 from once.consumer import Runtime
 from once.testing import FakeContext, answer_lost, inject
-from once.workflows import _client
+from once.workflows import _step_functions
 from tests.integration.probe import Bench, Change, event, record
 
 REGION = "us-east-1"
@@ -75,14 +75,14 @@ def machine(bench: Bench, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> 
         name=name, definition=json.dumps(DEFINITION), roleArn=role["Arn"]
     )
     monkeypatch.setenv("WORKFLOW_COUNT", made["stateMachineArn"])
-    _client.cache_clear()  # a client keeps the endpoint that it was made with
+    _step_functions.cache_clear()  # a client keeps the endpoint that it was made with
     yield Machine(bench, client, made["stateMachineArn"])
-    _client.cache_clear()
+    _step_functions.cache_clear()
 
 
 def test_a_state_machine_is_started_once_if_the_answer_is_lost(machine: Machine) -> None:
     same = event("added", "visits", by=3, event_id="e-1")
-    with inject(_client("stepfunctions", REGION), "StartExecution", answer_lost()) as left:
+    with inject(_step_functions(REGION), "StartExecution", answer_lost()) as left:
         assert machine.deliver(same, same) == []
     [execution] = machine.executions
     assert execution.rpartition(":")[2].startswith("once-")

@@ -18,7 +18,7 @@ from msgspec import Struct
 from once import Consumer, Transaction, durable_function, state_machine
 from once.effects.declaration import Effect
 from once.testing import Fault, inject
-from once.workflows import _client
+from once.workflows import _lambda, _step_functions
 from tests.once.effects.provider import Killed, Provider, Till
 from tests.once.support import COUNTERS, Note
 
@@ -81,7 +81,7 @@ class StepFunctions:
 
     @property
     def client(self) -> Any:
-        return _client("stepfunctions", REGION)
+        return _step_functions(REGION)
 
     def declare(self, consumer: Consumer, model: type[Struct]) -> Effect:
         return state_machine(consumer, "fulfilment", model)
@@ -117,7 +117,7 @@ class DurableFunctions:
 
     @property
     def client(self) -> Any:
-        return _client("lambda", REGION)
+        return _lambda(REGION)
 
     def declare(self, consumer: Consumer, model: type[Struct]) -> Effect:
         return durable_function(consumer, "fulfilment", model)

@@ -23,7 +23,7 @@ from once.errors import UNREADABLE
 from once.events.identity import consumer_of, key_hash
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.assessment import read_contexts
+from once.ops.dead_letters.assessment import assess_letters
 from once.ops.dead_letters.letter import dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk, renewing
 from once.ops.dedup_records import (
@@ -357,9 +357,9 @@ def _named_effect(deployment: Deployment, table: DedupRecordReader, name: str) -
         with QueueWalk(client("sqs"), queues, _MOST_LETTERS) as walk, renewing(walk):
             for page in walk.pages():
                 chosen = [one for one in page if is_hash or one.message_id.startswith(name)]
-                for context in read_contexts(table, chosen):
-                    if context.pk and (not is_hash or key_hash(context.pk) == name):
-                        found.setdefault(context.pk, []).append(context.letter.message_id)
+                for one in assess_letters(table, chosen):
+                    if one.pk and (not is_hash or key_hash(one.pk) == name):
+                        found.setdefault(one.pk, []).append(one.letter.message_id)
     if len(found) != 1:
         number = "several dead letters have" if found else "no dead letter with a record has"
         raise OpsError(

@@ -35,10 +35,10 @@ def ignore_unpublished(self: Publisher, events: Any) -> list[Any]:
     return []
 
 
-def delete_first(self: Redrive, pairs: Any) -> Any:
+def delete_first(self: Redrive, messages: Any) -> Any:
     """Delete dead letters before they are sent."""
-    self.walk.delete([letter for letter, _ in pairs])
-    return _sent(self, pairs)
+    self.walk.delete([message.letter for message in messages])
+    return _sent(self, messages)
 
 
 def acknowledge_first(self: Isolation, messages: Sequence[Message], deadline: Deadline) -> Any:

@@ -16,7 +16,7 @@ from once.effects.declaration import Policy
 from once.failures.quarantine import text
 from once.ops.aws.clients import depth
 from once.ops.aws.deployment import DeployedConsumer
-from once.ops.dead_letters.assessment import Verdict, assess, read_contexts
+from once.ops.dead_letters.assessment import Verdict, assess_letters
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader
@@ -208,8 +208,9 @@ class Shop:
 
     def verdict(self, *, in_seconds: float = 0) -> Verdict:
         """Return the verdict on the only dead letter, now or later."""
-        [context] = read_contexts(self.records, [self.letter()])
-        return assess(context, datetime.fromtimestamp(time.time() + in_seconds, UTC))
+        now = datetime.fromtimestamp(time.time() + in_seconds, UTC)
+        [assessed] = assess_letters(self.records, [self.letter()], now)
+        return assessed.verdict
 
     def forget(self) -> None:
         """Delete every dedup record, as TTL does in the end."""

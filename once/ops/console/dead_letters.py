@@ -35,7 +35,7 @@ from once.ops.dead_letters.search import (
     DEFAULT_LIMIT,
     LetterFilter,
     LetterOptions,
-    LetterSearch,
+    QueueWalk,
     error_pattern,
     event_id,
     letters_by_id,
@@ -79,7 +79,7 @@ class LetterRow:
     @classmethod
     def of(cls, assessed: AssessedLetter) -> Self:
         """Return the row of a letter."""
-        letter, event = assessed.letter, assessed.context.event
+        letter, event = assessed.letter, assessed.event
         return cls(
             consumer=letter.queue.owner,
             message_id=letter.message_id,
@@ -88,7 +88,7 @@ class LetterRow:
             sent_at=letter.sent_at,
             event_type=event.type if isinstance(event, CloudEvent) else None,
             event_id=event_id(event),
-            key=assessed.context.pk,
+            key=assessed.pk,
             verdict=assessed.verdict,
         )
 
@@ -123,17 +123,17 @@ def _read_all(deployment: Deployment, consumer: str | None) -> LetterReading:
     with _search(deployment, consumer) as (search, records):
         rows = [
             LetterRow.of(one)
-            for some in search.walk.pages()
+            for some in search.pages()
             for one in assess_letters(records, some)
         ]
     hidden = str(search.hidden) if search.hidden else None
-    return LetterReading(rows, search.progress_text, hidden, search.walk.complete)
+    return LetterReading(rows, search.progress_text, hidden, search.complete)
 
 
 @contextmanager
 def _search(
     deployment: Deployment, consumer: str | None
-) -> Iterator[tuple[LetterSearch, DedupRecordReader]]:
+) -> Iterator[tuple[QueueWalk, DedupRecordReader]]:
     queues = dead_letter_queues(deployment, consumer)
     with open_search(client("sqs"), queues, DEFAULT_LIMIT) as search:
         yield search, DedupRecordReader.of(client("dynamodb"), deployment)
@@ -324,23 +324,23 @@ def _letter(request: Request) -> Response:
         assessed = read_letter(request)
     except OpsError as error:
         return page(request, "dead_letter_gone.html", status=404, error=error)
-    context, letter, event = assessed.context, assessed.letter, assessed.context.event
+    letter, event = assessed.letter, assessed.event
     pretty, todo = body_text(letter), remedy(letter.reason)
     story = (
         {"key": event.id, "source": event.source}
         if isinstance(event, CloudEvent)
-        else {"key": context.pk or letter.message_id}
+        else {"key": assessed.pk or letter.message_id}
     )
     return page(
         request,
         "dead_letter.html",
         letter=letter,
-        rows=[*letter_rows(context, datetime.now(UTC))],
+        rows=[*letter_rows(assessed, datetime.now(UTC))],
         verdict=assessed.verdict,
         todo=None if todo and todo in assessed.verdict.why else todo,
         pretty=pretty,
         raw=None if pretty == letter.original.body else letter.original.body,
-        claimed=claimed_text(context),
+        claimed=claimed_text(assessed),
         story=request.url_for("message").path + query_text(story),
     )
 

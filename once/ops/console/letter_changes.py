@@ -25,13 +25,13 @@ from once.ops.console.dead_letters import letter_options, query_text, query_valu
 from once.ops.console.jobs import Job, Progress, number_field, planning_route
 from once.ops.console.rendering import below_root, page
 from once.ops.console.state import ConsoleState, state_of
-from once.ops.dead_letters.assessment import AssessedLetter, LetterContext, read_contexts
+from once.ops.dead_letters.assessment import AssessedLetter
 from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json, with_body
 from once.ops.dead_letters.export import FOLDER, LetterPurge, exported_text
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.letter_text import reason_text
 from once.ops.dead_letters.redrive import LetterPages, Redrive, RedriveRequest, open_redrive
-from once.ops.dead_letters.search import LetterOptions, LetterSearch, open_search, selected_letters
+from once.ops.dead_letters.search import LetterOptions, QueueWalk, open_search, selected_letters
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
 
@@ -54,15 +54,15 @@ def _plan_redrive(request: Request, form: FormData) -> Job:
         ),
     )
     opened = partial(open_redrive, state.deployment, asked, returning_too=asked.returning)
-    with state.letters.held(), opened() as (search, redrive):
-        plan = redrive.dry_run(asked.pages(search))
+    with state.letters.held(), opened() as redrive:
+        plan = redrive.dry_run(asked.pages(redrive.walk))
     expected = {one.letter.message_id: one.verdict.outcome for one in plan.sent}
 
     def work(why: str | None, progress: Progress) -> None:
-        with state.letters.changing(), opened() as (search, redrive):
+        with state.letters.changing(), opened() as redrive:
             redrive.expected = expected
-            progress.total = search.about.total
-            confirmed = _ConfirmedLetters({*expected}, search)
+            progress.total = redrive.walk.about.total
+            confirmed = _ConfirmedLetters({*expected}, redrive.walk)
             most = RateLimiter(asked.rate).max_per_call
             # A stop waits for one call alone.
             calls = (call for some in confirmed.pages() for call in batches(some, most))
@@ -76,7 +76,7 @@ def _plan_redrive(request: Request, form: FormData) -> Job:
         plan=[
             str(plan),
             *filter(None, [redrive.overtaken_text]),
-            search.progress_text,
+            redrive.walk.progress_text,
             "Each letter is assessed again before it is sent. A letter whose verdict has changed "
             "by then, or that has arrived since, stays.",
             *_some([_verdict_line(one) for one in plan.assessed]),
@@ -149,31 +149,30 @@ def _plan_edit(request: Request, form: FormData) -> Job | Response:
     )
     opened = partial(open_redrive, state.deployment, asked, returning_too=True)
 
-    def edited(search: LetterSearch, redrive: Redrive) -> tuple[LetterContext, AssessedLetter]:
+    def edited(redrive: Redrive) -> tuple[AssessedLetter, AssessedLetter]:
         """Return the letter as it is, and as it would be sent."""
-        letters = [letter for some in asked.pages(search) for letter in some]
-        [before] = read_contexts(redrive.records, letters)
-        [after] = redrive.assess([with_body(before, body, redrive.records).letter])
-        return before, after
+        letters = [letter for some in asked.pages(redrive.walk) for letter in some]
+        [before] = redrive.assess(letters)
+        return before, with_body(before, body, redrive.records)
 
     try:
-        with state.letters.held(), opened() as (search, redrive):
-            before, after = edited(search, redrive)
+        with state.letters.held(), opened() as redrive:
+            before, after = edited(redrive)
     except RefusedEditError as error:
         return _edit_page(request, body, f"it cannot be sent so: {error}")
     outcome, is_sent = after.verdict.outcome, redrive.may_be_sent(after.verdict)
 
     def work(why: str | None, progress: Progress) -> None:
-        with state.letters.changing(), opened() as (search, redrive):
-            _, after = edited(search, redrive)
-            search.raise_if_lapsed()
+        with state.letters.changing(), opened() as redrive:
+            _, after = edited(redrive)
+            redrive.walk.raise_if_lapsed()
             redrive.expected = {after.letter.message_id: outcome}
             _send(state, asked, redrive, [[after.letter]], why, progress)
 
     return Job(
         title=f"Redrive {parts['message_id']} with its new body",
         plan=[
-            *_identity_lines(before, after.context),
+            *_identity_lines(before, after),
             _verdict_line(after),
             *([] if is_sent else ["it stays: `once dlq redrive --edit --unsafe` alone sends it"]),
         ],
@@ -183,7 +182,7 @@ def _plan_edit(request: Request, form: FormData) -> Job | Response:
     )
 
 
-def _identity_lines(before: LetterContext, after: LetterContext) -> list[str]:
+def _identity_lines(before: AssessedLetter, after: AssessedLetter) -> list[str]:
     if not isinstance(after.event, CloudEvent):
         return []
     was = fingerprint(before.event) if isinstance(before.event, CloudEvent) else "none"
@@ -200,7 +199,7 @@ def _plan_purge(request: Request, form: FormData) -> Job:
     state, (options, ids, back) = state_of(request), _chosen(request, form)
     chosen = options.letter_filter(ids)
 
-    def opened() -> AbstractContextManager[LetterSearch]:
+    def opened() -> AbstractContextManager[QueueWalk]:
         queues = dead_letter_queues(state.deployment, options.consumer)
         return open_search(client("sqs"), queues, options.limit)
 
@@ -262,13 +261,13 @@ def _plan_purge(request: Request, form: FormData) -> Job:
 class _ConfirmedLetters:
     """Second walk for the letters of a dry run; `missing` has the ids that were not found yet."""
 
-    def __init__(self, ids: set[str], search: LetterSearch) -> None:
+    def __init__(self, ids: set[str], search: QueueWalk) -> None:
         self.missing = {*ids}
         self._search = search
 
     def pages(self) -> Iterator[Sequence[Letter]]:
         """Yield them in batches of one queue, until all are found or the queues are read."""
-        for some in self._search.walk.pages():
+        for some in self._search.pages():
             found = [letter for letter in some if letter.message_id in self.missing]
             self.missing -= {letter.message_id for letter in found}
             if found:

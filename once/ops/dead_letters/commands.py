@@ -1,6 +1,6 @@
 """The commands `dlq list`, `show`, `redrive`, `purge` and `import`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -47,7 +47,6 @@ from once.ops.dead_letters.search import (
     DEFAULT_LIMIT,
     ConsumerOption,
     LetterOptions,
-    LetterSearch,
     LimitOption,
     letters_by_id,
     open_search,
@@ -110,17 +109,17 @@ def list_command(
     letter_filter = options.letter_filter()
     deployment = Deployment.find(options.service)
     sqs, queues = client("sqs"), dead_letter_queues(deployment, options.consumer)
-    with open_search(sqs, queues, options.limit) as search:
-        letters = [one for page in selected_letters(search, (), letter_filter) for one in page]
+    with open_search(sqs, queues, options.limit) as walk:
+        letters = [one for page in selected_letters(walk, (), letter_filter) for one in page]
     if as_json:
-        print_json({**search.as_json(), "letters": list(map(letter_json, letters))})
+        print_json({**walk.as_json(), "letters": list(map(letter_json, letters))})
     else:
         if letters:
             console.print(groups_table(letters, datetime.now(UTC)))
         else:
-            console.print("no dead letter could be seen" if search.hidden else "no dead letters")
-        console.print(search.progress_text)
-    search.raise_if_hidden()
+            console.print("no dead letter could be seen" if walk.hidden else "no dead letters")
+        console.print(walk.progress_text)
+    walk.raise_if_hidden()
 
 
 @app.command()
@@ -134,8 +133,8 @@ def show(
     """Show one dead letter, its dedup record, and whether it is safe to send it back."""
     deployment = Deployment.find(service)
     sqs = client("sqs")
-    with open_search(sqs, dead_letter_queues(deployment, consumer), limit) as search:
-        [letter] = letters_by_id(search, [message_id])
+    with open_search(sqs, dead_letter_queues(deployment, consumer), limit) as walk:
+        [letter] = letters_by_id(walk, [message_id])
     records = DedupRecordReader.of(client("dynamodb"), deployment)
     [assessed] = assess_letters(records, [letter])
     if as_json:
@@ -145,7 +144,7 @@ def show(
         console.print(line, soft_wrap=True)
     console.print()
     console.print(body_text(letter), soft_wrap=True)
-    if claimed := claimed_text(assessed.context):
+    if claimed := claimed_text(assessed):
         console.print("\nits data, from S3:")
         console.print(claimed, soft_wrap=True)
 
@@ -204,34 +203,34 @@ def redrive(
         raise BadParameter("is for dead letters that are named", param_hint="--unsafe")
     deployment = Deployment.find(options.service)
     plan = None
-    with open_redrive(deployment, request, returning_too=returning or is_chosen) as (search, job):
-        pages: LetterPages = request.pages(search)
+    with open_redrive(deployment, request, returning_too=returning or is_chosen) as job:
+        pages: LetterPages = request.pages(job.walk)
         if edit:
             pages = [[edit_letter(one, job.records) for page in pages for one in page]]
-            search.raise_if_lapsed()
+            job.walk.raise_if_lapsed()
         if dry_run:
             plan = job.dry_run(pages)
         else:
             if not (is_chosen or yes):
-                _confirm(search, job, pages := [*pages])
+                _confirm(job, pages := [*pages])
             with logged_change(deployment, "dlq redrive", request.for_log(), why) as change:
-                _run_redrive(search, job, pages, change, as_json=as_json)
-    _show_redrive(search, job, plan, as_json=as_json)
+                _run_redrive(job, pages, change, as_json=as_json)
+    _show_redrive(job, plan, as_json=as_json)
     if job.refused or job.failed:
         raise OpsError(_stayed_text(job))
     if not names:
-        search.raise_if_hidden()
+        job.walk.raise_if_hidden()
 
 
-def _confirm(search: LetterSearch, job: Redrive, pages: LetterPages) -> None:
+def _confirm(job: Redrive, pages: LetterPages) -> None:
     """Ask before letters are sent that were not chosen.
 
     Raises:
         OpsError: the answer is no, there is no answer, or the letters could not be held meanwhile.
     """
     plan = job.dry_run(pages)
-    search.count_hidden()
-    error_console.print(search.progress_text)
+    job.walk.count_hidden()
+    error_console.print(job.walk.progress_text)
     error_console.print(str(plan), soft_wrap=True)
     if not plan.sent:
         return
@@ -239,32 +238,25 @@ def _confirm(search: LetterSearch, job: Redrive, pages: LetterPages) -> None:
         typer.confirm(f"send {len(plan.sent)} dead letters back?", abort=True, err=True)
     except typer.Abort:
         raise OpsError("nothing was sent: answer y, give --yes, or choose with --reason") from None
-    search.raise_if_lapsed()
+    job.walk.raise_if_lapsed()
 
 
-def _run_redrive(
-    search: LetterSearch, job: Redrive, pages: LetterPages, change: Change, *, as_json: bool
-) -> None:
+def _run_redrive(job: Redrive, pages: LetterPages, change: Change, *, as_json: bool) -> None:
     """Send the letters; if this fails or is stopped, show what was done."""
     try:
         with progress(as_json=as_json) as bar:
-            task = bar.add_task("dead letters looked at", total=search.about.total)
-            job.send(pages, change, lambda: bar.update(task, completed=search.walk.looked_at))
+            task = bar.add_task("dead letters looked at", total=job.walk.about.total)
+            job.send(pages, change, lambda: bar.update(task, completed=job.walk.looked_at))
     except BaseException as error:
         stopped = isinstance(error, KeyboardInterrupt)
-        _show_redrive(search, job, None, as_json=as_json, stopped=stopped)
+        _show_redrive(job, None, as_json=as_json, stopped=stopped)
         if stopped:
             raise StoppedError(job.stopped_text) from None
         raise
 
 
 def _show_redrive(
-    search: LetterSearch,
-    job: Redrive,
-    plan: RedrivePlan | None,
-    *,
-    as_json: bool,
-    stopped: bool = False,
+    job: Redrive, plan: RedrivePlan | None, *, as_json: bool, stopped: bool = False
 ) -> None:
     """Print a redrive's result, or the plan of a dry run, on stdout, and a warning on stderr."""
     if warning := job.overtaken_text:
@@ -283,7 +275,7 @@ def _show_redrive(
                 "overtaken": [letter.message_id for letter in job.overtaken],
                 "perhaps_sent": job.unanswered,
                 "perhaps_not_deleted": job.undeleted,
-                **search.as_json(),
+                **job.walk.as_json(),
             }
         )
         return
@@ -292,34 +284,39 @@ def _show_redrive(
     else:
         console.print(*verdict_lines(plan.assessed), sep="\n")
         console.print(str(plan))
-    console.print(search.progress_text)
+    console.print(job.walk.progress_text)
 
 
 def _summary(job: Redrive) -> Table:
     left_out = returning_number(job.refused)
+    rows = {
+        "sent back": len(job.sent),
+        "of these, will come back unless mended": job.returning,
+        "skipped, as not safe": len(job.refused) - left_out,
+        **({"left out, as they would come back": left_out} if left_out else {}),
+        "failed": len(job.failed),
+        **({"sent back, and here again": job.came_back} if job.came_back else {}),
+    }
+    return _numbers(rows)
+
+
+def _numbers(rows: Mapping[str, int]) -> Table:
     table = Table("dead letters")
     table.add_column("number", justify="right")
-    table.add_row("sent back", str(len(job.sent)))
-    table.add_row("of these, will come back unless mended", str(job.returning))
-    table.add_row("skipped, as not safe", str(len(job.refused) - left_out))
-    if left_out:
-        table.add_row("left out, as they would come back", str(left_out))
-    table.add_row("failed", str(len(job.failed)))
-    if job.came_back:
-        table.add_row("sent back, and here again", str(job.came_back))
+    for name, number in rows.items():
+        table.add_row(name, str(number))
     return table
 
 
 def _stayed_text(job: Redrive) -> str:
     lines = [*job.failed, *(f"{one.letter.message_id}: {one.verdict}" for one in job.refused)]
-    more = (
-        f"\n  and {len(lines) - _MAX_FAILURE_LINES} more" if len(lines) > _MAX_FAILURE_LINES else ""
-    )
     told = "".join(f"\n  {single_line(line)}" for line in lines[:_MAX_FAILURE_LINES])
+    if len(lines) > _MAX_FAILURE_LINES:
+        told += f"\n  and {len(lines) - _MAX_FAILURE_LINES} more"
     return (
         f"{len(lines)} dead letters are still here; those that are not safe are sent by "
         "`once dlq redrive MESSAGE_ID --unsafe` alone, after a look outside; those that come back, "
-        f"by --reason or --returning, once they are mended:{told}{more}"
+        f"by --reason or --returning, once they are mended:{told}"
     )
 
 
@@ -348,13 +345,13 @@ def purge(
     letter_filter = options.letter_filter(names)
     deployment = Deployment.find(options.service)
     sqs, queues = client("sqs"), dead_letter_queues(deployment, options.consumer)
-    with open_search(sqs, queues, options.limit) as search:
-        letters = [one for page in selected_letters(search, names, letter_filter) for one in page]
-        search.count_hidden()
+    with open_search(sqs, queues, options.limit) as walk:
+        letters = [one for page in selected_letters(walk, names, letter_filter) for one in page]
+        walk.count_hidden()
         if not as_json:
             console.print(groups_table(letters, datetime.now(UTC)))
-            console.print(search.progress_text)
-        job = LetterPurge(search, letters)
+            console.print(walk.progress_text)
+        job = LetterPurge(walk, letters)
         if letters and not dry_run:
             if not yes:
                 typer.confirm(f"delete {len(letters)} dead letters?", abort=True, err=True)
@@ -369,12 +366,12 @@ def purge(
                 "files": list(map(str, job.files)),
                 "deleted": job.deleted,
                 "failed": job.faults,
-                **search.as_json(),
+                **walk.as_json(),
             }
         )
     job.raise_if_letters_stayed()
     if not names:
-        search.raise_if_hidden()
+        walk.raise_if_hidden()
 
 
 def _run_purge(job: LetterPurge, path: Path | None, change: Change, *, as_json: bool) -> None:
@@ -446,10 +443,9 @@ def import_letters(
     if as_json:
         print_json({"dry_run": dry_run, **result})
     else:
-        table = Table("dead letters")
-        table.add_column("number", justify="right")
-        for name, value in result.items():
-            number = value if isinstance(value, int) else len(value)
-            table.add_row(name.replace("_", " "), str(number))
-        console.print(table)
+        rows = {
+            name.replace("_", " "): value if isinstance(value, int) else len(value)
+            for name, value in result.items()
+        }
+        console.print(_numbers(rows))
     job.raise_if_letters_are_missing()

@@ -15,7 +15,7 @@ from once.events.cloud_event import CloudEvent
 from once.events.identity import fingerprint
 from once.failures.quarantine import allowed
 from once.intake.original_message import OriginalMessage
-from once.ops.dead_letters.assessment import LetterContext, read_contexts
+from once.ops.dead_letters.assessment import AssessedLetter, assess_letters
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_text import body_text
 from once.ops.dedup_records import (
@@ -52,11 +52,11 @@ def _escaped(character: str) -> str:
     return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
-def with_body(context: LetterContext, text: str, records: DedupRecordReader) -> LetterContext:
-    """Return the context of a letter with another body.
+def with_body(before: AssessedLetter, text: str, records: DedupRecordReader) -> AssessedLetter:
+    """Return a letter with another body, assessed again.
 
     Args:
-        context: the letter with its event and record.
+        before: the letter with its event and record.
         text: the new body.
         records: the dedup records.
 
@@ -65,68 +65,52 @@ def with_body(context: LetterContext, text: str, records: DedupRecordReader) -> 
         OpsError: the body is the same.
         botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
     """
-    if printable_json(text).strip() == printable_json(editable_text(context.letter)).strip():
+    if printable_json(text).strip() == printable_json(editable_text(before.letter)).strip():
         raise OpsError("the body was not changed, and nothing is sent: redrive it as it is")
-    original = OriginalMessage(text, context.letter.original.attributes)
-    letter = replace(context.letter, original=original, edited=True)
-    [after] = read_contexts(records, [letter])
-    if fault := _edit_error(context, after):
+    original = OriginalMessage(text, before.letter.original.attributes)
+    [after] = assess_letters(records, [replace(before.letter, original=original, edited=True)])
+    error = after.event if isinstance(after.event, OnceError) else after.rejection
+    if error is not None:
+        raise RefusedEditError(f"no consumer could read it, {error.reason}: {error}")
+    if fault := _key_error(before, after) or _record_error(after):
         raise RefusedEditError(fault)
     return after
 
 
-def _edit_error(before: LetterContext, after: LetterContext) -> str | None:
-    """Return why a letter may not be sent with its new body; None if it may."""
-    if isinstance(after.event, OnceError):
-        return _unreadable(after.event)
-    if after.key.rejection is not None:
-        return _unreadable(after.key.rejection)
-    return _key_error(before, after, after.event) or _record_error(after, after.event)
-
-
-def _unreadable(error: OnceError) -> str:
-    return f"no consumer could read it, {error.reason}: {error}"
-
-
-def _key_error(before: LetterContext, after: LetterContext, event: CloudEvent) -> str | None:
+def _key_error(before: AssessedLetter, after: AssessedLetter) -> str | None:
     """Return why the key would change; a changed key would process the event a second time."""
-    was, letter = before.event, before.letter
-    if isinstance(was, OnceError) or before.key.rejection is not None:
+    was, event, letter = before.event, after.event, before.letter
+    if isinstance(event, OnceError) or isinstance(was, OnceError) or before.rejection is not None:
         return None  # no consumer could compute a key
     if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:
         return f"its type would change, and with it the handler that makes its key: {_NEW_EVENT}"
-    if before.pk is not None and after.pk is not None:
-        return _changed(before.pk, after.pk) if before.pk != after.pk else None
-    if _name(event) != _name(was):
-        return _changed(_name(was), _name(event))
-    if letter.reason == Reason.UNKNOWN_TYPE or (letter.queue.ingress and letter.reason):
-        return None  # no consumer has computed a key
+    is_known = before.pk is not None and after.pk is not None
+    names = (before.pk, after.pk) if is_known else (_name(was), _name(event))
+    if names[0] != names[1]:
+        return (
+            f"the event's key would change, from {names[0]} to {names[1]}: put it back as it was, "
+            f"or {_NEW_EVENT}"
+        )
+    if is_known or letter.reason == Reason.UNKNOWN_TYPE or (letter.queue.ingress and letter.reason):
+        return None  # of the last two, no consumer has computed a key
     return f"nothing tells whether its key would change: {_NEW_EVENT}"
 
 
-def _record_error(context: LetterContext, event: CloudEvent) -> str | None:
+def _record_error(after: AssessedLetter) -> str | None:
     """Return why the record forbids the body; unknown volatile fields count as content."""
-    if context.record is None:
+    if after.record is None or isinstance(after.event, OnceError):
         return None
     try:
-        record = read_record(context.record)
+        record = read_record(after.record)
     except UnreadableRecord as error:
-        return (
-            f"the record under its key {context.pk} cannot be read, and may say otherwise: {error}"
-        )
-    content = context.letter.queue.consumer.fingerprint(event) or fingerprint(event)
+        return f"the record under its key {after.pk} cannot be read, and may say otherwise: {error}"
+    event = after.event
+    content = after.letter.queue.consumer.fingerprint(event) or fingerprint(event)
     if record.fingerprint == content:
         return None
     return (
-        f"other content was committed under its key {context.pk} at {format_written_at(record)}: "
+        f"other content was committed under its key {after.pk} at {format_written_at(record)}: "
         f"it would come back as key-conflict; {_NEW_EVENT}"
-    )
-
-
-def _changed(was: str, would_be: str) -> str:
-    return (
-        f"the event's key would change, from {was} to {would_be}: put it back as it was, or "
-        f"{_NEW_EVENT}"
     )
 
 
@@ -141,12 +125,12 @@ def edit_letter(letter: Letter, records: DedupRecordReader) -> Letter:
         OpsError: there is no editor, the body is unchanged, or the operator stops.
         botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
     """
-    [context] = read_contexts(records, [letter])
+    [before] = assess_letters(records, [letter])
     body = editable_text(letter)
     while True:
         body = _in_editor(body).strip()
         try:
-            return with_body(context, body, records).letter
+            return with_body(before, body, records).letter
         except RefusedEditError as error:
             fault = str(error)
         typer.echo(f"it cannot be sent so: {escape_controls(fault)}", err=True)

@@ -27,7 +27,7 @@ from once.ops.aws.clients import BATCH_ENTRIES, batches_by_size, call_for_each
 from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
 from once.ops.dead_letters.letter_text import letter_json
-from once.ops.dead_letters.search import LetterSearch, batches_by_queue, open_search
+from once.ops.dead_letters.search import QueueWalk, batches_by_queue, open_search
 from once.ops.dedup_records import MESSAGE_LIFETIME_SECONDS
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.operator_log import Change
@@ -285,10 +285,10 @@ def _text(part: str | bytes) -> str:
 
 @dataclass(slots=True)
 class LetterPurge:
-    """The export and deletion of letters that a search holds.
+    """The export and deletion of letters that a walk holds.
 
     Attributes:
-        search: holds the letters.
+        walk: holds the letters.
         letters: the letters.
         files: the files that were written.
         deleted: ids of the letters that were deleted.
@@ -296,7 +296,7 @@ class LetterPurge:
         not_deleted: the reason for each letter that was written and not deleted.
     """
 
-    search: LetterSearch
+    walk: QueueWalk
     letters: Sequence[Letter]
     files: list[Path] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
@@ -324,7 +324,7 @@ class LetterPurge:
                 nothing was deleted.
         """
         try:
-            self.search.raise_if_lapsed()
+            self.walk.raise_if_lapsed()
             self._export(path, exported)
             self._delete(batch_deleted)
         finally:
@@ -372,10 +372,10 @@ class LetterPurge:
         written = [one for one in self.letters if one.message_id not in self.not_exported]
         for some in batches_by_queue(written):
             # The deletion of an old receive may succeed although another command has the letter.
-            held = self.search.walk.renew(some)
+            held = self.walk.renew(some)
             self.not_deleted |= {one.message_id: _STOLEN for one in some if one not in held}
             if held:
-                self.not_deleted |= self.search.walk.delete(held)
+                self.not_deleted |= self.walk.delete(held)
             self.deleted += [
                 one.message_id for one in some if one.message_id not in self.not_deleted
             ]
@@ -492,18 +492,18 @@ class LetterImport:
     def _present(self, limit: int) -> Counter[str]:
         """Return the digests of the letters in the queues."""
         queues = [*dict.fromkeys(self.queues.values())]
-        with open_search(self.sqs, queues, limit) as search:
+        with open_search(self.sqs, queues, limit) as walk:
             found: Counter[str] = Counter()
-            for letter in (one for page in search.walk.pages() for one in page):
+            for letter in (one for page in walk.pages() for one in page):
                 with suppress(Exception):  # such a letter was never exported
                     found[letter_digest(letter)] += 1
-            if queues and not search.walk.complete:
+            if queues and not walk.complete:
                 raise OpsError(
                     f"more than {limit} dead letters are there, so that it is not known which of "
                     "the export are among them: raise --limit"
                 )
-        if search.hidden:
-            raise search.hidden.error("nothing was imported: it may be there already. ")
+        if walk.hidden:
+            raise walk.hidden.error("nothing was imported: it may be there already. ")
         return found
 
     def run(self, change: Change) -> None:

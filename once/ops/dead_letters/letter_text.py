@@ -1,7 +1,7 @@
 """Text of a dead letter: its metadata, its event, its dedup record and its verdict."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from once.errors import OnceError
 from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.identity import key_hash
 from once.events.strict_json import parse
-from once.ops.dead_letters.assessment import AssessedLetter, LetterContext, Verdict, event_of
+from once.ops.dead_letters.assessment import AssessedLetter, Verdict, event_of
 from once.ops.dead_letters.letter import Letter, QueueStay
 from once.ops.dedup_records import record_lines
 from once.ops.terminal import (
@@ -37,8 +37,7 @@ def reason_text(reason: str | None) -> str:
     return reason or NO_REASON
 
 
-def verdict_style(verdict: Verdict) -> str:
-    """Return the style of a verdict."""
+def _style(verdict: Verdict) -> str:
     return "green" if verdict.safe else "bold red"
 
 
@@ -47,15 +46,12 @@ def letter_lines(assessed: AssessedLetter, now: datetime) -> Iterator[Text]:
 
     A table would cut or fold a long key, which could then not be copied.
     """
-    for name, value in letter_rows(assessed.context, now):
-        yield from _lines(name, value)
-    yield from _lines("if sent back", str(assessed.verdict), verdict_style(assessed.verdict))
-
-
-def _lines(name: str, value: str, style: str = "") -> Iterator[Text]:
-    names = (name, *[""] * value.count("\n"))
-    for left, line in zip(names, escape_controls(value).split("\n"), strict=True):
-        yield Text.assemble((f"{left:<{_NAME_WIDTH}}  ", "dim"), (line, style))
+    rows = [(*row, "") for row in letter_rows(assessed, now)]
+    verdict = ("if sent back", str(assessed.verdict), _style(assessed.verdict))
+    for name, value, style in (*rows, verdict):
+        names = (name, *[""] * value.count("\n"))
+        for left, line in zip(names, escape_controls(value).split("\n"), strict=True):
+            yield Text.assemble((f"{left:<{_NAME_WIDTH}}  ", "dim"), (line, style))
 
 
 def body_text(letter: Letter) -> str:
@@ -68,9 +64,9 @@ def body_text(letter: Letter) -> str:
     return json.dumps(tree, indent=2, ensure_ascii=False)
 
 
-def claimed_text(context: LetterContext) -> str | None:
+def claimed_text(assessed: AssessedLetter) -> str | None:
     """Return the start of the data that a letter refers to; None if it has its data itself."""
-    event, body = context.event, context.letter.original.body
+    event, body = assessed.event, assessed.letter.original.body
     if not isinstance(event, CloudEvent) or (DATAREF not in body and not body.startswith("[")):
         return None
     text = json.dumps(event.data, indent=2, ensure_ascii=False)
@@ -80,51 +76,41 @@ def claimed_text(context: LetterContext) -> str | None:
     return f"{text[:_CLAIMED_CHARACTERS]}\n… and {more} characters; `aws s3 cp` copies the object"
 
 
-def letter_rows(context: LetterContext, now: datetime) -> Iterator[tuple[str, str]]:
+def letter_rows(assessed: AssessedLetter, now: datetime) -> Iterator[tuple[str, str]]:
     """Yield names and texts of what is known of a letter, without its body and its verdict."""
-    letter = context.letter
+    letter, event = assessed.letter, assessed.event
     yield "message", letter.message_id
     yield "consumer", letter.queue.owner
     yield "reason", reason_text(letter.reason)
     if letter.error:
         yield "error", single_line(letter.error)
-    yield "dead-lettered", _moment(letter.sent_at, now)
-    yield "first seen", _moment(letter.first_seen, now)
+    for name, moment in (("dead-lettered", letter.sent_at), ("first seen", letter.first_seen)):
+        yield name, f"{format_time(moment)} ({format_age(now - moment)} ago)"
     if letter.unreadable:
         yield NOT_READABLE, ", ".join(letter.unreadable)
-    yield "receives", _receives(letter)
+    more = " at most: looks at it here count as well" if letter.moved else ""
+    yield "receives", f"{letter.receive_count}{more}"
     yield "lineage", "\n".join(map(_stay, letter.lineage)) or "none recorded"
     if letter.group is not None:
         place = f", place {letter.place}" if letter.queue.is_fifo else ""
         yield "message group", f"{letter.group}{place}"
-    if isinstance(context.event, CloudEvent):
-        yield from _event_rows(context.event)
+    if isinstance(event, CloudEvent):
+        yield "event", single_line(f"{event.type}, id {event.id}, source {event.source}")
+        if event.time:
+            yield "event's time", single_line(event.time)
     if letter.original.attributes:
         yield "attributes", json.dumps(letter.original.attributes, ensure_ascii=False)
     if letter.left_out:
         yield "left out", f"{letter.left_out}: the letter would have been over SQS's limit"
-    yield "dedup key", _key(context)
-    yield (
-        "dedup record",
-        "\n".join(record_lines(context.record, now) if context.record else ["none"]),
-    )
+    yield "dedup key", _key(assessed)
+    record = record_lines(assessed.record, now) if assessed.record else ["none"]
+    yield "dedup record", "\n".join(record)
 
 
-def _receives(letter: Letter) -> str:
-    more = " at most: looks at it here count as well" if letter.moved else ""
-    return f"{letter.receive_count}{more}"
-
-
-def _event_rows(event: CloudEvent) -> Iterator[tuple[str, str]]:
-    yield "event", single_line(f"{event.type}, id {event.id}, source {event.source}")
-    if event.time:
-        yield "event's time", single_line(event.time)
-
-
-def _key(context: LetterContext) -> str:
-    if context.pk is None:
-        return str(context.key.rejection or context.key.doubt or "none: its event cannot be read")
-    lines = (context.pk, f"SHA-256 {key_hash(context.pk)}", context.key.doubt)
+def _key(assessed: AssessedLetter) -> str:
+    if assessed.pk is None:
+        return str(assessed.rejection or assessed.doubt or "none: its event cannot be read")
+    lines = (assessed.pk, f"SHA-256 {key_hash(assessed.pk)}", assessed.doubt)
     return "\n".join(filter(None, lines))
 
 
@@ -133,10 +119,6 @@ def _stay(stay: QueueStay) -> str:
         return stay.message_id
     edited = ", edited" if stay.edited else ""
     return f"{stay.message_id}: {stay.reason}, sent back at {stay.sent_back}{edited}"
-
-
-def _moment(moment: datetime, now: datetime) -> str:
-    return f"{format_time(moment)} ({format_age(now - moment)} ago)"
 
 
 def letter_json(letter: Letter) -> dict[str, Any]:
@@ -159,7 +141,7 @@ def letter_json(letter: Letter) -> dict[str, Any]:
 
 def verdict_json(assessed: AssessedLetter) -> dict[str, Any]:
     """Return the verdict on a letter."""
-    letter, verdict = assessed.context.letter, assessed.verdict
+    letter, verdict = assessed.letter, assessed.verdict
     return {
         "consumer": letter.queue.owner,
         "message_id": letter.message_id,
@@ -171,8 +153,7 @@ def verdict_json(assessed: AssessedLetter) -> dict[str, Any]:
 
 def whole_letter_json(assessed: AssessedLetter, now: datetime) -> dict[str, Any]:
     """Return all that is known of a letter, body included."""
-    context = assessed.context
-    letter, event = context.letter, context.event
+    letter, event = assessed.letter, assessed.event
     return {
         **letter_json(letter),
         "error": letter.error,
@@ -182,8 +163,8 @@ def whole_letter_json(assessed: AssessedLetter, now: datetime) -> dict[str, Any]
         "source": event.source if isinstance(event, CloudEvent) else None,
         "attributes": letter.original.attributes,
         "left_out": letter.left_out,
-        "dedup_key": context.pk,
-        "dedup_record": context.record and record_lines(context.record, now),
+        "dedup_key": assessed.pk,
+        "dedup_record": assessed.record and record_lines(assessed.record, now),
         "if_sent_back": verdict_json(assessed),
         "body": letter.original.body,
     }
@@ -198,28 +179,25 @@ _AGES = (
 _PREFIX = 8
 _SHOWN = 3
 
-_Group = tuple[str, str, int]
-"""Consumer, reason as text, and index in `_AGES`."""
-
 
 def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
     """Return a table of the groups: number of letters, age of the oldest, and ids for `show`."""
-    groups: dict[_Group, list[Letter]] = {}
+    groups: dict[tuple[str, str, int], list[Letter]] = {}
     for letter in letters:
-        groups.setdefault(_group(letter, now), []).append(letter)
+        age = now - letter.sent_at
+        number = next(number for number, (bound, _) in enumerate(_AGES) if age < bound)
+        group = (letter.queue.owner, reason_text(letter.reason), number)
+        groups.setdefault(group, []).append(letter)
     table = Table("consumer", "reason", "age")
     table.add_column("letters", justify="right")
     table.add_column("oldest", justify="right")
     table.add_column("ids")
-    for (consumer, reason, age), members in sorted(groups.items()):
-        oldest = min(letter.sent_at for letter in members)
+    for (consumer, reason, number), members in sorted(groups.items()):
+        oldest = format_age(now - min(letter.sent_at for letter in members))
+        ids = [letter.message_id[:_PREFIX] for letter in members[:_SHOWN]]
+        more = ["…"] if len(members) > _SHOWN else []
         table.add_row(
-            consumer,
-            reason,
-            _AGES[age][1],
-            str(len(members)),
-            format_age(now - oldest),
-            _ids(members),
+            consumer, reason, _AGES[number][1], str(len(members)), oldest, "\n".join(ids + more)
         )
     return table
 
@@ -227,20 +205,9 @@ def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
 def verdict_lines(assessed: Iterable[AssessedLetter]) -> Iterator[RenderableType]:
     """Yield a line for each letter, followed by its verdict."""
     for one in assessed:
-        letter, event = one.context.letter, one.context.event
+        letter, event = one.letter, one.event
         kind = event.type if isinstance(event, CloudEvent) else "unreadable"
         facts = (letter.message_id, letter.queue.owner, kind, reason_text(letter.reason))
         yield single_line("  ".join(facts))
-        verdict = Text(single_line(str(one.verdict)), verdict_style(one.verdict))
+        verdict = Text(single_line(str(one.verdict)), _style(one.verdict))
         yield Padding(verdict, (0, 0, 0, 4), expand=False)
-
-
-def _group(letter: Letter, now: datetime) -> _Group:
-    age = now - letter.sent_at
-    number = next(number for number, (bound, _) in enumerate(_AGES) if age < bound)
-    return letter.queue.owner, reason_text(letter.reason), number
-
-
-def _ids(letters: Sequence[Letter]) -> str:
-    shown = [letter.message_id[:_PREFIX] for letter in letters[:_SHOWN]]
-    return "\n".join([*shown, "…"] if len(letters) > _SHOWN else shown)

@@ -48,7 +48,6 @@ from once.ops.dead_letters.letter import (
 from once.ops.dead_letters.search import (
     LetterFilter,
     LetterOptions,
-    LetterSearch,
     QueueWalk,
     open_search,
     selected_letters,
@@ -94,14 +93,14 @@ class RedriveRequest:
         """Whether the letters are named or filtered."""
         return bool(self.message_ids) or self._filter != LetterFilter()
 
-    def pages(self, search: LetterSearch) -> Iterator[Sequence[Letter]]:
+    def pages(self, walk: QueueWalk) -> Iterator[Sequence[Letter]]:
         """Yield the chosen letters.
 
         Raises:
             OpsError: see `once.ops.dead_letters.search.letters_by_id`.
             typer.BadParameter: an option cannot be read.
         """
-        return selected_letters(search, self.message_ids, self._filter)
+        return selected_letters(walk, self.message_ids, self._filter)
 
     def for_log(self) -> dict[str, Any]:
         """Return the arguments for the operator log."""
@@ -120,8 +119,8 @@ class RedriveRequest:
 @contextmanager
 def open_redrive(
     deployment: Deployment, request: RedriveRequest, *, returning_too: bool
-) -> Iterator[tuple[LetterSearch, "Redrive"]]:
-    """Open a redrive, and the search that holds its letters until the end.
+) -> Iterator["Redrive"]:
+    """Open a redrive, whose walk holds the letters until the end.
 
     Args:
         deployment: the deployment.
@@ -136,18 +135,15 @@ def open_redrive(
         raise OpsError("the relay has no queue: `once outbox republish` publishes its events again")
     queues = [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
     records = DedupRecordReader.of(client("dynamodb"), deployment)
-    with open_search(sqs, queues, request.options.limit) as search:
-        yield (
-            search,
-            Redrive(
-                sqs,
-                search.walk,
-                records,
-                RateLimiter(request.rate),
-                unsafe=request.unsafe,
-                edited=request.edit,
-                returning_too=returning_too,
-            ),
+    with open_search(sqs, queues, request.options.limit) as walk:
+        yield Redrive(
+            sqs,
+            walk,
+            records,
+            RateLimiter(request.rate),
+            unsafe=request.unsafe,
+            edited=request.edit,
+            returning_too=returning_too,
         )
 
 
@@ -273,16 +269,28 @@ class Redrive:
             OpsError, botocore.exceptions.BotoCoreError, ClientError: a record cannot be read, or a
                 whole call failed, retries included.
         """
-        new = [
-            letter
-            for letter in letters
-            if not any(stay.message_id in self.sent for stay in letter.lineage)
-        ]
+        new = [one for one in letters if self.sent.isdisjoint(s.message_id for s in one.lineage)]
         self.came_back += len(letters) - len(new)
         plan = self._plan(self.assess(new), self._stopped)
         self.refused += plan.refused
         self.failed += [waits_text(one.letter) for one in plan.waiting]
-        for some in self._calls([*self._messages(one.letter for one in plan.sent)]):
+        messages, now = [], datetime.now(UTC)
+        for letter in (one.letter for one in plan.sent):
+            try:
+                messages.append(redriven_message(letter, now, edited=self.edited))
+            except Exception as error:  # one letter must not stop the redrive
+                self._stays(letter, unexpected_error_text(error))
+        queue = letters[0].queue if letters else None
+        calls = batches_by_size(
+            messages,
+            lambda message: message.size,
+            # To a FIFO queue, one letter a call keeps their order.
+            most=1 if queue and queue.is_fifo else self.limiter.max_per_call,
+            most_bytes=Limits.TOPIC_MESSAGE_BYTES
+            if queue and queue.ingress
+            else Limits.MESSAGE_BYTES,
+        )
+        for some in calls:
             self._send_some(some)
         self.returning += returning_number(plan.sent)
 
@@ -331,7 +339,7 @@ class Redrive:
         """Tell whether a letter with this verdict is sent."""
         if verdict.comes_back:
             return self.returning_too
-        return verdict.safe or (self.unsafe and verdict.may_be_forced)
+        return verdict.safe or (self.unsafe and verdict.outcome is not RedriveOutcome.KEPT)
 
     def _plan(self, assessed: list[AssessedLetter], stopped: dict[Group, int]) -> RedrivePlan:
         plan = RedrivePlan(assessed=assessed)
@@ -347,43 +355,15 @@ class Redrive:
                 plan.sent.append(one)
         return plan
 
-    def _messages(self, letters: Iterable[Letter]) -> Iterator[tuple[Letter, "RedrivenMessage"]]:
-        now = datetime.now(UTC)
-        for letter in letters:
-            if _is_behind(letter, self._stopped):
-                self.failed.append(waits_text(letter))
-                continue
-            try:
-                message = redriven_message(letter, now, edited=self.edited)
-            except Exception as error:  # one letter must not stop the redrive
-                _stop(letter, self._stopped)
-                self.failed.append(f"{letter.message_id}: not sent: {unexpected_error_text(error)}")
-            else:
-                yield letter, message
-
-    def _calls(
-        self, pairs: Sequence[tuple[Letter, "RedrivenMessage"]]
-    ) -> Iterator[list[tuple[Letter, "RedrivenMessage"]]]:
-        """Yield the letters of each call; to a FIFO queue, one letter a call keeps their order."""
-        if not pairs:
-            return iter(())
-        queue = pairs[0][0].queue
-        return batches_by_size(
-            pairs,
-            lambda pair: pair[1].size,
-            most=1 if queue.is_fifo else self.limiter.max_per_call,
-            most_bytes=Limits.TOPIC_MESSAGE_BYTES if queue.ingress else Limits.MESSAGE_BYTES,
-        )
-
-    def _send_some(self, pairs: Sequence[tuple[Letter, "RedrivenMessage"]]) -> None:
+    def _send_some(self, messages: Sequence["RedrivenMessage"]) -> None:
         """Send the letters of one call, and delete those that were sent."""
-        waiting = [letter for letter, _ in pairs if _is_behind(letter, self._stopped)]
+        waiting = [one.letter for one in messages if _is_behind(one.letter, self._stopped)]
         self.failed += map(waits_text, waiting)
-        if not (pairs := [pair for pair in pairs if pair[0] not in waiting]):
+        if not (messages := [one for one in messages if one.letter not in waiting]):
             return
-        self.limiter.wait(len(pairs))
-        self.unanswered = [letter.message_id for letter, _ in pairs]
-        sent = self._sent(pairs)
+        self.limiter.wait(len(messages))
+        self.unanswered = [one.letter.message_id for one in messages]
+        sent = self._sent(messages)
         self.undeleted = [letter.message_id for letter in sent]
         self.unanswered = []
         if sent:
@@ -393,14 +373,15 @@ class Redrive:
             ]
         self.undeleted = []
 
-    def _sent(self, pairs: Sequence[tuple[Letter, "RedrivenMessage"]]) -> list[Letter]:
+    def _sent(self, messages: Sequence["RedrivenMessage"]) -> list[Letter]:
         """Send, and return the letters that SQS or SNS accepted."""
-        letters, messages = zip(*pairs, strict=True)
-        url = str(letters[0].queue.source_url)
+        queue = messages[0].letter.queue
         call: BatchCall = (
             _publisher(messages)
-            if letters[0].queue.ingress is not None
-            else lambda entries: self.sqs.send_message_batch(QueueUrl=url, Entries=entries)
+            if queue.ingress is not None
+            else lambda entries: self.sqs.send_message_batch(
+                QueueUrl=str(queue.source_url), Entries=entries
+            )
         )
         try:
             taken, refused = call_for_each(call, (message.entry() for message in messages))
@@ -408,14 +389,18 @@ class Redrive:
             if "BatchRequestTooLong" not in error.response["Error"]["Code"]:
                 raise
             # Batches are kept below the limit, so a single message exceeds it.
-            taken, refused = {}, dict.fromkeys(range(len(pairs)), str(error))
+            taken, refused = {}, dict.fromkeys(range(len(messages)), str(error))
         self.sent |= {answer["MessageId"] for answer in taken.values()}
         for number, said in refused.items():
-            _stop(letters[number], self._stopped)
-            self.failed.append(f"{letters[number].message_id}: not sent: {said}")
-        sent = [letters[number] for number in taken]
+            self._stays(messages[number].letter, said)
+        sent = [messages[number].letter for number in taken]
         self._sent_in_order += [letter for letter in sent if letter.ordered_group]
         return sent
+
+    def _stays(self, letter: Letter, why: str) -> None:
+        """Note that a letter was not sent."""
+        _stop(letter, self._stopped)
+        self.failed.append(f"{letter.message_id}: not sent: {why}")
 
     def _compare_order(self, sent: Sequence[Letter]) -> None:
         """Find the letters that come before one of the sent ones in their group, and stay."""
@@ -425,7 +410,7 @@ class Redrive:
         names = {letter.message_id for letter in sent}
         self.overtaken = [
             letter
-            for letter in self.walk.held
+            for letter in (self.walk.held if sent else ())
             if letter.place < last.get(letter.ordered_group, 0) and letter.message_id not in names
         ]
         self.perhaps_overtaken = self.walk.cut_short and bool(sent)
@@ -452,12 +437,14 @@ class RedrivenMessage:
     """A dead letter as it is sent.
 
     Attributes:
+        letter: the dead letter.
         body: the message body.
         attributes: the message attributes.
         grouping: the message group, and for FIFO the deduplication id; empty without one.
         topic_arn: the topic of an unrouted event; None for a letter of a consumer's queue.
     """
 
+    letter: Letter
     body: str
     attributes: Mapping[str, Any]
     grouping: Mapping[str, str]
@@ -505,9 +492,9 @@ def redriven_message(letter: Letter, now: datetime, *, edited: bool = False) -> 
     body, kept = letter.original.body, letter.original.plain()
     sent = _in_send_form(letter.original.attributes)
     forms = [history | kept, kept, *([sent] if len(sent) <= Limits.MESSAGE_ATTRIBUTES else [])]
-    grouping = _grouping(letter.group, letter, is_fifo=letter.queue.is_fifo)
     attributes: dict[str, Any] = next((form for form in forms if fits(body, form)), {})
-    return RedrivenMessage(body, attributes, grouping)
+    grouping = _grouping(letter.group, letter, is_fifo=letter.queue.is_fifo)
+    return RedrivenMessage(letter, body, attributes, grouping)
 
 
 def _in_send_form(attributes: Attributes) -> dict[str, Any]:
@@ -531,6 +518,7 @@ def _publication(letter: Letter, ingress: IngressTopic) -> RedrivenMessage:
     path = ingress.groups.get(event.type)
     group = None if path is None else message_group(event.data, path)
     return RedrivenMessage(
+        letter,
         letter.original.body,
         {EVENT_TYPE_ATTRIBUTE: text(event.type)},
         _grouping(group, letter, is_fifo=ingress.is_fifo(event.type)),

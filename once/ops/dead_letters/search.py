@@ -5,15 +5,14 @@ A walk receives letters, which hides them, and makes them visible again at its e
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from hashlib import sha256
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
@@ -29,7 +28,7 @@ from once.ops.aws.clients import (
     call_for_each,
     total_depth,
 )
-from once.ops.dead_letters.assessment import event_and_key
+from once.ops.dead_letters.assessment import AssessedLetter
 from once.ops.dead_letters.letter import DIED, DeadLetterQueue, Letter
 from once.ops.errors import ExitCode, OpsError
 from once.ops.terminal import TIME_FORMATS, ServiceOption, parse_time_option, single_line
@@ -103,8 +102,8 @@ class LetterFilter:
             return False
         if self.key is None:
             return True
-        event, key = event_and_key(letter)
-        return self.matches_key(key.pk, event_id(event))
+        read = AssessedLetter.of(letter)
+        return self.matches_key(read.pk, event_id(read.event))
 
     def matches_failure(self, reason: str | None, pattern: str, sent_at: datetime) -> bool:
         """Tell whether the conditions on reason, error and time are met."""
@@ -200,16 +199,11 @@ def _digest(text: str | None) -> str | None:
     return None if text is None else f"SHA-256 {sha256(text.encode()).hexdigest()}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Hold:
+class _Hold(NamedTuple):
     """A received letter, and the time until which SQS hides it, in seconds since 1970."""
 
     letter: Letter
     until: float
-
-    def lasts(self, now: float) -> bool:
-        """Tell whether SQS still hides the letter, if nothing else made it visible."""
-        return now < self.until
 
 
 class QueueWalk:
@@ -231,6 +225,10 @@ class QueueWalk:
         complete: whether every queue was read until SQS returned no more letters.
         cut_short: whether the limit ended the walk within a FIFO queue, so that earlier letters of
             a message group may not have been received.
+        about: depth of the queues before the walk; approximate on AWS. Known in `open_search`.
+        hidden: what the walk could not see; None if nothing. Known after `count_hidden`.
+        taken: letters of `about` that other commands have sent or deleted since, as far as a
+            complete walk can tell. Known after `count_hidden`.
     """
 
     def __init__(self, sqs: "SQSClient", queues: Iterable[DeadLetterQueue], limit: int) -> None:
@@ -242,6 +240,9 @@ class QueueWalk:
         self._seen: set[str] = set()
         self.complete = False
         self.cut_short = False
+        self.about = QueueDepth(0, 0, 0)
+        self.hidden: HiddenLetters | None = None
+        self.taken = 0
 
     def __enter__(self) -> Self:
         return self
@@ -257,15 +258,10 @@ class QueueWalk:
         return len(self._seen)
 
     @property
-    def hidden(self) -> int:
-        """Number of letters that are neither deleted nor visible again."""
-        return len(self._held)
-
-    @property
     def lapsed(self) -> int:
         """Number of letters whose hold ended before it was renewed: others may receive them."""
         now = time.time()
-        return sum(not hold.lasts(now) for hold in self._holds())
+        return sum(hold.until <= now for hold in self._holds())
 
     @property
     def held(self) -> list[Letter]:
@@ -303,9 +299,9 @@ class QueueWalk:
                 letters += self._new(found)
                 found = self._receive(queue) if self._left else []
             self.cut_short |= not self._left
-            held = self.hidden
+            held = len(self._held)
             yield from batches(sorted(letters, key=lambda letter: letter.place))
-            found = self._receive(queue) if self._left and self.hidden < held else []
+            found = self._receive(queue) if self._left and len(self._held) < held else []
 
     def _new(self, found: Iterable[Letter]) -> list[Letter]:
         """Return the letters that were not received before, and count them."""
@@ -357,9 +353,7 @@ class QueueWalk:
         """
         now = time.time()
         soon = [
-            hold.letter
-            for hold in self._holds()
-            if hold.lasts(now) and hold.until < now + RENEW_BELOW_SECONDS
+            hold.letter for hold in self._holds() if now < hold.until < now + RENEW_BELOW_SECONDS
         ]
         for batch in batches_by_queue(soon):
             with suppress(BotoCoreError, ClientError):
@@ -373,7 +367,7 @@ class QueueWalk:
             botocore.exceptions.BotoCoreError, ClientError: the whole call failed.
         """
         now = time.time()
-        held = {hold.letter.message_id for hold in self._holds() if hold.lasts(now)}
+        held = {hold.letter.message_id for hold in self._holds() if now < hold.until}
         kept = [letter for letter in letters if letter.message_id in held]
         return self._renew(kept) if kept else []
 
@@ -418,6 +412,76 @@ class QueueWalk:
     def _holds(self) -> list[_Hold]:
         with self._lock:
             return [*self._held.values()]
+
+    @property
+    def progress_text(self) -> str:
+        """The number of letters received, and of those hidden, as text."""
+        text = f"looked at {self.looked_at} of about {self.about.total} dead letters"
+        if self.taken:
+            text += f"; {self.taken} were sent or deleted meanwhile, by another command"
+        return f"{text}; {self.hidden}" if self.hidden else text
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the numbers of the search as JSON values."""
+        seen = self.hidden or HiddenLetters(0, datetime.now(UTC))
+        until = seen.until.isoformat(timespec="seconds")
+        return {
+            "looked_at": self.looked_at,
+            "approximate_number": self.about.total,
+            "hidden_by_other_commands": {"number": seen.number, "until": until}
+            if seen.number
+            else None,
+            "withheld_by_sqs": seen.withheld,
+            "taken_by_other_commands": self.taken,
+        }
+
+    def count_hidden(self) -> None:
+        """Compare the walk with the present depth, while the walk still holds its letters."""
+        now, withheld = self._depth(self._queues), 0
+        if self.complete:
+            # The counts of SQS may be late. What was counted twice and not received is hidden.
+            unseen = self.about.total - self.looked_at
+            number = min(unseen, now.total - len(self._held))
+            self.taken = max(0, unseen - max(0, number))
+            # A letter that no command holds, and that SQS does not return either.
+            ordered = [queue for queue in self._queues if queue.is_fifo]
+            withheld = max(0, min(number, self._depth(ordered).visible))
+        else:
+            number = max(self.about.in_flight, now.in_flight - len(self._held))
+        if number > 0:
+            until = datetime.now(UTC) + timedelta(seconds=HOLD_SECONDS)
+            earlier = self._first_of_shared_groups() if withheld else ()
+            self.hidden = HiddenLetters(number - withheld, until, withheld, earlier)
+
+    def measure(self) -> None:
+        """Read the depth of the queues, before the walk."""
+        self.about = self._depth(self._queues)
+
+    def _depth(self, queues: Iterable[DeadLetterQueue]) -> QueueDepth:
+        return total_depth(self._sqs, [queue.url for queue in queues])
+
+    def _first_of_shared_groups(self) -> tuple[str, ...]:
+        """Return the ids of the first held letters of message groups that SQS moved."""
+        held = sorted(self.held, key=lambda letter: letter.place)
+        moved = [letter for letter in held if letter.moved and letter.queue.is_fifo]
+        first = {letter.ordered_group: letter.message_id for letter in reversed(moved)}
+        return tuple([*reversed(first.values())][:_MOST_GROUPS_SHOWN])
+
+    def raise_if_hidden(self) -> None:
+        """Raise `LettersHiddenError` if other commands hid letters from the walk."""
+        if self.hidden:
+            raise self.hidden.error()
+
+    def raise_if_lapsed(self) -> None:
+        """Raise `OpsError` if the walk's letters were not held without a break.
+
+        This happens if the machine slept or had no network while the operator decided.
+        """
+        if lapsed := self.lapsed:
+            raise OpsError(
+                f"{lapsed} dead letters could not be held while this command waited, and another "
+                "command may have changed them: nothing was done; run this command again"
+            )
 
 
 @contextmanager
@@ -506,118 +570,28 @@ class HiddenLetters:
         return LettersHiddenError(". ".join([f"{effect}{self}", *remedies]))
 
 
-@dataclass(slots=True)
-class LetterSearch:
-    """A queue walk, with the depth of its queues.
-
-    Attributes:
-        walk: the walk.
-        queues: its queues.
-        read_depth: reads the depth of queues, by URL.
-        about: depth before the walk; approximate on AWS.
-        hidden: what the walk could not see; None if nothing. Known after `count_hidden`.
-        taken: letters of `about` that other commands have sent or deleted since, as far as a
-            complete walk can tell. Known after `count_hidden`.
-    """
-
-    walk: QueueWalk
-    queues: Sequence[DeadLetterQueue]
-    read_depth: Callable[[Iterable[str]], QueueDepth]
-    about: QueueDepth = field(init=False)
-    hidden: HiddenLetters | None = None
-    taken: int = 0
-
-    def __post_init__(self) -> None:
-        self.about = self._depth(self.queues)
-
-    @property
-    def progress_text(self) -> str:
-        """The number of letters received, and of those hidden, as text."""
-        text = f"looked at {self.walk.looked_at} of about {self.about.total} dead letters"
-        if self.taken:
-            text += f"; {self.taken} were sent or deleted meanwhile, by another command"
-        return f"{text}; {self.hidden}" if self.hidden else text
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the numbers of the search as JSON values."""
-        seen = self.hidden or HiddenLetters(0, datetime.now(UTC))
-        until = seen.until.isoformat(timespec="seconds")
-        return {
-            "looked_at": self.walk.looked_at,
-            "approximate_number": self.about.total,
-            "hidden_by_other_commands": {"number": seen.number, "until": until}
-            if seen.number
-            else None,
-            "withheld_by_sqs": seen.withheld,
-            "taken_by_other_commands": self.taken,
-        }
-
-    def count_hidden(self) -> None:
-        """Compare the walk with the present depth, while the walk still holds its letters."""
-        now, withheld = self._depth(self.queues), 0
-        if self.walk.complete:
-            # The counts of SQS may be late. What was counted twice and not received is hidden.
-            unseen = self.about.total - self.walk.looked_at
-            number = min(unseen, now.total - self.walk.hidden)
-            self.taken = max(0, unseen - max(0, number))
-            # A letter that no command holds, and that SQS does not return either.
-            ordered = [queue for queue in self.queues if queue.is_fifo]
-            withheld = max(0, min(number, self._depth(ordered).visible))
-        else:
-            number = max(self.about.in_flight, now.in_flight - self.walk.hidden)
-        if number > 0:
-            until = datetime.now(UTC) + timedelta(seconds=HOLD_SECONDS)
-            earlier = self._first_of_shared_groups() if withheld else ()
-            self.hidden = HiddenLetters(number - withheld, until, withheld, earlier)
-
-    def _depth(self, queues: Iterable[DeadLetterQueue]) -> QueueDepth:
-        return self.read_depth([queue.url for queue in queues])
-
-    def _first_of_shared_groups(self) -> tuple[str, ...]:
-        """Return the ids of the first held letters of message groups that SQS moved."""
-        held = sorted(self.walk.held, key=lambda letter: letter.place)
-        moved = [letter for letter in held if letter.moved and letter.queue.is_fifo]
-        first = {letter.ordered_group: letter.message_id for letter in reversed(moved)}
-        return tuple([*reversed(first.values())][:_MOST_GROUPS_SHOWN])
-
-    def raise_if_hidden(self) -> None:
-        """Raise `LettersHiddenError` if other commands hid letters from the walk."""
-        if self.hidden:
-            raise self.hidden.error()
-
-    def raise_if_lapsed(self) -> None:
-        """Raise `OpsError` if the walk's letters were not held without a break.
-
-        This happens if the machine slept or had no network while the operator decided.
-        """
-        if lapsed := self.walk.lapsed:
-            raise OpsError(
-                f"{lapsed} dead letters could not be held while this command waited, and another "
-                "command may have changed them: nothing was done; run this command again"
-            )
-
-
 @contextmanager
 def open_search(
     sqs: "SQSClient", queues: Sequence[DeadLetterQueue], limit: int
-) -> Iterator[LetterSearch]:
+) -> Iterator[QueueWalk]:
     """Open a walk whose holds are renewed; at its end, print the number of letters still hidden."""
-    search = LetterSearch(QueueWalk(sqs, queues, limit), queues, partial(total_depth, sqs))
+    walk = QueueWalk(sqs, queues, limit)
+    walk.measure()
     try:
-        with search.walk, renewing(search.walk):
-            yield search
-            search.count_hidden()
+        with walk, renewing(walk):
+            yield walk
+            walk.count_hidden()
     finally:
-        if search.walk.hidden:
+        if held := walk.held:
             typer.echo(
-                f"{search.walk.hidden} dead letters could not be given back: they are hidden for "
-                f"up to {HOLD_SECONDS} seconds, and not lost",
+                f"{len(held)} dead letters could not be given back: they are hidden for up to "
+                f"{HOLD_SECONDS} seconds, and not lost",
                 err=True,
             )
 
 
 def selected_letters(
-    search: LetterSearch, names: Sequence[str], letter_filter: LetterFilter
+    walk: QueueWalk, names: Sequence[str], letter_filter: LetterFilter
 ) -> Iterator[Sequence[Letter]]:
     """Yield the named letters, or those that match the filter, in batches of one queue.
 
@@ -625,13 +599,13 @@ def selected_letters(
         OpsError: see `letters_by_id`.
     """
     if names:
-        yield from batches_by_queue(letters_by_id(search, names))
+        yield from batches_by_queue(letters_by_id(walk, names))
         return
-    for page in search.walk.pages():
+    for page in walk.pages():
         yield [letter for letter in page if letter_filter.matches(letter)]
 
 
-def letters_by_id(search: LetterSearch, ids: Sequence[str]) -> list[Letter]:
+def letters_by_id(walk: QueueWalk, ids: Sequence[str]) -> list[Letter]:
     """Return the letters with these message ids, or beginnings of ids.
 
     Those of a FIFO queue are in the order of their places in its message groups.
@@ -641,27 +615,24 @@ def letters_by_id(search: LetterSearch, ids: Sequence[str]) -> list[Letter]:
         LettersHiddenError: an id matches no letter, and other commands hide some.
     """
     found: dict[str, list[Letter]] = {name: [] for name in dict.fromkeys(ids)}
-    for page in search.walk.pages():
+    for page in walk.pages():
         for letter in page:
             for name in found:
                 if name and letter.message_id.startswith(name):
                     found[name].append(letter)
         if all(found.values()) and all(len(name) == _WHOLE_ID for name in found):
             break
-    if not all(found.values()):
-        search.count_hidden()
-    chosen = [_one(search, name, letters) for name, letters in found.items()]
-    different = {letter.message_id: letter for letter in chosen}.values()
+    for name, letters in found.items():
+        if not letters:
+            walk.count_hidden()
+            unseen = f"there is no dead letter {name!r} among those that could be seen"
+            if walk.hidden:
+                raise walk.hidden.error(f"{unseen}, and ")
+            raise OpsError(f"{unseen}: `once dlq list` shows them")
+        if len(letters) > 1:
+            some = ", ".join(letter.message_id for letter in letters[:_MAX_IDS_SHOWN])
+            raise OpsError(
+                f"{len(letters)} dead letters begin with {name!r} ({some}): give more of the id"
+            )
+    different = {letter.message_id: letter for [letter] in found.values()}.values()
     return sorted(different, key=lambda letter: letter.place)  # on a standard queue, all have 0
-
-
-def _one(search: LetterSearch, name: str, letters: Sequence[Letter]) -> Letter:
-    if len(letters) == 1:
-        return letters[0]
-    if not letters:
-        unseen = f"there is no dead letter {name!r} among those that could be seen"
-        if search.hidden:
-            raise search.hidden.error(f"{unseen}, and ")
-        raise OpsError(f"{unseen}: `once dlq list` shows them")
-    some = ", ".join(letter.message_id for letter in letters[:_MAX_IDS_SHOWN])
-    raise OpsError(f"{len(letters)} dead letters begin with {name!r} ({some}): give more of the id")

@@ -41,10 +41,10 @@ def bodies(letters: list[Letter]) -> list[str]:
 def test_every_letter_is_yielded_once_and_visible_afterwards(full: Shop) -> None:
     with walk_of(full) as found:
         letters = all_of(found)
-        assert full.hidden() == found.hidden == MANY
+        assert full.hidden() == len(found.held) == MANY
     assert bodies(letters) == BODIES
     assert found.looked_at == MANY
-    assert (full.hidden(), found.hidden) == (0, 0)
+    assert (full.hidden(), len(found.held)) == (0, 0)
     assert depth(full.sqs, full.box.url).visible == MANY
 
 
@@ -176,8 +176,8 @@ def test_number_of_letters_that_stay_hidden_is_printed(
     full: Shop, capsys: pytest.CaptureFixture[str], answer: object
 ) -> None:
     answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: answer)
-    with open_search(client("sqs"), [full.box], limit=2) as search:
-        all_of(search.walk)
+    with open_search(client("sqs"), [full.box], limit=2) as walked:
+        all_of(walked)
     assert "2 dead letters could not be given back" in capsys.readouterr().err
     assert full.hidden() == 2
 

@@ -72,7 +72,7 @@ def test_unreadable_record_makes_only_its_own_letter_unsafe(shop: Shop) -> None:
     shop.fail("a", "b")
     shop.aws.put("dedup", {"pk": KEY, "state": "done"})
     found = {
-        str(assessed.context.pk): assessed.verdict
+        str(assessed.pk): assessed.verdict
         for assessed in assess_letters(shop.records, shop.letters())
     }
     assert [verdict.safe for key, verdict in sorted(found.items())] == [False, True]

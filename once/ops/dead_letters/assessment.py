@@ -159,7 +159,7 @@ def event_of(letter: Letter) -> CloudEvent | OnceError:
     claims = letter.queue.claims
     most = Limits.MESSAGE_BYTES if claims is None else MOST_BYTES
     try:
-        read = adapter_of(letter.queue.source)
+        read = adapter_of(letter.queue.consumer.source)
         event = read(claimed_body(letter.original.body, claims), max_bytes=most)
         event = with_claimed_data(event, claims, max_bytes=most, deadline=None)
         fingerprint(event)
@@ -405,16 +405,9 @@ REFUSED_BEFORE_DEDUP = frozenset(
 )
 """Reasons of rejections before the dedup record is read; a duplicate is rejected too."""
 
-MENDED_BY_EDIT = frozenset(
-    {
-        Reason.UNPARSEABLE,
-        Reason.INVALID_EVENT,
-        Reason.UNKNOWN_TYPE,
-        Reason.INVALID_DATA,
-        Reason.NO_KEY,
-        Reason.TOO_LARGE,
-    }
-)
+MENDED_BY_EDIT = REFUSED_BEFORE_DEDUP - {Reason.UNTRUSTED_SOURCE, Reason.INVALID_CLAIM} | {
+    Reason.INVALID_DATA
+}
 """Reasons that the former body caused: they say nothing of an edited one."""
 
 _EDIT = "`once dlq redrive --edit` changes the body, or the producer sends a new event"

@@ -21,7 +21,6 @@ from once.ops.aws.deployment import DeployedConsumer, Deployment, claim_store
 from once.ops.terminal import NOT_READABLE, parse_timestamp
 from once.outbox.unrouted import SnsEnvelope
 from once.schema import RELAY, UNROUTED, DeadLetter, Limits
-from once.source import Source
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import MessageTypeDef
@@ -86,7 +85,6 @@ class DeadLetterQueue:
         source_url: the queue that the messages came from; None for the relay and unrouted events.
         ingress: the topic for unrouted events to be published again; None for dead letters.
         consumer: its consumer, with the key rules; an empty one for the relay and unrouted events.
-        source: the envelope of its messages; None for CloudEvents without one.
         claims: the claim-check bucket, if the deployment has one.
     """
 
@@ -95,7 +93,6 @@ class DeadLetterQueue:
     source_url: str | None
     ingress: IngressTopic | None = field(default=None, compare=False)
     consumer: DeployedConsumer = field(default=_NO_CONSUMER, compare=False)
-    source: Source | None = field(default=None, compare=False)
     claims: ClaimStore | None = field(default=None, compare=False)
 
     @property
@@ -132,14 +129,7 @@ def dead_letter_queues(
     chosen = [deployment.consumer(consumer)] if consumer else deployment.consumers.values()
     claims = claim_store(deployment)
     found = [
-        DeadLetterQueue(
-            one.name,
-            one.dead_letter_url,
-            one.queue_url,
-            consumer=one,
-            source=one.source,
-            claims=claims,
-        )
+        DeadLetterQueue(one.name, one.dead_letter_url, one.queue_url, consumer=one, claims=claims)
         for one in chosen
     ]
     return found if consumer else [*found, *others.values()]

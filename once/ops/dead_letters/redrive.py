@@ -547,11 +547,13 @@ def _publisher(messages: Sequence[RedrivenMessage]) -> BatchCall:
         by_topic: dict[str, list[Any]] = defaultdict(list)
         for entry in entries:
             by_topic[str(messages[int(entry["Id"])].topic_arn)].append(entry)
-        results: dict[str, list[Any]] = {"Successful": [], "Failed": []}
-        for topic, some in by_topic.items():
-            answer = sns.publish_batch(TopicArn=topic, PublishBatchRequestEntries=some)
-            results["Successful"] += answer.get("Successful", [])
-            results["Failed"] += answer.get("Failed", [])
-        return results
+        answers: list[Mapping[str, Any]] = [
+            sns.publish_batch(TopicArn=topic, PublishBatchRequestEntries=some)
+            for topic, some in by_topic.items()
+        ]
+        return {
+            name: [entry for answer in answers for entry in answer.get(name, [])]
+            for name in ("Successful", "Failed")
+        }
 
     return publish

@@ -250,7 +250,7 @@ class QueueWalk:
     def __exit__(self, *_: object) -> None:
         for batch in batches_by_queue(self.held):
             with suppress(BotoCoreError, ClientError):
-                self._forget(self._change(batch, 0))
+                self._change(batch, 0)
 
     @property
     def looked_at(self) -> int:
@@ -323,12 +323,6 @@ class QueueWalk:
             found = [*pool.map(self._receive, self._queues)]
         yield from zip(self._queues, found, strict=True)
 
-    def _forget(self, letters: Iterable[Letter]) -> None:
-        """Note that letters were deleted, or are visible again."""
-        with self._lock:
-            for letter in letters:
-                self._held.pop(letter.message_id, None)
-
     def delete(self, letters: Sequence[Letter]) -> dict[str, str]:
         """Delete up to ten letters of one queue.
 
@@ -343,7 +337,10 @@ class QueueWalk:
             lambda entries: self._sqs.delete_message_batch(QueueUrl=url, Entries=entries),
             ({"ReceiptHandle": letter.receipt_handle} for letter in letters),
         )
-        self._forget(letter for number, letter in enumerate(letters) if number not in refused)
+        with self._lock:
+            for number, letter in enumerate(letters):
+                if number not in refused:
+                    self._held.pop(letter.message_id, None)
         return {letters[number].message_id: said for number, said in refused.items()}
 
     def renewals(self) -> Iterator[None]:
@@ -357,7 +354,7 @@ class QueueWalk:
         ]
         for batch in batches_by_queue(soon):
             with suppress(BotoCoreError, ClientError):
-                self._renew(batch)
+                self._change(batch, HOLD_SECONDS)
             yield
 
     def renew(self, letters: Sequence[Letter]) -> list[Letter]:
@@ -369,13 +366,7 @@ class QueueWalk:
         now = time.time()
         held = {hold.letter.message_id for hold in self._holds() if now < hold.until}
         kept = [letter for letter in letters if letter.message_id in held]
-        return self._renew(kept) if kept else []
-
-    def _renew(self, letters: Sequence[Letter]) -> list[Letter]:
-        until = time.time() + HOLD_SECONDS
-        renewed = self._change(letters, HOLD_SECONDS)
-        self._note(renewed, until, new=False)
-        return renewed
+        return self._change(kept, HOLD_SECONDS) if kept else []
 
     def _receive(self, queue: DeadLetterQueue) -> list[Letter]:
         until = time.time() + HOLD_SECONDS
@@ -388,11 +379,16 @@ class QueueWalk:
             MessageAttributeNames=["All"],
         )
         letters = [Letter.read(queue, message) for message in answer.get("Messages", [])]
-        self._note(letters, until, new=True)
+        with self._lock:
+            self._held |= {letter.message_id: _Hold(letter, until) for letter in letters}
         return letters
 
     def _change(self, letters: Sequence[Letter], seconds: int) -> list[Letter]:
-        """Hide letters of one queue for so long from now; return those that SQS accepted."""
+        """Hide letters of one queue for so long from now; return those that SQS accepted.
+
+        With 0 seconds, they become visible and are no longer held.
+        """
+        until = time.time() + seconds
         answer = self._sqs.change_message_visibility_batch(
             QueueUrl=letters[0].queue.url,
             Entries=[
@@ -400,14 +396,13 @@ class QueueWalk:
                 for n, letter in enumerate(letters)
             ],
         )
-        return [letters[int(entry["Id"])] for entry in answer.get("Successful", [])]
-
-    def _note(self, letters: Iterable[Letter], until: float, *, new: bool) -> None:
+        accepted = [letters[int(entry["Id"])] for entry in answer.get("Successful", [])]
         with self._lock:
-            for letter in letters:
+            for letter in accepted:
                 # A letter may have been deleted while its renewal was under way.
-                if new or letter.message_id in self._held:
+                if self._held.pop(letter.message_id, None) and seconds:
                     self._held[letter.message_id] = _Hold(letter, until)
+        return accepted
 
     def _holds(self) -> list[_Hold]:
         with self._lock:
@@ -450,7 +445,11 @@ class QueueWalk:
             number = max(self.about.in_flight, now.in_flight - len(self._held))
         if number > 0:
             until = datetime.now(UTC) + timedelta(seconds=HOLD_SECONDS)
-            earlier = self._first_of_shared_groups() if withheld else ()
+            # The first held letters of the message groups that SQS moved.
+            held = sorted(self.held, key=lambda letter: letter.place, reverse=True)
+            moved = [letter for letter in held if letter.moved and letter.queue.is_fifo]
+            first = {letter.ordered_group: letter.message_id for letter in moved if withheld}
+            earlier = tuple([*reversed(first.values())][:_MOST_GROUPS_SHOWN])
             self.hidden = HiddenLetters(number - withheld, until, withheld, earlier)
 
     def measure(self) -> None:
@@ -459,13 +458,6 @@ class QueueWalk:
 
     def _depth(self, queues: Iterable[DeadLetterQueue]) -> QueueDepth:
         return total_depth(self._sqs, [queue.url for queue in queues])
-
-    def _first_of_shared_groups(self) -> tuple[str, ...]:
-        """Return the ids of the first held letters of message groups that SQS moved."""
-        held = sorted(self.held, key=lambda letter: letter.place)
-        moved = [letter for letter in held if letter.moved and letter.queue.is_fifo]
-        first = {letter.ordered_group: letter.message_id for letter in reversed(moved)}
-        return tuple([*reversed(first.values())][:_MOST_GROUPS_SHOWN])
 
     def raise_if_hidden(self) -> None:
         """Raise `LettersHiddenError` if other commands hid letters from the walk."""

@@ -222,12 +222,20 @@ def _standard_signature(secret: str, request: SignedRequest) -> str:
     """Return the value of the header `webhook-signature`."""
     if secret.startswith(PUBLIC_KEY):
         raise ValueError("a public key (whpk_) cannot sign: give its secret key (whsk_)")
-    if secret.startswith(SECRET_KEY):
-        return f"v1a,{_base64(_signed_by_owner(secret, request))}"
-    signature = _standard_hmac(secret, request)
-    if signature is None:
-        raise ValueError("the secret is not base64 after whsec_, or the body is not UTF-8")
-    return f"v1,{_base64(signature)}"
+    if not secret.startswith(SECRET_KEY):
+        signature = _standard_hmac(secret, request)
+        if signature is None:
+            raise ValueError("the secret is not base64 after whsec_, or the body is not UTF-8")
+        return f"v1,{_base64(signature)}"
+    with extra("webhooks", remedy=_REMEDY):
+        from nacl.signing import SigningKey
+
+    try:
+        seed = base64.b64decode(secret.removeprefix(SECRET_KEY), validate=True)[:_SEED_BYTES]
+        owner = SigningKey(seed)
+    except ValueError:
+        raise ValueError("the secret key is not base64 of 32 or 64 bytes after whsk_") from None
+    return f"v1a,{_base64(owner.sign(request.content(_TEMPLATE)).signature)}"
 
 
 def _standard_hmac(secret: str, request: SignedRequest) -> bytes | None:
@@ -262,18 +270,6 @@ def _is_signed_by_owner(key: str, request: SignedRequest) -> bool:
         return True
 
     return True in [is_valid(each) for each in request.public_signatures]
-
-
-def _signed_by_owner(key: str, request: SignedRequest) -> bytes:
-    with extra("webhooks", remedy=_REMEDY):
-        from nacl.signing import SigningKey
-
-    try:
-        seed = base64.b64decode(key.removeprefix(SECRET_KEY), validate=True)[:_SEED_BYTES]
-        owner = SigningKey(seed)
-    except ValueError:
-        raise ValueError("the secret key is not base64 of 32 or 64 bytes after whsk_") from None
-    return owner.sign(request.content(_TEMPLATE)).signature
 
 
 def _base64(value: bytes) -> str:

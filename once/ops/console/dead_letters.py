@@ -122,9 +122,7 @@ def _read_all(deployment: Deployment, consumer: str | None) -> LetterReading:
     """Read the dead letters of all consumers or of one, each with its verdict."""
     with _search(deployment, consumer) as (search, records):
         rows = [
-            LetterRow.of(one)
-            for some in search.pages()
-            for one in assess_letters(records, some)
+            LetterRow.of(one) for some in search.pages() for one in assess_letters(records, some)
         ]
     hidden = str(search.hidden) if search.hidden else None
     return LetterReading(rows, search.progress_text, hidden, search.complete)

@@ -14,7 +14,6 @@ from redelivery.samples import Message, Samples, samples
 from redelivery.scenarios.play import BESIDE, play, play_clean
 from redelivery.scenarios.run import Outcome
 from redelivery.scenarios.scenario import (
-    CleanCalls,
     Scenario,
     excluded,
     fault_named,
@@ -38,14 +37,14 @@ class Clean:
     Attributes:
         one: the first message alone.
         both: two messages in both orders; empty without a second.
-        calls: the calls of the first invocation with one message, and with two in a batch.
+        batch: both messages in one batch; the first alone without a second.
         volatile: the attributes that differ between clean runs.
     """
 
     one: Outcome
     both: tuple[Outcome, ...]
     second: Outcome | None
-    calls: CleanCalls
+    batch: Outcome
     volatile: Volatile
 
 
@@ -71,9 +70,10 @@ def examine(
     messages = samples(subject)
     with world(subject, echo=bool(replay)) as shared, _connections_explained():
         clean = _clean(shared, messages, seed)
+        one, batch = clean.one.calls, clean.batch.calls
         every = [
             scenario
-            for scenario in scenarios(clean.calls, messages, seed, fifo=subject.fifo)
+            for scenario in scenarios(one, batch, messages, seed, fifo=subject.fifo)
             if scenario.fault not in excluded(subject)
         ]
         missing = not_run(subject, every)
@@ -128,8 +128,7 @@ def _clean(shared: World, messages: Samples, seed: int) -> Clean:
     if second is not None:
         shared.reset(START, seed)
         batch = play(shared, messages, Scenario(Fault.BATCH))
-    called = CleanCalls([call for call, _ in one.calls], [call for call, _ in batch.calls])
-    return Clean(one, tuple(orders), alone, called, hidden)
+    return Clean(one, tuple(orders), alone, batch, hidden)
 
 
 def _clean_run(

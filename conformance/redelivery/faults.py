@@ -36,17 +36,7 @@ class Fault(StrEnum):
         return self in AT_A_CALL
 
 
-AT_A_CALL = (
-    Fault.DIES_BEFORE,
-    Fault.DIES_AFTER,
-    Fault.ANSWER_LOST,
-    Fault.ANSWER_LOST_RETRIED,
-    Fault.REFUSED,
-    Fault.THROTTLED,
-    Fault.CONFLICTED,
-    Fault.TIMED_OUT,
-    Fault.DEADLINE,
-)
+AT_A_CALL = tuple(Fault)[: tuple(Fault).index(Fault.DEADLINE) + 1]
 
 MEANING = {
     Fault.DIES_BEFORE: "the process dies before a call leaves it",

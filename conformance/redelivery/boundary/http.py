@@ -90,7 +90,12 @@ class HttpServers:
             for answer in self.answers
             if answer.method in {"", request.method} and request.url.startswith(answer.url)
         )
-        response = _response(next(matching, Answer(request.url)))
+        answer = next(matching, Answer(request.url))
+        content = answer.body
+        if not isinstance(content, bytes):
+            content = (content if isinstance(content, str) else json.dumps(content)).encode()
+        headers = {"content-type": "application/json", **answer.headers}
+        response = Response(answer.status, headers, content)
         if request.method not in _READS:
             record.send(Sent(_target(request), _content(request)))
         if key:
@@ -103,13 +108,6 @@ _KEY_CONFLICT = Response(
     {"content-type": "application/json"},
     b'{"error": {"type": "idempotency_error"}}',
 )
-
-
-def _response(answer: Answer) -> Response:
-    body = answer.body
-    if not isinstance(body, bytes):
-        body = (body if isinstance(body, str) else json.dumps(body)).encode()
-    return Response(answer.status, {"content-type": "application/json", **answer.headers}, body)
 
 
 def _target(request: Request) -> str:

@@ -102,7 +102,7 @@ class Invocation:
         dead: whether its process is gone.
         answered: whether the handler has returned or raised.
         overdue: calls that take effect after it.
-        calls: the calls and their sites.
+        calls: the calls, in their order.
     """
 
     plan: Plan
@@ -117,7 +117,7 @@ class Invocation:
     dead: bool = False
     answered: bool = False
     overdue: list[Perform] = field(default_factory=list)
-    calls: list[tuple[Call, str]] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
     main: threading.Thread = field(default_factory=threading.current_thread)
     _order: ThreadOrder = field(init=False)
 
@@ -135,7 +135,7 @@ class Invocation:
                 raise Killed
             self.number += 1
             self.before_call(self.number)
-            self.calls.append((call, site))
+            self.calls.append(call)
             self.sleep(self.call_seconds)
 
             def done() -> Any:

@@ -28,7 +28,7 @@ class Outcome:
         record: what left the processes.
         plan: the fault, and whether it took place.
         course: one sentence a step.
-        calls: the calls of the first invocation with their sites.
+        calls: the calls of the first invocation.
         errors: what the handler raised.
     """
 
@@ -39,7 +39,7 @@ class Outcome:
     record: Record
     plan: Plan
     course: tuple[str, ...]
-    calls: tuple[tuple[Call, str], ...]
+    calls: tuple[Call, ...]
     errors: tuple[Exception, ...]
 
 
@@ -63,7 +63,7 @@ class Run:
     _ids: dict[str, str] = field(default_factory=dict)
     _process: Process | None = None
     _processes: int = 0
-    _first_calls: list[tuple[Call, str]] | None = None
+    _first_calls: list[Call] | None = None
     _at_rest: bool = True
     _before: State = field(default_factory=dict)
     queue: SourceQueue = field(init=False)

@@ -56,23 +56,25 @@ class Scenario:
         return f"{self.fault}@{place}" if place else str(self.fault)
 
 
-@dataclass(frozen=True, slots=True)
-class CleanCalls:
-    """The calls of a clean run, by the number of messages in one batch."""
+def scenarios(
+    calls: Sequence[Call], in_a_batch: Sequence[Call], samples: Samples, seed: int, *, fifo: bool
+) -> list[Scenario]:
+    """Return every scenario that a handler's calls give, the simple ones first.
 
-    one: Sequence[Call]
-    two: Sequence[Call]
-
-
-def scenarios(calls: CleanCalls, samples: Samples, seed: int, *, fifo: bool) -> list[Scenario]:
-    """Return every scenario that a handler's calls give, the simple ones first."""
-    found = [*_at_calls(calls.one, 1, AT_A_CALL)]
+    Args:
+        calls: of a clean run of one message.
+        in_a_batch: of a clean run of two messages in a batch.
+        samples: the messages.
+        seed: draws the interleavings.
+        fifo: whether the source is a FIFO queue.
+    """
+    found = [*_at_calls(calls, 1, AT_A_CALL)]
     missing = {Fault.BATCH: samples.second is None, Fault.OTHER_CONTENT: samples.other is None}
     for fault, variants in _VARIANTS.items():
         if not missing.get(fault):
             found += [Scenario(fault, variant=variant) for variant in variants]
     # Two invocations change over before each call, and before some pairs of calls.
-    numbers = range(1, len(calls.one) + 1)
+    numbers = range(1, len(calls) + 1)
     single = [(first,) for first in numbers]
     double = [(first, second) for first in numbers for second in numbers]
     most = min(len(double), max(_MOST_INTERLEAVINGS - len(single), 0))
@@ -81,7 +83,7 @@ def scenarios(calls: CleanCalls, samples: Samples, seed: int, *, fifo: bool) -> 
     if not fifo:
         found += [Scenario(Fault.IN_PARALLEL, at=at, variant=SENT_TWICE) for at in single]
     if samples.second is not None:
-        found += _at_calls(calls.two, 2, _IN_A_BATCH)
+        found += _at_calls(in_a_batch, 2, _IN_A_BATCH)
     return found
 
 

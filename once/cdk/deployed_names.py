@@ -12,7 +12,7 @@ from typing import Self
 
 import msgspec
 
-from once.cdk.checks.property_types import property_type_faults
+from once.cdk.checks.property_types import has_type
 from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps, WebhookProps
 
@@ -43,7 +43,11 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             fifo=_sorted(each.name for each in registry if each.fifo),
             tables=_sorted(table.name for each in registry for table in each.tables),
             secrets=_sorted(secret for each in registry for secret in each.secrets),
-            endpoints={} if webhooks is None else _endpoints(webhooks),
+            endpoints=(
+                {}
+                if webhooks is None
+                else {webhooks.name: _sorted(each.name for each in webhooks.endpoints)}
+            ),
         )
 
     @classmethod
@@ -104,10 +108,6 @@ def _read(file: Path) -> dict[str, DeployedNames]:
         raise SynthError("the deployed names are not known", [fault]) from None
 
 
-def _endpoints(webhooks: WebhookProps) -> dict[str, tuple[str, ...]]:
-    return {webhooks.name: _sorted(each.name for each in webhooks.endpoints)}
-
-
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*names}))
 
@@ -129,55 +129,58 @@ def missing_name_faults(
             is not compared.
         webhooks: the webhook ingress, if there is one; compared under the same condition.
     """
-    if any(any(property_type_faults(each)) for each in consumers):
+    typed = all(has_type(each, ConsumerProps) for each in consumers)
+    if not typed or not has_type(webhooks, WebhookProps | None):
         return
-    if webhooks is not None and any(property_type_faults(webhooks)):
-        return
-    lines = {consumer.name: consumer for consumer in consumers}
-    for name, identity in deployed.consumers.items():
-        if name not in lines:
-            yield _missing_consumer(name, identity, _new_names(deployed, consumers))
-        elif lines[name].identity != identity:
-            yield _other_identity(name, identity)
-        elif lines[name].fifo != (name in deployed.fifo):
-            yield _other_queue(lines[name])
+    yield from _consumer_faults(deployed, consumers)
     yield from _early_retirements(deployed, consumers)
     registered = DeployedNames.of(consumers, webhooks)
-    yield from _missing("table", deployed.tables, registered.tables)
-    yield from _missing("secret", deployed.secrets, registered.secrets)
+    for kind, before, now in (
+        ("table", deployed.tables, registered.tables),
+        ("secret", deployed.secrets, registered.secrets),
+    ):
+        for name in before:
+            if name not in now:
+                yield (
+                    f"{kind} {name!r} was deployed and no line has it: it would be left behind "
+                    "with its value, and a new name would begin empty; put it back, or delete the "
+                    "recorded name once its data is moved or no longer needed"
+                )
     yield from _missing_endpoints(deployed, registered)
 
 
-def _missing_consumer(name: str, identity: str, new: Iterable[str]) -> str:
+def _consumer_faults(
+    deployed: DeployedNames, consumers: Collection[ConsumerProps]
+) -> Iterator[str]:
+    lines = {consumer.name: consumer for consumer in consumers}
+    new = (repr(each.name) for each in consumers if each.name not in deployed.consumers)
     rename = " or ".join(new) or "its new name"
-    return (
-        f"consumer {name!r} was deployed and has no line: its queues may hold messages and dead "
-        f"letters, and under another name it would apply committed events again; put its line "
-        f"back. To rename it, add a second line, {rename}, with renamed_from={identity!r}; to "
-        f"remove it, set retiring=True. Deploy, wait until its queues are empty, and delete line "
-        f"and recorded name together; at once if it was never deployed from here ({STEPS})"
-    )
-
-
-def _new_names(deployed: DeployedNames, consumers: Iterable[ConsumerProps]) -> list[str]:
-    return [repr(each.name) for each in consumers if each.name not in deployed.consumers]
-
-
-def _other_identity(name: str, identity: str) -> str:
-    first = "no renamed_from" if name == identity else f"renamed_from={identity!r}"
-    return (
-        f"consumer {name!r} was deployed with the identity {identity!r}, with which its dedup keys "
-        f"begin: under another it would apply committed events again; give it {first} ({STEPS})"
-    )
-
-
-def _other_queue(line: ConsumerProps) -> str:
-    before, after = ("standard", "FIFO") if line.fifo else ("FIFO", "standard")
-    return (
-        f"consumer {line.name!r} was deployed with a {before} queue, which cannot become a {after} "
-        "one: its messages would be left behind; put its line back as it was, and add a second "
-        f"line with another name, renamed_from={line.identity!r} and fifo={line.fifo} ({STEPS})"
-    )
+    for name, identity in deployed.consumers.items():
+        line = lines.get(name)
+        if line is None:
+            yield (
+                f"consumer {name!r} was deployed and has no line: its queues may hold messages and "
+                "dead letters, and under another name it would apply committed events again; put "
+                f"its line back. To rename it, add a second line, {rename}, with "
+                f"renamed_from={identity!r}; to remove it, set retiring=True. Deploy, wait until "
+                "its queues are empty, and delete line and recorded name together; at once if it "
+                f"was never deployed from here ({STEPS})"
+            )
+        elif line.identity != identity:
+            first = "no renamed_from" if name == identity else f"renamed_from={identity!r}"
+            yield (
+                f"consumer {name!r} was deployed with the identity {identity!r}, with which its "
+                "dedup keys begin: under another it would apply committed events again; give it "
+                f"{first} ({STEPS})"
+            )
+        elif line.fifo != (name in deployed.fifo):
+            before, after = ("standard", "FIFO") if line.fifo else ("FIFO", "standard")
+            yield (
+                f"consumer {name!r} was deployed with a {before} queue, which cannot become a "
+                f"{after} one: its messages would be left behind; put its line back as it was, and "
+                f"add a second line with another name, renamed_from={line.identity!r} and "
+                f"fifo={line.fifo} ({STEPS})"
+            )
 
 
 def _early_retirements(
@@ -190,22 +193,11 @@ def _early_retirements(
         if not each.retiring and each.name not in deployed.consumers
     }
     for each in consumers:
-        receives = each.name in deployed.consumers
-        if each.retiring and receives and each.identity in heirs:
+        if each.retiring and each.name in deployed.consumers and each.identity in heirs:
             yield (
                 f"consumer {each.name!r} retires before {heirs[each.identity]!r}, its new name, "
                 "was deployed: events published in between would reach neither; deploy both "
                 f"lines first, and set retiring=True afterwards ({STEPS})"
-            )
-
-
-def _missing(kind: str, deployed: Iterable[str], registered: Collection[str]) -> Iterator[str]:
-    for name in deployed:
-        if name not in registered:
-            yield (
-                f"{kind} {name!r} was deployed and no line has it: it would be left behind with "
-                "its value, and a new name would begin empty; put it back, or delete the recorded "
-                "name once its data is moved or no longer needed"
             )
 
 

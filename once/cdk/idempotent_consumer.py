@@ -11,6 +11,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
+from once.cdk._event_sources import Destination, connect
 from once.cdk._lambda_function import (
     make_alias,
     make_function,
@@ -25,7 +26,6 @@ from once.cdk._queues import (
     queue_name,
     retain_messages,
 )
-from once.cdk._sources import Destination, connect
 from once.cdk.checks.aws_clients_in_code import UNREAD_CLIENTS, unread_clients
 from once.cdk.checks.constructs import CONSTRUCT_METADATA, wiring_faults
 from once.cdk.checks.consumer_props import consumer_props_faults

@@ -7,7 +7,6 @@ import jsii
 from aws_cdk import Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -38,11 +37,6 @@ OUTBOX: dict[str, Any] = {
     "dynamodb": {"NewImage": {Record.OUTBOX: {"S": lambda_.FilterRule.exists()}}},
 }
 """Stream records with events to publish. The function decides which of them are new commits."""
-
-_NO_ORDERED_TOPIC = (
-    "it publishes types that a FIFO consumer takes from producers, so there is no FIFO topic for "
-    "them; move them to events= of that consumer"
-)
 
 
 @jsii.implements(lambda_.IEventSourceDlq)
@@ -94,85 +88,69 @@ class OutboxRelay(Construct):
         config: DeploymentConfig | None = None,
     ) -> None:
         super().__init__(scope, RELAY)
-        self._config = config or DeploymentConfig.from_context(self.node)
-        self._name = f"{self._config.service}-{RELAY}"
-        self._stream = _stream_of(dedup_table)
-        self.publishes = publishes
+        config = config or DeploymentConfig.from_context(self.node)
+        self._name = f"{config.service}-{RELAY}"
+        self.publishes, stream_arn = publishes, dedup_table.table_stream_arn
         self.groups = topics.groups.among({t for types in publishes.values() for t in types})
-        if self.groups.ordered and topics.ordered_events is None:
-            raise SynthError("the outbox relay cannot be built", [_NO_ORDERED_TOPIC])
-        keys = self._config.keys
-        failures = failures or RelayFailures(self, "Failures", key=keys.buckets)
-        self.dead_letters = make_dead_letters(self, self._name, config=self._config)
+        ordered = topics.ordered_events
+        if stream_arn is None:
+            fault = (
+                "the dedup table has no stream; make it with DedupTable, or import it with the ARN "
+                "of its stream of new and old images"
+            )
+            raise SynthError("the outbox relay cannot be built", [fault])
+        if self.groups.ordered and ordered is None:
+            fault = (
+                "it publishes types that a FIFO consumer takes from producers, so there is no FIFO "
+                "topic for them; move them to events= of that consumer"
+            )
+            raise SynthError("the outbox relay cannot be built", [fault])
+        failures = failures or RelayFailures(self, "Failures", key=config.keys.buckets)
+        self.dead_letters = make_dead_letters(self, self._name, config=config)
         acknowledge_finding(
             self.dead_letters,
             "AwsSolutions-SQS3",
             "It is itself a dead-letter queue, to which the function sends messages.",
         )
-        retain_messages(self, self._config)
-        log_group = make_log_group(self, self._name, self._config)
+        retain_messages(self, config)
+        log_group = make_log_group(self, self._name, config)
         self.role = relay_role(
             self,
-            stream_arn=self._stream,
-            topics=list(filter(None, (topics.events, topics.ordered_events))),
+            stream_arn=stream_arn,
+            topics=list(filter(None, (topics.events, ordered))),
             dedup_key=dedup_table.encryption_key,
             dead_letters=self.dead_letters,
             failures=failures,
             log_group=log_group,
-            config=self._config,
+            config=config,
         )
-        self.function = self._make_function(topics, log_group)
-        self.alias = make_alias(self, self.function)
-        self._mapping = self._map(failures)
-        add_relay_alarms(
-            self,
-            self._name,
-            self.dead_letters,
-            self.function,
-            self._mapping,
-            local=self._config.local,
-        )
-
-    def dashboard_row(self) -> Row:
-        """Return the relay's graphs."""
-        return relay_row(
-            RELAY,
-            self._name,
-            dead_letters=self.dead_letters,
-            function=self.function,
-            mapping=self._mapping,
-        )
-
-    def _make_function(self, topics: Topics, log_group: logs.ILogGroup) -> lambda_.Function:
-        ordered = topics.ordered_events
         settings = RelaySettings(
-            service=self._config.service,
+            service=config.service,
             topic_arn=topics.events.topic_arn,
             dead_letter_url=self.dead_letters.queue_url,
-            publishes=self.publishes,
-            time_margin_ms=self._config.time_margin_ms,
+            publishes=publishes,
+            time_margin_ms=config.time_margin_ms,
             groups=self.groups.fields,
             ordered_types=tuple(sorted(self.groups.ordered)),
             ordered_topic_arn=None if ordered is None else ordered.topic_arn,
         )
-        return make_function(
+        self.function = make_function(
             self,
             RELAY,
             functions.FOLDER / RELAY,
-            config=self._config,
+            config=config,
             role=self.role,
             log_group=log_group,
-            timeout_seconds=self._config.relay_timeout_seconds,
+            timeout_seconds=config.relay_timeout_seconds,
             memory_mb=MEMORY_MB,
             environment=settings.to_env(),
         )
-
-    def _map(self, failures: s3.IBucket) -> lambda_.EventSourceMapping:
-        return lambda_.EventSourceMapping(
+        self.alias = make_alias(self, self.function)
+        self._mapping = lambda_.EventSourceMapping(
             self,
             "Mapping",
             target=self.alias,
-            event_source_arn=self._stream,
+            event_source_arn=stream_arn,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             filters=[lambda_.FilterCriteria.filter(OUTBOX)],
             batch_size=BATCH_SIZE,
@@ -185,13 +163,15 @@ class OutboxRelay(Construct):
             # The only metric of batches in the bucket: `Errors` counts every retry as well.
             metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
         )
+        parts = self.dead_letters, self.function, self._mapping
+        add_relay_alarms(self, self._name, *parts, local=config.local)
 
-
-def _stream_of(dedup_table: dynamodb.ITable) -> str:
-    if dedup_table.table_stream_arn is None:
-        fault = (
-            "the dedup table has no stream; make it with DedupTable, or import it with the ARN of "
-            "its stream of new and old images"
+    def dashboard_row(self) -> Row:
+        """Return the relay's graphs."""
+        return relay_row(
+            RELAY,
+            self._name,
+            dead_letters=self.dead_letters,
+            function=self.function,
+            mapping=self._mapping,
         )
-        raise SynthError("the outbox relay cannot be built", [fault])
-    return dedup_table.table_stream_arn

@@ -1,6 +1,6 @@
 """The construct of the unrouted queue: published events to which no consumer subscribes."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from aws_cdk import Annotations, Duration
 from aws_cdk import aws_lambda as lambda_
@@ -69,13 +69,11 @@ class UnroutedEvents(Construct):
         self._config = config or DeploymentConfig.from_context(self.node)
         self._name = f"{self._config.service}-{UNROUTED}"
         subscribed = [each for each in consumers if not each.retiring]
-        routes = dict(
-            topics.routes(
-                _union(consumer.ingress_types for consumer in subscribed),
-                _union(consumer.events for consumer in subscribed),
-            )
-        )
-        self.queue = self._make_queue()
+        external = {event for each in subscribed for event in each.ingress_types}
+        events = {event for each in subscribed for event in each.events}
+        routes = dict(topics.routes(sorted(external), sorted(events)))
+        retention = Limits.DEAD_LETTER_RETENTION_SECONDS
+        self.queue = make_queue(self, "Queue", self._name, retention, config=self._config)
         self.sweep = self._make_sweep()
         restrict_sources(self.queue, f"{self._name}-sweep")
         self.function = self._make_function(
@@ -87,7 +85,16 @@ class UnroutedEvents(Construct):
         # Until the consumers' subscriptions exist, an event of a new type is unrouted. If it were
         # dropped by then, it would be lost.
         self.alias = make_alias(self, self.function, after=[topics.subscribed])
-        self._map()
+        lambda_.EventSourceMapping(
+            self,
+            "Mapping",
+            target=self.alias,
+            event_source_arn=self.sweep.queue_arn,
+            batch_size=BATCH_SIZE,
+            max_batching_window=self._window,
+            max_concurrency=MAX_CONCURRENCY,
+            report_batch_item_failures=True,
+        )
         for topic, types in routes.items():
             if topic in {topics.ingress, topics.ordered_ingress}:
                 self._subscribe(topic)
@@ -96,14 +103,8 @@ class UnroutedEvents(Construct):
         retain_messages(self, self._config)
         for warning in route_warnings(consumers, webhooks):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
-        add_unrouted_alarms(
-            self,
-            self._name,
-            self.queue,
-            self.sweep,
-            self.function,
-            local=self._config.local,
-        )
+        parts = self.queue, self.sweep, self.function
+        add_unrouted_alarms(self, self._name, *parts, local=self._config.local)
 
     def dashboard_row(self) -> Row:
         """Return its graphs."""
@@ -112,10 +113,6 @@ class UnroutedEvents(Construct):
     @property
     def _window(self) -> Duration:
         return Duration.seconds(0 if self._config.local else WINDOW_SECONDS)
-
-    def _make_queue(self) -> sqs.Queue:
-        retention = Limits.DEAD_LETTER_RETENTION_SECONDS
-        return make_queue(self, "Queue", self._name, retention, config=self._config)
 
     def _make_sweep(self) -> sqs.Queue:
         timeout = self._config.sweep_timeout_seconds
@@ -149,18 +146,6 @@ class UnroutedEvents(Construct):
             environment=settings.to_env(),
         )
 
-    def _map(self) -> None:
-        lambda_.EventSourceMapping(
-            self,
-            "Mapping",
-            target=self.alias,
-            event_source_arn=self.sweep.queue_arn,
-            batch_size=BATCH_SIZE,
-            max_batching_window=self._window,
-            max_concurrency=MAX_CONCURRENCY,
-            report_batch_item_failures=True,
-        )
-
     def _subscribe(
         self,
         topic: sns.ITopic,
@@ -180,7 +165,3 @@ class UnroutedEvents(Construct):
             )
         )
         subscription.node.add_dependency(*after)
-
-
-def _union(types: Iterable[Collection[str]]) -> tuple[str, ...]:
-    return tuple(sorted({event_type for some in types for event_type in some}))

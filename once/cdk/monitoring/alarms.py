@@ -3,7 +3,7 @@
 Each alarm names, in its description, the entry of the runbook that says what to do.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack
@@ -19,16 +19,14 @@ from constructs import Construct, IConstruct
 
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.monitoring.metrics import (
+    FAILED_BATCHES,
     MAXIMUM,
     SUM,
     MonitoredConsumer,
     QueueGroups,
-    failed_batches,
     groups_metric,
-    messages,
-    never_handed_over,
+    mapping_metric,
     once_metric,
-    share,
 )
 from once.metric_names import Metric
 from once.schema import Limits
@@ -144,13 +142,21 @@ def add_consumer_alarms(
     if local:
         return faulty
     for part, counted, total, entry, what in _SHARES:
-        percent = share(consumer.service, counted, total, _WHILE, at_least=_ENOUGH)
-        alarms.add(part, percent, _FAR_ABOVE_NORMAL, entry, what)
+        alarms.add(part, _percent(consumer.service, counted, total), _FAR_ABOVE_NORMAL, entry, what)
     if consumer.mapping is not None:
+        mapping = consumer.mapping.event_source_mapping_id
+        lost = cloudwatch.MathExpression(
+            expression="IF(FILL(invoked, 0) == 0, received, 0)",
+            using_metrics={
+                "received": mapping_metric("PolledEventCount", mapping, _MOMENT),
+                "invoked": mapping_metric("InvokedEventCount", mapping, _MOMENT),
+            },
+            period=_MOMENT,
+            label="messages",
+        )
+        what = "messages are received and the function never gets them"
         # A message may be received at the end of one period and handed over in the next: two
         # periods in a row without a hand-over are none of these.
-        lost = never_handed_over(consumer.mapping.event_source_mapping_id, _MOMENT)
-        what = "messages are received and the function never gets them"
         alarms.add("HandOverAlarm", lost, 1, "messages-not-handed-over", what, periods=2)
     return faulty
 
@@ -173,7 +179,7 @@ def add_relay_alarms(
     alarms.on_dead_letters(dead_letters, "relay-dead-letters")
     age = function.metric("IteratorAge", period=_MINUTE, statistic=MAXIMUM)
     alarms.add("AgeAlarm", age, _STREAM_AGE_MS, "relay-behind", "events are published late")
-    failed = failed_batches(mapping.event_source_mapping_id, _MINUTE)
+    failed = mapping_metric(FAILED_BATCHES, mapping.event_source_mapping_id, _MINUTE)
     what = "unpublished records lie in the bucket"
     alarms.add("FailuresAlarm", failed, 1, "relay-failed-batches", what)
 
@@ -190,7 +196,7 @@ def add_unrouted_alarms(
     """Alarm when an event reached no consumer, and when the sweep function fails."""
     alarms = _Alarms(scope, name, local)
     alarms.on_letters(unrouted)
-    kept = messages(unrouted, _MINUTE, local=local)
+    kept = _messages(unrouted, _MINUTE, local=local)
     alarms.add("UnroutedAlarm", kept, 1, "unrouted-events", "published events reached no consumer")
     alarms.on_age(sweep)
     alarms.on_function(function)
@@ -255,7 +261,7 @@ class _Alarms:
 
     def on_dead_letters(self, dead_letters: sqs.IQueue, entry: str) -> cloudwatch.IAlarm:
         """Alarm on present, new and old dead letters; return the alarm on new ones."""
-        dead = messages(dead_letters, _MINUTE, local=self.local)
+        dead = _messages(dead_letters, _MINUTE, local=self.local)
         self.add("DeadLettersAlarm", dead, 1, entry, "dead letters wait for a decision")
         return self.on_letters(dead_letters)
 
@@ -263,7 +269,7 @@ class _Alarms:
         """Alarm on new and on old letters of a queue; return the former."""
         # Not the age of the oldest message: SQS leaves out messages that were received three times,
         # and each look at a letter is a receive.
-        there = messages(queue, _HOUR, local=self.local)
+        there = _messages(queue, _HOUR, local=self.local)
         what = "letters have been there for four days and are deleted after 14"
         self.add("OldLettersAlarm", there, 1, "old-dead-letters", what, _OLD_LETTERS_HOURS)
         # Not a change of the number of letters, which is approximate. A letter that SQS moved by
@@ -289,6 +295,46 @@ class _Alarms:
 
 def _oldest(queue: sqs.IQueue) -> cloudwatch.Metric:
     return queue.metric_approximate_age_of_oldest_message(period=_MINUTE, statistic=MAXIMUM)
+
+
+def _percent(service: str, counted: str, total: Sequence[str]) -> cloudwatch.MathExpression:
+    """Return the share of a metric in a total; 0 where its own figure is too small for a share.
+
+    The counted metric is part of the total. The divisor is therefore never zero, which would give
+    no figure if every commit conflicts.
+    """
+    others = [once_metric(service, other, _WHILE) for other in total if other != counted]
+    named = {f"other{number}": other for number, other in enumerate(others)}
+    # A metric without events has no data, and a sum with missing data has none either.
+    whole = " + ".join(["counted", *(f"FILL({name}, 0)" for name in named)])
+    return cloudwatch.MathExpression(
+        expression=f"IF(counted >= {_ENOUGH}, 100 * counted / ({whole}), 0)",
+        using_metrics={"counted": once_metric(service, counted, _WHILE), **named},
+        period=_WHILE,
+        label=f"{counted}, percent",
+    )
+
+
+def _messages(
+    queue: sqs.IQueue, period: Duration, *, local: bool
+) -> cloudwatch.Metric | cloudwatch.MathExpression:
+    """Return the number of messages in a queue, those that a command hides included.
+
+    Without the hidden ones, an alarm would end and begin again with every look at the letters. The
+    embedded AWS rejects metric math: with `local`, only visible messages count.
+    """
+    visible = queue.metric_approximate_number_of_messages_visible(period=period, statistic=MAXIMUM)
+    hidden = queue.metric_approximate_number_of_messages_not_visible(
+        period=period, statistic=MAXIMUM
+    )
+    if local:
+        return visible
+    return cloudwatch.MathExpression(
+        expression="visible + hidden",
+        using_metrics={"visible": visible, "hidden": hidden},
+        period=period,
+        label="messages",
+    )
 
 
 def make_alarm_topic(scope: Construct, config: DeploymentConfig | None = None) -> sns.Topic:

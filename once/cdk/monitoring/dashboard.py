@@ -11,12 +11,13 @@ from aws_cdk import aws_sqs as sqs
 
 from once.cdk.monitoring.metrics import (
     AVERAGE,
+    FAILED_BATCHES,
     MAXIMUM,
     SUM,
     MonitoredConsumer,
     QueueGroups,
-    failed_batches,
     groups_metric,
+    mapping_metric,
     once_metric,
 )
 from once.metric_names import Metric
@@ -105,7 +106,9 @@ def relay_row(
         _graph(
             f"{name}: left over",
             _visible(dead_letters, "dead letters"),
-            failed_batches(mapping.event_source_mapping_id, _PERIOD, "failed batches"),
+            mapping_metric(
+                FAILED_BATCHES, mapping.event_source_mapping_id, _PERIOD, "failed batches"
+            ),
         ),
         _function(name, function),
     ]
@@ -143,14 +146,8 @@ def unrouted_row(
     name: str, unrouted: sqs.IQueue, sweep: sqs.IQueue, function: lambda_.IFunction
 ) -> Row:
     """Return the row of unrouted events: those kept, the queue they are found in, function."""
-    return [
-        _graph(
-            f"{name}: events",
-            _visible(unrouted, "kept"),
-            _visible(sweep, "not yet looked at"),
-        ),
-        _function(name, function),
-    ]
+    kept = [_visible(unrouted, "kept"), _visible(sweep, "not yet looked at")]
+    return [_graph(f"{name}: events", *kept), _function(name, function)]
 
 
 def tables_row(tables: Mapping[str, dynamodb.ITable]) -> Row:

@@ -1,6 +1,5 @@
 """Metrics of alarms and dashboard, and the parts of a consumer that they monitor."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aws_cdk import Duration
@@ -14,6 +13,8 @@ from once.metric_names import Metric
 SUM = "Sum"
 MAXIMUM = "Maximum"
 AVERAGE = "Average"
+FAILED_BATCHES = "OnFailureDestinationDeliveredEventCount"
+"""The stream batches that were written into the bucket, unpublished."""
 
 
 class QueueGroups:
@@ -70,75 +71,6 @@ def once_metric(
     )
 
 
-def share(
-    service: str, counted: str, total: Sequence[str], period: Duration, *, at_least: int
-) -> cloudwatch.MathExpression:
-    """Return the share of one metric in percent; 0 while its own figure is under `at_least`.
-
-    The counted metric is part of the total. The divisor is therefore never zero, which would give
-    no figure if every commit conflicts.
-
-    Args:
-        service: the function's full name.
-        counted: one of `once.metric_names.Metric`.
-        total: the metrics of the total, with or without the counted one.
-        period: the time that one figure covers.
-        at_least: the count below which a share means nothing.
-    """
-    others = [once_metric(service, other, period) for other in total if other != counted]
-    named = {f"other{number}": other for number, other in enumerate(others)}
-    # A metric without events has no data, and a sum with missing data has none either.
-    whole = " + ".join(["counted", *(f"FILL({name}, 0)" for name in named)])
-    return cloudwatch.MathExpression(
-        expression=f"IF(counted >= {at_least}, 100 * counted / ({whole}), 0)",
-        using_metrics={"counted": once_metric(service, counted, period), **named},
-        period=period,
-        label=f"{counted}, percent",
-    )
-
-
-def messages(
-    queue: sqs.IQueue, period: Duration, *, local: bool
-) -> cloudwatch.Metric | cloudwatch.MathExpression:
-    """Return the number of messages in a queue, those that a command hides included.
-
-    Without the hidden ones, an alarm would end and begin again with every look at the letters. The
-    embedded AWS rejects metric math: with `local`, only visible messages count.
-    """
-    visible = queue.metric_approximate_number_of_messages_visible(period=period, statistic=MAXIMUM)
-    hidden = queue.metric_approximate_number_of_messages_not_visible(
-        period=period, statistic=MAXIMUM
-    )
-    if local:
-        return visible
-    return cloudwatch.MathExpression(
-        expression="visible + hidden",
-        using_metrics={"visible": visible, "hidden": hidden},
-        period=period,
-        label="messages",
-    )
-
-
-def failed_batches(
-    mapping_id: str, period: Duration, label: str | None = None
-) -> cloudwatch.Metric:
-    """Return the number of stream batches that were written into the bucket, unpublished."""
-    return _mapping_metric("OnFailureDestinationDeliveredEventCount", mapping_id, period, label)
-
-
-def never_handed_over(mapping_id: str, period: Duration) -> cloudwatch.MathExpression:
-    """Return the messages received in a period in which none was handed over; otherwise 0."""
-    return cloudwatch.MathExpression(
-        expression="IF(FILL(invoked, 0) == 0, received, 0)",
-        using_metrics={
-            "received": _mapping_metric("PolledEventCount", mapping_id, period),
-            "invoked": _mapping_metric("InvokedEventCount", mapping_id, period),
-        },
-        period=period,
-        label="messages",
-    )
-
-
 def groups_metric(
     queue: sqs.IQueue, name: str, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:
@@ -160,9 +92,10 @@ def groups_metric(
     )
 
 
-def _mapping_metric(
+def mapping_metric(
     name: str, mapping_id: str, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:
+    """Return a metric of Lambda on an event source mapping."""
     return cloudwatch.Metric(
         namespace="AWS/Lambda",
         metric_name=name,

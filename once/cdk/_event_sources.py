@@ -65,16 +65,6 @@ class Destination:
         """The physical name of its rule or schedule."""
         return f"{self.config.service}-{self.props.name}"
 
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The event types that are delivered."""
-        return self.props.external
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the source delivers nothing any more."""
-        return self.props.retiring
-
     def allow(
         self,
         sid: str,
@@ -118,7 +108,7 @@ def connect(to: Destination, bucket: s3.IBucket | None) -> None:
         case SnsSource() as source:
             _subscribe_to_topic(to, source)
         case JsonSource() as source:  # the principals that may send to the queue themselves
-            for number, arn in enumerate(() if to.stopped else source.senders):
+            for number, arn in enumerate(() if to.props.retiring else source.senders):
                 to.allow(f"Sender{number}", iam.ArnPrincipal(arn))
         case ScheduleSource() as source:
             _make_schedule(to, source)
@@ -141,8 +131,8 @@ def _make_rule(to: Destination, source: EventBridgeSource) -> None:
         "Rule",
         name=to.name,
         event_bus_name=bus,
-        event_pattern={"source": list(source.sources), "detail-type": list(to.types)},
-        state="DISABLED" if to.stopped else "ENABLED",
+        event_pattern={"source": list(source.sources), "detail-type": list(to.props.external)},
+        state="DISABLED" if to.props.retiring else "ENABLED",
         targets=[
             events.CfnRule.TargetProperty(
                 id="Queue",
@@ -162,8 +152,8 @@ def _subscribe_to_topic(to: Destination, source: SnsSource) -> None:
     Without a type, or stopped, it selects no message: it stays as a part of the stack, as AWS would
     retain a deleted one.
     """
-    idle = to.stopped or not to.types
-    selected = [NO_EVENT] if idle else list(to.types)
+    idle = to.props.retiring or not to.props.external
+    selected = [NO_EVENT] if idle else list(to.props.external)
     attribute = source.attribute or (EVENT_TYPE_ATTRIBUTE if idle else None)
     policy = sns.SubscriptionFilter.string_filter(allowlist=selected)
     topic = sns.Topic.from_topic_arn(to.scope, "Topic", source.topic)
@@ -192,7 +182,7 @@ def _notify_queue(to: Destination, source: S3Source, bucket: s3.IBucket | None) 
 
     Other notifications of the bucket stay.
     """
-    if to.stopped:
+    if to.props.retiring:
         return
     # Imported by name: a bucket of another stack would make a circle of the two stacks.
     name = source.bucket if bucket is None else bucket.bucket_name
@@ -203,7 +193,7 @@ def _notify_queue(to: Destination, source: S3Source, bucket: s3.IBucket | None) 
     if to.config.local:  # there, the CDK's function that writes the notifications lacks its SDK
         queue.allow()
         return
-    for event in to.types:
+    for event in to.props.external:
         imported.add_event_notification(_EVENTS[event], queue, *filters)
     imported.node.add_dependency(*to.after)
     handler = cast(Construct, to.stack.node.find_child(_HANDLER))
@@ -254,12 +244,12 @@ _SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 
 
 def _make_schedule(to: Destination, source: ScheduleSource) -> None:
-    """Make a schedule that sends one event to the queue at each of its times.
+    """Make a schedule that sends one event at each of its times, with a role for these queues only.
 
     The event's id is the time for which the schedule invokes the queue. EventBridge Scheduler
     delivers at least once: a second delivery for one time is a duplicate.
     """
-    [event_type] = to.types
+    [event_type] = to.props.external
     event = {
         "specversion": "1.0",
         "id": _SCHEDULED_TIME,
@@ -267,28 +257,6 @@ def _make_schedule(to: Destination, source: ScheduleSource) -> None:
         "type": event_type,
         "data": {"scheduled_at": _SCHEDULED_TIME},
     }
-    schedule = scheduler.CfnSchedule(
-        to.scope,
-        "Schedule",
-        name=to.name,
-        schedule_expression=source.expression,
-        schedule_expression_timezone=source.timezone,
-        flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-        state="DISABLED" if to.stopped else "ENABLED",
-        target=scheduler.CfnSchedule.TargetProperty(
-            arn=to.queue.queue_arn,
-            role_arn=_schedule_role(to).role_arn,
-            input=json.dumps(event),
-            dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(
-                arn=to.dead_letters.queue_arn
-            ),
-        ),
-    )
-    schedule.node.add_dependency(*to.after)
-
-
-def _schedule_role(to: Destination) -> iam.Role:
-    """Return a role that may send to the consumer's queues only."""
     group = to.stack.format_arn(
         service="scheduler", resource="schedule-group", resource_name="default"
     )
@@ -302,9 +270,27 @@ def _schedule_role(to: Destination) -> iam.Role:
         resources=[to.queue.queue_arn, to.dead_letters.queue_arn],
     )
     keys = key_statements(to.scope, [("sqs", to.queue.encryption_master_key)])
-    return iam.Role(
+    role = iam.Role(
         to.scope,
         "ScheduleRole",
         assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions=only_here),
         inline_policies={"Schedule": iam.PolicyDocument(statements=[send, *keys])},
     )
+    schedule = scheduler.CfnSchedule(
+        to.scope,
+        "Schedule",
+        name=to.name,
+        schedule_expression=source.expression,
+        schedule_expression_timezone=source.timezone,
+        flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+        state="DISABLED" if to.props.retiring else "ENABLED",
+        target=scheduler.CfnSchedule.TargetProperty(
+            arn=to.queue.queue_arn,
+            role_arn=role.role_arn,
+            input=json.dumps(event),
+            dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(
+                arn=to.dead_letters.queue_arn
+            ),
+        ),
+    )
+    schedule.node.add_dependency(*to.after)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from once.cdk.app.registry import Registry as Registry
     from once.cdk.app.registry import event_sources as event_sources
     from once.cdk.app.registry import published_types as published_types
-    from once.cdk.app.service_stack import ServiceStack as ServiceStack
-    from once.cdk.app.state_stack import StateStack as StateStack
+    from once.cdk.app.stacks import ServiceStack as ServiceStack
+    from once.cdk.app.stacks import StateStack as StateStack
     from once.cdk.checks.constructs import stack_size_faults as stack_size_faults
     from once.cdk.checks.constructs import unmanaged_mapping_faults as unmanaged_mapping_faults
     from once.cdk.checks.consumer_set import consumer_set_faults as consumer_set_faults

@@ -35,7 +35,12 @@ def as_referenced(scope: Construct, value: str) -> str:
         return value
     if scope.node.try_get_context(_STRENGTH) in {None, ReferenceStrength.STRONG.value}:
         return owner.export_value(value)
-    output = _published(owner, value)
+    # The output that CDK makes for a weak reference, under the same path.
+    found = owner.node.try_find_child("Publish")
+    publish = Construct(owner, "Publish") if found is None else cast(Construct, found)
+    name = f"Output{json.dumps(owner.resolve(value), separators=(',', ':'))}"
+    made = publish.node.try_find_child(name)
+    output = made if isinstance(made, CfnOutput) else CfnOutput(publish, name, value=value)
     place = {
         "StackName": owner.stack_name,
         "Region": owner.region,
@@ -47,15 +52,6 @@ def as_referenced(scope: Construct, value: str) -> str:
 def name_in_findings(scope: Construct, value: str) -> str:
     """Return how findings name an ARN: references in angle brackets, other functions as JSON."""
     return _flat(Stack.of(scope).resolve(value))
-
-
-def _published(owner: Stack, value: str) -> CfnOutput:
-    """Return the output that CDK makes for a weak reference, under the same path."""
-    found = owner.node.try_find_child("Publish")
-    scope = Construct(owner, "Publish") if found is None else cast(Construct, found)
-    name = f"Output{json.dumps(owner.resolve(value), separators=(',', ':'))}"
-    made = scope.node.try_find_child(name)
-    return made if isinstance(made, CfnOutput) else CfnOutput(scope, name, value=value)
 
 
 def _flat(value: Any) -> str:

@@ -1,7 +1,7 @@
 """IAM policies for the operators of a deployment, who use the command `once`."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from aws_cdk import Stack
@@ -9,7 +9,6 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from once.cdk.deployment_options import DeploymentConfig
@@ -40,12 +39,11 @@ _LONGEST_ARN = "x" * 150
 """In place of an ARN that CloudFormation makes: those of log groups and tables are the longest."""
 
 Statements = Callable[[Sequence[IdempotentConsumer]], Iterator[iam.PolicyStatement]]
+"""The statements on the queues and logs of some consumers."""
 
 READ_LETTERS = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility")
 MOVE_LETTERS = ("sqs:DeleteMessage", "sqs:SendMessage")
 """Imported letters are sent to the queue that they were purged from."""
-
-_METRICS = "CloudWatch has no resources that a policy could name."
 
 
 class OperatorPolicies(Construct):
@@ -100,20 +98,33 @@ class OperatorPolicies(Construct):
         self._captures, self._endpoint_secrets = captures, endpoint_secrets
         self._claims = None if claims is None else ClaimAccess.of_operators(claims)
         self._keys = [*self._common_keys()]
-        reads = self._make("ReadOnly", consumers, self._common_reads, _reads)
-        self.read_only = (*reads, *self._optional("ReadWebhooks", self._webhook_reads()))
-        changes = self._make("Changes", consumers, self._common_changes, _changes)
-        self.changes = (*changes, *self._optional("SignWebhooks", self._signing()))
+        reads = self._make("ReadOnly", consumers, self._common_reads(), _reads)
+        if captures is not None:
+            table = captures.table_arn
+            more = [
+                allow("ReadCaptures", ["dynamodb:GetItem"], table),
+                allow("ListCaptures", ["dynamodb:Query"], f"{table}/index/{BY_TIME}"),
+            ]
+            reads.append(self._policy("ReadWebhooks", self._with_keys(more)))
+        changes = self._make("Changes", consumers, self._common_changes(), _changes)
+        if endpoint_secrets:  # `once webhooks send` signs as a provider does
+            sign = allow("Sign", ["secretsmanager:GetSecretValue"], *endpoint_secrets)
+            changes.append(self._policy("SignWebhooks", self._with_keys([sign])))
+        self.read_only, self.changes = tuple(reads), tuple(changes)
 
     def _make(
         self,
         name: str,
         consumers: Sequence[IdempotentConsumer],
-        common: Callable[[], Iterator[iam.PolicyStatement]],
+        common: Iterable[iam.PolicyStatement],
         own: Statements,
-    ) -> tuple[iam.ManagedPolicy, ...]:
+    ) -> list[iam.ManagedPolicy]:
+        """Return the policies with the common statements, and with the own ones of the consumers.
+
+        A policy takes as many consumers as fit into it.
+        """
         made: list[list[iam.PolicyStatement]] = []
-        fixed = [*common()]
+        fixed = [*common]
         together: list[IdempotentConsumer] = []
         for consumer in consumers:
             more = self._with_keys([*fixed, *own([*together, consumer])], [*together, consumer])
@@ -122,10 +133,10 @@ class OperatorPolicies(Construct):
                 fixed, together = [], []
             together.append(consumer)
         made.append(self._with_keys([*fixed, *own(together)], together))
-        return tuple(
+        return [
             self._policy(name if number == 1 else f"{name}{number}", statements)
             for number, statements in enumerate(made, 1)
-        )
+        ]
 
     def _characters(self, statements: Sequence[iam.PolicyStatement]) -> int:
         """Return the size of a policy with these statements, with the longest ARNs there can be."""
@@ -151,29 +162,17 @@ class OperatorPolicies(Construct):
             description=f"once: {name} of operators",
             statements=statements,
         )
-        acknowledge_finding(policy, "AwsSolutions-IAM5[Resource::*]", _METRICS)
+        acknowledge_finding(
+            policy,
+            "AwsSolutions-IAM5[Resource::*]",
+            "CloudWatch has no resources that a policy could name.",
+        )
         for stack in self._stacks:
             rule = f"AwsSolutions-IAM5[Resource::{name_in_findings(self, stack)}]"
             acknowledge_finding(policy, rule, "The ARN of a stack ends with a random id.")
         if self._claims is not None:
             self._claims.acknowledge(policy)
         return policy
-
-    def _optional(
-        self, name: str, statements: Iterator[iam.PolicyStatement]
-    ) -> tuple[iam.ManagedPolicy, ...]:
-        given = [*statements]
-        return (self._policy(name, self._with_keys(given)),) if given else ()
-
-    def _webhook_reads(self) -> Iterator[iam.PolicyStatement]:
-        if self._captures is not None:
-            table = self._captures.table_arn
-            yield allow("ReadCaptures", ["dynamodb:GetItem"], table)
-            yield allow("ListCaptures", ["dynamodb:Query"], f"{table}/index/{BY_TIME}")
-
-    def _signing(self) -> Iterator[iam.PolicyStatement]:
-        if self._endpoint_secrets:  # `once webhooks send` signs as a provider does
-            yield allow("Sign", ["secretsmanager:GetSecretValue"], *self._endpoint_secrets)
 
     def _common_reads(self) -> Iterator[iam.PolicyStatement]:
         table = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:Scan"]
@@ -257,7 +256,9 @@ def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatem
         return
     logs = [consumer.function.log_group.log_group_arn for consumer in consumers]
     letters = [consumer.dead_letters.queue_arn for consumer in consumers]
-    yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *_queues(consumers))
+    queues = [queue for each in consumers for queue in (each.queue, each.isolation) if queue]
+    depth = [queue.queue_arn for queue in queues]
+    yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *depth)
     yield allow("ReadLetters", READ_LETTERS, *letters)
     yield allow("ReadLogs", ["logs:FilterLogEvents"], *logs)
     yield from _reads_of_item_records(consumers)
@@ -285,10 +286,3 @@ def _changes(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStat
     letters = [consumer.dead_letters.queue_arn for consumer in consumers]
     yield allow("Redrive", ["sqs:SendMessage"], *(c.queue.queue_arn for c in consumers))
     yield allow("MoveLetters", MOVE_LETTERS, *letters)
-
-
-def _queues(consumers: Sequence[IdempotentConsumer]) -> list[str]:
-    queues: list[sqs.IQueue | None] = [
-        queue for consumer in consumers for queue in (consumer.queue, consumer.isolation)
-    ]
-    return [queue.queue_arn for queue in queues if queue is not None]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from once.cdk.app.state_stack import CAPTURES, StateStack
+from once.cdk.app.stacks import CAPTURES, StateStack
 from once.cdk.deployment_options import DEDUP, DeploymentConfig
 from once.cdk.props import TableProps, output_key
 from once.webhooks.capture import BY_TIME, CaptureAttribute

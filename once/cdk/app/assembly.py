@@ -14,8 +14,7 @@ from aws_cdk.cx_api import CloudAssembly
 from constructs import IValidation
 
 from once.cdk.app.registry import Registry
-from once.cdk.app.service_stack import ServiceStack
-from once.cdk.app.state_stack import StateStack
+from once.cdk.app.stacks import ServiceStack, StateStack
 from once.cdk.checks.constructs import stack_size_faults, unmanaged_mapping_faults
 from once.cdk.checks.consumer_set import consumer_set_faults
 from once.cdk.checks.deployment_options import deployment_faults, stage_faults, unfit_option_faults
@@ -53,7 +52,9 @@ def run_app(
                 assemble(app, registry, config, stages)
                 synthesize(app)
             case ["record", outputs]:
-                _record(registry, Path(outputs))
+                if new := record_deployed(registry, Path(outputs)):
+                    name = registry.deployed.name
+                    sys.stdout.write(f"{name}: added {', '.join(new)}; commit it\n")
             case _:
                 sys.exit(_USAGE)
     except SynthError as error:
@@ -76,12 +77,6 @@ def record_deployed(registry: Registry, outputs: Path) -> list[str]:
     names = DeployedNames.of(registry.consumers, registry.webhooks)
     services = [s.removesuffix(_SERVICE_STACK) for s in stacks if s.endswith(_SERVICE_STACK)]
     return [new for each in services for new in names.record(registry.deployed, each)]
-
-
-def _record(registry: Registry, outputs: Path) -> None:
-    new = record_deployed(registry, outputs)
-    if new:
-        sys.stdout.write(f"{registry.deployed.name}: added {', '.join(new)}; commit it\n")
 
 
 Deployment = tuple[DeploymentConfig, Stage | None]
@@ -140,7 +135,9 @@ def _deployments(
     app: App, registry: Registry, config: DeploymentConfig | None, stages: Sequence[Stage]
 ) -> list[Deployment]:
     """Return the configuration of each deployment, and its stage if there is one."""
-    names = _parameters(registry.consumers)
+    lists = (each.parameters for each in registry.consumers)
+    # A malformed list is a fault of its own.
+    names = [name for each in lists if isinstance(each, tuple | list) for name in each]
     alone = DeploymentConfig.from_context(app.node, names, config)
     if alone.local or not stages:
         return [(alone, None)]
@@ -182,12 +179,6 @@ def synthesize(app: App) -> CloudAssembly:
         raise SynthError("Once cannot be synthesized", faults) from None
 
 
-def _parameters(consumers: Sequence[ConsumerProps]) -> list[str]:
-    """Return the names of the context values that consumers ask for; skips malformed lists."""
-    lists = (each.parameters for each in consumers if isinstance(each.parameters, tuple | list))
-    return [name for names in lists for name in names]
-
-
 def discard_data(stack: Stack) -> None:
     """Delete every resource with the stack. A bucket with objects in it must be emptied first."""
     RemovalPolicies.of(stack).destroy()
@@ -207,9 +198,9 @@ def registry_faults(
     Faults of the configuration name the stage, if there is one.
     """
     of_stage = "" if stage is None else f", stage {stage.name!r}"
-    lines: list[Line] = list(registry.consumers)
-    lines += [] if registry.webhooks is None else [registry.webhooks]
-    placed = [each for each in lines if _has_place(each)]
+    lines: list[Line] = [*registry.consumers, *filter(None, [registry.webhooks])]
+    # Names and folders of other types are faults of their own.
+    placed = [x for x in lines if isinstance(x.name, str) and isinstance(x.folder, Path | None)]
     located = [
         replace(each, folder=registry.folder_of(each)) if each in placed else each
         for each in registry.consumers
@@ -225,8 +216,7 @@ def registry_faults(
             for fault in consumer_set_faults(located, config, registry.webhooks)
         ),
         *_lost_names(registry, config),
-        *_handler_file_faults(placed, registry),
-        *_folders_without_line(placed, registry),
+        *_folder_faults(placed, registry),
     ]
 
 
@@ -241,11 +231,6 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def _has_place(line: Line) -> bool:
-    """Return whether name and folder have the right types; otherwise another check reports them."""
-    return isinstance(line.name, str) and isinstance(line.folder, Path | None)
-
-
 def _lost_names(registry: Registry, config: DeploymentConfig) -> list[str]:
     if config.local:  # an embedded AWS begins empty, and its end deletes everything
         return []
@@ -257,7 +242,7 @@ def _lost_names(registry: Registry, config: DeploymentConfig) -> list[str]:
     return [f"{fault} ({registry.deployed.name})" for fault in faults]
 
 
-def _handler_file_faults(lines: Sequence[Line], registry: Registry) -> Iterator[str]:
+def _folder_faults(lines: Sequence[Line], registry: Registry) -> Iterator[str]:
     for line in lines:
         folder = registry.folder_of(line)
         if not (folder / "handler.py").is_file():
@@ -270,9 +255,6 @@ def _handler_file_faults(lines: Sequence[Line], registry: Registry) -> Iterator[
         elif isinstance(line, WebhookProps):  # a consumer's are with its other faults
             faults = syntax_faults(folder, line.name)
             yield from (f"webhook ingress {line.name!r}: {fault}" for fault in faults)
-
-
-def _folders_without_line(lines: Sequence[Line], registry: Registry) -> Iterator[str]:
     places = {registry.folder_of(line) for line in lines}
     for handler in sorted(registry.functions.glob("*/handler.py")):
         folder = handler.parent

@@ -53,11 +53,15 @@ def package(
     locks = locks_of(folder, config)
     wheels = install_wheels(locks, config)
     services = kept_services(aws_services)
-    if services is not None and len(locks) > 1:
-        services = _with_wheels(name, wheels, services)
+    if services is not None and len(locks) > 1:  # the function's own wheels may create clients
+        clients = read_clients(wheels, shown="wheels", skip=SDK)
+        if faults := list(clients.beyond(services)):
+            raise SynthError(f"the package of {name!r} would lack AWS services", faults)
+        services = None if clients.unread else services
     sources = dict(_sources(name, folder, config))
     contents = [part for path in sorted(sources) for part in (path.encode(), sources[path])]
-    recipe = [Path(__file__).read_bytes(), wheels.name.encode(), repr(_sorted(services)).encode()]
+    kept = None if services is None else sorted(services)
+    recipe = [Path(__file__).read_bytes(), wheels.name.encode(), repr(kept).encode()]
     target = STAGED.absolute() / f"{name}-{digest([*recipe, *contents])}"
     return build_once(
         target,
@@ -96,18 +100,6 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:  # the folders are on two file systems, or links are not possible
         shutil.copy2(source, target)
-
-
-def _with_wheels(name: str, wheels: Path, services: frozenset[str]) -> frozenset[str] | None:
-    """Return the services to keep, considering the clients that the installed wheels create."""
-    clients = read_clients(wheels, shown="wheels", skip=SDK)
-    if faults := list(clients.beyond(services)):
-        raise SynthError(f"the package of {name!r} would lack AWS services", faults)
-    return None if clients.unread else services
-
-
-def _sorted(services: Collection[str] | None) -> list[str] | None:
-    return None if services is None else sorted(services)
 
 
 def _fill(
@@ -157,6 +149,12 @@ SITES = Path(".cache", "site")
 _KEEP_SECONDS = 30 * 24 * 60 * 60.0
 """Wheels take long to install, and change with a lock file only."""
 
+_SUPERFLUOUS = (
+    *("bin", "boto3/examples", "*.dist-info/RECORD"),
+    *("aws_lambda_powertools/event_handler/openapi/swagger_ui/*.min.*", "**/*.pyi"),
+)
+"""Files of wheels that no function needs; RECORD and scripts also contain paths of this machine."""
+
 INSTALL = (
     *("install", "--quiet", "--disable-pip-version-check", "--no-input"),
     *("--require-hashes", "--no-deps", "--no-compile"),
@@ -199,24 +197,14 @@ def _install(
     command = [sys.executable, *pip, *INSTALL, *options, "--target", str(folder), *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
-        raise SynthError("the functions' packages cannot be built", [_remedy(locks, done.stderr)])
-    for path in list(_superfluous(folder)):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        names = ", ".join(str(lock) for lock in locks)
+        said = "\n      ".join(done.stderr.strip().splitlines()[-8:])
+        fault = (
+            f"pip could not install {names}; install pip if it is missing, lock the requirements "
+            f"again if a hash or a wheel is missing, or check the network. pip said:\n      {said}"
+        )
+        raise SynthError("the functions' packages cannot be built", [fault])
+    for pattern in _SUPERFLUOUS:
+        for path in list(folder.glob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     add_bytecode(folder, config)
-
-
-def _remedy(locks: Sequence[Path], output: str) -> str:
-    names = ", ".join(str(lock) for lock in locks)
-    said = "\n      ".join(output.strip().splitlines()[-8:])
-    return (
-        f"pip could not install {names}; install pip if it is missing, lock the requirements "
-        f"again if a hash or a wheel is missing, or check the network. pip said:\n      {said}"
-    )
-
-
-def _superfluous(folder: Path) -> Iterator[Path]:
-    """Yield files that no function needs; RECORD and scripts also contain paths of this machine."""
-    yield from (path for path in (folder / "bin", folder / "boto3" / "examples") if path.exists())
-    yield from folder.glob("*.dist-info/RECORD")
-    yield from folder.glob("aws_lambda_powertools/event_handler/openapi/swagger_ui/*.min.*")
-    yield from folder.rglob("*.pyi")

@@ -1,0 +1,311 @@
+"""The two stacks of a service: state, which survives any deployment of code, and consumers.
+
+After a first creation that failed, CloudFormation deletes what it has just made
+(`RetainExceptOnCreate`). Tables stay (`Retain`): DynamoDB refuses to delete a protected one, and
+the rollback would fail too. Their names are generated: the next attempt does not meet them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from aws_cdk import CfnOutput, CrossStackReferences, ReferenceStrength, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_secretsmanager as secretsmanager
+from aws_cdk import aws_ses as ses
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from once.cdk.app.registry import Registry, event_sources, published_types
+from once.cdk.checks.handlers_in_code import event_types_output
+from once.cdk.deployment_options import DEDUP, CustomerKey, DeploymentConfig, imported_key
+from once.cdk.idempotent_consumer import IdempotentConsumer
+from once.cdk.monitoring.alarms import add_table_alarms, make_alarm_topic, notify
+from once.cdk.monitoring.dashboard import tables_row
+from once.cdk.nag import acknowledge_finding
+from once.cdk.operators import OperatorPolicies
+from once.cdk.outbox_relay import OutboxRelay
+from once.cdk.props import ConsumerProps, TableProps, WebhookProps, output_key
+from once.cdk.retained_data import (
+    CaptureTable,
+    ClaimBucket,
+    DedupTable,
+    OperatorLog,
+    RelayFailures,
+    RetainedTable,
+)
+from once.cdk.topics import Topics
+from once.cdk.unrouted_events import UnroutedEvents
+from once.cdk.webhook_ingress import WebhookIngress
+from once.schema import StackOutput
+
+CAPTURES = "captures"
+"""Construct id of the table of captures."""
+
+
+class StateStack(Stack):
+    """The dedup table, the operator log, and the registry's tables, secrets and sender of e-mail.
+
+    `captures` is the table of captured webhooks, None without an ingress.
+
+    `relay_failures` is the bucket for failed batches of the relay. `operator_log` is the
+    log group of the changes that operators make. `claims` is the claim-check bucket, None if
+    neither a consumer nor the ingress needs one.
+
+    Args:
+        scope: the app.
+        name: the stack's name.
+        registry: the consumers and the webhook ingress.
+        config: the deployment.
+        options: further arguments of `aws_cdk.Stack`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        registry: Registry,
+        *,
+        config: DeploymentConfig,
+        **options: Any,
+    ) -> None:
+        about = "Once: dedup records, business tables, secrets"
+        super().__init__(scope, name, description=about, **options)
+        self._config, keys = config, config.keys
+        consumers, webhooks = registry.consumers, registry.webhooks
+        warm = config.warm(config.dedup_warm_throughput)
+        self.dedup_table = self._existing(DEDUP) or DedupTable(self, DEDUP, warm, key=keys.tables)
+        CfnOutput(self, StackOutput.DEDUP_TABLE, value=self.dedup_table.table_name)
+        tables = dict.fromkeys(table for each in consumers for table in each.tables)
+        secrets = dict.fromkeys(secret for each in consumers for secret in each.secrets)
+        self._tables = {table.name: self._table(table) for table in tables}
+        for table_name, table in self._tables.items():
+            CfnOutput(self, f"{StackOutput.TABLE}{output_key(table_name)}", value=table.table_name)
+        self._secrets = {secret: self._make_secret(secret) for secret in secrets}
+        for secret, arn in self._secrets.items():
+            CfnOutput(self, f"Secret{output_key(secret)}", value=arn)
+        self.captures = None
+        if webhooks is not None:
+            self.captures = CaptureTable(self, CAPTURES, key=keys.tables)
+            CfnOutput(self, StackOutput.CAPTURES, value=self.captures.table_name)
+        self._endpoint_secrets = {
+            endpoint.name: self._make_secret(f"endpoint-{endpoint.name}")
+            for endpoint in (() if webhooks is None else webhooks.endpoints)
+        }
+        for endpoint, arn in self._endpoint_secrets.items():
+            key = output_key(endpoint.replace("-", "_"))  # `stripe-eu` → `StripeEu`
+            CfnOutput(self, f"{StackOutput.ENDPOINT_SECRET}{key}", value=arn)
+        self.operator_log = OperatorLog(self, "operator-log", key=keys.logs)
+        self.relay_failures = RelayFailures(self, "relay-failures", key=keys.buckets)
+        CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
+        self.claims = None
+        storing = webhooks if webhooks is not None and webhooks.needs_claims else None
+        if storing is not None or any(each.claim_check_mb for each in consumers):
+            self.claims = ClaimBucket(self, "claims", config, storing)
+            CfnOutput(self, StackOutput.CLAIM_BUCKET, value=self.claims.bucket_name)
+        if config.create_email_identity and any(each.sends_email for each in consumers):
+            # A person verifies the address once; a new identity would have to be verified again.
+            email = ses.Identity.email(config.email_sender)
+            sender = ses.EmailIdentity(self, "sender", identity=email)
+            sender.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+
+    @property
+    def tables(self) -> Mapping[str, dynamodb.ITable]:
+        """Every table by its name, the dedup table first."""
+        return {DEDUP: self.dedup_table, **self._tables}
+
+    def tables_of(self, consumer: ConsumerProps) -> Mapping[str, dynamodb.ITable]:
+        """Return the tables that this consumer writes, by the name its handlers use."""
+        return {table.name: self._tables[table.name] for table in consumer.tables}
+
+    def secrets_of(self, consumer: ConsumerProps) -> Mapping[str, str]:
+        """Return the ARNs of the secrets that this consumer reads, by the name its line uses."""
+        return {name: self._secrets[name] for name in consumer.secrets}
+
+    @property
+    def endpoint_secrets(self) -> Mapping[str, str]:
+        """The ARN of the secret of each endpoint of the ingress, by the endpoint's name."""
+        return self._endpoint_secrets
+
+    def _table(self, props: TableProps) -> dynamodb.ITable:
+        existing = self._existing(props.name)
+        if existing is not None:
+            return existing
+        made = replace(props, warm_throughput=self._config.warm(props.warm_throughput))
+        return RetainedTable(self, props.name, made, key=self._config.keys.tables)
+
+    def _existing(self, name: str) -> dynamodb.ITable | None:
+        existing = self._config.existing_tables.get(name)
+        if existing is None:
+            return None
+        key = existing.key_arn and CustomerKey(existing.key_arn)
+        return dynamodb.Table.from_table_attributes(
+            self,
+            f"existing-{name}",
+            table_arn=existing.arn,
+            table_stream_arn=existing.stream_arn,
+            encryption_key=imported_key(self, key or None),
+        )
+
+    def _make_secret(self, name: str) -> str:
+        secret = secretsmanager.Secret(
+            self,
+            f"secret-{name}",
+            encryption_key=imported_key(self, self._config.keys.secrets),
+            description="Once: set its value with `aws secretsmanager put-secret-value`",
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        made = cast(secretsmanager.CfnSecret, secret.node.default_child)
+        # Without a value, a webhook that comes before it is answered with 503 and sent again. CDK
+        # asks for a random one, which no signature matches: a webhook would count as forged.
+        made.generate_secret_string = None
+        acknowledge_finding(
+            secret,
+            "AwsSolutions-SMG4",
+            "Its value is a provider's key, which only the owner of that account can rotate.",
+        )
+        # `Id` is the ARN on the embedded AWS too, where a `Ref` is the name.
+        return made.attr_id
+
+
+class ServiceStack(Stack):
+    """Topics, an `IdempotentConsumer` for each line of the registry, relay, alarms, dashboard.
+
+    Args:
+        scope: the app.
+        name: the stack's name.
+        registry: the consumers and the webhook ingress, each with its folder.
+        config: the deployment.
+        state: the stack that holds their tables and secrets.
+        options: further arguments of `aws_cdk.Stack`.
+
+    Raises:
+        SynthError: a function's package cannot be built.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        registry: Registry,
+        *,
+        config: DeploymentConfig,
+        state: StateStack,
+        **options: Any,
+    ) -> None:
+        super().__init__(scope, name, description="Once: topics, queues and functions", **options)
+        # CloudFormation neither changes nor removes an export that another stack imports.
+        CrossStackReferences.of(self).consume(ReferenceStrength.WEAK)
+        consumers, webhooks = list(registry.consumers), registry.webhooks
+        # No topic delivers into an existing queue.
+        subscribed = [each for each in consumers if each.name not in config.existing_queues]
+        self.topics = Topics.make(self, config=config, consumers=subscribed)
+        self.unrouted = UnroutedEvents(
+            self, config=config, topics=self.topics, consumers=subscribed, webhooks=webhooks
+        )
+        self.relay = OutboxRelay(
+            self,
+            config=config,
+            topics=self.topics,
+            publishes=published_types(consumers, webhooks),
+            dedup_table=state.dedup_table,
+            failures=state.relay_failures,
+        )
+        self.topics.restrict_events_to(self.relay.role, local=config.local)
+        self.consumers = [
+            IdempotentConsumer(
+                self,
+                props,
+                config=config,
+                topics=self.topics if props in subscribed else None,
+                unrouted=self.unrouted.queue,
+                queue=self._existing_queue(props, config),
+                relay=self.relay,
+                sources=event_sources(props, consumers, webhooks),
+                dedup_table=state.dedup_table,
+                tables=state.tables_of(props),
+                secrets=state.secrets_of(props),
+                claims=state.claims,
+            )
+            for props in consumers
+        ]
+        for consumer in self.consumers:
+            self._add_outputs(consumer)
+        self.webhooks = None if webhooks is None else self._make_ingress(webhooks, config, state)
+        CfnOutput(self, StackOutput.RELAY_FUNCTION, value=self.relay.function.function_name)
+        CfnOutput(self, StackOutput.RELAY_DEAD_LETTERS, value=self.relay.dead_letters.queue_url)
+        CfnOutput(self, StackOutput.UNROUTED_QUEUE, value=self.unrouted.queue.queue_url)
+        CfnOutput(self, StackOutput.SWEEP_QUEUE, value=self.unrouted.sweep.queue_url)
+        add_table_alarms(self, f"{config.service}-{DEDUP}", state.dedup_table)
+        topic = make_alarm_topic(self, config)
+        notify(topic, self.node.find_all())
+        CfnOutput(self, "AlarmTopic", value=topic.topic_arn)
+        operators = OperatorPolicies(
+            self,
+            consumers=self.consumers,
+            dedup_table=state.dedup_table,
+            topics=self.topics,
+            relay=self.relay,
+            unrouted=self.unrouted,
+            operator_log=state.operator_log,
+            claims=state.claims,
+            captures=state.captures,
+            endpoint_secrets=[*state.endpoint_secrets.values()],
+            config=config,
+        )
+        made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}
+        for output, policies in made.items():
+            arns = ",".join(policy.managed_policy_arn for policy in policies)
+            CfnOutput(self, output, value=arns)
+        if not config.local:  # the embedded AWS has no metrics to show
+            rows = [
+                *(consumer.dashboard_row() for consumer in self.consumers),
+                *([] if self.webhooks is None else [self.webhooks.dashboard_row()]),
+                self.relay.dashboard_row(),
+                self.unrouted.dashboard_row(),
+                tables_row(state.tables),
+            ]
+            # The names of dashboards are those of the whole account, not of a region.
+            board = f"{config.service}-{self.region}"
+            cloudwatch.Dashboard(self, "Dashboard", dashboard_name=board, widgets=rows)
+
+    def _existing_queue(self, props: ConsumerProps, config: DeploymentConfig) -> sqs.IQueue | None:
+        existing = config.existing_queues.get(props.name)
+        if existing is None:
+            return None
+        return sqs.Queue.from_queue_attributes(
+            self, f"Existing-{props.name}", queue_arn=existing.arn, key_arn=existing.key_arn
+        )
+
+    def _add_outputs(self, consumer: IdempotentConsumer) -> None:
+        isolation = consumer.isolation
+        outputs = {
+            StackOutput.QUEUE: consumer.queue.queue_url,
+            **({StackOutput.ISOLATION_QUEUE: isolation.queue_url} if isolation else {}),
+            StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
+            StackOutput.FUNCTION: consumer.function.function_name,
+            StackOutput.IDENTITY: consumer.props.identity,
+            StackOutput.EVENT_TYPES: event_types_output(consumer.props),
+        }
+        for prefix, value in outputs.items():
+            CfnOutput(self, f"{prefix}{output_key(consumer.props.name)}", value=value)
+
+    def _make_ingress(
+        self, props: WebhookProps, config: DeploymentConfig, state: StateStack
+    ) -> WebhookIngress:
+        assert state.captures is not None  # noqa: S101 - both stacks are given the same ingress
+        ingress = WebhookIngress(
+            self,
+            props,
+            config=config,
+            relay=self.relay,
+            dedup_table=state.dedup_table,
+            captures=state.captures,
+            secrets=state.endpoint_secrets,
+            claims=state.claims,
+        )
+        CfnOutput(self, StackOutput.WEBHOOK_URL, value=ingress.url)
+        CfnOutput(self, StackOutput.WEBHOOK_FUNCTION, value=ingress.function.function_name)
+        CfnOutput(self, StackOutput.WEBHOOK_ENDPOINTS, value=ingress.endpoints_output)
+        return ingress

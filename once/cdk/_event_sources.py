@@ -56,11 +56,6 @@ class Destination:
     after: Sequence[IDependable]
 
     @property
-    def stack(self) -> Stack:
-        """The stack of the consumer."""
-        return Stack.of(self.scope)
-
-    @property
     def name(self) -> str:
         """The physical name of its rule or schedule."""
         return f"{self.config.service}-{self.props.name}"
@@ -73,10 +68,9 @@ class Destination:
         *,
         dead_letters: bool = False,
     ) -> list[IDependable]:
-        """Let a principal send to the queue, or also to the dead-letter queue.
+        """Let a principal send to the queue, or also to the dead letters; return the policies.
 
-        Returns:
-            The queue policies: a source must not deliver before they exist.
+        A source must not deliver before its policies exist.
         """
         policies: list[IDependable] = []
         for queue in (self.queue, self.dead_letters)[: 1 + dead_letters]:
@@ -96,9 +90,7 @@ class Destination:
 def connect(to: Destination, bucket: s3.IBucket | None) -> None:
     """Make what delivers the events of the consumer's source into its queue.
 
-    Args:
-        to: the queue.
-        bucket: the bucket of `Source.s3()` without a name.
+    `bucket` is that of `Source.s3()` without a name.
     """
     match to.props.source:
         case EventBridgeSource() as source:
@@ -119,7 +111,7 @@ def _make_rule(to: Destination, source: EventBridgeSource) -> None:
     bus = None if source.bus == "default" else source.bus
     # By name: a reference to the rule would be circular, as it must not exist before the policy.
     path = f"{bus}/{to.name}" if bus else to.name
-    arn = to.stack.format_arn(service="events", resource="rule", resource_name=path)
+    arn = Stack.of(to.scope).format_arn(service="events", resource="rule", resource_name=path)
     policies = to.allow(
         "OnlyItsRuleSends",
         iam.ServicePrincipal("events.amazonaws.com"),
@@ -196,7 +188,7 @@ def _notify_queue(to: Destination, source: S3Source, bucket: s3.IBucket | None) 
     for event in to.props.external:
         imported.add_event_notification(_EVENTS[event], queue, *filters)
     imported.node.add_dependency(*to.after)
-    handler = cast(Construct, to.stack.node.find_child(_HANDLER))
+    handler = cast(Construct, Stack.of(to.scope).node.find_child(_HANDLER))
     reason = "The CDK's own function, which writes the notifications of a bucket at deployment."
     for rule in (
         "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/"
@@ -234,7 +226,7 @@ class _NotifiedQueue:
             iam.ServicePrincipal("s3.amazonaws.com"),
             {
                 "ArnEquals": {"aws:SourceArn": self._bucket_arn},
-                "StringEquals": {"aws:SourceAccount": self._to.stack.account},
+                "StringEquals": {"aws:SourceAccount": Stack.of(self._to.scope).account},
             },
         )
 
@@ -257,11 +249,11 @@ def _make_schedule(to: Destination, source: ScheduleSource) -> None:
         "type": event_type,
         "data": {"scheduled_at": _SCHEDULED_TIME},
     }
-    group = to.stack.format_arn(
+    group = Stack.of(to.scope).format_arn(
         service="scheduler", resource="schedule-group", resource_name="default"
     )
     only_here = {
-        "StringEquals": {"aws:SourceAccount": to.stack.account},
+        "StringEquals": {"aws:SourceAccount": Stack.of(to.scope).account},
         "ArnEquals": {"aws:SourceArn": group},
     }
     send = iam.PolicyStatement(

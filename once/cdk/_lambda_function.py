@@ -130,13 +130,7 @@ def make_function(
 def make_alias(
     scope: Construct, function: lambda_.Function, *, after: Sequence[IDependable] = ()
 ) -> lambda_.Alias:
-    """Return the alias of the function's current version.
-
-    Args:
-        scope: the construct that owns the function.
-        function: the function.
-        after: parts that a deployment changes before the alias moves.
-    """
+    """Return the alias of the function's current version, which moves after these parts change."""
     alias = lambda_.Alias(scope, "Live", alias_name=LIVE_ALIAS, version=function.current_version)
     if function.role is not None:  # with the policies that an app has added to it
         alias.node.add_dependency(function.role)

@@ -84,12 +84,8 @@ def make_dead_letters(
 ) -> sqs.Queue:
     """Return the dead-letter queue of the function with this physical name.
 
-    Args:
-        scope: the construct that owns it.
-        name: the name of the function.
-        sources: the names of the queues from which SQS moves messages into it.
-        config: the deployment.
-        fifo: whether those queues are FIFO queues, which it must be then, too.
+    SQS moves messages into it from the queues with the names in `sources`; it must be a FIFO queue
+    if these are.
     """
     retention = Limits.DEAD_LETTER_RETENTION_SECONDS
     letters = f"{name}-dead-letters"

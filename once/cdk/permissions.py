@@ -125,13 +125,7 @@ class ClaimAccess:
         bucket: s3.IBucket | None,
         sources: Mapping[str, tuple[str, ...]],
     ) -> Self | None:
-        """Return the access of a consumer; None without a bucket.
-
-        Args:
-            props: the consumer.
-            bucket: the claim-check bucket.
-            sources: the CloudEvents sources that each of its internal events may come from.
-        """
+        """Return the access of a consumer, to whose events these sources belong by their types."""
         if bucket is None:
             return None
         internal = {source for event in props.events for source in sources.get(event, ())}

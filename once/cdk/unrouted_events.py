@@ -66,21 +66,44 @@ class UnroutedEvents(Construct):
         # The function writes no state, so it may read a queue without deduplication.
         self.node.add_metadata(CONSTRUCT_METADATA, UNROUTED)
         self._topics = topics
-        self._config = config or DeploymentConfig.from_context(self.node)
-        self._name = f"{self._config.service}-{UNROUTED}"
+        config = config or DeploymentConfig.from_context(self.node)
+        name, timeout = f"{config.service}-{UNROUTED}", config.sweep_timeout_seconds
+        window = 0 if config.local else WINDOW_SECONDS
         subscribed = [each for each in consumers if not each.retiring]
         external = {event for each in subscribed for event in each.ingress_types}
         events = {event for each in subscribed for event in each.events}
         routes = dict(topics.routes(sorted(external), sorted(events)))
-        retention = Limits.DEAD_LETTER_RETENTION_SECONDS
-        self.queue = make_queue(self, "Queue", self._name, retention, config=self._config)
-        self.sweep = self._make_sweep()
-        restrict_sources(self.queue, f"{self._name}-sweep")
-        self.function = self._make_function(
-            SweepSettings(
-                routes={topic.topic_arn: types for topic, types in routes.items()},
-                unrouted_url=self.queue.queue_url,
-            )
+        letters, events_kept = Limits.DEAD_LETTER_RETENTION_SECONDS, Limits.QUEUE_RETENTION_SECONDS
+        self.queue = make_queue(self, "Queue", name, letters, config=config)
+        self.sweep = make_queue(
+            self,
+            "Sweep",
+            f"{name}-sweep",
+            events_kept,
+            config=config,
+            visibility_timeout=Duration.seconds(Limits.VISIBILITY_FACTOR * timeout + window),
+            # While the function is broken, every event ends in the unrouted queue: none is lost.
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.queue, max_receive_count=Limits.MIN_RECEIVE_COUNT
+            ),
+        )
+        restrict_sources(self.queue, f"{name}-sweep")
+        settings = SweepSettings(
+            routes={topic.topic_arn: types for topic, types in routes.items()},
+            unrouted_url=self.queue.queue_url,
+        )
+        log_group = make_log_group(self, name, config)
+        queues = {"sweep": self.sweep, "unrouted": self.queue}
+        self.function = make_function(
+            self,
+            UNROUTED,
+            functions.FOLDER / UNROUTED,
+            config=config,
+            role=sweep_role(self, **queues, log_group=log_group, config=config),
+            log_group=log_group,
+            timeout_seconds=timeout,
+            memory_mb=MEMORY_MB,
+            environment=settings.to_env(),
         )
         # Until the consumers' subscriptions exist, an event of a new type is unrouted. If it were
         # dropped by then, it would be lost.
@@ -91,7 +114,7 @@ class UnroutedEvents(Construct):
             target=self.alias,
             event_source_arn=self.sweep.queue_arn,
             batch_size=BATCH_SIZE,
-            max_batching_window=self._window,
+            max_batching_window=Duration.seconds(window),
             max_concurrency=MAX_CONCURRENCY,
             report_batch_item_failures=True,
         )
@@ -100,51 +123,15 @@ class UnroutedEvents(Construct):
                 self._subscribe(topic)
             else:
                 self._subscribe(topic, but=types, after=[topics.subscribed])
-        retain_messages(self, self._config)
+        retain_messages(self, config)
         for warning in route_warnings(consumers, webhooks):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
         parts = self.queue, self.sweep, self.function
-        add_unrouted_alarms(self, self._name, *parts, local=self._config.local)
+        add_unrouted_alarms(self, name, *parts, local=config.local)
 
     def dashboard_row(self) -> Row:
         """Return its graphs."""
         return unrouted_row(UNROUTED, self.queue, self.sweep, self.function)
-
-    @property
-    def _window(self) -> Duration:
-        return Duration.seconds(0 if self._config.local else WINDOW_SECONDS)
-
-    def _make_sweep(self) -> sqs.Queue:
-        timeout = self._config.sweep_timeout_seconds
-        visibility = Limits.VISIBILITY_FACTOR * timeout + int(self._window.to_seconds())
-        return make_queue(
-            self,
-            "Sweep",
-            f"{self._name}-sweep",
-            Limits.QUEUE_RETENTION_SECONDS,
-            config=self._config,
-            visibility_timeout=Duration.seconds(visibility),
-            # While the function is broken, every event ends in the unrouted queue: none is lost.
-            dead_letter_queue=sqs.DeadLetterQueue(
-                queue=self.queue, max_receive_count=Limits.MIN_RECEIVE_COUNT
-            ),
-        )
-
-    def _make_function(self, settings: SweepSettings) -> lambda_.Function:
-        config = self._config
-        log_group = make_log_group(self, self._name, config)
-        queues = {"sweep": self.sweep, "unrouted": self.queue}
-        return make_function(
-            self,
-            UNROUTED,
-            functions.FOLDER / UNROUTED,
-            config=config,
-            role=sweep_role(self, **queues, log_group=log_group, config=config),
-            log_group=log_group,
-            timeout_seconds=self._config.sweep_timeout_seconds,
-            memory_mb=MEMORY_MB,
-            environment=settings.to_env(),
-        )
 
     def _subscribe(
         self,

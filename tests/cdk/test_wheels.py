@@ -10,10 +10,9 @@ import pytest
 
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
-from once.cdk.packaging import _build_folder as build_folder
+from once.cdk.packaging import function_package as build_folder
 from once.cdk.packaging import function_package as package_module
-from once.cdk.packaging._build_folder import build_once, digest
-from once.cdk.packaging.function_package import install_wheels
+from once.cdk.packaging.function_package import build_once, digest, install_wheels
 from tests.cdk.packages import HERE, LOCK, names, tree
 
 

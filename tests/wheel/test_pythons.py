@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from once.cdk.deployment_options import KNOWN_PYTHONS
-from once.cdk.packaging._build_folder import build_once, digest
+from once.cdk.packaging.function_package import build_once, digest
 from tests.architecture.imports import ROOT
 
 OTHERS = [minor for minor in KNOWN_PYTHONS if minor != sys.version_info.minor]

@@ -213,6 +213,12 @@ class ServiceStack(Stack):
             failures=state.relay_failures,
         )
         self.topics.restrict_events_to(self.relay.role, local=config.local)
+        queues = {
+            name: sqs.Queue.from_queue_attributes(
+                self, f"Existing-{name}", queue_arn=existing.arn, key_arn=existing.key_arn
+            )
+            for name, existing in config.existing_queues.items()
+        }
         self.consumers = [
             IdempotentConsumer(
                 self,
@@ -220,7 +226,7 @@ class ServiceStack(Stack):
                 config=config,
                 topics=self.topics if props in subscribed else None,
                 unrouted=self.unrouted.queue,
-                queue=self._existing_queue(props, config),
+                queue=queues.get(props.name),
                 relay=self.relay,
                 sources=event_sources(props, consumers, webhooks),
                 dedup_table=state.dedup_table,
@@ -269,14 +275,6 @@ class ServiceStack(Stack):
             # The names of dashboards are those of the whole account, not of a region.
             board = f"{config.service}-{self.region}"
             cloudwatch.Dashboard(self, "Dashboard", dashboard_name=board, widgets=rows)
-
-    def _existing_queue(self, props: ConsumerProps, config: DeploymentConfig) -> sqs.IQueue | None:
-        existing = config.existing_queues.get(props.name)
-        if existing is None:
-            return None
-        return sqs.Queue.from_queue_attributes(
-            self, f"Existing-{props.name}", queue_arn=existing.arn, key_arn=existing.key_arn
-        )
 
     def _add_outputs(self, consumer: IdempotentConsumer) -> None:
         isolation = consumer.isolation

@@ -103,12 +103,9 @@ def unread_clients(props: ConsumerProps | WebhookProps) -> str | None:
 
 
 def read_clients(folder: Path, *, shown: str | None = None, skip: Collection[str] = ()) -> Clients:
-    """Return the clients that the modules of a folder create.
+    """Return the clients that the modules of a folder create, but for the names in `skip`.
 
-    Args:
-        folder: the folder.
-        shown: the beginning of the places; by default the folder's name.
-        skip: names in the folder that are left out.
+    Places begin with `shown`, by default the folder's name.
     """
     places: dict[str, str] = {}
     unread: list[str] = []

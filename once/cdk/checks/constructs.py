@@ -32,16 +32,8 @@ def wiring_faults(
 ) -> Iterator[str]:
     """Yield every fault of the parts that a consumer is given, without the consumer's name.
 
-    Args:
-        props: the consumer.
-        tables: the names of the tables that its handlers use.
-        secrets: the names of the secrets in its properties.
-        sources: the CloudEvents sources of each internal event type.
-        queue: the existing queue; None if the construct makes one.
-        topics: the topics that its own queue is subscribed to, if any.
-        published: event types that the relay publishes for it; None without a relay.
-        bucket: the bucket that sends its events, if it is not named by its source.
-        claims: the claim-check bucket, if there is one.
+    The texts in `tables`, `secrets` and `sources` are names and types from its properties. `queue`
+    is an existing one. `published` are the types that the relay publishes for it, None without one.
     """
     if props.folder is None or not (props.folder / "handler.py").is_file():
         yield f"folder={props.folder}; give the path of the folder that holds its handler.py"

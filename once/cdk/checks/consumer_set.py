@@ -194,12 +194,7 @@ class RouteWarning(NamedTuple):
 def route_warnings(
     consumers: Collection[ConsumerProps], webhooks: WebhookProps | None = None
 ) -> Iterator[RouteWarning]:
-    """Yield a warning for each published type without a subscriber, and for each loop.
-
-    Args:
-        consumers: every consumer of the deployment.
-        webhooks: the webhook ingress, if there is one.
-    """
+    """Yield a warning for each published type without a subscriber, and for each loop."""
     taken = {event for each in consumers if not each.retiring for event in each.events}
     published = [
         (f"{named(each)} publishes", event, "publishes=")

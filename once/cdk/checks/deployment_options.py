@@ -203,13 +203,7 @@ def unfit_option_faults(
     consumers: Sequence[ConsumerProps],
     webhooks: WebhookProps | None = None,
 ) -> list[str]:
-    """Return the options that do not fit the consumers; none while either have faults of their own.
-
-    Args:
-        config: the deployment.
-        consumers: every consumer of the deployment.
-        webhooks: the webhook ingress of the deployment, if there is one.
-    """
+    """Return the options that do not fit the consumers, while both have no faults of their own."""
     if _option_faults(config):
         return []
     typed = [each for each in consumers if has_type(each, ConsumerProps)]

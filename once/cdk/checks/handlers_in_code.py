@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib.util import resolve_name
 from pathlib import Path
 
 from once.cdk.props import ConsumerProps
@@ -66,7 +67,7 @@ class Registrations:
         self._handlers: dict[str, list[_Function]] = defaultdict(list)
         self._shared: list[_Function] = []
         """Functions that run for the events of any handler."""
-        self._constants_of("handler")
+        self._constants_of(f"{self._package}.handler")
 
     @property
     def complete(self) -> bool:
@@ -94,7 +95,9 @@ class Registrations:
 
     def _constants_of(self, module: str) -> Mapping[str, str]:
         """Return the texts that a module's names stand for, dotted names too; empty if unknown."""
-        base = self._folder.joinpath(*filter(None, module.split(".")))
+        if not f"{module}.".startswith(f"{self._package}."):
+            return {}
+        base = self._folder.joinpath(*module.removeprefix(self._package).split("."))
         path = base / "__init__.py"
         if not path.is_file():
             path = base.with_name(f"{base.name}.py")
@@ -114,7 +117,7 @@ class Registrations:
             self.broken.append(f"{place}:{line}: {reason}")
             return
         known = self._constants[path]
-        package = path.parent.relative_to(self._folder).parts
+        package = ".".join([self._package, *path.parent.relative_to(self._folder).parts])
         for node in ast.walk(tree):
             known.update(self._imported(node, package))
         known.update(assigned(tree.body))
@@ -145,31 +148,18 @@ class Registrations:
                 case ast.Call(func=ast.Attribute(attr="rejects" | "completes")):
                     self._shared.append(function)
 
-    def _imported(self, node: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    def _imported(self, node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
         """Yield the constants that an import brings, by the names that they have there."""
         if isinstance(node, ast.Import):
             for alias in node.names:
-                module = self._own(alias.name)
-                if module is not None:
-                    yield from _below(alias.asname or alias.name, self._constants_of(module))
+                yield from _below(alias.asname or alias.name, self._constants_of(alias.name))
         elif isinstance(node, ast.ImportFrom):
-            origin = self._origin(node, package)
-            if origin is not None:
-                for alias in node.names:
-                    yield from self._from(origin, alias.name, alias.asname or alias.name)
-
-    def _own(self, module: str) -> str | None:
-        """Return the module's name inside the folder; None if it is elsewhere."""
-        if module != self._package and not module.startswith(f"{self._package}."):
-            return None
-        return module.removeprefix(self._package).removeprefix(".")
-
-    def _origin(self, node: ast.ImportFrom, package: tuple[str, ...]) -> str | None:
-        """Return the module that names are imported from; None if it is outside the folder."""
-        if node.level == 0:
-            return self._own(node.module or "")
-        kept = len(package) - (node.level - 1)
-        return ".".join([*package[:kept], node.module or ""]) if kept >= 0 else None
+            try:
+                origin = resolve_name("." * node.level + (node.module or ""), package)
+            except ImportError:  # above all packages
+                return
+            for alias in node.names:
+                yield from self._from(origin, alias.name, alias.asname or alias.name)
 
     def _from(self, origin: str, name: str, local: str) -> Iterator[tuple[str, str]]:
         found = self._constants_of(origin)
@@ -266,9 +256,7 @@ _REMEDY = "or dedup=Dedup.RECORD"
 def item_dedup_faults(consumer: ConsumerProps, keys: Mapping[str, DeclaredKey]) -> Iterator[str]:
     """Yield the properties and key rules that item dedup cannot commit, each with its remedy.
 
-    Args:
-        consumer: the consumer.
-        keys: the declared key of each event type, as far as synthesis can read them.
+    `keys` are the declared keys of the event types, as far as synthesis can read them.
     """
     if consumer.dedup is not Dedup.ITEM:
         return

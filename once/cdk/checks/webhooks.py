@@ -143,13 +143,7 @@ _MIB = 1024 * 1024
 def webhook_set_faults(
     webhooks: WebhookProps | None, consumers: Sequence[ConsumerProps], config: DeploymentConfig
 ) -> Iterator[str]:
-    """Yield every fault of an ingress, with its name; none without an ingress.
-
-    Args:
-        webhooks: the ingress.
-        consumers: the consumers of the deployment, their properties of the right types.
-        config: the deployment.
-    """
+    """Yield every fault of an ingress, with its name; the consumers have the right types."""
     if webhooks is None:
         return
     named = f"webhook ingress {webhooks.name!r}"
@@ -184,12 +178,8 @@ def webhook_wiring_faults(
 ) -> Iterator[str]:
     """Yield every fault of an ingress's parts, without its name.
 
-    Args:
-        props: the ingress; with properties of wrong types, which are faults of their own, its parts
-            are not compared.
-        secrets: the ARNs of the secrets, by the names of the endpoints.
-        published: the event types that the relay publishes, by identity; None without a relay.
-        claims: the claim-check bucket, if there is one.
+    With properties of wrong types, which are faults of their own, they are not compared.
+    `published` are the types that the relay publishes, by identity; None without a relay.
     """
     if not has_type(props, WebhookProps):
         return

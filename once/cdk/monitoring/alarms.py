@@ -144,7 +144,7 @@ def add_consumer_alarms(
     for part, counted, total, entry, what in _SHARES:
         alarms.add(part, _percent(consumer.service, counted, total), _FAR_ABOVE_NORMAL, entry, what)
     if consumer.mapping is not None:
-        mapping = consumer.mapping.event_source_mapping_id
+        mapping = consumer.mapping
         lost = cloudwatch.MathExpression(
             expression="IF(FILL(invoked, 0) == 0, received, 0)",
             using_metrics={
@@ -179,7 +179,7 @@ def add_relay_alarms(
     alarms.on_dead_letters(dead_letters, "relay-dead-letters")
     age = function.metric("IteratorAge", period=_MINUTE, statistic=MAXIMUM)
     alarms.add("AgeAlarm", age, _STREAM_AGE_MS, "relay-behind", "events are published late")
-    failed = mapping_metric(FAILED_BATCHES, mapping.event_source_mapping_id, _MINUTE)
+    failed = mapping_metric(FAILED_BATCHES, mapping, _MINUTE)
     what = "unpublished records lie in the bucket"
     alarms.add("FailuresAlarm", failed, 1, "relay-failed-batches", what)
 

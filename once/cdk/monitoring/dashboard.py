@@ -106,9 +106,7 @@ def relay_row(
         _graph(
             f"{name}: left over",
             _visible(dead_letters, "dead letters"),
-            mapping_metric(
-                FAILED_BATCHES, mapping.event_source_mapping_id, _PERIOD, "failed batches"
-            ),
+            mapping_metric(FAILED_BATCHES, mapping, _PERIOD, "failed batches"),
         ),
         _function(name, function),
     ]

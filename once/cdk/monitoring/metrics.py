@@ -51,56 +51,40 @@ class MonitoredConsumer:
 def once_metric(
     service: str, metric: str, period: Duration, statistic: str = SUM, label: str | None = None
 ) -> cloudwatch.Metric:
-    """Return a metric that the library emits.
-
-    Args:
-        service: the function's full name, such as `once-orders`.
-        metric: one of `once.metric_names.Metric`.
-        period: the time that one figure covers.
-        statistic: how the values of a period make one figure.
-        label: its name in a graph; by default the metric's name.
-    """
-    return cloudwatch.Metric(
-        namespace=Metric.NAMESPACE,
-        metric_name=metric,
-        # The only dimension: CloudWatch bills each further value.
-        dimensions_map={"service": service},
-        period=period,
-        statistic=statistic,
-        label=label,
-    )
+    """Return a metric that the library emits; `service` is the function's full name."""
+    # The only dimension: CloudWatch bills each further value.
+    dimension = {"service": service}
+    return _metric(Metric.NAMESPACE, metric, dimension, period, statistic, label)
 
 
 def groups_metric(
     queue: sqs.IQueue, name: str, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:
-    """Return a metric of SQS on message groups, which the CDK has no method for.
-
-    Args:
-        queue: the queue.
-        name: one of `QueueGroups`.
-        period: the time that one figure covers.
-        label: its name in a graph; by default the metric's name.
-    """
-    return cloudwatch.Metric(
-        namespace="AWS/SQS",
-        metric_name=name,
-        dimensions_map={"QueueName": queue.queue_name},
-        period=period,
-        statistic=MAXIMUM,
-        label=label,
-    )
+    """Return one of `QueueGroups`, which the CDK has no methods for."""
+    return _metric("AWS/SQS", name, {"QueueName": queue.queue_name}, period, MAXIMUM, label)
 
 
 def mapping_metric(
-    name: str, mapping_id: str, period: Duration, label: str | None = None
+    name: str, mapping: lambda_.IEventSourceMapping, period: Duration, label: str | None = None
 ) -> cloudwatch.Metric:
     """Return a metric of Lambda on an event source mapping."""
+    dimension = {"EventSourceMappingUUID": mapping.event_source_mapping_id}
+    return _metric("AWS/Lambda", name, dimension, period, SUM, label)
+
+
+def _metric(
+    namespace: str,
+    name: str,
+    dimension: dict[str, str],
+    period: Duration,
+    statistic: str,
+    label: str | None,
+) -> cloudwatch.Metric:
     return cloudwatch.Metric(
-        namespace="AWS/Lambda",
+        namespace=namespace,
         metric_name=name,
-        dimensions_map={"EventSourceMappingUUID": mapping_id},
+        dimensions_map=dimension,
         period=period,
-        statistic=SUM,
+        statistic=statistic,
         label=label,
     )

@@ -91,13 +91,28 @@ class OperatorPolicies(Construct):
         config: DeploymentConfig | None = None,
     ) -> None:
         super().__init__(scope, "Operators")
-        self._config = config or DeploymentConfig.from_context(self.node)
-        self._dedup_table, self._topics = dedup_table, topics
-        self._relay, self._unrouted = relay, unrouted
-        self._operator_log = operator_log
-        self._captures, self._endpoint_secrets = captures, endpoint_secrets
+        config = config or DeploymentConfig.from_context(self.node)
+        self._dedup_table, self._operator_log = dedup_table, operator_log
+        self._relay, self._unrouted, self._topics = relay, unrouted, topics
         self._claims = None if claims is None else ClaimAccess.of_operators(claims)
-        self._keys = [*self._common_keys()]
+        self._other_letters = relay.dead_letters.queue_arn, unrouted.queue.queue_arn
+        self._stacks = [
+            Stack.of(self).format_arn(
+                service="cloudformation",
+                resource="stack",
+                resource_name=f"{config.service}-{part}/*",
+            )
+            for part in ("state", "service")
+        ]
+        letters, keys = (relay.dead_letters, unrouted.queue), config.keys
+        self._keys: list[KeyUse] = [
+            *(("sqs", queue.encryption_master_key) for queue in letters),
+            *(("dynamodb", table.encryption_key) for table in (dedup_table, captures) if table),
+            *(("sns", key.arn) for key in [keys.topics] if key),
+            *(("secretsmanager", key.arn) for key in [keys.secrets] if key and endpoint_secrets),
+            ("s3", None if claims is None else claims.encryption_key),
+        ]
+        """The customer managed keys of what is opened, except those of the consumers."""
         reads = self._make("ReadOnly", consumers, self._common_reads(), _reads)
         if captures is not None:
             table = captures.table_arn
@@ -186,39 +201,14 @@ class OperatorPolicies(Construct):
         arns = [each.log_group_arn for each in own_logs]
         yield allow("ReadOwnLogs", ["logs:FilterLogEvents"], *arns)
         yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
-        yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters())
+        yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters)
         if self._claims is not None:
             yield from self._claims.read_statements()
-
-    @property
-    def _stacks(self) -> list[str]:
-        """The ARNs of both stacks, as patterns."""
-        return [
-            Stack.of(self).format_arn(
-                service="cloudformation",
-                resource="stack",
-                resource_name=f"{self._config.service}-{part}/*",
-            )
-            for part in ("state", "service")
-        ]
-
-    def _common_keys(self) -> Iterator[KeyUse]:
-        """Yield the customer managed keys of what is opened, except those of the consumers."""
-        for queue in (self._relay.dead_letters, self._unrouted.queue):
-            yield "sqs", queue.encryption_master_key
-        for table in filter(None, (self._dedup_table, self._captures)):
-            yield "dynamodb", table.encryption_key
-        for service, key in (
-            ("sns", self._config.keys.topics),
-            ("secretsmanager", self._config.keys.secrets if self._endpoint_secrets else None),
-        ):
-            yield service, None if key is None else key.arn
-        yield "s3", None if self._claims is None else self._claims.bucket.encryption_key
 
     def _common_changes(self) -> Iterator[iam.PolicyStatement]:
         log = ["logs:CreateLogStream", "logs:PutLogEvents"]
         yield allow("LogChanges", log, self._operator_log.log_group_arn)
-        yield allow("MoveOtherLetters", MOVE_LETTERS, *self._other_letters())
+        yield allow("MoveOtherLetters", MOVE_LETTERS, *self._other_letters)
         ingress = filter(None, (self._topics.ingress, self._topics.ordered_ingress))
         if self._claims is not None:
             yield from self._claims.write_statements()
@@ -230,9 +220,6 @@ class OperatorPolicies(Construct):
             self._dedup_table.table_arn,
             conditions=ONLY_IN_TRANSACTIONS,
         )
-
-    def _other_letters(self) -> tuple[str, str]:
-        return self._relay.dead_letters.queue_arn, self._unrouted.queue.queue_arn
 
 
 def _at_its_longest(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Properties of consumers, of their tables, workflows and scaling, and of a webhook ingress."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any, Self
@@ -140,7 +140,8 @@ class TableProps:
 
     name: str
     key: str | tuple[str, ...]
-    warm_throughput: WarmThroughput | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    warm_throughput: WarmThroughput | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -217,37 +218,38 @@ class ConsumerProps:
     name: str
     events: tuple[str, ...] = ()
     tables: tuple[TableProps, ...] = ()
-    external: tuple[str, ...] = field(default=(), kw_only=True)
-    publishes: tuple[str, ...] = field(default=(), kw_only=True)
-    timeout_seconds: int = field(default=30, kw_only=True)
-    visibility_seconds: int | None = field(default=None, kw_only=True)
-    batch_size: int = field(default=10, kw_only=True)
-    batch_window_seconds: int = field(default=0, kw_only=True)
-    max_concurrency: int | None = field(default=None, kw_only=True)
-    pollers: Pollers | None = field(default=None, kw_only=True)
-    reserved_concurrency: int | None = field(default=None, kw_only=True)
-    claim_check_mb: int = field(default=0, kw_only=True)
-    mapping_metrics: bool = field(default=True, kw_only=True)
-    max_receive_count: int = field(default=5, kw_only=True)
-    effect_timeout_seconds: int = field(default=0, kw_only=True)
-    starts: tuple[WorkflowProps, ...] = field(default=(), kw_only=True)
-    secrets: tuple[str, ...] = field(default=(), kw_only=True)
-    parameters: tuple[str, ...] = field(default=(), kw_only=True)
-    sends_email: bool = field(default=False, kw_only=True)
-    group_size: int = field(default=10, kw_only=True)
-    commit_threads: int = field(default=4, kw_only=True)
-    memory_mb: int = field(default=512, kw_only=True)
-    rollout: Rollout = field(default=Rollout.ALL_AT_ONCE, kw_only=True)
-    renamed_from: str | None = field(default=None, kw_only=True)
-    fifo: bool = field(default=False, kw_only=True)
-    ordered_by: str | None = field(default=None, kw_only=True)
-    blocks_group: bool = field(default=False, kw_only=True)
-    fair_by: str | None = field(default=None, kw_only=True)
-    dedup: Dedup = field(default=Dedup.RECORD, kw_only=True)
-    retiring: bool = field(default=False, kw_only=True)
-    folder: Path | None = field(default=None, kw_only=True)
-    aws_services: tuple[str, ...] | None = field(default=None, kw_only=True)
-    source: Source | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    external: tuple[str, ...] = ()
+    publishes: tuple[str, ...] = ()
+    timeout_seconds: int = 30
+    visibility_seconds: int | None = None
+    batch_size: int = 10
+    batch_window_seconds: int = 0
+    max_concurrency: int | None = None
+    pollers: Pollers | None = None
+    reserved_concurrency: int | None = None
+    claim_check_mb: int = 0
+    mapping_metrics: bool = True
+    max_receive_count: int = 5
+    effect_timeout_seconds: int = 0
+    starts: tuple[WorkflowProps, ...] = ()
+    secrets: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    sends_email: bool = False
+    group_size: int = 10
+    commit_threads: int = 4
+    memory_mb: int = 512
+    rollout: Rollout = Rollout.ALL_AT_ONCE
+    renamed_from: str | None = None
+    fifo: bool = False
+    ordered_by: str | None = None
+    blocks_group: bool = False
+    fair_by: str | None = None
+    dedup: Dedup = Dedup.RECORD
+    retiring: bool = False
+    folder: Path | None = None
+    aws_services: tuple[str, ...] | None = None
+    source: Source | None = None
 
     @property
     def identity(self) -> str:

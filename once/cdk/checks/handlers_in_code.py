@@ -219,17 +219,11 @@ def _declared_key(call: ast.Call | None, constants: Mapping[str, str]) -> Declar
     if call is None or any(word.arg is None for word in call.keywords):  # `**given`
         return UNKNOWN
     given = {word.arg: word.value for word in call.keywords}
-    rule: KeyRule | None = ("event",)
-    volatile: tuple[str, ...] | None = ()
-    if "key" in given:
-        rule = _rule(given["key"], constants)
-    match given.get("volatile"):
-        case None:
-            pass
+    rule = _rule(given["key"], constants) if "key" in given else ("event",)
+    volatile = None
+    match given.get("volatile", ast.Tuple([])):
         case ast.Tuple(elts) | ast.List(elts) | ast.Set(elts):
             volatile = _texts(elts, constants)
-        case _:
-            volatile = None
     return DeclaredKey(rule, volatile)
 
 

@@ -3,11 +3,10 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from random import uniform
 from typing import TYPE_CHECKING, Any
 
 from demo.traffic.plan import BodyBatch
-from once.ops.aws.clients import ATTEMPTS, BACKOFF_SECONDS, THREADS, client
+from once.ops.aws.clients import ATTEMPTS, THREADS, attempts, client
 from once.ops.errors import OpsError
 from once.schema import EVENT_TYPE_ATTRIBUTE
 
@@ -81,9 +80,7 @@ def send_batches(
 
 def _send_batch(call: PublishCall, batch: BodyBatch) -> int:
     waiting = {str(index): body for index, body in enumerate(batch)}
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            time.sleep(uniform(0, BACKOFF_SECONDS * 2**attempt))
+    for _ in attempts():
         answer = call(waiting)
         for entry in answer.get("Successful", []):
             del waiting[entry["Id"]]

@@ -1,19 +1,17 @@
 """Dedup records of a deployment: found by key or by a scan, read, and described as text."""
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from random import uniform
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from once.commit.dedup_record import StoredRecord, record_key
 from once.commit.item_dedup import item_record, item_record_name
 from once.effects.intent import Intent
 from once.events.identity import consumer_of, field_values
-from once.ops.aws.clients import ATTEMPTS, BACKOFF_SECONDS, batches
+from once.ops.aws.clients import attempts, batches
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal import NOT_READABLE, format_epoch_seconds, from_epoch_seconds
@@ -96,23 +94,6 @@ class RecordFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class OutboxPage:
-    """One page of a scan for outboxes.
-
-    Attributes:
-        items: selected records that may be published: key, commit, outbox and expiry.
-        scanned: number of records that the page covered.
-        too_old: number of selected records that may not be published any more.
-        unreadable: selected records whose expiry cannot be read.
-    """
-
-    items: list[Item]
-    scanned: int
-    too_old: int
-    unreadable: list[Item]
-
-
-@dataclass(frozen=True, slots=True)
 class DedupRecordReader:
     """The dedup records of a deployment, in the dedup table and on the items of business tables.
 
@@ -190,9 +171,7 @@ class DedupRecordReader:
             request: Any = {
                 table: {"Keys": batch, "ConsistentRead": True, **(projection if names else {})}
             }
-            for attempt in range(ATTEMPTS):
-                if attempt:
-                    time.sleep(uniform(0, BACKOFF_SECONDS * 2**attempt))
+            for _ in attempts():
                 answer: Any = self.dynamodb.batch_get_item(RequestItems=request)
                 yield from answer["Responses"].get(table, [])
                 if not (request := answer.get("UnprocessedKeys")):
@@ -260,8 +239,11 @@ class DedupRecordReader:
         items = sorted(found.items, key=committed_at, reverse=True)
         return replace(found, items=items[:most], more=max(0, len(items) - most))
 
-    def scan_outboxes(self, record_filter: RecordFilter) -> Iterator[OutboxPage]:
-        """Yield pages of the selected records that hold events. The whole table is read."""
+    def scan_outboxes(self, record_filter: RecordFilter) -> Iterator[tuple[list[Item], int]]:
+        """Yield the selected records that hold events, with the number of records in each page.
+
+        The whole table is read. Of a record there are key, commit, outbox and expiry.
+        """
         skew = timedelta(seconds=CLOCK_SKEW_SECONDS)
         condition = _COMMITTED_EVENTS
         values: dict[str, Any] = {":since": _milliseconds(record_filter.since - skew)}
@@ -279,14 +261,8 @@ class DedupRecordReader:
             FilterExpression=condition,
             ExpressionAttributeValues=values,
         )
-        end = datetime.now(UTC) + timedelta(seconds=MESSAGE_LIFETIME_SECONDS)
         for page in pages:
-            items: list[Item] = [*page["Items"]]
-            found = [(item, time_attribute(item, Record.EXPIRES_AT)) for item in items]
-            unreadable = [item for item, expiry in found if expiry is None]
-            items = [item for item, expiry in found if expiry is not None and expiry > end]
-            too_old = len(found) - len(items) - len(unreadable)
-            yield OutboxPage(items, page["ScannedCount"], too_old, unreadable)
+            yield [*page["Items"]], page["ScannedCount"]
 
 
 def _milliseconds(moment: datetime) -> dict[str, str]:

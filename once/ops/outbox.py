@@ -7,16 +7,14 @@ ids.
 """
 
 import json
-import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from random import uniform
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from uuid import uuid4
@@ -30,15 +28,21 @@ from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import text
 from once.ops.aws.clients import (
     ATTEMPTS,
-    BACKOFF_SECONDS,
     THREADS,
     RateLimiter,
+    attempts,
     batches_by_size,
     call_for_each,
     client,
 )
 from once.ops.aws.deployment import DeployedConsumer, Deployment
-from once.ops.dedup_records import DedupRecordReader, Item, OutboxPage, RecordFilter
+from once.ops.dedup_records import (
+    MESSAGE_LIFETIME_SECONDS,
+    DedupRecordReader,
+    Item,
+    RecordFilter,
+    time_attribute,
+)
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
 from once.ops.terminal import (
@@ -280,11 +284,13 @@ class Republication:
         return with_retries(partial(invoke_relay, lambda_, self.deployment.relay_function_name))
 
 
-def republish(pages: Iterable[OutboxPage], relay: RelayCall, seen: Seen) -> RepublishResult:
+def republish(
+    pages: Iterable[tuple[list[Item], int]], relay: RelayCall, seen: Seen
+) -> RepublishResult:
     """Publish the events of every record, several batches in parallel.
 
     Args:
-        pages: the records.
+        pages: records with events, and the number of records that each page covered.
         relay: publishes a batch.
         seen: called after each page.
 
@@ -294,15 +300,23 @@ def republish(pages: Iterable[OutboxPage], relay: RelayCall, seen: Seen) -> Repu
             cannot be invoked.
     """
     result = RepublishResult()
+    end = datetime.now(UTC) + timedelta(seconds=MESSAGE_LIFETIME_SECONDS)
     with ThreadPoolExecutor(THREADS) as pool:
-        for page in pages:
-            for answer in pool.map(relay, [*stream_batches(page.items)]):
+        for found, scanned in pages:
+            items = []
+            for item in found:
+                expiry = time_attribute(item, Record.EXPIRES_AT)
+                if expiry is None:
+                    result.unreadable.append(key_hash(item[Record.PK]["S"]))
+                elif expiry <= end:
+                    result.too_old += 1
+                else:
+                    items.append(item)
+            for answer in pool.map(relay, [*stream_batches(items)]):
                 result.events.update(answer["published"])
                 result.refused = [*dict.fromkeys((*result.refused, *answer["dead_lettered"]))]
-            result.records += len(page.items)
-            result.too_old += page.too_old
-            result.unreadable += [key_hash(item[Record.PK]["S"]) for item in page.unreadable]
-            seen(page.scanned, result)
+            result.records += len(items)
+            seen(scanned, result)
     return result
 
 
@@ -359,9 +373,7 @@ def with_retries(relay: RelayCall) -> RelayCall:
     """
 
     def publish(records: Sequence[StreamRecord]) -> "Relayed":
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                time.sleep(uniform(0, BACKOFF_SECONDS * 2**attempt))
+        for _ in attempts():
             try:
                 return relay(records)
             except RelayFailed as error:

@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Collection
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
@@ -240,14 +241,11 @@ def deduplication_id(event: CloudEvent, takers: Collection[DeployedConsumer]) ->
         event: the event.
         takers: the consumers that take its type.
     """
-    keys = {_key(event, consumer) for consumer in takers}
-    key = next(iter(keys)) if len(keys) == 1 else None
-    return sha256((key or f"{event.source}#{event.id}").encode()).hexdigest()
-
-
-def _key(event: CloudEvent, consumer: DeployedConsumer) -> str | None:
-    try:
-        key = consumer.key(event)
-    except (NoKey, TooLarge):
-        return None  # the consumer quarantines the event with this reason
-    return None if key is None else key.partition("#")[2]
+    keys: set[str | None] = set()
+    for consumer in takers:
+        key = None
+        with suppress(NoKey, TooLarge):  # the consumer quarantines the event with this reason
+            key = consumer.key(event)
+        keys.add(key and key.partition("#")[2])
+    found = keys.pop() if len(keys) == 1 else None
+    return sha256((found or f"{event.source}#{event.id}").encode()).hexdigest()

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.effects.executor import returned_text
 from once.effects.intent import Intent, not_done, settled
-from once.ops import dedup_records, outbox
+from once.ops import outbox
 from once.ops.aws.clients import RateLimiter
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters import assessment as safety
@@ -171,7 +171,7 @@ def on_time(clock: Callable[[], float]) -> Iterator[None]:
     """Give the command line's parts the time of a world."""
     calendar = SimpleNamespace(now=lambda zone: datetime.fromtimestamp(clock(), zone))
     with ExitStack() as stack:
-        for module in (safety, ops_redrive, dedup_records):
+        for module in (safety, ops_redrive, outbox):
             stack.enter_context(patch.object(module, "datetime", calendar))
         yield
 

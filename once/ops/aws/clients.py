@@ -48,12 +48,19 @@ BatchCall = Callable[[list[Any]], Mapping[str, Any]]
 """Sends entries, each with an `Id` of its own, and returns the service's response."""
 
 ATTEMPTS = 6
-BACKOFF_SECONDS = 0.2
 
 BATCH_ENTRIES = 10
 """Most entries that SQS and SNS accept in one call."""
 
 _T = TypeVar("_T")
+
+
+def attempts() -> Iterator[int]:
+    """Yield the numbers of `ATTEMPTS` attempts, with a growing random pause between them."""
+    for number in range(ATTEMPTS):
+        if number:
+            time.sleep(uniform(0, 0.2 * 2**number))
+        yield number
 
 
 def batches(things: Sequence[_T], size: int = BATCH_ENTRIES) -> Iterator[Sequence[_T]]:
@@ -100,9 +107,7 @@ def call_for_each(
     waiting = {str(number): {"Id": str(number), **entry} for number, entry in enumerate(entries)}
     taken: dict[int, _ResultEntry] = {}
     refused: dict[int, str] = {}
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            time.sleep(uniform(0, BACKOFF_SECONDS * 2**attempt))
+    for _ in attempts():
         answer = call([*waiting.values()])
         for done in answer.get("Successful", []):
             del waiting[done["Id"]]

@@ -5,7 +5,7 @@ import json
 from collections.abc import Collection
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from uuid import uuid4
 
 import typer
@@ -24,10 +24,6 @@ from once.ops.terminal import ServiceOption, command_group, console, data_text, 
 from once.schema import EVENT_TYPE_ATTRIBUTE
 from once.settings import MAX_BODY_BYTES, PRODUCER_OBJECTS
 from once.source import Source
-
-if TYPE_CHECKING:
-    from mypy_boto3_sns import SNSClient
-    from mypy_boto3_sqs import SQSClient
 
 SOURCE = "/once-send"
 
@@ -77,9 +73,23 @@ def send(
     try:
         body, attributes = _stored_if_large(deployment, body)
         if to:
-            _send(deployment.consumer(to), event, body, attributes)
+            consumer = deployment.consumer(to)
+            takers = [consumer] if consumer.is_fifo else []
+            client("sqs").send_message(
+                QueueUrl=consumer.queue_url,
+                MessageBody=body,
+                MessageAttributes=attributes,
+                **grouping(event, consumer.grouped_by, takers),
+            )
         else:
-            _publish(deployment, event, body, attributes)
+            takers = deployment.takers(event_type) if deployment.is_ordered(event_type) else []
+            typed = {EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event_type}}
+            client("sns").publish(
+                TopicArn=deployment.ingress_topic(event_type),
+                Message=body,
+                MessageAttributes={**typed, **attributes},
+                **grouping(event, deployment.group_field(event_type), takers),
+            )
     except BotoCoreError as error:
         raise OpsError(
             f"{error}; perhaps it was sent: send it again with --id {event_id} and the same "
@@ -179,30 +189,6 @@ def _stored_if_large(deployment: Deployment, body: str) -> tuple[str, Attributes
     # By this attribute AWS's Extended Client libraries know a pointer.
     size = {"DataType": "Number", "StringValue": str(len(content))}
     return reference.pointer, {"ExtendedPayloadSize": size}
-
-
-def _publish(deployment: Deployment, event: CloudEvent, body: str, attributes: Attributes) -> None:
-    sns: SNSClient = client("sns")
-    takers = deployment.takers(event.type) if deployment.is_ordered(event.type) else []
-    sns.publish(
-        TopicArn=deployment.ingress_topic(event.type),
-        Message=body,
-        MessageAttributes={
-            EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event.type},
-            **attributes,
-        },
-        **grouping(event, deployment.group_field(event.type), takers),
-    )
-
-
-def _send(consumer: DeployedConsumer, event: CloudEvent, body: str, attributes: Attributes) -> None:
-    sqs: SQSClient = client("sqs")
-    sqs.send_message(
-        QueueUrl=consumer.queue_url,
-        MessageBody=body,
-        MessageAttributes=attributes,
-        **grouping(event, consumer.grouped_by, [consumer] if consumer.is_fifo else []),
-    )
 
 
 def grouping(

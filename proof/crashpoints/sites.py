@@ -86,9 +86,9 @@ LEFT_OUT = {
     "once.ops.outbox.queue_sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch": (
         "sends events again that lie in the table: a fault ends the command, which is run again"
     ),
-    "once.ops.send._publish sns.Publish": _SENT_BY_A_PERSON,
-    "once.ops.send._send sqs.SendMessage": _SENT_BY_A_PERSON,
     "once.ops.send._stored_if_large s3.PutObject": _SENT_BY_A_PERSON,
+    "once.ops.send.send sns.Publish": _SENT_BY_A_PERSON,
+    "once.ops.send.send sqs.SendMessage": _SENT_BY_A_PERSON,
     "once.ops.webhooks._send._secret secretsmanager.GetSecretValue": (
         "only reads, before a test webhook is sent"
     ),

@@ -30,7 +30,9 @@ def calls_in_source(root: Path = ROOT) -> set[str]:
     calls = [
         node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Call)
     ]
-    services = {_text(call.args) for call in calls if _names(call.func)[-1:] == ["client"]}
+    services = {
+        _text(call.args) for call in calls if _names(call.func)[-1:] in (["client"], ["_client"])
+    }
     methods = _methods(frozenset(services - {""}))
     found: set[str] = set()
     for module, tree in trees.items():

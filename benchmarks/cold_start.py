@@ -15,7 +15,7 @@ from benchmarks.rows import middle, ratio, side_by_side
 from once.cdk import ConsumerProps, DeploymentConfig, event_sources, functions
 from once.cdk.packaging.function_package import package
 from once.cdk.props import DAY_SECONDS
-from once.schema import RELAY
+from once.names import RELAY
 from once.settings import RelaySettings, Settings, TableSettings
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.settings import CAPTURES, WebhookSettings

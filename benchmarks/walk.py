@@ -42,9 +42,9 @@ from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS
 from benchmarks.orders import EVENT_TYPE, body, lambda_event
 from functions.orders.handler import consumer
 from once.events.identity import Key
+from once.names import RELAY
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters.commands import app
-from once.schema import RELAY
 from once.sdk import SDK
 from once.settings import TableSettings
 from once.testing import FakeAws, FakeContext, inject, refused

@@ -19,8 +19,8 @@ from demo.report import print_failure, step
 from emulator.cdk_cli import Report, bootstrap, deploy
 from emulator.embedded_aws import ROOT, EmbeddedAws
 from once.cdk import ConsumerProps
+from once.names import RELAY, UNROUTED
 from once.ops.aws.deployment import Deployment
-from once.schema import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 
 _SERVICE = "once"

@@ -24,7 +24,7 @@ from once.errors import (
     Unparseable,
     summary_of,
 )
-from once.schema import SOURCE_PREFIX, Reason
+from once.names import SOURCE_PREFIX, Reason
 from once.sdk import S3Client
 from once.settings import PRODUCER_OBJECTS, consumer_objects
 

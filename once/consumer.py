@@ -26,6 +26,7 @@ from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
 from once.metrics_log import MetricsLog
+from once.names import CONSUMER_NAME
 from once.registration import (
     Completion,
     CompletionFunction,
@@ -37,7 +38,6 @@ from once.registration import (
     item_dedup_faults,
     twice,
 )
-from once.schema import CONSUMER_NAME
 from once.sdk import SDK, S3Client, s3_client, sqs_client
 from once.settings import Dedup, Settings
 from once.transaction import Table, read_item

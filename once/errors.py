@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from traceback import walk_tb
 from types import FrameType
 
-from once.schema import Reason
+from once.names import Reason
 
 UNREADABLE = (ValueError, RecursionError)
 """Errors of `json` and `msgspec` for a text that is not JSON, not of a type, or nested too deeply.

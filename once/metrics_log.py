@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from once.metric_names import Metric
-from once.schema import OTLP_ENDPOINT
+from once.names import OTLP_ENDPOINT, Metric
 
 if TYPE_CHECKING:
     from once.otlp import Telemetry

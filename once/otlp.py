@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any
 
 from once.extras import extra
-from once.schema import OTLP_ENDPOINT
+from once.names import OTLP_ENDPOINT
 
 _REMEDY = (
     f"{OTLP_ENDPOINT} is set, so add the extra to the lock file of the functions "

@@ -13,7 +13,7 @@ import msgspec
 from once.effects.declaration import Effect, Policy
 from once.errors import Refusal
 from once.events.identity import Key
-from once.schema import CONSUMER_NAME, EVENT_TYPE
+from once.names import CONSUMER_NAME, EVENT_TYPE
 from once.settings import Settings
 from once.source import Source, key_rule_fault
 from once.transaction import FormerRecords, Transaction

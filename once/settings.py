@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from once.errors import SettingsError
-from once.schema import CLOCK_MARGIN_SECONDS
+from once.names import CLOCK_MARGIN_SECONDS
 from once.source import Source
 
 MOST_COMMIT_THREADS = 10

@@ -25,7 +25,7 @@ from once.effects.intent import Intent
 from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused
 from once.events.cloud_event import CloudEvent
 from once.events.outgoing import Draft, draft
-from once.schema import COMMIT_ATTRIBUTE
+from once.names import COMMIT_ATTRIBUTE
 from once.settings import TableSettings
 
 if TYPE_CHECKING:

@@ -41,10 +41,10 @@ from once.errors import (
     RegistrationError,
     Unanswered,
 )
-from once.schema import Reason
-from once.workflow_names import (
+from once.names import (
     EXECUTION_PREFIX,
     RETENTION_DAYS,
+    Reason,
     retention_variable,
     workflow_variable,
 )

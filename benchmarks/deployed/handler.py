@@ -8,7 +8,7 @@ import boto3
 from aws_lambda_powertools import Logger
 
 from once.consumer import Runtime
-from once.schema import Record
+from once.names import Record
 from once.sdk import SDK
 from once.settings import Settings
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from demo.traffic.plan import BodyBatch
+from once.names import EVENT_TYPE_ATTRIBUTE
 from once.ops.aws.clients import ATTEMPTS, THREADS, attempts, client
 from once.ops.errors import OpsError
-from once.schema import EVENT_TYPE_ATTRIBUTE
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient

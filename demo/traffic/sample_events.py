@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from demo.traffic.plan import EVENT_TYPE
 from once.events.cloud_event import read_event
+from once.names import EVENT_TYPE_ATTRIBUTE
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.send import grouping
-from once.schema import EVENT_TYPE_ATTRIBUTE
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient

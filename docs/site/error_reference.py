@@ -12,9 +12,9 @@ from itertools import pairwise
 import once
 from once.cdk.errors import SynthError
 from once.errors import OnceError
+from once.names import Reason
 from once.ops.dead_letters.assessment import remedy
 from once.ops.errors import ExitCode, OpsError
-from once.schema import Reason
 
 ROOTS: tuple[type[Exception], ...] = (OnceError, SynthError, OpsError)
 _LEFT_OUT = ("once.cdk.", "once.testing.", "once.ops.console", "once.ops.__main__")

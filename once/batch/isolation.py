@@ -24,7 +24,7 @@ from once.errors import summary_of
 from once.failures.quarantine import first_seen, lineage, text, whole
 from once.intake.original_message import OriginalMessage
 from once.intake.reader import Delivery
-from once.schema import DeadLetter, Limits
+from once.names import DeadLetter, Limits
 from once.settings import Settings
 
 if TYPE_CHECKING:

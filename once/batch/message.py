@@ -35,9 +35,8 @@ from once.errors import (
 )
 from once.failures.circuit_breaker import CircuitBreaker
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult, RecordReader
-from once.metric_names import Metric
+from once.names import Limits, Metric, Standing
 from once.registration import Completion, Rejection
-from once.schema import Limits, Standing
 from once.settings import Settings
 from once.transaction import Reader, Transaction
 

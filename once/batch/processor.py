@@ -25,7 +25,7 @@ from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import Disposition, MessageResult, RecordReader
 from once.metrics_log import MetricsLog
-from once.schema import Limits
+from once.names import Limits
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from once.commit.result import COMMITTED, CommitOutcome, CommitResult
 from once.errors import EffectUnknown, OnceError, Suspended
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult
-from once.metric_names import Metric
 from once.metrics_log import MetricsLog
-from once.schema import DeadLetter
+from once.names import DeadLetter, Metric
 
 if TYPE_CHECKING:
     from once.deadline import Deadline

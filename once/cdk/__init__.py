@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from once.cdk.topics import Topics as Topics
     from once.cdk.unrouted_events import UnroutedEvents as UnroutedEvents
     from once.cdk.webhook_ingress import WebhookIngress as WebhookIngress
-    from once.schema import StackOutput as StackOutput
+    from once.names import StackOutput as StackOutput
     from once.settings import Dedup as Dedup
     from once.webhooks.endpoint import GITHUB as GITHUB
     from once.webhooks.endpoint import SHOPIFY as SHOPIFY

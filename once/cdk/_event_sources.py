@@ -25,7 +25,7 @@ from once.cdk.nag import acknowledge_finding
 from once.cdk.permissions import key_statements
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import NO_EVENT
-from once.schema import EVENT_TYPE_ATTRIBUTE
+from once.names import EVENT_TYPE_ATTRIBUTE
 from once.source import (
     EventBridgeSource,
     JsonSource,

@@ -23,7 +23,7 @@ from once.cdk.nag import acknowledge_finding
 from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for
 from once.cdk.packaging.function_package import package
 from once.cdk.props import Rollout
-from once.schema import LIVE_ALIAS, OTLP_ENDPOINT, Limits
+from once.names import LIVE_ALIAS, OTLP_ENDPOINT, Limits
 
 
 def make_log_group(scope: Construct, name: str, config: DeploymentConfig) -> logs.LogGroup:

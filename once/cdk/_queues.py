@@ -13,7 +13,7 @@ from constructs import Construct
 
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.props import ISOLATION_CONCURRENCY, ConsumerProps
-from once.schema import Limits
+from once.names import Limits
 
 HOLDS_MESSAGES = frozenset(
     kind.CFN_RESOURCE_TYPE_NAME

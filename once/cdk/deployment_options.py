@@ -15,7 +15,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct, Node
 
 from once.cdk.props import DAY_SECONDS, ConsumerProps, Rollout, WarmThroughput
-from once.schema import CLOCK_MARGIN_SECONDS
+from once.names import CLOCK_MARGIN_SECONDS
 from once.settings import TIME_MARGIN_MS
 
 

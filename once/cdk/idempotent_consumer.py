@@ -41,9 +41,8 @@ from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.permissions import ClaimAccess, consumer_role
 from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups
 from once.cdk.topics import Topics
-from once.schema import Limits
+from once.names import Limits, retention_variable, workflow_variable
 from once.settings import Dedup, Settings, TableSettings
-from once.workflow_names import retention_variable, workflow_variable
 
 
 class IdempotentConsumer(Construct):

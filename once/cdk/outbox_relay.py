@@ -21,7 +21,7 @@ from once.cdk.nag import acknowledge_finding
 from once.cdk.permissions import relay_role
 from once.cdk.retained_data import RelayFailures
 from once.cdk.topics import Topics
-from once.schema import RELAY, Record
+from once.names import RELAY, Record
 from once.settings import RelaySettings
 
 MEMORY_MB = 512

@@ -6,13 +6,12 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any, Self
 
-from once.schema import Limits
+from once.names import RETENTION_DAYS, Limits
 from once.settings import MAX_BODY_BYTES, Dedup, TableSettings
 from once.source import Source as Source
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.settings import CAPTURES, WebhookSettings
-from once.workflow_names import RETENTION_DAYS
 
 DAY_SECONDS = 24 * 60 * 60
 

@@ -11,7 +11,7 @@ from constructs import Construct
 from once.cdk.deployment_options import CustomerKey, DeploymentConfig, imported_key
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import TableProps, WarmThroughput, WebhookProps
-from once.schema import Record, StackOutput
+from once.names import Record, StackOutput
 from once.webhooks.capture import BY_TIME, CaptureAttribute
 from once.webhooks.settings import OBJECTS
 

@@ -22,7 +22,7 @@ from constructs import Construct, DependencyGroup, IDependable
 from once.cdk._queues import retain_messages
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.props import ConsumerProps, MessageGroups
-from once.schema import EVENT_TYPE_ATTRIBUTE, StackOutput
+from once.names import EVENT_TYPE_ATTRIBUTE, StackOutput
 
 NO_EVENT = "once, no event"
 """A text that is no event type: a filter policy that selects it selects nothing."""

@@ -20,7 +20,7 @@ from once.cdk.monitoring.dashboard import Row, unrouted_row
 from once.cdk.permissions import sweep_role
 from once.cdk.props import ConsumerProps, WebhookProps
 from once.cdk.topics import Topics
-from once.schema import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
+from once.names import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
 from once.settings import SweepSettings
 
 MEMORY_MB = 256

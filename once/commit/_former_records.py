@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from once.commit.dedup_record import Item, read_items
 from once.commit.result import DUPLICATE, CommitResult, failed
 from once.errors import InFlight, InvalidWrite, PermanentError
-from once.schema import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason
+from once.names import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason
 from once.settings import CommitSettings, TableSettings
 from once.transaction import (
     Action,

@@ -30,7 +30,7 @@ from once.commit.result import (
     failed,
 )
 from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused, TooLarge, Unexpected
-from once.schema import Limits, Record
+from once.names import Limits, Record
 from once.settings import CommitSettings, Dedup
 from once.transaction import Action, ItemKey, Transaction
 

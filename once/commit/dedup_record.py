@@ -10,7 +10,7 @@ from botocore.parsers import ResponseParserError
 from once.effects.intent import Intent
 from once.errors import OutcomeUnknown, summary_of
 from once.events.outgoing import Draft, events_in, written
-from once.schema import (
+from once.names import (
     CAUSE_EXTENSION,
     CLOCK_MARGIN_SECONDS,
     SCHEMA_VERSION,

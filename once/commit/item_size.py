@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from once.errors import InvalidWrite, TooLarge
-from once.schema import Limits
+from once.names import Limits
 
 
 def checked_size(entries: Iterable[Mapping[str, Any]], dedup_table: str) -> int:

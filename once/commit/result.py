@@ -20,7 +20,7 @@ from once.errors import (
     Refusal,
     RequestRefused,
 )
-from once.schema import COMMIT_ATTRIBUTE
+from once.names import COMMIT_ATTRIBUTE
 from once.transaction import Action, ItemVersion, Transaction
 
 

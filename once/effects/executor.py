@@ -34,7 +34,7 @@ from once.errors import (
     UnhandledRefusal,
     WrongOutcome,
 )
-from once.schema import Standing
+from once.names import Standing
 
 _MAX_CALLS = 3
 """Calls in one invocation; after that the message is retried from the queue."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from once.schema import Record, Standing, State
+from once.names import Record, Standing, State
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import UpdateTypeDef

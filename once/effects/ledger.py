@@ -17,7 +17,7 @@ from once.effects.declaration import Effect, Policy
 from once.effects.intent import Intent, pending_update
 from once.errors import EffectUnknown, InFlight, Unanswered, summary_of
 from once.events.identity import key_hash
-from once.schema import Standing
+from once.names import Standing
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger

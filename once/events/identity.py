@@ -22,7 +22,7 @@ from once.deadline import Deadline
 from once.errors import NoKey, TooLarge, Unparseable
 from once.events.cloud_event import CloudEvent
 from once.events.strict_json import MAX_SAFE_INTEGER
-from once.schema import Limits
+from once.names import Limits
 
 RULES = ("event", "field", "attribute", "content")
 """Names of the key rules; the second part of a dedup key."""

@@ -19,7 +19,7 @@ from once.errors import UNREADABLE, InvalidWrite, OnceError, TooLarge, Unpublish
 from once.events.cloud_event import DATAREF, CloudEvent, event_of, read_event
 from once.events.identity import consumer_of, has_plain_numbers, key_hash, message_group
 from once.events.strict_json import MAX_DEPTH, parse
-from once.schema import CAUSE_EXTENSION, Limits, Record, source_of
+from once.names import CAUSE_EXTENSION, Limits, Record, source_of
 
 if TYPE_CHECKING:
     from once.claim_check import Claim

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from once.errors import OnceError
 from once.intake.original_message import MOVED, NOT_ALLOWED, OriginalMessage, text_of
-from once.schema import DeadLetter, Limits
+from once.names import DeadLetter, Limits
 from once.settings import Settings
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from msgspec import Struct, to_builtins
 from msgspec.json import decode
 
 from once.errors import UNREADABLE
-from once.schema import DeadLetter
+from once.names import DeadLetter
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord

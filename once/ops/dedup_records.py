@@ -11,11 +11,11 @@ from once.commit.dedup_record import StoredRecord, record_key
 from once.commit.item_dedup import item_record, item_record_name
 from once.effects.intent import Intent
 from once.events.identity import consumer_of, field_values
+from once.names import CLOCK_SKEW_SECONDS, Limits, Outcome, Record, Standing
 from once.ops.aws.clients import attempts, batches
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal import NOT_READABLE, format_epoch_seconds, from_epoch_seconds
-from once.schema import CLOCK_SKEW_SECONDS, Limits, Outcome, Record, Standing
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -21,6 +21,7 @@ from once.effects.executor import refused_text, returned_text
 from once.effects.intent import Intent, not_done, pending_update, settled
 from once.errors import UNREADABLE
 from once.events.identity import consumer_of, key_hash
+from once.names import CLOCK_MARGIN_SECONDS, Record, Standing, State
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import assess_letters
@@ -50,7 +51,6 @@ from once.ops.terminal import (
     print_json,
     single_line,
 )
-from once.schema import CLOCK_MARGIN_SECONDS, Record, Standing, State
 
 MOST_READ = 20_000
 """Most records that are read by default."""

@@ -26,6 +26,7 @@ from once.errors import Unpublishable
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import text
+from once.names import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS, RELAY, Record
 from once.ops.aws.clients import (
     ATTEMPTS,
     THREADS,
@@ -55,7 +56,6 @@ from once.ops.terminal import (
     print_json,
     progress,
 )
-from once.schema import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS, RELAY, Record
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient

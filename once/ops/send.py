@@ -17,11 +17,11 @@ from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import message_group
 from once.events.strict_json import parse
+from once.names import EVENT_TYPE_ATTRIBUTE
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal import ServiceOption, command_group, console, data_text, print_json
-from once.schema import EVENT_TYPE_ATTRIBUTE
 from once.settings import MAX_BODY_BYTES, PRODUCER_OBJECTS
 from once.source import Source
 

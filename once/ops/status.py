@@ -10,6 +10,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
+from once.names import RELAY, UNROUTED, Limits
 from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_logs import start_errors
@@ -23,7 +24,6 @@ from once.ops.terminal import (
     parse_age_option,
     print_json,
 )
-from once.schema import RELAY, UNROUTED, Limits
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

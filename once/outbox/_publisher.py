@@ -12,7 +12,7 @@ from botocore.parsers import ResponseParserError
 
 from once.errors import Unpublishable, summary_of
 from once.events.outgoing import OutgoingEvent
-from once.schema import EVENT_TYPE_ATTRIBUTE, Limits
+from once.names import EVENT_TYPE_ATTRIBUTE, Limits
 from once.settings import RelaySettings
 
 if TYPE_CHECKING:

@@ -24,10 +24,9 @@ from once.errors import UNREADABLE, OnceError, SettingsError, Unpublishable
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import allowed, described, key_text, text
-from once.metric_names import Metric
 from once.metrics_log import MetricsLog
+from once.names import COMMIT_ATTRIBUTE, DeadLetter, Metric, Record
 from once.outbox._publisher import Topics, remaining
-from once.schema import COMMIT_ATTRIBUTE, DeadLetter, Record
 from once.sdk import SDK, sqs_client
 from once.settings import RelaySettings
 

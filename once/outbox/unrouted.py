@@ -15,7 +15,7 @@ from aws_lambda_powertools import Logger
 from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable, summary_of
 from once.failures.quarantine import allowed, carried, described, text
 from once.intake.original_message import OriginalMessage
-from once.schema import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason
+from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason
 from once.sdk import sqs_client
 from once.settings import SweepSettings
 

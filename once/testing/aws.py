@@ -25,7 +25,7 @@ from once.errors import OnceError, Unexpected
 from once.events.outgoing import events_in
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import Delivery, Disposition
-from once.schema import COMMIT_ATTRIBUTE, Record, source_of
+from once.names import COMMIT_ATTRIBUTE, Record, source_of
 from once.settings import Settings, TableSettings
 from once.testing.events import FakeContext, sqs_record
 from once.transaction import serialize

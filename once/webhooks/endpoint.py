@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from once.schema import EVENT_TYPE
+from once.names import EVENT_TYPE
 from once.settings import register_type
 
 MINUTE, HOUR, DAY = 60, 60 * 60, 24 * 60 * 60

@@ -31,8 +31,8 @@ from once.errors import (
 )
 from once.events.identity import key_hash
 from once.events.outgoing import Draft
-from once.metric_names import Metric
 from once.metrics_log import MetricsLog
+from once.names import Metric
 from once.sdk import SDK, S3Client, s3_client
 from once.transaction import Identity, Table, Transaction
 from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from once.errors import Unparseable, Unpublishable
 from once.events.identity import consumer_of
 from once.events.outgoing import OutgoingEvent, events_in, written
-from once.schema import Record
+from once.names import Record
 from once.webhooks.capture import Capture
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.webhook import Request, Webhook

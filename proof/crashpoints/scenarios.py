@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from once.schema import RELAY
+from once.names import RELAY
 from proof.replays import repeat
 from proof.shop.replay import NO_TRAFFIC, Replay, RunResult
 from proof.traffic import Entries, Order, Story, Traffic

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from once.schema import Reason, Record, State
+from once.names import Reason, Record, State
 from proof.explore.scope import Scope
 from proof.shop.ledger import Ledger, Violation
 from proof.shop.service import DEDUP, Service

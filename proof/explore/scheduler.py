@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from once.schema import Record, State
+from once.names import Record, State
 from proof.explore.oracles import has_outbox
 from proof.explore.scope import Scope
 from proof.explore.world import ScheduledWorld

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, source_of
+from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, source_of
 from proof.explore.scope import Scope, Sent
 from proof.traffic import Entries, Order
 from proof.world.plan import Action, PlatformFault

@@ -6,7 +6,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from once.schema import Limits, Record
+from once.names import Limits, Record
 from once.settings import Settings
 from proof.fuzz.messages import NOW, sendable
 from proof.world.errors import ServiceError

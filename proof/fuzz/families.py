@@ -11,7 +11,7 @@ from random import Random
 
 from once.events.strict_json import BYTES_PER_CONTAINER
 from once.intake.original_message import MOVED
-from once.schema import DeadLetter
+from once.names import DeadLetter
 from proof.fuzz.messages import Message
 
 Make = Callable[[int], str]

@@ -9,7 +9,7 @@ from once.commit.dedup_record import record_put
 from once.effects.intent import Intent
 from once.errors import Refusal
 from once.events.cloud_event import CloudEvent
-from once.schema import Record, Standing
+from once.names import Record, Standing
 from once.settings import TableSettings
 from once.transaction import Identity, Table, Transaction
 from proof.fuzz import values

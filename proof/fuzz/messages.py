@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from once.claim_check import POINTERS
-from once.schema import DeadLetter
+from once.names import DeadLetter
 from proof.fuzz import values
 from proof.fuzz.json_text import hostile, nested
 from proof.report import ROOT

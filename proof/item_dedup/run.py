@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
-from once.schema import Reason
+from once.names import Reason
 from proof.item_dedup.accounts import NAME, TABLE, TYPES, attribute_of, body_of
 from proof.item_dedup.service import ItemService
 from proof.shop.invocations import Invocations

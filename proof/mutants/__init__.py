@@ -20,10 +20,10 @@ from once.errors import RequestRefused
 from once.events.identity import Key
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
+from once.names import Record
 from once.ops.dead_letters.redrive import Redrive
 from once.ops.effects import PendingEffect
 from once.outbox._publisher import Publisher, Topics
-from once.schema import Record
 from proof.mutants import commits, effects, messages, order
 
 Mutant = Callable[[], AbstractContextManager[Any]]

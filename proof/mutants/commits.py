@@ -14,8 +14,8 @@ from once.commit.dedup_record import _NEW_OR_EXPIRED, StoredRecord
 from once.commit.result import COMMITTED, DUPLICATE, CommitResult, classify_record, failed
 from once.errors import RequestRefused
 from once.events.outgoing import events_in
+from once.names import Record
 from once.outbox._publisher import Publisher
-from once.schema import Record
 from once.transaction import Transaction
 from proof.shop.clients import clients
 from proof.shop.service import EVENTS

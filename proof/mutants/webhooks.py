@@ -14,7 +14,7 @@ from once.commit.committer import CommitRequest, Committer
 from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome, CommitResult, failed
 from once.errors import KeyConflict, OnceError, RequestRefused
 from once.events.strict_json import parse
-from once.schema import Record
+from once.names import Record
 from once.webhooks.capture import Capture, CaptureAttribute
 from once.webhooks.endpoint import Endpoint, Profile
 from once.webhooks.ingress import WebhookIngress

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 from zlib import crc32
 
-from once.schema import Record
+from once.names import Record
 from proof.shop.invocations import Invocations
 from proof.shop.ledger import Oracles
 from proof.shop.service import Context, Service

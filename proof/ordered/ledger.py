@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from once.schema import Reason
+from once.names import Reason
 from proof.shop.ledger import Violation
 from proof.shop.service import Service
 from proof.shop.unknown_outcomes import reason_of

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from demo.audit import Evidence
+from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, UNROUTED
 from once.ops.aws.clients import total_depth
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
-from once.schema import EVENT_TYPE_ATTRIBUTE, RELAY, UNROUTED
 from once.testing import cloud_event
 from proof.real_aws.account import ClientOf
 

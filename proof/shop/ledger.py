@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from once.schema import Reason, Record, State
+from once.names import Reason, Record, State
 from proof.shop.service import DEDUP, Service
 from proof.shop.unknown_outcomes import UnknownOutcomes, reason_of
 from proof.traffic import NONSENSE, STOCK, Order, Traffic

@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.effects.executor import returned_text
 from once.effects.intent import Intent, not_done, settled
+from once.names import RELAY, Record, State
 from once.ops import outbox
 from once.ops.aws.clients import RateLimiter
 from once.ops.aws.deployment import DeployedConsumer, Deployment
@@ -26,7 +27,6 @@ from once.ops.effects import PendingEffect, pending_effect, write_intent
 from once.ops.errors import OpsError
 from once.ops.outbox import RelayFailed
 from once.outbox.relay import NotRelayed, Relayed
-from once.schema import RELAY, Record, State
 from proof.shop.clients import clients
 from proof.shop.service import DEDUP, EVENTS, INGRESS, Service, outputs_of, url
 from proof.world.tasks import START

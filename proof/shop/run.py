@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from once.names import Record, State
 from once.ops.dead_letters.search import HOLD_SECONDS
-from once.schema import Record, State
 from proof.shop.invocations import Invocations
 from proof.shop.ledger import Ledger, Oracles, Violation
 from proof.shop.operator import Operator, on_time

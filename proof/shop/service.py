@@ -12,8 +12,8 @@ from aws_lambda_powertools import Logger
 from once.cdk import ConsumerProps, event_sources
 from once.cdk.props import MessageGroups
 from once.consumer import Consumer, Runtime
+from once.names import RELAY, Limits, Record
 from once.outbox.relay import Relay
-from once.schema import RELAY, Limits, Record
 from once.settings import RelaySettings, Settings, TableSettings
 from proof.shop.clients import clients
 from proof.world.fifo import FifoQueue

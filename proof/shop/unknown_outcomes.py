@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from once.schema import DeadLetter, Reason, Record, Standing
+from once.names import DeadLetter, Reason, Record, Standing
 from proof.shop.service import DEDUP, Place, Service
 from proof.world.expressions import Item
 from proof.world.messages import Message

@@ -15,10 +15,10 @@ from demo.report import FAULT_FIGURES, step
 from demo.scenarios.orders import send_traffic
 from demo.shop import Shop
 from emulator.embedded_aws import EmbeddedAws
+from once.names import RELAY, Reason
 from once.ops.aws.clients import total_depth
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import DIED
-from once.schema import RELAY, Reason
 from proof.soak.background import background, print_progress
 from proof.soak.drops import Drop, Drops
 from proof.soak.kills import ProcessKills

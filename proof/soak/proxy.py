@@ -21,7 +21,7 @@ from emulator.certificate import write_certificate
 from emulator.connection import HOST
 from emulator.embedded_aws import EmbeddedAws
 from emulator.function_versions import reconfigured
-from once.schema import LIVE_ALIAS
+from once.names import LIVE_ALIAS
 from proof.soak.drops import Drop, Drops
 
 _ACTION = re.compile(rb"(?:^|&)Action=(\w+)")

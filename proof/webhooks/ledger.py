@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from once.schema import Record
+from once.names import Record
 from once.webhooks.capture import CaptureAttribute, Standing
 from once.webhooks.settings import CAPTURES
 from proof.shop.ledger import Violation

@@ -7,7 +7,7 @@ from aws_lambda_powertools import Logger
 from once.cdk import ConsumerProps
 from once.cdk.props import WebhookProps
 from once.consumer import Runtime
-from once.schema import source_of
+from once.names import source_of
 from once.settings import Settings, TableSettings
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import MAX_REQUEST_BYTES

@@ -24,7 +24,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from requests.adapters import HTTPAdapter
 
 from demo.payment_sandbox import Request, Response
-from once.schema import Record
+from once.names import Record
 from proof.world.errors import ServiceError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from once.schema import CLOCK_SKEW_SECONDS
+from once.names import CLOCK_SKEW_SECONDS
 from proof.world.calls import Call
 from proof.world.faults import Fault, kinds
 

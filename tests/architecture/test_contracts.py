@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.architecture.imports import ROOT
 
 SHARED = (
-    *("extras", "schema", "metric_names", "settings", "source", "workflow_names"),
+    *("extras", "names", "settings", "source"),
     *("webhooks.endpoint", "webhooks.settings", "webhooks.capture"),
 )
 """What the constructs import of the library: names and settings."""
@@ -30,6 +30,6 @@ def third_party_after(statement: str) -> set[str]:
     return set(subprocess.check_output(command, text=True).split())
 
 
-def test_schema_and_settings_need_the_standard_library_only() -> None:
+def test_names_and_settings_need_the_standard_library_only() -> None:
     assert third_party_after(f"import {', '.join(f'once.{name}' for name in SHARED)}") == set()
     assert "msgspec" in third_party_after("import msgspec")

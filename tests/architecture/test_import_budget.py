@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from once.cdk.packaging.function_package import package
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED
 from stacks.folders import ROOT
 from stacks.webhooks import WEBHOOKS
 from tests.cdk.packages import EVERY, HERE, Function

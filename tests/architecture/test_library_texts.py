@@ -60,4 +60,4 @@ def test_a_file_of_the_shop_is_seen(source: str) -> None:
 
 def test_the_files_include_those_of_subfolders() -> None:
     assert ROOT / "once" / "cdk" / "idempotent_consumer.py" in FILES
-    assert ROOT / "once" / "schema.py" in FILES
+    assert ROOT / "once" / "names.py" in FILES

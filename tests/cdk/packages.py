@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from once.cdk import functions
 from once.cdk.deployment_options import RUNTIME_LOCK, DeploymentConfig
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS

@@ -9,7 +9,7 @@ import pytest
 from once.cdk.checks.consumer_props import MARGIN_SECONDS, consumer_props_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import ConsumerProps, TableProps
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED
 from once.settings import Settings
 
 GOOD = ConsumerProps(

@@ -19,11 +19,11 @@ from docs.tools.package_map import (
 def project(tmp_path: Path) -> Path:
     """A library of two packages and two modules, and a folder that uses it."""
     for name, text in {
-        "once/schema.py": "import re",
+        "once/names.py": "import re",
         "once/consumer.py": "from once.batch.processor import Batch",
-        "once/events/key.py": "from once.schema import Record",
+        "once/events/key.py": "from once.names import Record",
         "once/batch/processor.py": "def late():\n    from once.events.key import Key",
-        "once/cdk/queues.py": "from once import schema",
+        "once/cdk/queues.py": "from once import names",
         "functions/shop/handler.py": "import once.consumer",
     }.items():
         path = tmp_path / name
@@ -44,7 +44,7 @@ def test_imports_inside_functions_count(project: Path) -> None:
         "once.batch": {"once.events"},
         "once.consumer": {"once.batch"},
     }
-    assert base_modules(project) == ["schema"]
+    assert base_modules(project) == ["names"]
 
 
 def test_the_parts_of_the_library_are_folders_of_their_own(project: Path) -> None:

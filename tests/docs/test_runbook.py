@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from once.schema import Reason
+from once.names import Reason
 from tests.architecture.imports import ROOT
 from tests.docs.test_references import anchor
 from tests.stacks.booking_office import booking_office

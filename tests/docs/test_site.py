@@ -11,8 +11,8 @@ import pytest
 from docs.site import error_reference
 from docs.site.generated import filled
 from once.errors import OnceError
+from once.names import Reason
 from once.ops.dead_letters.assessment import remedy
-from once.schema import Reason
 from tests.architecture.imports import ROOT
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from demo.quiescence import wait_until_empty
 from emulator.function_versions import reconfigured
-from once.schema import LIVE_ALIAS, DeadLetter, Reason
+from once.names import LIVE_ALIAS, DeadLetter, Reason
 from once.testing import cloud_event
 from tests.e2e.deployment import Deployment, attribute
 

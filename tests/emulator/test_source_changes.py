@@ -21,7 +21,7 @@ FILES = {
     "functions/tickets/handler.py": HANDLER,
     "functions/tickets/mail.py": "def mail(): ...\n",
     "functions/tickets/requirements.txt": "stripe\n",
-    "once/schema.py": "A = 1\n",
+    "once/names.py": "A = 1\n",
     "once/batch/processor.py": "def run(): ...\n",
     "once/cdk/props.py": "",
     "once/ops/send.py": "",
@@ -51,7 +51,7 @@ OWN = "functions/tickets"
         (f"{OWN}/requirements.txt", "stripe==1\n", "whole"),
         ("registry.py", "A = 2\n", "whole"),
         ("cdk.json", '{"app": ""}', "whole"),
-        ("once/schema.py", "def f(): ...\nA = 1\n", "whole"),
+        ("once/names.py", "def f(): ...\nA = 1\n", "whole"),
         ("once/cdk/props.py", "def f(): ...\n", "whole"),
     ],
 )

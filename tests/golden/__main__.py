@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from once.schema import SCHEMA_VERSION
+from once.names import SCHEMA_VERSION
 from tests.golden import capture_cases
 from tests.golden.consumer_cases import handler_of, missing, new_case
 from tests.golden.sample_data import NoSample, sample_data

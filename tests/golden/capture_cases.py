@@ -12,7 +12,7 @@ from once.commit.committer import CommitRequest, Committer
 from once.commit.result import COMMITTED, CommitResult, failed
 from once.deadline import Deadline
 from once.errors import KeyConflict
-from once.schema import COMMIT_ATTRIBUTE, Record
+from once.names import COMMIT_ATTRIBUTE, Record
 from once.settings import TableSettings
 from once.webhooks.capture import CaptureAttribute, Verified
 from once.webhooks.endpoint import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Endpoint, Profile

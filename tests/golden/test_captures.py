@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from once.events.outgoing import ClaimPlace
-from once.schema import SCHEMA_VERSION
+from once.names import SCHEMA_VERSION
 from once.webhooks.capture import Capture, Standing
 from once.webhooks.replay import rebuilt_event
 from tests.golden.capture_cases import MADE, new_case, plain

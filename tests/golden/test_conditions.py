@@ -13,7 +13,7 @@ from once.commit.dedup_record import StoredRecord
 from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome
 from once.effects.declaration import Effect, Policy
 from once.effects.ledger import EffectLedger
-from once.schema import CLOCK_MARGIN_SECONDS
+from once.names import CLOCK_MARGIN_SECONDS
 from once.transaction import Action, Identity, ItemVersion, Transaction
 from tests.golden.versions import Item, cases, reader
 from tests.in_memory import Start

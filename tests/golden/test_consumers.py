@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from once.events.identity import Key, fingerprint
-from once.schema import SCHEMA_VERSION
+from once.names import SCHEMA_VERSION
 from stacks.consumers import CONSUMERS
 from tests.golden.consumer_cases import (
     deployed,

@@ -13,7 +13,7 @@ import pytest
 from once.commit.committer import Committer
 from once.commit.dedup_record import StoredRecord
 from once.commit.item_dedup import item_record, item_record_name
-from once.schema import SCHEMA_VERSION
+from once.names import SCHEMA_VERSION
 from once.settings import Dedup, TableSettings
 from once.transaction import Identity, Table, Transaction
 from tests.golden.test_records import CAUSED, EVENT, SETTINGS, THEN

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from once.errors import PermanentError
+from once.names import SCHEMA_VERSION, DeadLetter
 from once.ops.dead_letters.export import export, read_line
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter, lineage_text
 from once.ops.dead_letters.redrive import redriven_message
-from once.schema import SCHEMA_VERSION, DeadLetter
 from once.testing import FakeAws
 from once.transaction import Transaction
 from tests.golden.versions import Item, cases, golden, names, reader

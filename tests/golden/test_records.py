@@ -16,8 +16,8 @@ from once.commit.committer import Committer
 from once.commit.dedup_record import READ, StoredRecord, record_put
 from once.effects.intent import Intent
 from once.events.cloud_event import CloudEvent
+from once.names import SCHEMA_VERSION, Outcome, Standing
 from once.ops.dedup_records import record_lines
-from once.schema import SCHEMA_VERSION, Outcome, Standing
 from once.settings import Settings
 from once.transaction import Identity, Transaction
 from tests.golden.versions import Item, cases, golden, names, reader
@@ -132,7 +132,7 @@ def test_every_shape_of_the_current_version_is_kept() -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_a_record_has_the_shape_of_its_schema_version(name: str) -> None:
     assert written(**MADE[name]) == golden(SCHEMA_VERSION, "records")[name]["item"], (
-        "The dedup record has changed its shape. Raise SCHEMA_VERSION in once/schema.py, let "
+        "The dedup record has changed its shape. Raise SCHEMA_VERSION in once/names.py, let "
         "StoredRecord.read understand both versions, and give the new one a folder in "
         "tests/golden: records of the old version live on for the whole window."
     )

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from once.schema import SCHEMA_VERSION
+from once.names import SCHEMA_VERSION
 from tests.golden.versions import FOLDER, VERSIONS, Item, cases, golden, reader
 
 FILES = (

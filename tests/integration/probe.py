@@ -13,7 +13,7 @@ from msgspec import Struct
 from emulator.embedded_aws import EmbeddedAws
 from once import Consumer, FormerRecords, Refusal, Transaction
 from once.consumer import Runtime
-from once.schema import Record
+from once.names import Record
 from once.settings import Settings, TableSettings
 from once.testing import FakeContext, cloud_event
 

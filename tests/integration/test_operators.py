@@ -14,10 +14,10 @@ import pytest
 from demo.quiescence import wait_until
 from emulator.embedded_aws import ROOT, EmbeddedAws
 from once.failures.quarantine import text
+from once.names import DeadLetter, StackOutput
 from once.ops.aws.clients import depth, total_depth
 from once.ops.dead_letters.search import HOLD_SECONDS
 from once.ops.errors import ExitCode
-from once.schema import DeadLetter, StackOutput
 from once.testing import cloud_event
 from tests.integration.operator_processes import AFTER, BEFORE, Case, command
 

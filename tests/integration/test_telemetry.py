@@ -10,8 +10,8 @@ import pytest
 
 from once.events.identity import key_hash
 from once.metrics_log import MetricsLog
+from once.names import OTLP_ENDPOINT
 from once.otlp import PAUSE_SECONDS, TIMEOUT_SECONDS, Telemetry
-from once.schema import OTLP_ENDPOINT
 from once.testing import FakeAws
 from tests.integration.collector import Collector, collector
 from tests.once.support import consumer_of, note

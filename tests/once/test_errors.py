@@ -18,8 +18,8 @@ from once.errors import (
     Unexpected,
     summary_of,
 )
+from once.names import Reason
 from once.outbox import unrouted
-from once.schema import Reason
 
 MODULES = {m.__name__ for m in (errors, claim_check, unrouted, _former_records)}
 

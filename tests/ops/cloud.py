@@ -13,9 +13,9 @@ from uuid import uuid4
 import boto3
 from aws_lambda_powertools import Logger
 
+from once.names import RELAY, UNROUTED, Record, StackOutput
 from once.ops.aws.clients import depth
 from once.outbox.relay import NotRelayed, Relay
-from once.schema import RELAY, UNROUTED, Record, StackOutput
 from once.settings import RelaySettings
 from once.testing import FakeContext
 from tests.ops.support import OK, facts

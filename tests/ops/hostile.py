@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from moto.sqs.models import sqs_backends
 
 from once.failures.quarantine import allowed
-from once.schema import RELAY, DeadLetter, Outcome, Reason, Record, Standing, State
+from once.names import RELAY, DeadLetter, Outcome, Reason, Record, Standing, State
 from tests.ops.cloud import REGION
 from tests.ops.letters import Shop
 from tests.ops.notes import KEY, note

@@ -14,13 +14,13 @@ from typer.testing import Result
 from once.commit.dedup_record import record_key
 from once.effects.declaration import Policy
 from once.failures.quarantine import text
+from once.names import StackOutput
 from once.ops.aws.clients import depth
 from once.ops.aws.deployment import DeployedConsumer
 from once.ops.dead_letters.assessment import Verdict, assess_letters
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
 from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader
-from once.schema import StackOutput
 from once.testing import FakeAws, FakeContext
 from once.testing.events import sqs_record
 from tests.ops.cloud import REGION, Cloud

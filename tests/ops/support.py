@@ -9,8 +9,8 @@ from typer import Typer
 from typer.testing import CliRunner, Result
 
 from once.failures.quarantine import text
+from once.names import DeadLetter
 from once.ops.__main__ import app
-from once.schema import DeadLetter
 
 OK = SimpleNamespace(status_code=200)
 REFUSED = SimpleNamespace(status_code=400)

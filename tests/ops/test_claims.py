@@ -8,7 +8,7 @@ import boto3
 import pytest
 
 from once.errors import PermanentError
-from once.schema import StackOutput
+from once.names import StackOutput
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
 from tests.ops.notes import note

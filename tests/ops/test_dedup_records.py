@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from once.names import Limits
 from once.ops.aws.clients import ATTEMPTS
-from once.schema import Limits
 from tests.ops.output import stderr_of
 from tests.ops.support import OK, answer_with, requests_of
 from tests.ops.tracing import TABLE, Saga, moments, placed

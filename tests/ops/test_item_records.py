@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from once.events.identity import Key
+from once.names import Record
 from once.ops.aws.deployment import Deployment
 from once.ops.dedup_records import DedupRecordReader, ItemTable, read_record, record_lines
-from once.schema import Record
 from tests.once.item_orders import Orders, event, running
 from tests.once.support import calls, event_of
 from tests.ops.aws.test_deployment import OUTPUTS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from once.schema import Reason
+from once.names import Reason
 from tests.ops.outboxes import REPUBLISH, commit_each, ids, published
 from tests.ops.output import stdout_of, words
 from tests.ops.tracing import Saga, actions, body, placed

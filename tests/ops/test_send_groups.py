@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from once.schema import UNROUTED, StackOutput
+from once.names import UNROUTED, StackOutput
 from once.testing import cloud_event
 from tests.ops.cloud import Cloud
 from tests.ops.output import stderr_of, stdout_of

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from once.names import RELAY, UNROUTED, Limits, StackOutput
 from once.ops.aws.clients import oldest_message_seconds
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode
-from once.schema import RELAY, UNROUTED, Limits, StackOutput
 from tests.ops.cloud import Cloud
 from tests.ops.output import rows, stderr_of, stdout_of
 from tests.ops.support import OK, answer_with, refuse, run

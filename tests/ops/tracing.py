@@ -9,7 +9,7 @@ import boto3
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import Key, fingerprint, key_hash
 from once.events.outgoing import draft, written
-from once.schema import CAUSE_EXTENSION, RELAY, Outcome, Reason, Record, State
+from once.names import CAUSE_EXTENSION, RELAY, Outcome, Reason, Record, State
 from tests.ops.cloud import Cloud
 from tests.ops.notes import DAY
 from tests.ops.output import stdout_of

@@ -20,8 +20,8 @@ from once.events.identity import Key, canonical
 from once.events.outgoing import events_in
 from once.events.strict_json import parse
 from once.intake.original_message import MOVED, OriginalMessage
+from once.names import DeadLetter
 from once.ops.dead_letters.letter import decompressed
-from once.schema import DeadLetter
 from proof.fuzz import messages, values
 from proof.fuzz.json_text import spelled
 from proof.fuzz.parsers import batch, bodies, identity, intake, stream

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from once.consumer import Consumer
 from once.errors import PermanentError, Refusal
-from once.schema import CLOCK_MARGIN_SECONDS, DeadLetter, Reason
+from once.names import CLOCK_MARGIN_SECONDS, DeadLetter, Reason
 from once.testing.events import cloud_event
 from once.transaction import Transaction
 from proof.shop.unknown_outcomes import reason_of

@@ -21,7 +21,7 @@ from once.effects.declaration import Call, Effect, Policy
 from once.effects.intent import Intent
 from once.effects.ledger import EffectLedger
 from once.errors import NotDone
-from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Reason
+from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Reason
 from once.testing.events import cloud_event
 from once.transaction import Transaction
 from proof.shop.unknown_outcomes import has_outcome, reason_of

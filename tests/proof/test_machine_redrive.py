@@ -17,7 +17,7 @@ from msgspec import Struct
 from once.consumer import Consumer
 from once.effects.declaration import Policy
 from once.errors import PermanentError, Refusal
-from once.schema import Reason, Standing, State
+from once.names import Reason, Standing, State
 from once.testing.events import cloud_event
 from once.transaction import Transaction
 from proof.shop.operator import redrive

@@ -15,8 +15,8 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from once.events.identity import key_hash
 from once.events.outgoing import event_id_of
+from once.names import Reason
 from once.outbox.relay import NotRelayed, Relay
-from once.schema import Reason
 from once.settings import RelaySettings
 from proof.shop.clients import clients
 from proof.shop.service import DEDUP, Context, url

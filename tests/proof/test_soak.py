@@ -10,7 +10,7 @@ import pytest
 from demo.payment_sandbox import PaymentFault, payment_sandbox
 from demo.shop import Shop, deploy_service
 from emulator.embedded_aws import embedded_aws
-from once.schema import LIVE_ALIAS
+from once.names import LIVE_ALIAS
 from proof.soak.drops import Drop
 from proof.soak.main import complaints
 from proof.soak.play import Shape, play, redrive_safe

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from once.cdk.props import ConsumerProps
-from once.metric_names import Metric
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
 from tests.stacks.alarm_metrics import metrics_of, watched
 from tests.stacks.cloud import STATE, Cloud, Json, flat, name_of

@@ -3,7 +3,7 @@
 import pytest
 
 from once.cdk.props import ConsumerProps
-from once.schema import RELAY
+from once.names import RELAY
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import STATE, Cloud, Json, flat, listed, statements
 from tests.stacks.policies import Request, allows

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from once.cdk.props import ConsumerProps
-from once.metric_names import Metric
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
 from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, flat

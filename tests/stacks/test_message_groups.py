@@ -11,8 +11,8 @@ from aws_cdk import aws_sqs as sqs
 from once.cdk import ConsumerProps, DedupTable, OutboxRelay, SynthError, Topics
 from once.cdk.monitoring.alarms import WAIT_ALARM_SECONDS
 from once.cdk.topics import NO_EVENT
+from once.names import RELAY, UNROUTED, Limits, StackOutput
 from once.ops.aws.deployment import Deployment
-from once.schema import RELAY, UNROUTED, Limits, StackOutput
 from once.settings import RelaySettings, Settings, SweepSettings
 from tests.stacks.booking_office import booking_office
 from tests.stacks.cloud import Cloud, Json, environment, flat, statements

@@ -9,7 +9,7 @@ import botocore.session
 import pytest
 from botocore import xform_name
 
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
 from stacks.webhooks import WEBHOOKS

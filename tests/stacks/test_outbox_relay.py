@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from once.schema import RELAY
+from once.names import RELAY
 from once.settings import RelaySettings
 from stacks.consumers import CONSUMERS
 from stacks.webhooks import WEBHOOKS

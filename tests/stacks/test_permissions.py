@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from once.cdk.props import ConsumerProps
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import STATE, Cloud, Json, flat, listed, name_of, statements, types
 

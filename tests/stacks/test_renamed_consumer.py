@@ -8,7 +8,7 @@ import pytest
 
 from once.cdk import assemble
 from once.cdk.topics import NO_EVENT
-from once.schema import EVENT_TYPE, RELAY, UNROUTED
+from once.names import EVENT_TYPE, RELAY, UNROUTED
 from once.settings import RelaySettings, Settings, SweepSettings
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY

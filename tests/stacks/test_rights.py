@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from once.cdk import ConsumerProps, Dedup, DurableFunctionProps, StateMachineProps
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED
 from proof.crashpoints.sites import EXPLORED, LEFT_OUT
 from stacks.consumers import CONSUMERS
 from tests.stacks.booking_office import LINES

@@ -10,7 +10,7 @@ from aws_cdk import aws_codedeploy as codedeploy
 
 from once.cdk import Rollout, assemble
 from once.cdk.props import ConsumerProps
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from tests.stacks.cloud import Cloud, Json, Name, name_of, new_app

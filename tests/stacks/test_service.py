@@ -8,7 +8,7 @@ import pytest
 
 from once.cdk import event_types_output
 from once.cdk.props import ConsumerProps, output_key
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS

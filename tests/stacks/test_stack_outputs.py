@@ -5,8 +5,8 @@ import json
 import pytest
 
 from once.events.cloud_event import read_event
+from once.names import SCHEMA_VERSION, Limits
 from once.ops.aws.deployment import Deployment
-from once.schema import SCHEMA_VERSION, Limits
 from stacks.consumers import CONSUMERS
 from tests.golden.versions import golden
 from tests.stacks.cloud import Cloud, flat

@@ -4,7 +4,7 @@ import pytest
 
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import NO_EVENT
-from once.schema import UNROUTED
+from once.names import UNROUTED
 from once.settings import SweepSettings
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import Cloud, Json, environment

@@ -3,7 +3,7 @@
 import pytest
 
 from once.cdk.props import DAY_SECONDS
-from once.metric_names import Metric
+from once.names import Metric
 from once.settings import TableSettings
 from once.webhooks.settings import CAPTURES, WebhookSettings
 from stacks.webhooks import WEBHOOKS

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from once.cdk.props import ConsumerProps, MessageGroups, WebhookProps
-from once.schema import source_of
+from once.names import source_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from once.cdk.retained_data import (
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.cdk.webhook_ingress import WebhookIngress
-from once.schema import StackOutput
+from once.names import StackOutput
 
 CAPTURES = "captures"
 """Construct id of the table of captures."""

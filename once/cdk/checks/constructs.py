@@ -14,7 +14,7 @@ from constructs import IConstruct
 
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import Topics
-from once.schema import UNROUTED
+from once.names import UNROUTED
 from once.source import S3Source, ScheduleSource, Source
 
 

@@ -1,6 +1,6 @@
 """Checks of one consumer's properties, of its source and its workflows. Each fault has a remedy.
 
-The rules follow AWS's documentation of SQS as an event source of Lambda (`once.schema.Limits`).
+The rules follow AWS's documentation of SQS as an event source of Lambda (`once.names.Limits`).
 """
 
 import re
@@ -24,7 +24,15 @@ from once.cdk.props import (
     StateMachineProps,
     WarmThroughput,
 )
-from once.schema import CONSUMER_NAME, EVENT_TYPE, RELAY, SOURCE_PREFIX, UNROUTED, Limits
+from once.names import (
+    CONSUMER_NAME,
+    EVENT_TYPE,
+    RELAY,
+    RETENTION_DAYS,
+    SOURCE_PREFIX,
+    UNROUTED,
+    Limits,
+)
 from once.settings import CLAIM_MEMORY_FACTOR, FUNCTION_MB, MOST_COMMIT_THREADS, TIME_MARGIN_MS
 from once.source import (
     S3_TYPES,
@@ -34,7 +42,6 @@ from once.source import (
     ScheduleSource,
     SnsSource,
 )
-from once.workflow_names import RETENTION_DAYS
 
 MARGIN_SECONDS = TIME_MARGIN_MS // 1000
 FUNCTION_SECONDS = 15 * 60

@@ -29,7 +29,7 @@ from once.cdk.props import (
     StateMachineProps,
     WebhookProps,
 )
-from once.schema import Limits
+from once.names import Limits
 from once.source import EventBridgeSource, S3Source, SnsSource
 
 

@@ -26,7 +26,7 @@ from once.cdk.props import (
     WebhookProps,
     ingress_settings,
 )
-from once.schema import CONSUMER_NAME, RELAY, UNROUTED, Limits
+from once.names import CONSUMER_NAME, RELAY, UNROUTED, Limits
 from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
 from once.webhooks.endpoint import Endpoint, endpoint_faults
 

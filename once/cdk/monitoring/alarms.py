@@ -28,8 +28,7 @@ from once.cdk.monitoring.metrics import (
     mapping_metric,
     once_metric,
 )
-from once.metric_names import Metric
-from once.schema import Limits
+from once.names import Limits, Metric
 
 _RUNBOOK = "docs/runbook.md"
 

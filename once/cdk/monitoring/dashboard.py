@@ -20,7 +20,7 @@ from once.cdk.monitoring.metrics import (
     mapping_metric,
     once_metric,
 )
-from once.metric_names import Metric
+from once.names import Metric
 
 Row = list[cloudwatch.IWidget]
 

@@ -8,7 +8,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
 from once.cdk.props import ConsumerProps
-from once.metric_names import Metric
+from once.names import Metric
 
 SUM = "Sum"
 MAXIMUM = "Maximum"

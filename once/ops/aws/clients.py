@@ -12,7 +12,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.schema import Limits
+from once.names import Limits
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 from once.claim_check import ClaimStore
 from once.events.cloud_event import CloudEvent
 from once.events.identity import RULES, Key, fingerprint
+from once.names import StackOutput
 from once.ops.aws.clients import client
 from once.ops.errors import OpsError
-from once.schema import StackOutput
 from once.source import Source
 from once.webhooks.endpoint import Endpoint
 

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from once.events.cloud_event import CloudEvent
+from once.names import RELAY, UNROUTED, Reason
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console.rendering import BarChart, page
@@ -44,7 +45,6 @@ from once.ops.dead_letters.search import (
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError
 from once.ops.terminal import format_time
-from once.schema import RELAY, UNROUTED, Reason
 
 FRESH_SECONDS = 15
 """A page that is opened shows a reading of at most this age; a refresh, the last reading."""

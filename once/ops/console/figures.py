@@ -14,7 +14,7 @@ from itertools import islice, product
 from typing import Any
 
 from once.errors import UNREADABLE
-from once.metric_names import Metric
+from once.names import Metric
 from once.ops.aws.clients import client
 
 MINUTES = 60

@@ -16,13 +16,13 @@ from starlette.routing import Route
 
 from once.events.cloud_event import CloudEvent
 from once.events.identity import key_hash
+from once.names import RELAY, Record, State
 from once.ops.console.rendering import page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.dedup_records import record_lines, text_attribute
 from once.ops.terminal import parse_time_option
 from once.ops.trace.search import TraceSearch
 from once.ops.trace.timeline import EntryKind, TimelineEntry
-from once.schema import RELAY, Record, State
 
 MOST_LETTERS = 1000
 """Most dead letters that a page reads."""

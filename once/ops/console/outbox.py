@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from once.errors import OnceError
 from once.events.outgoing import events_in
-from once.metric_names import Metric
+from once.names import Metric, Record
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
 from once.ops.console.figures import read_figures
@@ -24,7 +24,6 @@ from once.ops.dedup_records import DedupRecordReader, Item, time_attribute
 from once.ops.errors import OpsError
 from once.ops.outbox import Republication, RepublishResult, failure_text, record_period
 from once.ops.trace.event_graph import EventGraph
-from once.schema import Record
 
 PERIOD = timedelta(hours=1)
 MOST_SHOWN = 50

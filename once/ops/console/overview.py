@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from once.metric_names import Metric
+from once.names import Metric
 from once.ops.console.figures import read_figures
 from once.ops.console.rendering import BarChart, page
 from once.ops.console.state import REFRESH_SECONDS, state_of

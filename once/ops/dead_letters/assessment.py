@@ -19,6 +19,15 @@ from once.events.cloud_event import CloudEvent
 from once.events.identity import Key, fingerprint, message_group
 from once.intake.envelopes import adapter_of
 from once.intake.reader import with_claimed_data
+from once.names import (
+    CLOCK_MARGIN_SECONDS,
+    SOURCE_PREFIX,
+    UNROUTED,
+    Limits,
+    Reason,
+    Record,
+    Standing,
+)
 from once.ops.aws.deployment import MOST_BYTES
 from once.ops.dead_letters.letter import IngressTopic, Letter
 from once.ops.dedup_records import (
@@ -31,15 +40,6 @@ from once.ops.dedup_records import (
 )
 from once.ops.errors import unexpected_error_text
 from once.ops.terminal import event_time, format_epoch_seconds, format_time
-from once.schema import (
-    CLOCK_MARGIN_SECONDS,
-    SOURCE_PREFIX,
-    UNROUTED,
-    Limits,
-    Reason,
-    Record,
-    Standing,
-)
 
 
 class UnexpectedLetterError(OnceError):

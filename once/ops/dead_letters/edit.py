@@ -15,6 +15,7 @@ from once.events.cloud_event import CloudEvent
 from once.events.identity import fingerprint
 from once.failures.quarantine import allowed
 from once.intake.original_message import OriginalMessage
+from once.names import Reason
 from once.ops.dead_letters.assessment import AssessedLetter, assess_letters
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_text import body_text
@@ -26,7 +27,6 @@ from once.ops.dedup_records import (
 )
 from once.ops.errors import OpsError
 from once.ops.terminal import escape_controls
-from once.schema import Reason
 
 _NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
 

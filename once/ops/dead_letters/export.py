@@ -23,6 +23,7 @@ from msgspec.json import decode
 from once.errors import UNREADABLE
 from once.events.cloud_event import CloudEvent
 from once.failures.quarantine import Place, fits, size_of, text
+from once.names import DeadLetter, Limits
 from once.ops.aws.clients import BATCH_ENTRIES, batches_by_size, call_for_each
 from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
@@ -32,7 +33,6 @@ from once.ops.dedup_records import MESSAGE_LIFETIME_SECONDS
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.operator_log import Change
 from once.ops.terminal import event_time, format_time, parse_timestamp
-from once.schema import DeadLetter, Limits
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

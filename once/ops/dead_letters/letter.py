@@ -17,10 +17,10 @@ from once.claim_check import ClaimStore
 from once.errors import UNREADABLE, Unparseable
 from once.failures.quarantine import Place, key_of
 from once.intake.original_message import Attribute, OriginalMessage, restored
+from once.names import RELAY, UNROUTED, DeadLetter, Limits
 from once.ops.aws.deployment import DeployedConsumer, Deployment, claim_store
 from once.ops.terminal import NOT_READABLE, parse_timestamp
 from once.outbox.unrouted import SnsEnvelope
-from once.schema import RELAY, UNROUTED, DeadLetter, Limits
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import MessageTypeDef
@@ -203,7 +203,7 @@ class Letter:
         original: body and attributes as the producer sent them.
         sent_at: time of its dead-lettering; of its first sending if SQS moved it.
         moved: whether SQS moved it here after its last receive, without a reason.
-        reason: code of `once.schema.Reason`; None if no reason was recorded.
+        reason: code of `once.names.Reason`; None if no reason was recorded.
         error: the failure as text; None if SQS moved it.
         key: the dedup key that a consumer or the relay has recorded; None if there is none.
         first_seen: earliest known receive by a consumer; at the latest its dead-lettering.

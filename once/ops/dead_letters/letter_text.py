@@ -14,6 +14,7 @@ from once.errors import OnceError
 from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.identity import key_hash
 from once.events.strict_json import parse
+from once.names import Limits
 from once.ops.dead_letters.assessment import AssessedLetter, Verdict, event_of
 from once.ops.dead_letters.letter import Letter, QueueStay
 from once.ops.dedup_records import record_lines
@@ -24,7 +25,6 @@ from once.ops.terminal import (
     format_time,
     single_line,
 )
-from once.schema import Limits
 
 _CLAIMED_CHARACTERS = 20_000
 _NAME_WIDTH = len("dead-lettered")

@@ -20,6 +20,7 @@ from typer import BadParameter, Option
 
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
+from once.names import Reason
 from once.ops.aws.clients import (
     BATCH_ENTRIES,
     THREADS,
@@ -32,7 +33,6 @@ from once.ops.dead_letters.assessment import AssessedLetter
 from once.ops.dead_letters.letter import DIED, DeadLetterQueue, Letter
 from once.ops.errors import ExitCode, OpsError
 from once.ops.terminal import TIME_FORMATS, ServiceOption, parse_time_option, single_line
-from once.schema import Reason
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

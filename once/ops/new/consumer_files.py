@@ -11,10 +11,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import inspect
 
+from once.names import CONSUMER_NAME, EVENT_TYPE, RELAY, UNROUTED
 from once.ops.errors import OpsError
 from once.ops.new.project import Project
 from once.ops.new.registry_line import LONGEST, RegistryLine, fit, with_line
-from once.schema import CONSUMER_NAME, EVENT_TYPE, RELAY, UNROUTED
 
 TEMPLATE_SUFFIX = ".jinja"
 

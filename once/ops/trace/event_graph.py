@@ -9,11 +9,11 @@ from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import Key, key_hash
 from once.events.outgoing import events_in
+from once.names import CAUSE_EXTENSION, Limits, Record
 from once.ops.aws.deployment import DeployedConsumer
 from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
 from once.ops.dedup_records import Item, text_attribute
-from once.schema import CAUSE_EXTENSION, Limits, Record
 
 _EventIdentity = tuple[str, str]
 """An event's source and id."""

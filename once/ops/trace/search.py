@@ -9,6 +9,7 @@ from once.errors import NoKey, TooLarge
 from once.events.cloud_event import CloudEvent
 from once.events.identity import Key
 from once.events.outgoing import event_id_of
+from once.names import SOURCE_PREFIX, source_of
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_logs import start_errors
@@ -17,7 +18,6 @@ from once.ops.dead_letters.search import QueueWalk, renewing
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.trace.event_graph import EventGraph
 from once.ops.trace.timeline import TimelineEntry, read_log_entries, timeline
-from once.schema import SOURCE_PREFIX, source_of
 
 MOST_LETTERS = 10_000
 """Most dead letters that are read, which takes about 20 seconds."""

@@ -13,6 +13,7 @@ from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import events_in
+from once.names import CLOCK_MARGIN_SECONDS, RELAY, Outcome, Record, Standing, State
 from once.ops.aws.clients import THREADS, client
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_logs import (
@@ -28,7 +29,6 @@ from once.ops.dedup_records import Item, text_attribute, time_attribute, unreada
 from once.ops.errors import error_with_remedy
 from once.ops.terminal import event_time, format_time
 from once.ops.trace.event_graph import EventGraph
-from once.schema import CLOCK_MARGIN_SECONDS, RELAY, Outcome, Record, Standing, State
 
 _EVER = datetime.fromtimestamp(0, UTC)
 

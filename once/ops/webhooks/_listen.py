@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 from botocore.exceptions import BotoCoreError
 
+from once.names import CLOCK_MARGIN_SECONDS
 from once.ops.errors import OpsError
 from once.ops.terminal import console, error_console, format_time, print_json
 from once.ops.webhooks._http import Destination, NotSent, Unanswered, Unsendable, send_request
 from once.ops.webhooks.capture_text import capture_json, capture_line, received_at
 from once.ops.webhooks.captures import CaptureFilter, Captures
 from once.ops.webhooks.replay import MARK, mark
-from once.schema import CLOCK_MARGIN_SECONDS
 from once.webhooks.capture import Capture
 
 OVERLAP = timedelta(minutes=2)

@@ -13,6 +13,7 @@ from once.errors import OnceError
 from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import event_id_of
 from once.events.strict_json import parse
+from once.names import source_of
 from once.ops.terminal import (
     UNKNOWN,
     escape_controls,
@@ -20,7 +21,6 @@ from once.ops.terminal import (
     format_time,
     single_line,
 )
-from once.schema import source_of
 from once.webhooks.capture import Capture, Conflict, Standing
 
 STANDINGS = {

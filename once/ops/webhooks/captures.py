@@ -14,11 +14,11 @@ from typer import BadParameter
 from once.claim_check import ClaimMissing, ClaimUnavailable, InvalidClaim
 from once.errors import TooLarge
 from once.events.identity import key_hash
+from once.names import CLOCK_MARGIN_SECONDS, Limits
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal import error_console, format_time, parse_time_option
-from once.schema import CLOCK_MARGIN_SECONDS, Limits
 from once.webhooks.capture import (
     BY_TIME,
     Capture,

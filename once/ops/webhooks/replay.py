@@ -19,6 +19,7 @@ from once.errors import OnceError
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import GROUP_EXTENSION, ClaimPlace, OutgoingEvent
 from once.failures.quarantine import text
+from once.names import CLOCK_MARGIN_SECONDS, EVENT_TYPE_ATTRIBUTE, Limits, Record
 from once.ops.aws.clients import RateLimiter, client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.dedup_records import DedupRecordReader
@@ -34,7 +35,6 @@ from once.ops.webhooks._http import (
 )
 from once.ops.webhooks.capture_text import capture_line, standing_text
 from once.ops.webhooks.captures import CaptureFilter, Captures, webhooks_of
-from once.schema import CLOCK_MARGIN_SECONDS, EVENT_TYPE_ATTRIBUTE, Limits, Record
 from once.webhooks.capture import Capture, Standing
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.replay import rebuilt_event

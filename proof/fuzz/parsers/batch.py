@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from once.consumer import Runtime
 from once.errors import PermanentError
 from once.intake.reader import DecodedEvent
-from once.schema import Record
+from once.names import Record
 from once.settings import TableSettings
 from proof.fuzz import items, messages, values
 from proof.fuzz.aws import KEYS, LOGGER, DeadLetterQueue, DynamoDB

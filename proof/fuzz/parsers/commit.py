@@ -12,7 +12,7 @@ from once.commit.dedup_record import StoredRecord
 from once.commit.result import CommitOutcome, CommitResult, classify
 from once.effects.intent import Intent
 from once.errors import InvalidWrite, KeyConflict, PermanentError, RequestRefused
-from once.schema import CLOCK_MARGIN_SECONDS, Record, State
+from once.names import CLOCK_MARGIN_SECONDS, Record, State
 from proof.fuzz import items, values
 from proof.fuzz.items import CONDITION, Item
 from proof.fuzz.target import expect

@@ -8,7 +8,7 @@ from once.errors import NoKey, TooLarge, Unparseable
 from once.events.cloud_event import CloudEvent
 from once.events.identity import Key, canonical, fingerprint
 from once.events.strict_json import parse
-from once.schema import Limits
+from once.names import Limits
 from proof.fuzz import messages, reference, values
 from proof.fuzz.json_text import spelled
 from proof.fuzz.parsers.bodies import MAX_BYTES

@@ -22,8 +22,8 @@ from once.errors import InvalidData, OnceError, UnknownType, UntrustedSource
 from once.failures.quarantine import carried, size_of
 from once.intake.original_message import MOVED, OriginalMessage
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
+from once.names import DeadLetter, Limits
 from once.ops.dead_letters.letter import MAX_DECOMPRESSED_BYTES, decompressed
-from once.schema import DeadLetter, Limits
 from once.settings import Settings
 from once.testing import FakeContext
 from proof.fuzz import messages

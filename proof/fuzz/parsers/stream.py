@@ -8,8 +8,8 @@ from typing import Any
 
 from once.errors import Unpublishable
 from once.events.outgoing import OutgoingEvent, events_in
+from once.names import Record
 from once.outbox.relay import NotRelayed, Relay
-from once.schema import Record
 from once.settings import RelaySettings
 from proof.fuzz import items, values
 from proof.fuzz.aws import LOGGER, DeadLetterQueue, client_error

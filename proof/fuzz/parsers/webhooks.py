@@ -2,7 +2,7 @@
 
 from random import Random
 
-from once.schema import Limits
+from once.names import Limits
 from once.webhooks.endpoint import PROFILES, Endpoint, hmac_profile
 from once.webhooks.signature import Verdict, sign, verify
 from once.webhooks.webhook import Request, Webhook

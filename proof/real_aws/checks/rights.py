@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from once.cdk.permissions import STREAM_ACTIONS, allow, key_statements, workflow_statements
 from once.cdk.props import StateMachineProps
-from once.workflow_names import EXECUTION_PREFIX
+from once.names import EXECUTION_PREFIX
 from proof.real_aws.account import ClientOf
 from proof.real_aws.checks.check import Check, Seen, failed, not_observed, waiting
 from proof.real_aws.checks.operators import Calls, judged_as, role

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
-from once.schema import LIVE_ALIAS
+from once.names import LIVE_ALIAS
 from proof.real_aws.checks.check import Check, Seen, not_observed, verdict, waiting
 from proof.real_aws.target import Target
 

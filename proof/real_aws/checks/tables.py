@@ -5,8 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from once.metric_names import Metric
-from once.schema import Record
+from once.names import Metric, Record
 from once.testing import cloud_event
 from proof.real_aws.checks.check import (
     Check,

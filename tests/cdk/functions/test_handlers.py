@@ -8,7 +8,7 @@ import pytest
 
 from once.cdk import functions
 from once.errors import SettingsError
-from once.schema import RELAY, UNROUTED
+from once.names import RELAY, UNROUTED
 from tests.once.outbox.relaying import RelayHarness, change, image, outgoing
 from tests.once.outbox.sweeping import PLACED, SweepHarness, string
 

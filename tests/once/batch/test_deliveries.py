@@ -7,7 +7,7 @@ import pytest
 from once.cdk.checks.deployment_options import message_life_days
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import DAY_SECONDS
-from once.schema import Limits
+from once.names import Limits
 from once.transaction import Transaction
 from tests.once.batch.batches import message
 from tests.once.batch.function import Function, Make

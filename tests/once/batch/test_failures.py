@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from once.errors import OnceError, PermanentError, RetryableError
-from once.schema import Limits
+from once.names import Limits
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
 from once.transaction import Transaction
 from tests.once.batch.batches import LAST, THIRD, batch_of, message

@@ -11,7 +11,7 @@ import pytest
 
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, UNAFFECTED, CommitResult
-from once.schema import Limits
+from once.names import Limits
 from once.testing import FakeAws, FakeContext
 from once.transaction import Transaction
 from tests.in_memory import Start

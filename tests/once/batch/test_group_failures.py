@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.schema import Limits
+from once.names import Limits
 from tests.once.batch.batches import LAST, SPENT, WRITE, batch_of, message
 from tests.once.batch.function import Function, Make
 from tests.once.support import record

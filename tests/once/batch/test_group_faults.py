@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from once.schema import Reason
+from once.names import Reason
 from once.testing import Fault, refused
 from tests.once.batch.batches import Choose, Entries, batch_of, cancelling, events, message
 from tests.once.batch.function import Function, Make, fates

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from once.schema import Limits
+from once.names import Limits
 from once.testing import inject, refused
 from tests.once.batch.batches import (
     LAST,

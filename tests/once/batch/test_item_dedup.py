@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from once.errors import RegistrationError
-from once.schema import Record
+from once.names import Record
 from once.testing import answer_lost, inject, never_sent
 from once.testing.faults import Fault
 from tests.once.item_orders import (

@@ -8,7 +8,7 @@ import pytest
 
 from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.metric_names import Metric
+from once.names import Metric
 from once.testing import refused
 from tests.in_memory import Start
 from tests.once.batch.batches import SECOND, THIRD, batch_of, cancelling, message

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from once.schema import CLOCK_MARGIN_SECONDS
+from once.names import CLOCK_MARGIN_SECONDS
 from once.testing import Fault, never_sent, refused
 from once.transaction import Transaction
 from tests.once.batch.batches import READ, SECOND, WRITE, batch_of, message

@@ -10,7 +10,7 @@ from msgspec import Struct
 from once import Consumer, Transaction
 from once.claim_check import POINTERS, Reference, event_key
 from once.events.cloud_event import DATAREF
-from once.schema import source_of
+from once.names import source_of
 from once.testing import FakeAws, cloud_event
 
 MIB = 1024 * 1024

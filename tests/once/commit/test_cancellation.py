@@ -25,7 +25,7 @@ from once.errors import (
     RequestRefused,
     RetryableError,
 )
-from once.schema import COMMIT_ATTRIBUTE
+from once.names import COMMIT_ATTRIBUTE
 from once.transaction import Transaction
 from tests.once.support import COUNTERS, SoldOut, offline
 

@@ -7,7 +7,7 @@ import pytest
 
 from once.commit.dedup_record import record_put
 from once.events.outgoing import draft, written
-from once.schema import Record
+from once.names import Record
 from once.transaction import Identity, Transaction
 from tests.once.support import SETTINGS, event_of
 

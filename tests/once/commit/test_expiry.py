@@ -3,7 +3,7 @@
 import pytest
 
 from once.commit.result import BUSY, COMMITTED, DUPLICATE, CommitResult
-from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS
+from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS
 from once.testing import inject, never_sent
 from tests.in_memory import Start
 from tests.once.support import Bench, amounts

@@ -7,7 +7,7 @@ import pytest
 from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, pending
 from once.effects.intent import Intent
 from once.errors import KeyConflict, RequestRefused
-from once.schema import Standing
+from once.names import Standing
 from once.testing import inject, never_sent
 from once.transaction import Transaction
 from tests.once.support import Bench, amounts

@@ -7,7 +7,7 @@ import pytest
 
 from once.commit.item_size import checked_size, item_bytes
 from once.errors import TooLarge
-from once.schema import COMMIT_ATTRIBUTE, Limits
+from once.names import COMMIT_ATTRIBUTE, Limits
 from once.transaction import Transaction, serialize
 from tests.once.support import COUNTERS, Bench
 

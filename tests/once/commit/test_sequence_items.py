@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from once.events.identity import RULES
-from once.schema import SEQUENCE
+from once.names import SEQUENCE
 from once.testing import FakeAws
 from once.transaction import Transaction
 from tests.in_memory import Start

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from once.commit.result import COMMITTED
-from once.schema import COMMIT_ATTRIBUTE
+from once.names import COMMIT_ATTRIBUTE
 from tests.once.support import COUNTERS, Bench, offline
 
 STAMP = "SET #once_commit = :once_commit"

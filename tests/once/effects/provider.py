@@ -13,7 +13,7 @@ from msgspec import Struct
 from once.consumer import Consumer
 from once.effects.declaration import Call, Effect, Policy
 from once.errors import Refusal
-from once.schema import CLOCK_MARGIN_SECONDS
+from once.names import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, FakeContext, Fault, inject
 from once.transaction import Transaction
 from tests.once.support import COUNTERS, Note, amounts, calls, facts, invoke, note, record

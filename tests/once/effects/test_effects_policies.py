@@ -4,7 +4,7 @@ import pytest
 
 from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.schema import CLOCK_MARGIN_SECONDS
+from once.names import CLOCK_MARGIN_SECONDS
 from tests.once.effects.provider import LIFETIME, NOW, TAKEOVER, Killed, Make, Step, Till, after
 from tests.once.support import amounts, note, reasons
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from once.effects.declaration import Call, Policy
 from once.errors import NotDone
-from once.schema import Limits
+from once.names import Limits
 from once.testing import refused
 from once.transaction import Transaction
 from tests.once.effects.provider import (

@@ -7,7 +7,7 @@ import pytest
 from once.effects.declaration import Effect, Policy
 from once.effects.intent import Intent
 from once.errors import InFlight, Unanswered
-from once.schema import Standing
+from once.names import Standing
 from once.testing import FakeAws, Fault, answer_lost, cancelled, inject, never_sent, refused
 from once.transaction import serialize
 from tests.in_memory import Start

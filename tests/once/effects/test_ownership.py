@@ -12,7 +12,7 @@ import pytest
 
 from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.schema import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Limits
+from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Limits
 from tests.once.effects.provider import (
     LAST_RECEIVE,
     LEASE,

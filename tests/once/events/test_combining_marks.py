@@ -11,7 +11,7 @@ import pytest
 from once.errors import NoKey, TooLarge, Unparseable
 from once.events.identity import Key, canonical
 from once.events.strict_json import MAX_NON_STARTERS, parse
-from once.schema import Limits
+from once.names import Limits
 from tests.in_memory import Start
 from tests.once.support import amounts, consumer_of, event_of, invoke, note, reasons, record
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from once.errors import NoKey, TooLarge
 from once.events.cloud_event import CloudEvent
 from once.events.identity import Key, fingerprint
-from once.schema import Limits
+from once.names import Limits
 from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.events.json_values import TEXT

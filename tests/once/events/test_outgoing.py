@@ -12,7 +12,7 @@ from once.errors import InvalidWrite, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import key_hash
 from once.events.outgoing import OutgoingEvent, draft, events_in, trace_context, written
-from once.schema import Limits
+from once.names import Limits
 from tests.once.events.json_values import JSON, TEXT
 from tests.once.support import Note, event_of, quick
 

@@ -13,7 +13,7 @@ import pytest
 
 from once.errors import PermanentError
 from once.intake.original_message import OriginalMessage
-from once.schema import DeadLetter, Limits
+from once.names import DeadLetter, Limits
 from once.testing import FakeAws
 from once.transaction import Transaction
 from tests.in_memory import Start

@@ -7,7 +7,7 @@ import pytest
 
 from once.consumer import Consumer
 from once.errors import InFlight, RetryableError
-from once.schema import Limits
+from once.names import Limits
 from once.testing import FakeContext, Fault, inject, never_sent, refused
 from once.transaction import Transaction
 from tests.in_memory import Start

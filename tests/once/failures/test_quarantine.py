@@ -11,7 +11,7 @@ from once.errors import PermanentError
 from once.failures.quarantine import carried, described, key_of
 from once.failures.quarantine import text as text_attribute
 from once.intake.original_message import MOVED, OriginalMessage
-from once.schema import DeadLetter, Limits, Reason
+from once.names import DeadLetter, Limits, Reason
 from once.testing import FakeAws
 from once.transaction import Transaction
 from tests.in_memory import Start

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from once.errors import InvalidWrite
-from once.schema import COMMIT_ATTRIBUTE
+from once.names import COMMIT_ATTRIBUTE
 from once.testing import FakeAws
 from once.transaction import Transaction
 from tests.in_memory import Start

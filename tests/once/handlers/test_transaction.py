@@ -8,7 +8,7 @@ import pytest
 
 from once.commit.result import COMMITTED, CommitOutcome
 from once.errors import InvalidWrite, OnceError, TooLarge
-from once.schema import COMMIT_ATTRIBUTE, Limits
+from once.names import COMMIT_ATTRIBUTE, Limits
 from once.transaction import Table, Transaction
 from tests.once.support import COUNTERS, Bench, SoldOut, calls, offline
 

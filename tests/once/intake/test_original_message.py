@@ -14,7 +14,7 @@ import pytest
 
 from once.failures.quarantine import size_of
 from once.intake.original_message import MOVED
-from once.schema import DeadLetter, Limits
+from once.names import DeadLetter, Limits
 from once.testing import FakeAws
 from tests.in_memory import Start
 from tests.once.support import amounts, consumer_of, facts, invoke, note, record

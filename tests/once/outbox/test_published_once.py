@@ -8,7 +8,7 @@ import pytest
 
 from once.consumer import Consumer
 from once.events.outgoing import events_in
-from once.schema import CLOCK_MARGIN_SECONDS
+from once.names import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, FakeContext
 from once.transaction import Transaction
 from tests.in_memory import Start

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.events.outgoing import OutgoingEvent
+from once.names import Limits
 from once.outbox._publisher import Publisher, Unpublished
-from once.schema import Limits
 from tests.once.outbox.relaying import batch_answer, outgoing
 from tests.once.support import quick
 

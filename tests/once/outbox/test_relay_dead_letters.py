@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from once.events.identity import key_hash
 from once.events.outgoing import OutgoingEvent
-from once.schema import Limits
+from once.names import Limits
 from once.testing import Fault, inject, never_sent, refused
 from tests.once.outbox.relaying import RelayHarness, answered, batch_answer, change, image, outgoing
 from tests.once.support import facts

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.errors import Unparseable
+from once.names import Reason
 from once.outbox.unrouted import SnsEnvelope, unrouted
-from once.schema import Reason
 from tests.once.outbox.sweeping import PLACED, RESERVED, SweepHarness, envelope, string
 from tests.once.support import facts, quick
 

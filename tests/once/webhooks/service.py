@@ -14,9 +14,8 @@ import boto3
 from aws_lambda_powertools import Logger
 
 from once.events.outgoing import OutgoingEvent, events_in
-from once.metric_names import Metric
 from once.metrics_log import MetricsLog
-from once.schema import Record
+from once.names import Metric, Record
 from once.sdk import SDK
 from once.settings import TableSettings
 from once.testing.events import FakeContext

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.metric_names import Metric
+from once.names import Metric
 from once.testing.events import FakeContext
 from once.webhooks.capture import Standing
 from tests.once.webhooks.service import (

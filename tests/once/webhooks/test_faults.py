@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from once.metric_names import Metric
+from once.names import Metric
 from once.testing.faults import Fault, answer_lost, cancelled, inject, never_sent, refused
 from once.webhooks.endpoint import SLACK, Endpoint
 from once.webhooks.signature import REFRESH_SECONDS

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.schema import Limits
+from once.names import Limits
 from once.webhooks.endpoint import (
     GITHUB,
     PROFILES,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.metric_names import Metric
+from once.names import Metric
 from once.webhooks.capture import Standing
 from once.webhooks.endpoint import Endpoint
 from tests.once.webhooks.service import ENDPOINTS, Service, stripe_body, stripe_request

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from once.metric_names import Metric
+from once.names import Metric
 from once.webhooks.capture import Conflict, Standing
 from once.webhooks.endpoint import (
     GITHUB,

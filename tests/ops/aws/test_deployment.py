@@ -3,10 +3,10 @@
 import pytest
 
 from once.events.identity import Key
+from once.names import RELAY, UNROUTED, StackOutput
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
-from once.schema import RELAY, UNROUTED, StackOutput
 from tests.ops.cloud import Cloud
 from tests.ops.output import stderr_of
 from tests.ops.support import refuse

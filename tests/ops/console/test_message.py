@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from starlette.testclient import TestClient
 
+from once.names import Outcome, Reason, Record
 from once.ops.console.message import MOST_STEPS, PRODUCER, TABLE, TOPIC, Step, sequence_picture
-from once.schema import Outcome, Reason, Record
 from tests.ops.support import requests_of
 from tests.ops.tracing import ORDER_ID, Saga, body, placed
 

@@ -7,10 +7,10 @@ import boto3
 import pytest
 from starlette.testclient import TestClient
 
+from once.names import RELAY
 from once.ops import dedup_records
 from once.ops.console.jobs import JobPhase
 from once.ops.console.state import ConsoleState
-from once.schema import RELAY
 from tests.ops.cloud import Cloud
 from tests.ops.console.waiting import confirmed, planned
 from tests.ops.outboxes import commit, commit_each, event, ids, published

@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 from starlette.testclient import TestClient
 
-from once.metric_names import Metric
+from once.names import Metric
 from once.ops.console.figures import MINUTES, read_figures
 from once.ops.console.overview import METRICS
 from tests.ops.cloud import Cloud

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import Result
 
-from once.schema import Record
+from once.names import Record
 from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, items, letters, quick
 from tests.ops.letters import Shop
 from tests.ops.notes import KEY, note

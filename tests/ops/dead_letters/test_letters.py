@@ -14,6 +14,7 @@ import pytest
 from once.errors import PermanentError
 from once.failures.quarantine import carried, text
 from once.intake.original_message import MOVED, OriginalMessage
+from once.names import RELAY, UNROUTED, DeadLetter, Limits
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import (
     MAX_DECOMPRESSED_BYTES,
@@ -26,7 +27,6 @@ from once.ops.dead_letters.letter import (
     read_lineage,
 )
 from once.ops.dead_letters.redrive import redriven_message
-from once.schema import RELAY, UNROUTED, DeadLetter, Limits
 from tests.ops.letters import Shop
 from tests.ops.notes import KEY, note
 from tests.ops.support import facts

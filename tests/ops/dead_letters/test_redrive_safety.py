@@ -8,11 +8,11 @@ import pytest
 
 from once.events.cloud_event import read_event
 from once.events.identity import Key, fingerprint
+from once.names import RELAY, DeadLetter, Limits, Reason
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import RedriveOutcome, assess_letters, remedy
 from once.ops.dead_letters.letter import dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk
-from once.schema import RELAY, DeadLetter, Limits, Reason
 from tests.ops.letters import Shop
 from tests.ops.notes import DAY, KEY, note
 

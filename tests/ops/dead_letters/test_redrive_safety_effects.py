@@ -11,8 +11,8 @@ import pytest
 from once.effects.declaration import Policy
 from once.errors import NotDone
 from once.intake.original_message import OriginalMessage
+from once.names import CLOCK_MARGIN_SECONDS
 from once.ops.dead_letters.assessment import RedriveOutcome, assess_letters
-from once.schema import CLOCK_MARGIN_SECONDS
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
 from tests.ops.notes import HOUR, KEY_LIFETIME, note

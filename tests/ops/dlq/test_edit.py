@@ -11,9 +11,9 @@ import pytest
 from typer.testing import Result
 
 from once.effects.declaration import Policy
+from once.names import DeadLetter
 from once.ops.dead_letters import search as walk
 from once.ops.dead_letters.search import QueueWalk
-from once.schema import DeadLetter
 from tests.ops.cloud import Cloud
 from tests.ops.editing import Editor
 from tests.ops.letters import Shop

@@ -8,12 +8,12 @@ import pytest
 
 from once.events.cloud_event import read_event
 from once.intake.original_message import OriginalMessage
+from once.names import DeadLetter
 from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_text import NO_REASON
 from once.ops.dead_letters.redrive import redriven_message
 from once.ops.dead_letters.search import QueueWalk
-from once.schema import DeadLetter
 from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, attribute
 from tests.ops.letters import Shop
 from tests.ops.notes import note

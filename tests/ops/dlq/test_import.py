@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from once.names import RELAY, DeadLetter, Limits, StackOutput
 from once.ops.dead_letters.export import exported_line, read_line
 from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
 from once.ops.dead_letters.search import QueueWalk
-from once.schema import RELAY, DeadLetter, Limits, StackOutput
 from tests.ops.exports import FILE, import_, lines, purge
 from tests.ops.letters import Shop
 from tests.ops.notes import note

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from once.events.identity import key_hash
-from once.schema import RELAY
+from once.names import RELAY
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
 from tests.ops.notes import KEY, note

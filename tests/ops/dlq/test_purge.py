@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from once.names import RELAY
 from once.ops.dead_letters import search
 from once.ops.dead_letters.export import export
 from once.ops.dead_letters.search import HOLD_SECONDS, RENEW_EVERY_SECONDS, QueueWalk
-from once.schema import RELAY
 from tests.ops.letters import Shop
 from tests.ops.output import stderr_of, stdout_of, words
 from tests.ops.support import REFUSED_ENTRY, answer_with, fail_entries, run

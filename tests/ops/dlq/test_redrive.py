@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from once.effects.declaration import Policy
-from once.schema import RELAY, DeadLetter, Limits
+from once.names import RELAY, DeadLetter, Limits
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
 from tests.ops.notes import note

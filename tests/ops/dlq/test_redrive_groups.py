@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from once.failures.quarantine import text
+from once.names import DeadLetter
 from once.ops.aws.clients import RateLimiter, client
 from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
@@ -14,7 +15,6 @@ from once.ops.dead_letters.redrive import Redrive, redriven_message
 from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import ExitCode
-from once.schema import DeadLetter
 from tests.ops.letters import Shop
 from tests.ops.notes import note
 from tests.ops.output import stdout_of, words

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from once.names import UNROUTED, Reason, StackOutput
 from once.outbox.unrouted import Sweep
-from once.schema import UNROUTED, Reason, StackOutput
 from once.settings import SweepSettings
 from once.testing import cloud_event
 from tests.ops.cloud import REGION, Cloud

@@ -14,7 +14,7 @@ from typer.testing import Result
 from once.effects.declaration import Policy
 from once.errors import Refusal
 from once.events.identity import key_hash
-from once.schema import CLOCK_MARGIN_SECONDS
+from once.names import CLOCK_MARGIN_SECONDS
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
 from tests.ops.notes import KEY, note

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from once.schema import CLOCK_SKEW_SECONDS
+from once.names import CLOCK_SKEW_SECONDS
 from tests.ops.cloud import Cloud
 from tests.ops.notes import HOUR
 from tests.ops.outboxes import REPUBLISH, commit, commit_each, event, ids, published

@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 
 from once.events.outgoing import OutgoingEvent
+from once.names import EVENT_TYPE_ATTRIBUTE
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.outbox import queue_sender
-from once.schema import EVENT_TYPE_ATTRIBUTE
 from tests.ops.cloud import Cloud
 from tests.ops.outboxes import commit, event
 from tests.ops.output import numbers, stderr_of, stdout_of

@@ -4,9 +4,9 @@ import io
 from collections import Counter
 
 from once.events.identity import key_hash
+from once.names import DeadLetter
 from once.ops.aws.clients import ATTEMPTS
 from once.ops.outbox import BATCH_RECORDS, stream_batches
-from once.schema import DeadLetter
 from tests.ops.cloud import Cloud
 from tests.ops.outboxes import REPUBLISH, commit, commit_each, event, ids, published
 from tests.ops.output import numbers, stderr_of, stdout_of

@@ -3,8 +3,8 @@
 import pytest
 
 from once.events.identity import key_hash
+from once.names import RELAY, Reason
 from once.ops.trace import command as trace
-from once.schema import RELAY, Reason
 from tests.ops.output import stdout_of, words
 from tests.ops.support import requests_of
 from tests.ops.tracing import TABLE, Saga, actions, body, moments, placed

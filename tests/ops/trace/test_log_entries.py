@@ -8,7 +8,7 @@ import pytest
 
 from once.events.cloud_event import CloudEvent
 from once.events.identity import key_hash
-from once.schema import RELAY, Reason
+from once.names import RELAY, Reason
 from tests.ops.output import stdout_of
 from tests.ops.support import OK, answer_with, refuse, requests_of
 from tests.ops.tracing import ORDER_ID, SHOP, Saga, actions, body, moments, placed

@@ -12,7 +12,7 @@ import boto3
 from aws_lambda_powertools import Logger
 
 from once.metrics_log import MetricsLog
-from once.schema import StackOutput
+from once.names import StackOutput
 from once.sdk import SDK
 from once.settings import TableSettings
 from once.testing import FakeContext

@@ -9,10 +9,10 @@ import boto3
 import pytest
 
 from once.events.identity import key_hash
+from once.names import StackOutput
 from once.ops.webhooks import captures
 from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS, event_name
 from once.ops.webhooks.captures import SEARCH_PERIOD
-from once.schema import StackOutput
 from once.webhooks.capture import Conflict, Standing
 from once.webhooks.settings import CAPTURES
 from tests.ops.cloud import Cloud

@@ -8,7 +8,7 @@ import pytest
 
 from once.events.identity import key_hash
 from once.events.outgoing import events_in
-from once.schema import Record
+from once.names import Record
 from once.webhooks.capture import Standing
 from tests.ops.output import stderr_of, stdout_of
 from tests.ops.support import answer_with, refuse, run

@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from once.names import RELAY
 from once.ops.aws.clients import client
 from once.ops.console import dead_letters
 from once.ops.console.dead_letters import BUCKETS, histogram
 from once.ops.console.state import ConsoleState
 from once.ops.dead_letters.search import QueueWalk
-from once.schema import RELAY
 from tests.ops.console.letters.conftest import words
 from tests.ops.dead_letters.test_any_letter import records, time_out_of_range
 from tests.ops.hostile import Forged, Mess, letters, quick

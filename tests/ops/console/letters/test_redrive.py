@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from once.names import DeadLetter
 from once.ops.aws.clients import client
 from once.ops.console.jobs import Job, JobPhase
 from once.ops.dead_letters.search import QueueWalk
-from once.schema import DeadLetter
 from tests.ops.console.letters.conftest import Plan
 from tests.ops.letters import Shop
 from tests.ops.notes import KEY, note

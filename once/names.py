@@ -1,7 +1,7 @@
 """Names that library, infrastructure and operator's tools share. Standard library only.
 
 They are the attribute names of dedup records and dead letters, keys of stack outputs, reason codes,
-and the limits that AWS documents.
+metrics, the variables of workflows, and the limits that AWS documents.
 """
 
 import re
@@ -59,6 +59,23 @@ SEQUENCE = "sequence"
 def sequence_key(consumer: str, group: str) -> str:
     """Return the partition key of the sequence item of a consumer's message group."""
     return f"{consumer}#{SEQUENCE}#{group}"
+
+
+EXECUTION_PREFIX = "once-"
+"""Prefix of the names of executions that consumers start. Their roles may read no others."""
+
+RETENTION_DAYS = 14
+"""AWS's default of the days for which Lambda keeps an ended durable execution, and its name."""
+
+
+def workflow_variable(name: str) -> str:
+    """Return the environment variable that holds the ARN of a workflow."""
+    return f"WORKFLOW_{name.upper()}"
+
+
+def retention_variable(name: str) -> str:
+    """Return the environment variable that holds the retention of a durable function, in days."""
+    return f"ONCE_RETENTION_DAYS_{name.upper()}"
 
 
 class Record:
@@ -202,6 +219,68 @@ class StackOutput:
     TABLE = "Table"
     ENDPOINT_SECRET = "EndpointSecret"  # noqa: S105 - the name of an output
     """ARN of the secret of an endpoint of webhooks."""
+
+
+class Metric:
+    """Names of the metrics. Their only dimension is `service`, unless stated otherwise."""
+
+    NAMESPACE = "Once"
+    COMMITTED = "Committed"
+    REFUSED = "Refused"
+    REDELIVERED = "DuplicatesRedelivered"
+    """SQS redelivered a message whose event had committed."""
+    REDRIVEN = "DuplicatesRedriven"
+    """A dead letter was redriven whose event had committed."""
+    RESENT = "DuplicatesResent"
+    """The producer, or the topic, sent an event in two messages."""
+    RETRIED = "Retried"
+    QUARANTINED = "Quarantined"
+    """By `service`; and once more by `service` and `reason`."""
+    ISOLATED = "Isolated"
+    """Messages that were moved to the isolation queue, where each runs alone."""
+    TEST_MESSAGES = "TestMessages"
+    """Messages without an event, by which a service tests the queue."""
+    CONFLICTS = "Conflicts"
+    """Attempts to commit that conflicted with other writers."""
+    GROUP_SIZE = "GroupSize"
+    """Average number of messages in the requests of an invocation that committed."""
+    COMMIT_MS = "CommitLatency"
+    """Duration of the slowest request of an invocation that committed."""
+    EFFECTS_DONE = "EffectsDone"
+    EFFECTS_NOT_DONE = "EffectsNotDone"
+    EFFECTS_UNANSWERED = "EffectsUnanswered"
+    """Effects whose outcome is unknown, and that are retried."""
+    EFFECTS_UNKNOWN = "EffectsUnknown"
+    """Effects whose outcome is unknown, and that only a person can settle."""
+    PENDING_SECONDS = "PendingEffectAge"
+    """Age of a pending effect that a later delivery finds."""
+    BREAKER_OPEN = "BreakerOpen"
+    """Messages that were not attempted because a dependency fails."""
+    RELAY_LAG_MS = "RelayLag"
+    """Time from the commit to the topic, for the slowest event of a batch."""
+    PUBLISHED = "EventsPublished"
+    WEBHOOKS_TAKEN = "WebhooksTaken"
+    """Webhooks that were captured for the first time."""
+    WEBHOOK_DUPLICATES = "WebhookDuplicates"
+    WEBHOOKS_FORGED = "WebhooksForged"
+    """Requests without a valid signature: nothing of them is kept."""
+    WEBHOOKS_STALE = "WebhooksStale"
+    """Requests with a valid signature whose time is too long ago or too far ahead."""
+    WEBHOOKS_TOO_LARGE = "WebhooksTooLarge"
+    WEBHOOK_CONFLICTS = "WebhookConflicts"
+    """Webhooks with the id of another and other content: captured, and not handed on."""
+    WEBHOOKS_UNREADABLE = "WebhooksUnreadable"
+    """Webhooks whose body is not strict JSON: captured, and not handed on."""
+    WEBHOOKS_UNPUBLISHABLE = "WebhooksUnpublishable"
+    """Webhooks whose event no topic or consumer could take: captured, and not handed on."""
+    WEBHOOK_HANDSHAKES = "WebhookHandshakes"
+    """Requests by which a provider confirms an address: answered, and not kept."""
+    WEBHOOKS_MISADDRESSED = "WebhooksMisaddressed"
+    """Requests to a path without an endpoint, or with another method than POST."""
+    WEBHOOK_MS = "WebhookLatency"
+    """Time from the start of the function to its answer, for webhooks and their duplicates."""
+    WEBHOOKS_FAILED = "WebhooksFailed"
+    """Webhooks that could not be captured: the provider sends them again."""
 
 
 class Limits:

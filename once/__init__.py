@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from once.errors import PermanentError as PermanentError
     from once.errors import Refusal as Refusal
     from once.errors import RetryableError as RetryableError
+    from once.event_sources import Source as Source
     from once.events.cloud_event import CloudEvent as CloudEvent
     from once.events.identity import Key as Key
     from once.intake.envelopes import S3Object as S3Object
-    from once.source import Source as Source
     from once.transaction import FormerRecords as FormerRecords
     from once.transaction import Transaction as Transaction
     from once.workflows import durable_function as durable_function

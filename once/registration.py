@@ -12,10 +12,10 @@ import msgspec
 
 from once.effects.declaration import Effect, Policy
 from once.errors import Refusal
+from once.event_sources import Source, key_rule_fault
 from once.events.identity import Key
 from once.names import CONSUMER_NAME, EVENT_TYPE
 from once.settings import Settings
-from once.source import Source, key_rule_fault
 from once.transaction import FormerRecords, Transaction
 
 _REMEDY = "deploy it with dedup=Dedup.RECORD"

@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any, Self
 
 from once.errors import SettingsError
+from once.event_sources import Source
 from once.names import CLOCK_MARGIN_SECONDS
-from once.source import Source
 
 MOST_COMMIT_THREADS = 10
 """Connections that the SDK keeps open: one for each group that may commit concurrently."""

@@ -25,14 +25,14 @@ from once.cdk.nag import acknowledge_finding
 from once.cdk.permissions import key_statements
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import NO_EVENT
-from once.names import EVENT_TYPE_ATTRIBUTE
-from once.source import (
+from once.event_sources import (
     EventBridgeSource,
     JsonSource,
     S3Source,
     ScheduleSource,
     SnsSource,
 )
+from once.names import EVENT_TYPE_ATTRIBUTE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any, Self
 
+from once.event_sources import Source as Source
 from once.names import RETENTION_DAYS, Limits
 from once.settings import MAX_BODY_BYTES, Dedup, TableSettings
-from once.source import Source as Source
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.settings import CAPTURES, WebhookSettings

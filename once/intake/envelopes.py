@@ -14,9 +14,7 @@ import msgspec
 
 from once.deadline import Deadline
 from once.errors import InvalidEvent, NoEvent, NoKey, TooLarge, UntrustedSource
-from once.events.cloud_event import CloudEvent, read_event
-from once.events.strict_json import parse
-from once.source import (
+from once.event_sources import (
     EventBridgeSource,
     JsonSource,
     S3Source,
@@ -24,6 +22,8 @@ from once.source import (
     SnsSource,
     Source,
 )
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.strict_json import parse
 
 
 class Adapter(Protocol):

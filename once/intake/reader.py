@@ -20,6 +20,7 @@ from once.errors import (
     Unparseable,
     UntrustedSource,
 )
+from once.event_sources import Source
 from once.events.cloud_event import DATAREF, CloudEvent, read_event
 from once.events.identity import key_and_fingerprint, key_hash
 from once.events.strict_json import parse
@@ -27,7 +28,6 @@ from once.intake.original_message import MOVED, restored, text_of
 from once.names import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, DeadLetter, Limits
 from once.registration import Handler
 from once.settings import Dedup, Settings
-from once.source import Source
 from once.transaction import Identity
 
 if TYPE_CHECKING:

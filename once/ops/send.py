@@ -14,6 +14,7 @@ from typer import BadParameter
 
 from once.claim_check import Reference
 from once.errors import NoKey, OnceError, TooLarge
+from once.event_sources import Source
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import message_group
 from once.events.strict_json import parse
@@ -23,7 +24,6 @@ from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal import ServiceOption, command_group, console, data_text, print_json
 from once.settings import MAX_BODY_BYTES, PRODUCER_OBJECTS
-from once.source import Source
 
 SOURCE = "/once-send"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from functions.orders.handler import consumer
 from once.claim_check import ClaimStore
+from once.event_sources import S3_TYPES
 from once.events.identity import Key
 from once.intake.reader import RecordReader
 from once.registration import Handler
-from once.source import S3_TYPES
 from proof.fuzz import messages
 from proof.fuzz.families import Make, filled, message, order
 from proof.fuzz.messages import Message

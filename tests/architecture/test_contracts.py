@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.architecture.imports import ROOT
 
 SHARED = (
-    *("extras", "names", "settings", "source"),
+    *("extras", "names", "settings", "event_sources"),
     *("webhooks.endpoint", "webhooks.settings", "webhooks.capture"),
 )
 """What the constructs import of the library: names and settings."""

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from once.errors import SettingsError
+from once.event_sources import Source
 from once.settings import RelaySettings, Settings, SweepSettings, TableSettings
-from once.source import Source
 from tests.once.support import SETTINGS, quick
 
 WORD = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)

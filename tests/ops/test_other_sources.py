@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from once.source import Source
+from once.event_sources import Source
 from tests.once.intake.documented_events import SNS, Event, published
 from tests.ops.cloud import Cloud
 from tests.ops.output import stderr_of, stdout_of

@@ -14,8 +14,8 @@ from constructs import IConstruct
 
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import Topics
+from once.event_sources import S3Source, ScheduleSource, Source
 from once.names import UNROUTED
-from once.source import S3Source, ScheduleSource, Source
 
 
 def wiring_faults(

@@ -24,6 +24,14 @@ from once.cdk.props import (
     StateMachineProps,
     WarmThroughput,
 )
+from once.event_sources import (
+    S3_TYPES,
+    EventBridgeSource,
+    JsonSource,
+    S3Source,
+    ScheduleSource,
+    SnsSource,
+)
 from once.names import (
     CONSUMER_NAME,
     EVENT_TYPE,
@@ -34,14 +42,6 @@ from once.names import (
     Limits,
 )
 from once.settings import CLAIM_MEMORY_FACTOR, FUNCTION_MB, MOST_COMMIT_THREADS, TIME_MARGIN_MS
-from once.source import (
-    S3_TYPES,
-    EventBridgeSource,
-    JsonSource,
-    S3Source,
-    ScheduleSource,
-    SnsSource,
-)
 
 MARGIN_SECONDS = TIME_MARGIN_MS // 1000
 FUNCTION_SECONDS = 15 * 60

@@ -29,8 +29,8 @@ from once.cdk.props import (
     StateMachineProps,
     WebhookProps,
 )
+from once.event_sources import EventBridgeSource, S3Source, SnsSource
 from once.names import Limits
-from once.source import EventBridgeSource, S3Source, SnsSource
 
 
 def deployment_faults(config: DeploymentConfig) -> list[str]:

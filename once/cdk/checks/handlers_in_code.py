@@ -15,8 +15,8 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 from once.cdk.props import ConsumerProps
+from once.event_sources import key_rule_fault
 from once.settings import Dedup
-from once.source import key_rule_fault
 
 KeyRule = tuple[str, ...]
 """The name of a constructor of `once.Key`, then its arguments: `("field", "order_id")`."""

@@ -14,8 +14,8 @@ from once.cdk.props import (
     WebhookProps,
     WorkflowProps,
 )
+from once.event_sources import Source
 from once.settings import Dedup
-from once.source import Source
 from once.webhooks.endpoint import Endpoint
 
 _TYPES = "a tuple of types, such as ('order.placed',)"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Self
 from botocore.exceptions import ClientError
 
 from once.claim_check import ClaimStore
+from once.event_sources import Source
 from once.events.cloud_event import CloudEvent
 from once.events.identity import RULES, Key, fingerprint
 from once.names import StackOutput
 from once.ops.aws.clients import client
 from once.ops.errors import OpsError
-from once.source import Source
 from once.webhooks.endpoint import Endpoint
 
 if TYPE_CHECKING:

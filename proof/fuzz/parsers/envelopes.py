@@ -7,10 +7,10 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from once.errors import NoEvent, OnceError, Unparseable, UntrustedSource
+from once.event_sources import S3_TYPES, Source
 from once.events.cloud_event import CloudEvent
 from once.intake.envelopes import adapter_of
 from once.outbox.unrouted import SnsEnvelope
-from once.source import S3_TYPES, Source
 from proof.fuzz import messages, values
 from proof.fuzz.json_text import hostile
 from proof.fuzz.parsers.bodies import EVENT_ERRORS, MAX_BYTES

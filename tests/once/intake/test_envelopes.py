@@ -17,9 +17,9 @@ from once.errors import (
     Unparseable,
     UntrustedSource,
 )
+from once.event_sources import Source
 from once.events.cloud_event import CloudEvent
 from once.intake.envelopes import adapter_of
-from once.source import Source
 from once.testing import cloud_event
 from tests.once.intake.documented_events import (
     EC2,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from demo.traffic.plan import BodyBatch
 from once.names import EVENT_TYPE_ATTRIBUTE
-from once.ops.aws.clients import ATTEMPTS, THREADS, attempts, client
+from once.ops.aws.clients import ATTEMPTS, THREADS, client, pause
 from once.ops.errors import OpsError
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ def send_batches(
 
 def _send_batch(call: PublishCall, batch: BodyBatch) -> int:
     waiting = {str(index): body for index, body in enumerate(batch)}
-    for _ in attempts():
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            pause(attempt)
         answer = call(waiting)
         for entry in answer.get("Successful", []):
             del waiting[entry["Id"]]

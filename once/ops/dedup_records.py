@@ -12,7 +12,7 @@ from once.commit.item_dedup import item_record, item_record_name
 from once.effects.intent import Intent
 from once.events.identity import consumer_of, field_values
 from once.names import CLOCK_SKEW_SECONDS, Limits, Outcome, Record, Standing
-from once.ops.aws.clients import attempts, batches
+from once.ops.aws.clients import ATTEMPTS, batches, pause
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal import NOT_READABLE, format_epoch_seconds, from_epoch_seconds
@@ -171,7 +171,9 @@ class DedupRecordReader:
             request: Any = {
                 table: {"Keys": batch, "ConsistentRead": True, **(projection if names else {})}
             }
-            for _ in attempts():
+            for attempt in range(ATTEMPTS):
+                if attempt:
+                    pause(attempt)
                 answer: Any = self.dynamodb.batch_get_item(RequestItems=request)
                 yield from answer["Responses"].get(table, [])
                 if not (request := answer.get("UnprocessedKeys")):

@@ -31,10 +31,10 @@ from once.ops.aws.clients import (
     ATTEMPTS,
     THREADS,
     RateLimiter,
-    attempts,
     batches_by_size,
     call_for_each,
     client,
+    pause,
 )
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dedup_records import (
@@ -373,7 +373,9 @@ def with_retries(relay: RelayCall) -> RelayCall:
     """
 
     def publish(records: Sequence[StreamRecord]) -> "Relayed":
-        for _ in attempts():
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                pause(attempt)
             try:
                 return relay(records)
             except RelayFailed as error:

@@ -55,12 +55,9 @@ BATCH_ENTRIES = 10
 _T = TypeVar("_T")
 
 
-def attempts() -> Iterator[int]:
-    """Yield the numbers of `ATTEMPTS` attempts, with a growing random pause between them."""
-    for number in range(ATTEMPTS):
-        if number:
-            time.sleep(uniform(0, 0.2 * 2**number))
-        yield number
+def pause(attempt: int) -> None:
+    """Wait before an attempt, for a random time that grows with the attempt's number."""
+    time.sleep(uniform(0, 0.2 * 2**attempt))
 
 
 def batches(things: Sequence[_T], size: int = BATCH_ENTRIES) -> Iterator[Sequence[_T]]:
@@ -107,7 +104,9 @@ def call_for_each(
     waiting = {str(number): {"Id": str(number), **entry} for number, entry in enumerate(entries)}
     taken: dict[int, _ResultEntry] = {}
     refused: dict[int, str] = {}
-    for _ in attempts():
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            pause(attempt)
         answer = call([*waiting.values()])
         for done in answer.get("Successful", []):
             del waiting[done["Id"]]

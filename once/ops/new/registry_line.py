@@ -126,14 +126,13 @@ def _consumers(tree: ast.Module, lines: Sequence[str], file: Path) -> tuple[int,
     raise OpsError(f"{file} has no tuple CONSUMERS with each entry on lines of its own: {_WANTED}")
 
 
-def _after_tables(tree: ast.Module) -> int | None:
-    """Return the number of the last line of the last table's statement."""
+def _after_tables(tree: ast.Module) -> int:
+    """Return the number of the last line of the last table's statement; 0 without one."""
     tables = [
-        node.end_lineno
+        node.end_lineno or 0
         for node in tree.body
         if isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Call)
-        and isinstance(node.value.func, ast.Name)
-        and node.value.func.id == "TableProps"
+        and ast.unparse(node.value.func) == "TableProps"
     ]
-    return max((each for each in tables if each), default=None)
+    return max(tables, default=0)

@@ -1,5 +1,7 @@
-"""Faults as the handler's own libraries report them."""
+"""Calls that leave the handler's process, and faults as its own libraries report them."""
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -8,6 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from redelivery import Answer, Method, Store, Subject, SubjectError, Table
+from redelivery.boundary.aws import AwsRequest, Names
 from redelivery.boundary.connections import ConnectionRefused
 from redelivery.examination import examine
 from tests.conformance.handler_source import kinds, results, subject
@@ -227,3 +230,70 @@ def test_an_imported_module_of_the_same_name_does_not_hide_the_handler(tmp_path:
     with patch.dict(sys.modules, {"app": sys}):
         assert examine(given, only=["redriven"]).results[0].fired
         assert sys.modules["app"] is sys
+
+
+UPDATE = {"Update": {"TableName": "stock", "Key": {"sku": {"S": "tea"}}}}
+
+
+@pytest.mark.parametrize("entry", [UPDATE, json.dumps(UPDATE).encode()])
+def test_an_entry_of_a_transaction_may_be_encoded_by_the_handler(entry: object) -> None:
+    names = Names({}, {"stock": ("sku",)})
+    request = AwsRequest("dynamodb", "TransactWriteItems", {"TransactItems": [entry]}, names)
+    assert request.touches == ("stock sku=tea",)
+
+
+def test_a_message_that_the_handler_sends_again_is_delivered_and_no_effect(tmp_path: Path) -> None:
+    found = results(
+        tmp_path,
+        """
+        import json, os, boto3
+        sqs, orders = boto3.client("sqs"), boto3.resource("dynamodb").Table("orders")
+        def handler(event, context):
+            for record in event["Records"]:
+                if record["messageAttributes"]:
+                    orders.put_item(Item=json.loads(record["body"]))
+                else:
+                    sqs.send_message(
+                        QueueUrl=os.environ["QUEUE_URL"], MessageBody=record["body"],
+                        DelaySeconds=60, MessageAttributes={
+                            "later": {"DataType": "String", "StringValue": "1"}},
+                    )
+        """,
+        "delivered-again",
+        environment={"QUEUE_URL": "{source}"},
+    )
+    assert all(result.passed for result in found.values())
+
+
+ASK = """
+import gc, sys, threading, time, weakref
+from redelivery.boundary.thread_order import is_blocked
+
+class Node: ...
+
+def leave_a_cycle():
+    node = Node()
+    node.itself = node
+    kept.append(weakref.ref(node, lambda ref: sum(range(50))))
+    if len(kept) > 50:
+        kept.clear()
+
+def ask():
+    while time.monotonic() < end:
+        leave_a_cycle()
+        is_blocked(main)
+
+gc.set_threshold(1)
+sys.setswitchinterval(1e-6)
+kept, main, end = [], threading.current_thread(), time.monotonic() + 1
+threads = [threading.Thread(target=ask) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+"""Within a second, this hangs if the collector may run inside `sys._current_frames`."""
+
+
+def test_threads_that_look_at_each_other_end() -> None:
+    subprocess.run([sys.executable, "-c", ASK], check=True, timeout=30)

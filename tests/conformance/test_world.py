@@ -1,0 +1,112 @@
+"""The world of a run: its resources, its processes, and what a function answers to SQS."""
+
+import logging
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redelivery import SubjectError, Table
+from redelivery.check import isolated
+from redelivery.examination import examine
+from redelivery.world.queue import failed_ids
+from tests.conformance.handler_source import kinds, results, subject
+
+BATCH = [{"messageId": "a"}, {"messageId": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "failed"),
+    [
+        (None, set()),
+        ({}, set()),
+        ("done", set()),
+        ({"batchItemFailures": []}, set()),
+        ({"batchItemFailures": None}, set()),
+        ({"batchItemFailures": [{"itemIdentifier": "a"}]}, {"a"}),
+        ({"batchItemFailures": [{"itemIdentifier": "unknown"}]}, {"a", "b"}),
+        ({"batchItemFailures": [{"itemIdentifier": ""}]}, {"a", "b"}),
+        ({"batchItemFailures": [{"itemIdentifier": None}]}, {"a", "b"}),
+        ({"batchItemFailures": [{"wrong": "a"}]}, {"a", "b"}),
+        ({"batchItemFailures": "a"}, {"a", "b"}),
+    ],
+)
+def test_messages_that_come_again(answer: Any, failed: set[str]) -> None:
+    assert set(failed_ids(answer, BATCH, partial=True)) == failed
+
+
+def test_without_report_batch_item_failures_every_answer_is_success() -> None:
+    answer = {"batchItemFailures": [{"itemIdentifier": "a"}]}
+    assert set(failed_ids(answer, BATCH, partial=False)) == set()
+
+
+def unready() -> None:
+    raise ConnectionError("no server")
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"queues": ["two words"]}, "queue two words cannot be created: .*alphanumeric"),
+        ({"buckets": ["b"]}, "bucket b cannot be created: .*InvalidBucketName"),
+        (
+            {"tables": [Table("orders", "id", items=[{"id": "1", "price": 1.5}])]},
+            "table orders cannot be created: Float types are not supported",
+        ),
+        (
+            {"tables": [Table("orders", "id", items=[{"order": "1"}])]},
+            "table orders cannot be created: .*ValidationException",
+        ),
+        ({"set_up": unready}, r"set_up fails: ConnectionError\('no server'\)"),
+    ],
+)
+def test_the_error_names_what_cannot_be_created(
+    tmp_path: Path, declared: dict[str, Any], message: str
+) -> None:
+    given = subject(tmp_path, "def handler(event, context): ...", **declared)
+    with pytest.raises(SubjectError, match=message):
+        examine(given)
+
+
+def test_the_callers_log_handlers_and_filters_are_untouched(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    root = logging.getLogger()
+    before = (root.level, root.handlers[:], warnings.filters[:])
+    with isolated():
+        logging.basicConfig(stream=sys.stdout, level=logging.DEBUG, format="%(message)s")
+        logging.getLogger("app").debug("logged")
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+    assert (root.level, root.handlers, warnings.filters[:]) == before
+    assert caplog.records == []
+    assert capsys.readouterr() == ("logged\n", "")
+
+
+EXITS_ON_DUPLICATES = """
+    import boto3
+    import json
+    import sys
+
+    def handler(event, context):
+        orders = boto3.resource("dynamodb", region_name="us-east-1").Table("orders")
+        for record in event["Records"]:
+            order = json.loads(record["body"])
+            if "Item" in orders.get_item(Key={"order_id": order["order_id"]}):
+                sys.exit(1)
+            orders.put_item(Item=order)
+"""
+
+
+def test_its_batch_is_delivered_again_to_a_new_process(tmp_path: Path) -> None:
+    result = results(tmp_path, EXITS_ON_DUPLICATES, "sent-again")["sent-again"]
+    assert kinds(result) == ["dead-lettered"]
+    ends = [n for n, step in enumerate(result.course) if step == "the handler ends its process"]
+    assert "process 2" in result.course[ends[0] + 2]
+
+
+def test_without_a_fault_it_is_an_error_and_no_exit_of_the_check(tmp_path: Path) -> None:
+    source = "import sys\ndef handler(event, context): sys.exit(1)"
+    with pytest.raises(SubjectError, match="the handler ends its process"):
+        examine(subject(tmp_path, source))

@@ -95,11 +95,16 @@ class Run:
             self._at_rest = not records
             if not records:
                 return
-            if self._process is None:
-                self._process = self.new_process()
-            self.tell(f"SQS delivers {self._named(records)} to {self._process.name}")
-            answer = self.invoke(self._process, records, self.invocation())
-            self.acknowledge(records, answer)
+            self._deliver(records)
+
+    def _deliver(self, records: list[dict[str, Any]]) -> None:
+        # A method of its own: when it returns, nothing refers to the exception that ended a
+        # process any more, so that connections in its frames are closed before the next delivery.
+        if self._process is None:
+            self._process = self.new_process()
+        self.tell(f"SQS delivers {self._named(records)} to {self._process.name}")
+        answer = self.invoke(self._process, records, self.invocation())
+        self.acknowledge(records, answer)
 
     def invoke(
         self, process: Process, records: list[dict[str, Any]], invocation: Invocation

@@ -47,11 +47,6 @@ CLOCK_MARGIN_SECONDS = 2 * CLOCK_SKEW_SECONDS
 """The clocks of two functions differ by at most this: one may be slow and the other fast."""
 
 
-def source_of(consumer: str) -> str:
-    """Return the CloudEvents `source` of the events that a consumer publishes."""
-    return f"{SOURCE_PREFIX}{consumer}"
-
-
 SEQUENCE = "sequence"
 """Second part of the key of a sequence item, where a dedup key has the name of its rule."""
 

@@ -19,7 +19,7 @@ from once.errors import UNREADABLE, InvalidWrite, OnceError, TooLarge, Unpublish
 from once.events.cloud_event import DATAREF, CloudEvent, event_of, read_event
 from once.events.identity import consumer_of, has_plain_numbers, key_hash, message_group
 from once.events.strict_json import MAX_DEPTH, parse
-from once.names import CAUSE_EXTENSION, Limits, Record, source_of
+from once.names import CAUSE_EXTENSION, SOURCE_PREFIX, Limits, Record
 
 if TYPE_CHECKING:
     from once.claim_check import Claim
@@ -180,7 +180,7 @@ def written(
         TooLarge: an event is over SNS's limit.
     """
     root = key_hash(pk)
-    source = source_of(consumer)
+    source = SOURCE_PREFIX + consumer
     time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
     bodies = []
     for position, event in enumerate(drafts):
@@ -311,9 +311,10 @@ def check_origin(
             f"{consumer} may not publish {event.type}: add the type to publishes= of its "
             "declaration in the CDK app and deploy, or find out who wrote the record"
         )
-    if event.source != source_of(consumer):
+    source = SOURCE_PREFIX + consumer
+    if event.source != source:
         raise Unpublishable(
-            f"its source is {event.source!r} and not {source_of(consumer)!r}, that of the record's "
+            f"its source is {event.source!r} and not {source!r}, that of the record's "
             "consumer: find out who wrote the record"
         )
     root, _, place = event.id.rpartition(".")

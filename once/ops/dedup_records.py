@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from once.commit.dedup_record import StoredRecord, record_key
+from once.commit.dedup_record import StoredRecord
 from once.commit.item_dedup import item_record, item_record_name
 from once.effects.intent import Intent
 from once.events.identity import consumer_of, field_values
@@ -131,7 +131,9 @@ class DedupRecordReader:
             if 0 < len(key.encode()) <= Limits.PARTITION_KEY_BYTES
         ]
         on_items = [key for key in possible if consumer_of(key) in self.items]
-        in_table = [record_key(key) for key in possible if consumer_of(key) not in self.items]
+        in_table = [
+            {Record.PK: {"S": key}} for key in possible if consumer_of(key) not in self.items
+        ]
         return [*self._read(self.name, in_table), *self._records_on_items(on_items)]
 
     def _records_on_items(self, keys: Iterable[str]) -> Iterator[Item]:

@@ -25,7 +25,7 @@ from once.errors import OnceError, Unexpected
 from once.events.outgoing import events_in
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import Delivery, Disposition
-from once.names import COMMIT_ATTRIBUTE, Record, source_of
+from once.names import COMMIT_ATTRIBUTE, SOURCE_PREFIX, Record
 from once.settings import Settings, TableSettings
 from once.testing.events import FakeContext, sqs_record
 from once.transaction import serialize
@@ -78,7 +78,7 @@ class FakeAws:
     ) -> None:
         self._consumer = consumer
         self._tables = {name: TableSettings(name, _key(name, key)) for name, key in tables.items()}
-        self._sources = {t: (source_of(name),) for t, name in (publishers or {}).items()}
+        self._sources = {t: (SOURCE_PREFIX + name,) for t, name in (publishers or {}).items()}
         self._grants = grants
         self._more = settings
         self._remaining_ms = 30_000

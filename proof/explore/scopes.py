@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, source_of
+from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, SOURCE_PREFIX
 from proof.explore.scope import Scope, Sent
 from proof.traffic import Entries, Order
 from proof.world.plan import Action, PlatformFault
@@ -18,7 +18,7 @@ def _internal(consumer: str, publisher: str, kind: str, **more: Any) -> Sent:
     event = {
         "specversion": "1.0",
         "id": f"{publisher}.0",
-        "source": source_of(publisher),
+        "source": SOURCE_PREFIX + publisher,
         "type": kind,
         "data": {
             "order_id": "o-0",

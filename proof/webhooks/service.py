@@ -7,7 +7,7 @@ from aws_lambda_powertools import Logger
 from once.cdk import ConsumerProps
 from once.cdk.props import WebhookProps
 from once.consumer import Runtime
-from once.names import source_of
+from once.names import SOURCE_PREFIX
 from once.settings import Settings, TableSettings
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import MAX_REQUEST_BYTES
@@ -94,7 +94,7 @@ class WebhookService(Service):
     def _settings(self, line: ConsumerProps) -> Settings:
         return replace(
             super()._settings(line),
-            sources=dict.fromkeys(PROPS.event_types, (source_of(PROPS.name),)),
+            sources=dict.fromkeys(PROPS.event_types, (SOURCE_PREFIX + PROPS.name,)),
             max_body_bytes=MAX_REQUEST_BYTES,
             claim_bucket=_BUCKET,
         )

@@ -14,7 +14,7 @@ from once.effects.declaration import Effect
 from once.effects.ledger import EffectLedger
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import key_and_fingerprint
-from once.names import SCHEMA_VERSION, source_of
+from once.names import SCHEMA_VERSION, SOURCE_PREFIX
 from once.registration import Handler
 from once.settings import TableSettings
 from once.transaction import Identity, Transaction
@@ -111,4 +111,4 @@ def _line(case: Item) -> ConsumerProps:
 def _source(event_type: str) -> str:
     published = published_types(CONSUMERS, WEBHOOKS).items()
     publishers = (identity for identity, types in published if event_type in types)
-    return next(map(source_of, publishers), EXTERNAL_SOURCE)
+    return next((SOURCE_PREFIX + name for name in publishers), EXTERNAL_SOURCE)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from once.cdk.props import ConsumerProps, MessageGroups, WebhookProps
-from once.names import source_of
+from once.names import SOURCE_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def event_sources(
     """
     publishers = published_types(consumers, webhooks)
     return {
-        event: tuple(source_of(name) for name, types in publishers.items() if event in types)
+        event: tuple(SOURCE_PREFIX + name for name, types in publishers.items() if event in types)
         for event in consumer.events
     }
 

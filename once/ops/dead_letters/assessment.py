@@ -15,7 +15,7 @@ from typing import Self
 from once.claim_check import claimed_body
 from once.effects.intent import Intent
 from once.errors import NoKey, OnceError, TooLarge
-from once.events.cloud_event import CloudEvent
+from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import Key, fingerprint, message_group
 from once.intake.envelopes import adapter_of
 from once.intake.reader import with_claimed_data
@@ -156,12 +156,15 @@ def assess_letters(
 
 def event_of(letter: Letter) -> CloudEvent | OnceError:
     """Return a letter's event; or the error with which a consumer would reject it."""
-    claims = letter.queue.claims
+    body, claims, source = letter.original.body, letter.queue.claims, letter.queue.consumer.source
     most = Limits.MESSAGE_BYTES if claims is None else MOST_BYTES
     try:
-        read = adapter_of(letter.queue.consumer.source)
-        event = read(claimed_body(letter.original.body, claims), max_bytes=most)
-        event = with_claimed_data(event, claims, max_bytes=most, deadline=None)
+        if body.startswith('["'):  # as every pointer does, and no CloudEvent
+            body = claimed_body(body, claims)
+        read = read_event if source is None else adapter_of(source)
+        event = read(body, max_bytes=most)
+        if event.data is None:
+            event = with_claimed_data(event, claims, max_bytes=most, deadline=None)
         fingerprint(event)
     except OnceError as error:
         return error

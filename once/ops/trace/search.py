@@ -9,7 +9,7 @@ from once.errors import NoKey, TooLarge
 from once.events.cloud_event import CloudEvent
 from once.events.identity import Key
 from once.events.outgoing import event_id_of
-from once.names import SOURCE_PREFIX, source_of
+from once.names import SOURCE_PREFIX
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_logs import start_errors
@@ -70,7 +70,7 @@ class TraceSearch:
             return [self._key]
         chosen = [self._deployment.consumer(consumer).identity] if consumer else names
         text = event_id_of(self._key, 0) if _HASH.fullmatch(self._key) else self._key
-        internal = [source_of(publisher) for publisher in publishers]
+        internal = [SOURCE_PREFIX + publisher for publisher in publishers]
         keys: dict[str, None] = {}
         for one in self._deployment.consumers.values():
             if one.identity not in chosen:

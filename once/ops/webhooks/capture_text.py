@@ -13,7 +13,7 @@ from once.errors import OnceError
 from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import event_id_of
 from once.events.strict_json import parse
-from once.names import source_of
+from once.names import SOURCE_PREFIX
 from once.ops.terminal import (
     UNKNOWN,
     escape_controls,
@@ -74,7 +74,7 @@ def expires_at(capture: Capture) -> datetime:
 
 def event_name(capture: Capture) -> tuple[str, str]:
     """Return source and id of the event of a webhook, whether it was published or not."""
-    return source_of(consumer_of(capture.pk)), event_id_of(key_hash(capture.pk), 0)
+    return SOURCE_PREFIX + consumer_of(capture.pk), event_id_of(key_hash(capture.pk), 0)
 
 
 def captures_table(captures: Iterable[Capture]) -> Table:

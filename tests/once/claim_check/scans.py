@@ -10,12 +10,12 @@ from msgspec import Struct
 from once import Consumer, Transaction
 from once.claim_check import POINTERS, Reference, event_key
 from once.events.cloud_event import DATAREF
-from once.names import source_of
+from once.names import SOURCE_PREFIX
 from once.testing import FakeAws, cloud_event
 
 MIB = 1024 * 1024
 BUCKET = "claims"
-PUBLISHER = source_of("scanner")
+PUBLISHER = SOURCE_PREFIX + "scanner"
 SETTINGS: dict[str, Any] = {"claim_bucket": BUCKET, "max_body_bytes": MIB}
 TABLES: dict[str, str | tuple[str, ...]] = {"pages": "id"}
 

@@ -18,7 +18,7 @@ from once.cdk.props import DAY_SECONDS
 from once.names import RELAY
 from once.settings import RelaySettings, Settings, TableSettings
 from once.webhooks.capture import CaptureAttribute
-from once.webhooks.settings import CAPTURES, WebhookSettings
+from once.webhooks.endpoint import CAPTURES, WebhookSettings
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS

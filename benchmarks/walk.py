@@ -48,9 +48,8 @@ from once.ops.dead_letters.commands import app
 from once.sdk import SDK
 from once.settings import TableSettings
 from once.testing import FakeAws, FakeContext, inject, refused
-from once.webhooks.endpoint import GITHUB, Endpoint
+from once.webhooks.endpoint import GITHUB, Endpoint, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.settings import WebhookSettings
 from once.webhooks.signature import SecretCache, sign
 
 ROOT = Path(once.__file__).parents[1]

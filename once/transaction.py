@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 from msgspec import Struct
 
 from once.effects.declaration import Effect
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused
 from once.events.cloud_event import CloudEvent
 from once.events.outgoing import Draft, draft

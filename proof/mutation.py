@@ -54,11 +54,11 @@ GROUPS = {
         ("golden/test_records.py", "once/commit"),
     ),
     "ledger": Group(
-        ("effects.ledger", "effects.intent", "effects.executor"),
+        ("effects.ledger", "effects.executor"),
         ("golden/test_records.py", "once/effects"),
     ),
     "relay": Group(
-        (*_modules("outbox", "relay", "_publisher"), "events.outgoing"),
+        ("outbox.relay", "events.outgoing"),
         ("golden/test_events.py", "once/events/test_outgoing.py", "once/outbox"),
     ),
     "failures": Group(

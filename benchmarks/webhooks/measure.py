@@ -32,9 +32,8 @@ from benchmarks.webhooks.deployed.verify_then_put import Handle, verify_then_put
 from once.sdk import SDK
 from once.settings import TableSettings
 from once.testing.events import FakeContext
-from once.webhooks.endpoint import STRIPE, Endpoint
+from once.webhooks.endpoint import STRIPE, Endpoint, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.settings import WebhookSettings
 from once.webhooks.signature import SecretCache
 
 PUT, INGRESS = "verify, then put", "webhook ingress"

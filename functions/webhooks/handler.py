@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from once.deadline import Context
+from once.webhooks.endpoint import WebhookSettings
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.settings import WebhookSettings
 from once.webhooks.webhook import LambdaAnswer
 
 

@@ -17,7 +17,7 @@ from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitOutcome, CommitResult
 from once.deadline import Deadline
 from once.effects.executor import EffectAttempt, EffectExecutor
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.errors import (
     Contention,
     InvalidData,

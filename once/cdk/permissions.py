@@ -37,7 +37,7 @@ from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps, WorkflowProps
 from once.names import EXECUTION_PREFIX, SOURCE_PREFIX
 from once.settings import ITEM_RECORD_PREFIX, PRODUCER_OBJECTS, Dedup, consumer_objects
-from once.webhooks.settings import OBJECTS
+from once.webhooks.endpoint import OBJECTS
 
 ONLY_IN_TRANSACTIONS = {
     "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}

@@ -10,8 +10,7 @@ from once.event_sources import Source as Source
 from once.names import RETENTION_DAYS, Limits
 from once.settings import MAX_BODY_BYTES, Dedup, TableSettings
 from once.webhooks.capture import CaptureAttribute
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.settings import CAPTURES, WebhookSettings
+from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
 
 DAY_SECONDS = 24 * 60 * 60
 

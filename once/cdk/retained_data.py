@@ -13,7 +13,7 @@ from once.cdk.nag import acknowledge_finding
 from once.cdk.props import TableProps, WarmThroughput, WebhookProps
 from once.names import Record, StackOutput
 from once.webhooks.capture import BY_TIME, CaptureAttribute
-from once.webhooks.settings import OBJECTS
+from once.webhooks.endpoint import OBJECTS
 
 
 class RetainedTable(dynamodb.Table):

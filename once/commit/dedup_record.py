@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.errors import OutcomeUnknown, summary_of
 from once.events.outgoing import Draft, events_in, written
 from once.names import (

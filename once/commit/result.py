@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Any
 
 from once.commit.dedup_record import StoredRecord
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.errors import (
     ConditionFailed,
     InvalidWrite,

@@ -16,8 +16,7 @@ import msgspec
 
 from once.deadline import Deadline
 from once.effects.declaration import Call, Effect, Policy
-from once.effects.intent import Intent
-from once.effects.ledger import EffectLedger
+from once.effects.ledger import EffectLedger, Intent
 from once.errors import (
     EffectUnknown,
     InFlight,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from once.commit.dedup_record import StoredRecord
 from once.commit.item_dedup import item_record, item_record_name
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.events.identity import consumer_of, field_values
 from once.names import CLOCK_SKEW_SECONDS, Limits, Outcome, Record, Standing
 from once.ops.aws.clients import ATTEMPTS, batches, pause

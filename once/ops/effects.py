@@ -18,7 +18,7 @@ from rich.table import Table
 from typer import Argument, BadParameter, Option
 
 from once.effects.executor import refused_text, returned_text
-from once.effects.intent import Intent, not_done, pending_update, settled
+from once.effects.ledger import Intent, not_done, pending_update, settled
 from once.errors import UNREADABLE
 from once.events.identity import consumer_of, key_hash
 from once.names import CLOCK_MARGIN_SECONDS, Record, Standing, State

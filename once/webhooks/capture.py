@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
-from once.webhooks.endpoint import MAX_REQUEST_BYTES, Endpoint
-from once.webhooks.settings import OBJECTS
+from once.webhooks.endpoint import MAX_REQUEST_BYTES, OBJECTS, Endpoint
 
 if TYPE_CHECKING:
     from once.sdk import S3Client

@@ -1,6 +1,7 @@
 """Endpoints and provider profiles: how a provider signs, identifies and repeats its webhooks.
 
-Standard library only: synthesis reads endpoints and checks them as well.
+With the settings of the ingress that takes them. Standard library only: synthesis reads endpoints
+and checks them as well.
 """
 
 import json
@@ -11,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from once.names import EVENT_TYPE
-from once.settings import register_type
+from once.settings import CommitSettings, register_type
 
 MINUTE, HOUR, DAY = 60, 60 * 60, 24 * 60 * 60
 ENDPOINT_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
@@ -366,6 +367,29 @@ register_type(
     lambda text: tuple(map(Endpoint.of_builtins, json.loads(text))),
     lambda endpoints: json.dumps([each.to_builtins() for each in endpoints], separators=(",", ":")),
 )
+
+
+CAPTURES = "captures"
+"""Name of the table of captures in `WebhookSettings.tables`."""
+
+OBJECTS = "webhooks/"
+"""Prefix of the objects with large bodies, in the claim-check bucket."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings(CommitSettings):
+    """The deployment of a webhook ingress. Its table of captures is `tables["captures"]`.
+
+    Attributes:
+        endpoints: the endpoints.
+        secrets: the ARN of the secret of each endpoint, by the endpoint's name. The value is one
+            secret a line; its previous version counts as well.
+        capture_seconds: the time for which a capture is kept.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    secrets: Mapping[str, str]
+    capture_seconds: int
 
 
 _HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")

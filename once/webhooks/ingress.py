@@ -36,8 +36,7 @@ from once.names import Metric
 from once.sdk import SDK, S3Client, s3_client
 from once.transaction import Identity, Table, Transaction
 from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified
-from once.webhooks.endpoint import Endpoint
-from once.webhooks.settings import CAPTURES, WebhookSettings
+from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
 from once.webhooks.signature import SecretCache, Secrets, Verdict, verify
 from once.webhooks.webhook import LambdaAnswer, Request, RequestLine, Webhook, answer, body_bytes
 

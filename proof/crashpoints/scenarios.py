@@ -19,7 +19,7 @@ _BACKOFF = "once.failures.failure_handler.FailureHandler._delay"
 _REDRIVE = "once.ops.dead_letters.redrive.Redrive._sent"
 _HAND_BACK = "once.effects.ledger.EffectLedger.hand_back"
 
-_PUBLISH = "once.outbox._publisher.Publisher._attempt"
+_PUBLISH = "once.outbox.relay.Publisher._attempt"
 _SEND = "once.commit.committer.Committer._send"
 _VERSION = "once.webhooks.signature.SecretCache._version"
 _STORE = "once.claim_check.ClaimStore"

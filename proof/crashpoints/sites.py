@@ -28,7 +28,7 @@ EXPLORED = (
     "once.ops.dead_letters.search.QueueWalk.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
     "once.ops.dedup_records.DedupRecordReader._read dynamodb.BatchGetItem",
     "once.ops.dedup_records.DedupRecordReader.scan_outboxes dynamodb.Scan",
-    "once.outbox._publisher.Publisher._attempt sns.PublishBatch",
+    "once.outbox.relay.Publisher._attempt sns.PublishBatch",
     "once.outbox.relay.Relay._dead_letter sqs.SendMessage",
     "once.transaction.read_item dynamodb.GetItem",
     "once.webhooks.signature.SecretCache._version secretsmanager.GetSecretValue",

@@ -32,9 +32,8 @@ from once.settings import (
     TableSettings,
 )
 from once.webhooks.capture import CaptureAttribute
-from once.webhooks.endpoint import GITHUB, MAX_REQUEST_BYTES, Endpoint
+from once.webhooks.endpoint import CAPTURES, GITHUB, MAX_REQUEST_BYTES, Endpoint, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.webhooks.signature import Secrets
 from proof.fuzz import messages
 from proof.fuzz.aws import LOGGER

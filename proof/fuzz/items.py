@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from once.commit.dedup_record import record_put
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.errors import Refusal
 from once.events.cloud_event import CloudEvent
 from once.names import Record, Standing

@@ -23,14 +23,14 @@ from once.intake.reader import RecordReader
 from once.names import Record
 from once.ops.dead_letters.redrive import Redrive
 from once.ops.effects import PendingEffect
-from once.outbox._publisher import Publisher, Topics
+from once.outbox.relay import Publisher, Topics
 from proof.mutants import commits, effects, messages, order
 
 Mutant = Callable[[], AbstractContextManager[Any]]
 
 _RECORD = "once.commit.dedup_record"
 _COMMITTER = "once.commit.committer"
-_RELAY = "once.outbox"
+_RELAY = "once.outbox.relay"
 _HOUR = 60 * 60
 
 MUTANTS: Mapping[str, Mutant] = {
@@ -78,14 +78,12 @@ IN_ORDER: Mapping[str, Mutant] = {
         f"{_RECORD}.sequenced_types", lambda *_: []
     ),
     "ordered events relayed from record and sequence item": lambda: patch(
-        f"{_RELAY}.relay.found_in", order.found_in_record_and_item
+        f"{_RELAY}.found_in", order.found_in_record_and_item
     ),
     "several events of a group in one call": lambda: patch.object(
         Topics, "next_of", order.all_at_once
     ),
-    "a later event after a failed one": lambda: patch(
-        f"{_RELAY}.relay.remaining", order.failed_last
-    ),
+    "a later event after a failed one": lambda: patch(f"{_RELAY}.remaining", order.failed_last),
     "a group goes on after a failed message": lambda: patch.object(
         ReadyQueue, "_note", order.no_group_is_blocked
     ),
@@ -107,14 +105,14 @@ RARE: Mapping[str, Mutant] = {
         Committer, "_classify_each", commits.one_reason_for_all
     ),
     "published inline": lambda: patch.object(Committer, "commit", commits.published_inline),
-    "a batch's answer is believed": lambda: patch(f"{_RELAY}._publisher._refused", lambda *_: []),
+    "a batch's answer is believed": lambda: patch(f"{_RELAY}._refused", lambda *_: []),
     "no deduplication downstream": lambda: patch(
         f"{_RECORD}._condition", messages.no_condition_for_notifications
     ),
     "bodies are read before messages are isolated": lambda: patch.object(
         BatchProcessor, "settle", messages.read_first
     ),
-    "removals are relayed": lambda: patch(f"{_RELAY}.relay.is_new", messages.relay_removals),
+    "removals are relayed": lambda: patch(f"{_RELAY}.is_new", messages.relay_removals),
     "the message's id as the key": lambda: patch.object(
         RecordReader, "_decode", messages.message_id_as_key
     ),

@@ -15,7 +15,7 @@ from once.commit.result import COMMITTED, DUPLICATE, CommitResult, classify_reco
 from once.errors import RequestRefused
 from once.events.outgoing import events_in
 from once.names import Record
-from once.outbox._publisher import Publisher
+from once.outbox.relay import Publisher
 from once.transaction import Transaction
 from proof.shop.clients import clients
 from proof.shop.service import EVENTS

@@ -7,8 +7,7 @@ from functions.payments import provider
 from once.deadline import Deadline
 from once.effects.declaration import Call
 from once.effects.executor import EffectAttempt, EffectExecutor
-from once.effects.intent import Intent
-from once.effects.ledger import EffectLedger
+from once.effects.ledger import EffectLedger, Intent
 from once.errors import NotDone, OnceError
 
 _terms = EffectExecutor._terms

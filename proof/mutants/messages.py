@@ -12,7 +12,7 @@ from once.commit.dedup_record import _condition
 from once.deadline import Deadline
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
 from once.ops.dead_letters.redrive import Redrive
-from once.outbox._publisher import Publisher
+from once.outbox.relay import Publisher
 from once.transaction import Identity, Transaction
 
 _handle = BatchProcessor.handle

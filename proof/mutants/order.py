@@ -9,8 +9,7 @@ from once.errors import Blocked, PermanentError
 from once.events.outgoing import OutgoingEvent
 from once.failures.failure_handler import FailureHandler
 from once.names import Record
-from once.outbox._publisher import Topics, remaining
-from once.outbox.relay import found_in
+from once.outbox.relay import Topics, found_in, remaining
 
 _is_final = FailureHandler._is_final
 _note = ReadyQueue._note

@@ -12,7 +12,7 @@ from unittest.mock import patch
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.effects.executor import returned_text
-from once.effects.intent import Intent, not_done, settled
+from once.effects.ledger import Intent, not_done, settled
 from once.names import RELAY, Record, State
 from once.ops import outbox
 from once.ops.aws.clients import RateLimiter

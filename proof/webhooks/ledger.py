@@ -12,7 +12,7 @@ from typing import Any
 
 from once.names import Record
 from once.webhooks.capture import CaptureAttribute, Standing
-from once.webhooks.settings import CAPTURES
+from once.webhooks.endpoint import CAPTURES
 from proof.shop.ledger import Violation
 from proof.shop.service import DEDUP
 from proof.webhooks import receiver

@@ -10,9 +10,8 @@ from once.consumer import Runtime
 from once.names import SOURCE_PREFIX
 from once.settings import Settings, TableSettings
 from once.webhooks.capture import CaptureAttribute
-from once.webhooks.endpoint import MAX_REQUEST_BYTES
+from once.webhooks.endpoint import CAPTURES, MAX_REQUEST_BYTES, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.webhooks.signature import SecretCache
 from proof.shop.clients import clients
 from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, Function, Handle, Service

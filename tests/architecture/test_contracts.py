@@ -8,7 +8,7 @@ from tests.architecture.imports import ROOT
 
 SHARED = (
     *("extras", "names", "settings", "event_sources"),
-    *("webhooks.endpoint", "webhooks.settings", "webhooks.capture"),
+    *("webhooks.endpoint", "webhooks.capture"),
 )
 """What the constructs import of the library: names and settings."""
 

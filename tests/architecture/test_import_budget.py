@@ -52,7 +52,6 @@ ALONE = {
     "requests": "payments",
     "stripe": "payments",
     "once.webhooks.ingress": WEBHOOKS.name,
-    "once.outbox._publisher": RELAY,
     "once.outbox.relay": RELAY,
     "once.outbox.unrouted": UNROUTED,
 }

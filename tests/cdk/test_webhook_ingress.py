@@ -20,7 +20,7 @@ from once.cdk import (
     WebhookProps,
     published_types,
 )
-from once.webhooks.settings import WebhookSettings
+from once.webhooks.endpoint import WebhookSettings
 from stacks.folders import FUNCTIONS
 from tests.stacks.cloud import Json, flat, listed
 

@@ -15,8 +15,7 @@ import pytest
 from once.commit.item_size import item_bytes
 from once.testing import FakeAws
 from once.webhooks.capture import Standing
-from once.webhooks.endpoint import GITHUB, PROFILES, SHOPIFY, STRIPE, Endpoint, Profile
-from once.webhooks.settings import CAPTURES
+from once.webhooks.endpoint import CAPTURES, GITHUB, PROFILES, SHOPIFY, STRIPE, Endpoint, Profile
 from once.webhooks.signature import KEPT_SECONDS, REFRESH_SECONDS, sign
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run

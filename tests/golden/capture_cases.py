@@ -15,9 +15,18 @@ from once.errors import KeyConflict
 from once.names import COMMIT_ATTRIBUTE, Record
 from once.settings import TableSettings
 from once.webhooks.capture import CaptureAttribute, Verified
-from once.webhooks.endpoint import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Endpoint, Profile
+from once.webhooks.endpoint import (
+    CAPTURES,
+    GITHUB,
+    SHOPIFY,
+    SLACK,
+    STANDARD,
+    STRIPE,
+    Endpoint,
+    Profile,
+    WebhookSettings,
+)
 from once.webhooks.ingress import CaptureCommitter
-from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.webhooks.webhook import Request, Webhook
 from tests.golden.versions import Item
 

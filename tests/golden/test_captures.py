@@ -8,7 +8,7 @@ import pytest
 from once.events.outgoing import ClaimPlace
 from once.names import SCHEMA_VERSION
 from once.webhooks.capture import Capture, Standing
-from once.webhooks.replay import rebuilt_event
+from once.webhooks.webhook import rebuilt_event
 from tests.golden.capture_cases import MADE, new_case, plain
 from tests.golden.versions import Item, golden, names, reader
 

@@ -14,7 +14,7 @@ import pytest
 
 from once.commit.committer import Committer
 from once.commit.dedup_record import READ, StoredRecord, record_put
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.events.cloud_event import CloudEvent
 from once.names import SCHEMA_VERSION, Outcome, Standing
 from once.ops.dedup_records import record_lines

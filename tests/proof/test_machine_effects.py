@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from once.consumer import Consumer
 from once.effects.declaration import Call, Effect, Policy
-from once.effects.intent import Intent
-from once.effects.ledger import EffectLedger
+from once.effects.ledger import EffectLedger, Intent
 from once.errors import NotDone
 from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Reason
 from once.testing.events import cloud_event

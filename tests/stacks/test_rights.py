@@ -273,7 +273,7 @@ USES = (
     Use(
         "Publish",
         "sns:Publish",
-        "once.outbox._publisher.Publisher._attempt sns.PublishBatch",
+        "once.outbox.relay.Publisher._attempt sns.PublishBatch",
         function(RELAY),
     ),
     Use(

@@ -5,7 +5,7 @@ import pytest
 from once.cdk.props import DAY_SECONDS
 from once.names import Metric
 from once.settings import TableSettings
-from once.webhooks.settings import CAPTURES, WebhookSettings
+from once.webhooks.endpoint import CAPTURES, WebhookSettings
 from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, environment
 from tests.stacks.policies import Request, allows

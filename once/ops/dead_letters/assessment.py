@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Self
 
 from once.claim_check import claimed_body
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.errors import NoKey, OnceError, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import Key, fingerprint, message_group

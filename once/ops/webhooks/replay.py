@@ -37,7 +37,7 @@ from once.ops.webhooks.capture_text import capture_line, standing_text
 from once.ops.webhooks.captures import CaptureFilter, Captures, webhooks_of
 from once.webhooks.capture import Capture, Standing
 from once.webhooks.endpoint import Endpoint
-from once.webhooks.replay import rebuilt_event
+from once.webhooks.webhook import rebuilt_event
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from once.commit.committer import CommitRequest, Committer
 from once.commit.dedup_record import StoredRecord
 from once.commit.result import CommitOutcome, CommitResult, classify
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.errors import InvalidWrite, KeyConflict, PermanentError, RequestRefused
 from once.names import CLOCK_MARGIN_SECONDS, Record, State
 from proof.fuzz import items, values

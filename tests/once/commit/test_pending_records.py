@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, pending
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.errors import KeyConflict, RequestRefused
 from once.names import Standing
 from once.testing import inject, never_sent

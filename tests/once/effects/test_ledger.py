@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from once.effects.declaration import Effect, Policy
-from once.effects.intent import Intent
+from once.effects.ledger import Intent
 from once.errors import InFlight, Unanswered
 from once.names import Standing
 from once.testing import FakeAws, Fault, answer_lost, cancelled, inject, never_sent, refused

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from once.events.outgoing import OutgoingEvent
 from once.names import Limits
-from once.outbox._publisher import Publisher, Unpublished
+from once.outbox.relay import Publisher, Unpublished
 from tests.once.outbox.relaying import batch_answer, outgoing
 from tests.once.support import quick
 

@@ -20,9 +20,8 @@ from once.sdk import SDK
 from once.settings import TableSettings
 from once.testing.events import FakeContext
 from once.webhooks.capture import Capture, CaptureAttribute
-from once.webhooks.endpoint import GITHUB, SLACK, STRIPE, Endpoint
+from once.webhooks.endpoint import CAPTURES, GITHUB, SLACK, STRIPE, Endpoint, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.webhooks.signature import SecretCache
 
 SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cw=="  # decodes: Standard Webhooks takes base64

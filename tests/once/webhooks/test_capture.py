@@ -8,8 +8,7 @@ import pytest
 
 from once.claim_check import ClaimMissing, InvalidClaim
 from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts, read_body
-from once.webhooks.endpoint import STRIPE, Endpoint
-from once.webhooks.settings import OBJECTS
+from once.webhooks.endpoint import OBJECTS, STRIPE, Endpoint
 from tests.once.webhooks.service import (
     NOW,
     SECRET,

@@ -10,7 +10,7 @@ from once.claim_check import Claim
 from once.errors import OnceError, Unparseable, Unpublishable
 from once.events.outgoing import ClaimPlace, OutgoingEvent
 from once.webhooks.capture import Capture, Standing, read_body
-from once.webhooks.replay import rebuilt_event
+from once.webhooks.webhook import rebuilt_event
 from tests.once.webhooks.service import (
     ENDPOINTS,
     Service,

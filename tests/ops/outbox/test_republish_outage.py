@@ -9,7 +9,7 @@ from msgspec import Struct
 from once.consumer import Consumer
 from once.events.outgoing import events_in
 from once.names import StackOutput
-from once.outbox._publisher import Publisher
+from once.outbox.relay import Publisher
 from once.testing import FakeAws, cloud_event
 from once.transaction import Transaction
 from tests.ops.cloud import Cloud

@@ -17,9 +17,18 @@ from once.sdk import SDK
 from once.settings import TableSettings
 from once.testing import FakeContext
 from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, Standing, Verified
-from once.webhooks.endpoint import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Endpoint, Profile
+from once.webhooks.endpoint import (
+    CAPTURES,
+    GITHUB,
+    SHOPIFY,
+    SLACK,
+    STANDARD,
+    STRIPE,
+    Endpoint,
+    Profile,
+    WebhookSettings,
+)
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.webhooks.signature import SecretCache, sign
 from tests.once.webhooks.service import request
 from tests.ops.cloud import Cloud

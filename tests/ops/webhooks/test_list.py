@@ -14,7 +14,7 @@ from once.ops.webhooks import captures
 from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS, event_name
 from once.ops.webhooks.captures import SEARCH_PERIOD
 from once.webhooks.capture import Conflict, Standing
-from once.webhooks.settings import CAPTURES
+from once.webhooks.endpoint import CAPTURES
 from tests.ops.cloud import Cloud
 from tests.ops.output import rows, stderr_of, stdout_of
 from tests.ops.webhooks.ingress import BUCKET, Webhooks, stripe

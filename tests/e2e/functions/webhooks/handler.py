@@ -8,8 +8,8 @@ import boto3
 from botocore.exceptions import ClientError
 
 from once.deadline import Context
+from once.webhooks.endpoint import CAPTURES, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.settings import CAPTURES, WebhookSettings
 from once.webhooks.webhook import LambdaAnswer, answer
 
 SETTINGS = WebhookSettings.from_env()

@@ -39,16 +39,12 @@ _URI = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.{1,1024})", re.DOT
 _MISSING = {"NoSuchKey", "404"}
 
 
-class InvalidClaim(PermanentError):
+class InvalidClaim(PermanentError, reason=Reason.INVALID_CLAIM):
     """A reference that may not be followed, or an object that is not what was committed."""
 
-    reason = Reason.INVALID_CLAIM
 
-
-class ClaimMissing(RetryableError):
+class ClaimMissing(RetryableError, reason=Reason.CLAIM_MISSING):
     """The object does not exist: not yet, or not any more."""
-
-    reason = Reason.CLAIM_MISSING
 
 
 class ClaimUnavailable(RequestRefused):
@@ -133,12 +129,9 @@ def _event_prefix(consumer: str, event_id: str) -> str:
 
 
 class ClaimStore:
-    """Objects of the one claim-check bucket that a deployment declares.
+    """Objects of the one claim-check bucket that a deployment declares; no other is ever read.
 
-    Args:
-        client: an S3 client.
-        bucket: the bucket; no other one is ever read.
-        max_bytes: the largest object that is read.
+    Objects of more than `max_bytes` are not read.
     """
 
     def __init__(self, client: S3Client, bucket: str, max_bytes: int) -> None:
@@ -215,13 +208,7 @@ def claimed_body(body: str, store: ClaimStore | None) -> str:
 
 
 def claimed_data(uri: object, store: ClaimStore | None, *, source: str, event_id: str) -> str:
-    """Return the data that the `dataref` of an event refers to.
-
-    Args:
-        uri: the value of `dataref`.
-        store: the claim-check bucket, if the consumer has one.
-        source: the event's `source`, which was checked already.
-        event_id: the event's `id`.
+    """Return the data that the `dataref` of an event refers to. Its source was checked already.
 
     Raises:
         InvalidClaim: the reference may not be followed. It must be to a producer's object; and in

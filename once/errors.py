@@ -60,6 +60,11 @@ class OnceError(Exception):
 
     reason = Reason.RETRIES_EXHAUSTED
 
+    def __init_subclass__(cls, *, reason: Reason | None = None) -> None:
+        super().__init_subclass__()
+        if reason is not None:
+            cls.reason = reason
+
     @property
     def summary(self) -> str:
         """The error's class for logs. Its text is left out, because it may quote the message."""
@@ -94,98 +99,68 @@ class RegistrationError(ConfigurationError):
     heading = "the consumer's registration is not valid"
 
 
-class PermanentError(OnceError):
+class PermanentError(OnceError, reason=Reason.PERMANENT):
     """Another attempt cannot succeed. Handlers may raise it, to quarantine a message."""
 
-    reason = Reason.PERMANENT
 
-
-class Unparseable(PermanentError):
+class Unparseable(PermanentError, reason=Reason.UNPARSEABLE):
     """The body is not the strict JSON that Once reads."""
 
-    reason = Reason.UNPARSEABLE
 
-
-class InvalidEvent(PermanentError):
+class InvalidEvent(PermanentError, reason=Reason.INVALID_EVENT):
     """The body is JSON, but not a CloudEvents 1.0 envelope."""
 
-    reason = Reason.INVALID_EVENT
 
-
-class UnknownType(PermanentError):
+class UnknownType(PermanentError, reason=Reason.UNKNOWN_TYPE):
     """No handler is registered for this event type."""
 
-    reason = Reason.UNKNOWN_TYPE
 
-
-class UntrustedSource(PermanentError):
+class UntrustedSource(PermanentError, reason=Reason.UNTRUSTED_SOURCE):
     """The event's source may not publish events of this type."""
 
-    reason = Reason.UNTRUSTED_SOURCE
 
-
-class InvalidData(PermanentError):
+class InvalidData(PermanentError, reason=Reason.INVALID_DATA):
     """The event's data does not fit the handler's model."""
 
-    reason = Reason.INVALID_DATA
 
-
-class NoKey(PermanentError):
+class NoKey(PermanentError, reason=Reason.NO_KEY):
     """The event has no stable business identity, so its duplicates could not be recognized."""
 
-    reason = Reason.NO_KEY
 
-
-class KeyConflict(PermanentError):
+class KeyConflict(PermanentError, reason=Reason.KEY_CONFLICT):
     """Another event, or another request of an effect, with other content has this key."""
 
-    reason = Reason.KEY_CONFLICT
 
-
-class TooLarge(PermanentError):
+class TooLarge(PermanentError, reason=Reason.TOO_LARGE):
     """Over a limit: of the body, of an item, or of a transaction."""
 
-    reason = Reason.TOO_LARGE
 
-
-class InvalidWrite(PermanentError):
+class InvalidWrite(PermanentError, reason=Reason.INVALID_WRITE):
     """A write that DynamoDB can never accept, or two actions on one item."""
 
-    reason = Reason.INVALID_WRITE
 
-
-class WrongOutcome(PermanentError):
+class WrongOutcome(PermanentError, reason=Reason.WRONG_OUTCOME):
     """An effect was done, and returned another type than its function declares.
 
     Remedy: correct the function or its annotation, deploy, and redrive. The effect is then called
     again as its policy allows; `once effects settle --done` avoids that.
     """
 
-    reason = Reason.WRONG_OUTCOME
 
-
-class UnhandledRefusal(PermanentError):
+class UnhandledRefusal(PermanentError, reason=Reason.UNHANDLED_REFUSAL):
     """A refusal that no `@consumer.rejects` answers."""
 
-    reason = Reason.UNHANDLED_REFUSAL
 
-
-class EffectUnknown(PermanentError):
+class EffectUnknown(PermanentError, reason=Reason.EFFECT_UNKNOWN):
     """An effect may have happened, and its policy forbids another call: a person must check."""
 
-    reason = Reason.EFFECT_UNKNOWN
 
-
-class Unfinished(PermanentError):
+class Unfinished(PermanentError, reason=Reason.UNFINISHED):
     """The function was killed, timed out or was throttled in each delivery of the message."""
 
-    reason = Reason.UNFINISHED
 
-
-class Unpublishable(PermanentError):
+class Unpublishable(PermanentError, reason=Reason.UNPUBLISHABLE):
     """An outbox event that cannot be read, or that the topic can never take."""
-
-    reason = Reason.UNPUBLISHABLE
 
 
 class RetryableError(OnceError):
@@ -275,32 +250,24 @@ class KeySpent(RetryableError):
     """
 
 
-class InFlight(RetryableError):
+class InFlight(RetryableError, reason=Reason.NOT_TRIED):
     """Another delivery may still be calling its effect; its lease ends in `seconds`."""
-
-    reason = Reason.NOT_TRIED
 
     def __init__(self, text: str, seconds: float) -> None:
         self.seconds = seconds
         super().__init__(text)
 
 
-class Suspended(RetryableError):
+class Suspended(RetryableError, reason=Reason.NOT_TRIED):
     """The circuit breaker is open: a dependency fails, and the message was not attempted."""
 
-    reason = Reason.NOT_TRIED
 
-
-class OutOfTime(RetryableError):
+class OutOfTime(RetryableError, reason=Reason.NOT_TRIED):
     """The invocation's time was up before the message's turn."""
 
-    reason = Reason.NOT_TRIED
 
-
-class Blocked(RetryableError):
+class Blocked(RetryableError, reason=Reason.NOT_TRIED):
     """An earlier message of the same FIFO group failed, and order must hold."""
-
-    reason = Reason.NOT_TRIED
 
 
 class Refusal(OnceError):

@@ -56,13 +56,9 @@ class MetricsLog:
         dimensions: Mapping[str, str] = {},
         **properties: Any,
     ) -> None:
-        """Print one line.
+        """Print one line: values by metric, and properties, which are no metrics.
 
-        Args:
-            figures: the values of each metric, by its name.
-            now: the time, in seconds since the epoch.
-            dimensions: further dimensions.
-            properties: further fields of the line, which are no metrics.
+        The time is in seconds since the epoch.
         """
         described = [{"Name": name, "Unit": _UNITS.get(name, "Count")} for name in figures]
         metrics = {

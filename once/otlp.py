@@ -64,13 +64,10 @@ def _never_failing(method: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True, slots=True)
 class MessageSpan:
-    """Facts about one message.
+    """Facts about one message, without any of its content.
 
-    Attributes:
-        name: the span's name.
-        carrier: the event's `traceparent` and `tracestate`, as far as it has them.
-        attributes: facts without any content of the message.
-        failed: whether it was neither committed nor a duplicate.
+    The carrier is the event's `traceparent` and `tracestate`, as far as it has them. A message has
+    failed if it was neither committed nor a duplicate.
     """
 
     name: str
@@ -111,13 +108,7 @@ class Telemetry:
         units: Mapping[str, str],
         attributes: Mapping[str, str],
     ) -> None:
-        """Add figures: those with a unit to histograms, the others to counters.
-
-        Args:
-            figures: the values of each metric, by its name.
-            units: the units of the metrics that are no counts.
-            attributes: further dimensions.
-        """
+        """Add figures by metric: those with a unit to histograms, the others to counters."""
         for name, values in figures.items():
             snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
             unit, known = units.get(name), f"once.{snake}"
@@ -132,10 +123,7 @@ class Telemetry:
     def batch(self, spans: Sequence[MessageSpan], began: float, ended: float) -> None:
         """Add a span of the invocation, and one of each message in the trace of its event.
 
-        Args:
-            spans: the messages.
-            began: start of the invocation, in seconds since the epoch.
-            ended: its end.
+        The invocation began and ended at these times, in seconds since the epoch.
         """
         start, end = int(began * _NANOSECONDS), int(ended * _NANOSECONDS)
         invocation = self._tracer.start_span(

@@ -7,7 +7,7 @@ that a variable cannot be spelt in two ways. Standard library only.
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
 
@@ -237,12 +237,6 @@ def _tables(value: str) -> dict[str, TableSettings]:
     }
 
 
-def _tables_text(tables: Mapping[str, TableSettings]) -> str:
-    return json.dumps(
-        {logical: {"name": t.name, "key": list(t.key)} for logical, t in tables.items()}
-    )
-
-
 _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     str: (_text, str),
     str | None: (lambda value: value or None, lambda value: value or ""),
@@ -251,7 +245,10 @@ _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     tuple[str, ...]: (lambda value: _texts(json.loads(value)), json.dumps),
     Mapping[str, str]: (_named(_text), json.dumps),
     Mapping[str, tuple[str, ...]]: (_named(_texts), json.dumps),
-    Mapping[str, TableSettings]: (_tables, _tables_text),
+    Mapping[str, TableSettings]: (
+        _tables,
+        lambda tables: json.dumps({logical: asdict(t) for logical, t in tables.items()}),
+    ),
     Dedup: (Dedup, str),
     Source | None: (
         lambda value: Source.from_text(value) if value else None,

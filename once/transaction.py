@@ -521,12 +521,9 @@ class FormerRecords:
     def record_of(self, event: CloudEvent, names: tuple[str, ...]) -> FormerRecord | None:
         """Return the place of an event's former record; None if it can have none.
 
-        Args:
-            event: the event.
-            names: the attributes of the table's primary key.
-
         Raises:
-            InvalidWrite: the key function does not return a text for each of them.
+            InvalidWrite: the key function does not return a text for each of these `names`, the
+                attributes of the table's primary key.
         """
         key = self.key(event)
         if key is None:

@@ -194,14 +194,12 @@ def _execution_arn(machine: str, name: str) -> str:
     return ":".join([*parts[:5], "execution", parts[6], name])
 
 
-class _NameTaken(PermanentError):
+class _NameTaken(PermanentError, reason=Reason.KEY_CONFLICT):
     """The name belongs to an execution with another payload.
 
     This is no KeyConflict: Lambda does not show that payload. After an attempt without an answer,
     the execution may be the effect's own, for example if an alias has moved since.
     """
-
-    reason = Reason.KEY_CONFLICT
 
 
 def _start_durable_execution(function: str, call: Call) -> str:

@@ -21,7 +21,7 @@ from botocore.parsers import ResponseParserError
 from once.batch.message import Message
 from once.deadline import Deadline
 from once.errors import summary_of
-from once.failures.quarantine import first_seen, lineage, text, whole
+from once.failures.quarantine import first_seen, lineage, size_of, text, whole
 from once.intake.original_message import OriginalMessage
 from once.intake.reader import Delivery
 from once.names import DeadLetter, Limits
@@ -126,11 +126,7 @@ def _copy(message: Message) -> _Copy | None:
     entry: dict[str, Any] = {"MessageBody": body, "MessageAttributes": attributes}
     if delivery.group is not None:
         entry["MessageGroupId"] = delivery.group
-    size = len(body.encode()) + sum(
-        len(name.encode()) + len(value["DataType"]) + len(value["StringValue"].encode())
-        for name, value in attributes.items()
-    )
-    return _Copy(message, entry, size)
+    return _Copy(message, entry, size_of(body, attributes))
 
 
 def _calls(copies: Sequence[_Copy]) -> Iterator[list[_Copy]]:

@@ -101,13 +101,9 @@ class GroupSize:
 class BatchProcessor:
     """The function's entry. One object serves a function for as long as it is warm.
 
-    Attributes:
-        threads: the most groups that commit concurrently.
-        margin_ms: the time reserved for the answer, in milliseconds.
-        breaker: circuit breaker; learns from the results of each round, as the group size does.
-        logger: logs messages that are acknowledged without a commit or a dead letter.
-        clock: the time, in seconds since the epoch.
-        sleep: waits for a number of seconds.
+    At most `threads` groups commit concurrently, and `margin_ms` are reserved for the answer. The
+    breaker and the group size learn from the results of each round. The clock is in seconds since
+    the epoch.
     """
 
     threads: int

@@ -27,10 +27,8 @@ _LONGEST_FUNCTION_SECONDS = 15 * 60.0
 """Longest timeout of a Lambda function."""
 
 
-class FormerUnfinished(PermanentError):
+class FormerUnfinished(PermanentError, reason=Reason.FORMER_UNFINISHED):
     """The function that Once replaced began with the event, and may have changed data."""
-
-    reason = Reason.FORMER_UNFINISHED
 
 
 def former_action(

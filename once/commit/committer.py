@@ -82,12 +82,8 @@ class CommitRequest(msgspec.Struct, frozen=True, eq=False):
 class Committer:
     """Sends transactions to DynamoDB, and reads its answers. `of` chooses one for a consumer.
 
-    This one keeps each dedup record as an item of the dedup table (`Dedup.RECORD`).
-
-    Args:
-        client: a DynamoDB client, which then takes encoded entries as well as plain ones.
-        settings: the function's settings.
-        clock: the time, in seconds since the epoch.
+    This one keeps each dedup record as an item of the dedup table (`Dedup.RECORD`). Its client then
+    takes encoded entries as well as plain ones. The clock is in seconds since the epoch.
     """
 
     def __init__(
@@ -112,11 +108,7 @@ class Committer:
         return ItemCommitter(client, settings, clock)
 
     def request(self, transaction: Transaction, now: float) -> CommitRequest:
-        """Return the request that commits a transaction.
-
-        Args:
-            transaction: the transaction.
-            now: the time, in seconds since the epoch.
+        """Return the request that commits a transaction; `now` is in seconds since the epoch.
 
         Raises:
             InvalidWrite: DynamoDB has no type for a value, no consumer could read an event, or the
@@ -156,10 +148,7 @@ class Committer:
         return [COMMITTED] * len(requests)
 
     def look_up(self, transactions: Sequence[Transaction]) -> list[CommitResult | None]:
-        """Return the result of each event that was committed before, and None for a new event.
-
-        Args:
-            transactions: at most a hundred.
+        """Return the results of at most a hundred events; None for one that is new.
 
         Raises:
             OutcomeUnknown: DynamoDB did not answer.

@@ -17,7 +17,6 @@ from once.errors import (
     InvalidWrite,
     KeyConflict,
     OnceError,
-    Refusal,
     RequestRefused,
 )
 from once.names import COMMIT_ATTRIBUTE
@@ -73,16 +72,6 @@ CONTENDED = CommitResult(CommitOutcome.CONTENDED)
 BUSY = CommitResult(CommitOutcome.BUSY)
 UNAFFECTED = CommitResult(CommitOutcome.UNAFFECTED)
 UNATTRIBUTED = CommitResult(CommitOutcome.UNATTRIBUTED)
-
-
-def pending(intent: Intent, since: int) -> CommitResult:
-    """Return the result for an event whose effect has begun."""
-    return CommitResult(CommitOutcome.PENDING, intent=intent, since=since)
-
-
-def refused(refusal: Refusal) -> CommitResult:
-    """Return the result for a business refusal."""
-    return CommitResult(CommitOutcome.REFUSED, refusal)
 
 
 def failed(error: OnceError) -> CommitResult:
@@ -143,7 +132,7 @@ def classify_record(transaction: Transaction, stored: StoredRecord) -> CommitRes
         return DUPLICATE
     if transaction.owned is not None and transaction.owned.owner == stored.intent.owner:
         return CONTENDED  # our own completion has not arrived: commit it again
-    return pending(stored.intent, stored.committed_at)
+    return CommitResult(CommitOutcome.PENDING, intent=stored.intent, since=stored.committed_at)
 
 
 def _invalid(actions: Collection[Action], reasons: Sequence[Reason]) -> InvalidWrite:
@@ -163,7 +152,7 @@ def _classify_conditions(actions: Collection[Action], reasons: Sequence[Reason])
         return STALE
     for action, _ in failures:
         if action.otherwise is not None:
-            return refused(action.otherwise)
+            return CommitResult(CommitOutcome.REFUSED, action.otherwise)
     table = failures[0][0].table.name
     return failed(ConditionFailed(f"the condition of a {failures[0][0].kind} on {table} failed"))
 

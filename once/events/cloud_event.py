@@ -48,10 +48,7 @@ _NAMED = frozenset(_Envelope.__struct_fields__)
 def read_event(body: str, *, max_bytes: int, deadline: Deadline | None = None) -> CloudEvent:
     """Read the body of an SQS message, sent directly or by SNS with raw delivery.
 
-    Args:
-        body: the message body as received.
-        max_bytes: the largest body to read, in bytes.
-        deadline: the time until which a long body may be read.
+    A body of at most `max_bytes` is read, a long one until the deadline.
 
     Raises:
         Unparseable, TooLarge, OutOfTime: see `once.events.strict_json.parse`.

@@ -205,15 +205,11 @@ def value_at(data: Any, path: str) -> Any:
 
 
 def message_group(data: Any, path: str) -> str | None:
-    """Return the message group id of an event; None if the field has no value for one.
+    """Return the message group id that a field of the data gives; None if it has no value for one.
 
     A group id is non-blank text or a whole number. Text that SNS does not accept as a
     `MessageGroupId` is replaced by its SHA-256 in hex, so that equal values have equal groups. The
     number 1 and the text "1" are one group: a group may only be larger than it needs to be.
-
-    Args:
-        data: the event's data, as JSON is read.
-        path: the field of the data, with dots for nesting.
     """
     match value_at(data, path):
         case bool():
@@ -253,19 +249,20 @@ def fingerprint(
     """Return the SHA-256, in hexadecimal, of the event's type, subject and data.
 
     `time` and the extension attributes are left out, since a producer may change them on a retry.
-
-    Args:
-        event: the event.
-        volatile: top-level fields of the data that may differ between two deliveries.
-        deadline: the time until which it may be computed.
+    So are `volatile` top-level fields of the data, which may differ between two deliveries.
 
     Raises:
         Unparseable, OutOfTime: see `canonical`.
     """
-    data = event.data
-    if volatile and isinstance(data, dict):
-        data = {name: value for name, value in data.items() if name not in volatile}
+    data = without(event.data, volatile)
     return digest({"type": event.type, "subject": event.subject, "data": data}, deadline=deadline)
+
+
+def without(data: Any, names: Collection[str]) -> Any:
+    """Return data without these top-level fields."""
+    if names and isinstance(data, dict):
+        return {name: value for name, value in data.items() if name not in names}
+    return data
 
 
 def canonical(value: Any, *, deadline: Deadline | None = None) -> bytes:

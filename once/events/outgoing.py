@@ -89,11 +89,8 @@ def draft(
 ) -> Draft:
     """Return a draft of an event.
 
-    Args:
-        event_type: the CloudEvents `type`.
-        data: a msgspec.Struct, or anything that JSON can hold.
-        subject: the CloudEvents `subject`, if it has one.
-        grouped_by: the field of the data that gives the message group, if the type has one.
+    The data is a msgspec.Struct, or anything that JSON can hold; its field `grouped_by` gives the
+    message group, if the type has one.
 
     Raises:
         InvalidWrite: the data cannot be written as JSON, or its field gives no message group.
@@ -136,10 +133,7 @@ class ClaimPlace:
     def fitting(self, each: Draft, drafts: Sequence[Draft], pk: str) -> Draft:
         """Return a draft, with a claim in place of data that is too large for topic or record.
 
-        Args:
-            each: the draft.
-            drafts: those before it in the same record.
-            pk: the partition key of the record.
+        The record has the partition key `pk`, and `drafts` before this one.
 
         Raises:
             InvalidWrite: no consumer could read the data.
@@ -166,14 +160,9 @@ class ClaimPlace:
 def written(
     drafts: Sequence[Draft], *, inbound: CloudEvent, pk: str, consumer: str, now: float
 ) -> str:
-    """Return the text of the record's outbox.
+    """Return the text of the outbox: the drafts in their order, with the time of the commit.
 
-    Args:
-        drafts: the events that the handler published, in order.
-        inbound: the event that the handler ran for.
-        pk: the partition key of the dedup record.
-        consumer: the consumer's name.
-        now: the time of the commit, in seconds since the epoch.
+    The time is in seconds since the epoch; `inbound` is the event that the handler ran for.
 
     Raises:
         InvalidWrite: consumers could not read an event.
@@ -211,14 +200,10 @@ def written(
 def trace_context(inbound: Mapping[str, Any], *, event_id: str, root: str) -> dict[str, str]:
     """Return the trace context (W3C) of an event that an inbound event caused.
 
-    The trace id is that of the inbound event, the span id is new. Without an inbound trace, the
-    trace id is derived and not random, so that a replay has the same one. A `tracestate` over the
-    limits of W3C, or with other characters than printable ASCII, is left out.
-
-    Args:
-        inbound: the extension attributes of the inbound event.
-        event_id: the new event's id, from which the span id derives.
-        root: the text from which a trace id derives if there is no inbound one.
+    The trace id is the one in the extension attributes of the inbound event. Without one it derives
+    from `root` and is not random, so that a replay has the same one. The span id derives from the
+    new event's id. A `tracestate` over the limits of W3C, or with other characters than printable
+    ASCII, is left out.
     """
     parent, state = inbound.get("traceparent"), inbound.get("tracestate")
     found = _TRACEPARENT.fullmatch(parent) if isinstance(parent, str) else None
@@ -265,10 +250,7 @@ def _simple_text(envelope: Mapping[str, Any]) -> str | None:
 
 
 def events_in(item: Mapping[str, Any]) -> list[OutgoingEvent]:
-    """Return the events in a dedup record; none if it has no outbox.
-
-    Args:
-        item: the record, in DynamoDB's JSON.
+    """Return the events in a dedup record, in DynamoDB's JSON; none if it has no outbox.
 
     Raises:
         Unpublishable: the outbox is not one that `written` returned.
@@ -296,11 +278,8 @@ def check_origin(
 ) -> None:
     """Refuse an event that its record's consumer cannot have committed.
 
-    Args:
-        event: the event.
-        position: its place in the outbox; None if it may have any, as in a sequence item.
-        pk: the partition key of the record.
-        publishes: the event types that each consumer may publish.
+    `position` is its place in the outbox; None if it may have any, as in a sequence item.
+    `publishes` has the event types that each consumer may publish.
 
     Raises:
         Unpublishable: the type, source or id does not fit the record's consumer.

@@ -51,12 +51,7 @@ _PART = 2**20
 
 
 def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any:
-    """Parse a JSON text.
-
-    Args:
-        text: the text as received.
-        max_bytes: the largest size to read, in bytes of UTF-8.
-        deadline: the time until which a long text may be read.
+    """Parse a JSON text of at most `max_bytes` in UTF-8, a long text until the deadline.
 
     Returns:
         dict, list, str, int, float, bool or None; numbers are finite and exact as doubles.

@@ -26,12 +26,7 @@ _IN_A_ROW = 3
 
 
 class CircuitBreaker:
-    """Watches the results of one consumer.
-
-    Args:
-        settings: the shortest and the longest delay.
-        clock: the time, in seconds since the epoch.
-    """
+    """Watches the results of one consumer. The clock is in seconds since the epoch."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
         self._base = settings.breaker_base_seconds

@@ -29,15 +29,7 @@ if TYPE_CHECKING:
 
 
 class FailureHandler:
-    """Quarantines or delays the failed messages of one consumer.
-
-    Args:
-        client: an SQS client.
-        settings: the consumer's queues, the bounds of the delays, and whether a permanent failure
-            on a FIFO queue is retried, as any other.
-        logger: logs each failed message.
-        breaker: the consumer's circuit breaker.
-    """
+    """Quarantines or delays the failed messages of one consumer, and logs each."""
 
     def __init__(
         self, client: "SQSClient", settings: Settings, logger: "Logger", breaker: CircuitBreaker

@@ -109,9 +109,7 @@ def _place(delivery: "Delivery", group: str) -> Place:
 def carried(original: OriginalMessage, facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the body and the attributes of a dead letter, within SQS's size limit.
 
-    Args:
-        original: the message as its producer sent it.
-        facts: its reason and history, as message attributes; at most eight, of 14 KiB.
+    The facts are its reason and history, as message attributes; at most eight, of 14 KiB.
     """
     if found := whole(original, facts):
         return found

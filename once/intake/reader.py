@@ -89,7 +89,6 @@ class Delivery:
 
     Attributes:
         record: the message as Lambda received it.
-        decoded: its event, or the error that prevents reading it.
         receive_count: deliveries of the message so far, this one included.
         group: the message group id, if it has one. A standard queue shares its deliveries fairly
             between groups; only a FIFO queue keeps their order.
@@ -131,14 +130,7 @@ class Delivery:
 
 
 class RecordReader:
-    """Reads deliveries for one consumer.
-
-    Args:
-        settings: the function's settings.
-        handlers: the consumer's handlers, by event type.
-        clock: the time, in seconds since the epoch.
-        claims: the claim-check bucket, if the consumer has one.
-    """
+    """Reads deliveries for one consumer. `claims` is the claim-check bucket, if it has one."""
 
     def __init__(
         self,
@@ -253,11 +245,7 @@ def with_claimed_data(
 ) -> CloudEvent:
     """Return an event with the data that its `dataref` refers to; unchanged if it has data.
 
-    Args:
-        event: an event whose source was checked.
-        store: the claim-check bucket, if the consumer has one.
-        max_bytes: the largest data to read.
-        deadline: the time until which the data may be read.
+    The event's source was checked. Data of at most `max_bytes` is read, until the deadline.
 
     Raises:
         InvalidClaim, ClaimMissing, ClaimUnavailable, TooLarge, Unparseable: see

@@ -110,12 +110,7 @@ def found_in(
     """Yield the events to publish for a stream record, each with its message group.
 
     Events of types in `Record.SEQUENCED` are published for the sequence item, and not for the
-    dedup record. An event that must not be published comes with the reason.
-
-    Args:
-        record: the record of the stream.
-        pk: the key of the dedup record.
-        settings: the types that each consumer may publish, and the fields of message groups.
+    dedup record, whose key is `pk`. An event that must not be published comes with the reason.
 
     Raises:
         Unpublishable: the outbox cannot be read.
@@ -167,11 +162,7 @@ class Publisher:
 
     SNS answers PublishBatch with HTTP 200 even if some entries of the batch failed.
 
-    Args:
-        client: an SNS client.
-        topic_arn: the topic.
-        is_fifo: whether it is a FIFO topic. The events then need a message group each, and no two
-            of them the same.
+    Events for a FIFO topic need a message group each, and no two of them the same.
     """
 
     def __init__(self, client: "SNSClient", topic_arn: str, *, is_fifo: bool = False) -> None:
@@ -250,12 +241,7 @@ def _batches(events: Sequence[OutgoingEvent]) -> Iterator[list[OutgoingEvent]]:
 
 
 class Topics:
-    """Publishes each event to the standard topic or to the FIFO topic, by its type.
-
-    Args:
-        client: an SNS client.
-        settings: the topics, and the ordered types.
-    """
+    """Publishes each event to the standard topic or to the FIFO topic, by its type."""
 
     def __init__(self, client: "SNSClient", settings: RelaySettings) -> None:
         self._ordered_types = settings.ordered_types
@@ -299,10 +285,7 @@ def remaining(
 ) -> list[OutgoingEvent]:
     """Return the events that are still to be published, in their order.
 
-    Args:
-        events: the events, in the order of their commits.
-        going: those that were just sent.
-        failures: those of `going` that must be sent again.
+    Those of `going` were just sent, and the failures among them must be sent again.
     """
     done = {event.id for event in going} - {failure.event.id for failure in failures}
     return [event for event in events if event.id not in done]

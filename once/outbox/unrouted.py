@@ -24,22 +24,16 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 
-class NoType(PermanentError):
+class NoType(PermanentError, reason=Reason.NO_TYPE):
     """Published without the message attribute by which queues select events."""
 
-    reason = Reason.NO_TYPE
 
-
-class UnsubscribedType(PermanentError):
+class UnsubscribedType(PermanentError, reason=Reason.UNSUBSCRIBED_TYPE):
     """Published with a type that no consumer subscribes to."""
 
-    reason = Reason.UNSUBSCRIBED_TYPE
 
-
-class TooManyAttributes(PermanentError):
+class TooManyAttributes(PermanentError, reason=Reason.TOO_MANY_ATTRIBUTES):
     """Published with more message attributes than SQS accepts."""
-
-    reason = Reason.TOO_MANY_ATTRIBUTES
 
 
 class SnsAttribute(msgspec.Struct, frozen=True):
@@ -100,9 +94,7 @@ class SnsEnvelope(msgspec.Struct, frozen=True):
 def unrouted(envelope: SnsEnvelope, subscribed: Collection[str]) -> OnceError | None:
     """Return the reason why no consumer receives an event; None if a subscription takes it.
 
-    Args:
-        envelope: the event.
-        subscribed: the types that consumers subscribe to on its topic.
+    `subscribed` are the types that consumers subscribe to on its topic.
     """
     if (types := envelope.types) is None:
         return NoType(

@@ -144,16 +144,9 @@ class Capture:
         received_at: int,
         kept_seconds: int,
     ) -> Self:
-        """Return the capture of a webhook.
+        """Return the capture of a webhook; `received_at` is in milliseconds since the epoch.
 
-        Args:
-            webhook: the webhook.
-            pk: its dedup key.
-            standing: what becomes of it.
-            conflict: of a conflict, its reason and the key of the earlier webhook.
-            verified: the version of the secret that verified it.
-            received_at: the time of receipt, in milliseconds since the epoch.
-            kept_seconds: the time for which the capture is kept.
+        A conflict has its reason, and the key of the earlier webhook.
         """
         request, endpoint = webhook.request, webhook.endpoint
         is_large = len(request.body) > INLINE_BYTES
@@ -252,10 +245,7 @@ def _day(endpoint: str, at: int) -> str:
 def read_body(capture: Capture, s3: "S3Client", bucket: str | None) -> bytes:
     """Return the body of a capture, byte for byte as it was received.
 
-    Args:
-        capture: the capture.
-        s3: a client of S3.
-        bucket: the claim-check bucket; None for a deployment without one.
+    `bucket` is the claim-check bucket; None for a deployment without one.
 
     Raises:
         InvalidClaim: the object is not what was received.

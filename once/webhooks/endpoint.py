@@ -242,24 +242,8 @@ def hmac_profile(
 ) -> Profile:
     """Return the profile of a provider with one HMAC-SHA256 in one header.
 
-    Args:
-        name: the provider.
-        signature_header: the header with the signature, such as `X-Signature`.
-        retry_seconds: the longest time after which the provider sends a webhook again.
-        prefix: the text before the signature, such as `sha256=`.
-        encoding: the encoding of the signature.
-        signed: what is signed, made of `{body}`, `{timestamp}` and `{id}`.
-        timestamp_header: the header with the signed time, in seconds since the epoch.
-        tolerance_seconds: the most that the time may differ from the clock; five minutes if a time
-            is signed.
-        id: the place of the webhook's id; see `Profile`. Without one, the body is the identity.
-        type: the places of the webhook's type.
-        type_in_key: whether the provider sends equal bodies as webhooks of several types, and names
-            the type in a header.
-        volatile: top-level fields of the body that may differ between two deliveries.
-        form_field: the field of a form that holds the JSON.
-        answer_seconds: the time after which the provider gives up waiting for an answer.
-        body_bytes: the largest body that is read.
+    The arguments are attributes of `Profile`. Names of headers may be in any case; if a time is
+    signed, its tolerance is five minutes by default. Without an id, the body is the identity.
 
     Raises:
         ValueError: the rules contradict each other; each fault is a line of the text.
@@ -398,7 +382,6 @@ _HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 _PLACE = re.compile(r"header:(?P<header>.+)|body:[^.]+(\.[^.]+)*")
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _FIELDS = {"body", "timestamp", "id"}
-_STANDARD = "{id}.{timestamp}.{body}"
 
 
 def endpoint_faults(endpoint: Endpoint) -> list[str]:
@@ -495,9 +478,12 @@ def _form_faults(profile: Profile) -> Iterator[str]:
     if profile.form is Form.PAIRS and not profile.prefix:
         yield "the form `pairs` needs the name of the signature: set `prefix`, such as v1"
     if profile.form is Form.STANDARD and (
-        profile.signed != _STANDARD or profile.encoding is not Encoding.BASE64
+        profile.signed != STANDARD.signed or profile.encoding is not Encoding.BASE64
     ):
-        yield f"the form `standard` signs {_STANDARD} in base64: use another form for other schemes"
+        yield (
+            f"the form `standard` signs {STANDARD.signed} in base64: use another form for other "
+            "schemes"
+        )
     if profile.challenge is not None and not all(profile.challenge):
         yield "`challenge` needs the value of the body's `type`, and the field to return"
     if profile.retry_seconds <= 0:

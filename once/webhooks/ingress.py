@@ -58,14 +58,10 @@ _AGAIN = {CommitOutcome.BUSY, CommitOutcome.CONTENDED, CommitOutcome.UNAFFECTED}
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a request.
+    """The end of a request: its answer, and the metric that counts it.
 
-    Attributes:
-        answer: the answer.
-        metric: the metric that counts it.
-        standing: what became of the webhook; None if it was not captured now.
-        key_hash: the hash of its dedup key; empty if it was not captured now or before.
-        error: why it was not captured; without any part of the request.
+    `standing` is None if the webhook was not captured now, and `key_hash` is empty if it was not
+    captured before either. `error` says why, without any part of the request.
     """
 
     answer: LambdaAnswer
@@ -99,15 +95,7 @@ _BY_STANDING = {
 class WebhookIngress:
     """Takes webhooks. Tests can replace each of its parts.
 
-    Args:
-        settings: the function's settings.
-        dynamodb: a DynamoDB client.
-        secrets: the secrets of the endpoints.
-        logger: logs the requests that failed.
-        s3: a client of S3; None without a claim-check bucket.
-        metrics: prints the figures.
-        clock: the time, in seconds since the epoch.
-        sleep: waits for a number of seconds.
+    `s3` is None without a claim-check bucket; the clock is in seconds since the epoch.
     """
 
     def __init__(
@@ -237,13 +225,7 @@ def _verdict_by(
 
 @dataclass(frozen=True, slots=True)
 class CaptureCommitter:
-    """Commits verified webhooks.
-
-    Attributes:
-        committer: sends transactions to DynamoDB.
-        settings: the function's settings.
-        s3: a client of S3; None without a claim-check bucket.
-    """
+    """Commits verified webhooks. `s3` is None without a claim-check bucket."""
 
     committer: Committer
     settings: WebhookSettings
@@ -254,14 +236,8 @@ class CaptureCommitter:
     ) -> tuple[str, Standing | None]:
         """Capture a webhook, with attempts until the deadline.
 
-        Args:
-            webhook: the webhook.
-            verified: the version of the secret that verified it.
-            received_at: the time of receipt, in milliseconds since the epoch.
-            deadline: the end of the attempts.
-
-        Returns:
-            The dedup key, and the standing; None for a duplicate.
+        `received_at` is in milliseconds since the epoch. Returns the dedup key, and the standing;
+        None for a duplicate.
 
         Raises:
             OnceError: it is not known to be captured.

@@ -21,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.errors import RetryableError, summary_of
 from once.extras import extra
-from once.webhooks.endpoint import Encoding, Form, Profile
+from once.webhooks.endpoint import STANDARD, Encoding, Form, Profile
 from once.webhooks.webhook import Request
 
 MAX_SIGNATURES = 16
@@ -121,11 +121,7 @@ def verify(profile: Profile, secrets: Sequence[str], request: Request, now: floa
     Every secret is tried against every signature, each in constant time. Whatever a sender wrote,
     nothing is raised. A secret that cannot be used, such as an empty one, verifies nothing.
 
-    Args:
-        profile: the provider's rules.
-        secrets: the secrets that are valid now, the previous ones among them.
-        request: the request, whose size was checked.
-        now: the time, in seconds since the epoch.
+    The size of the request was checked; `now` is in seconds since the epoch.
 
     Raises:
         ModuleNotFoundError: a secret of Standard Webhooks, and its package is not installed.
@@ -143,12 +139,8 @@ def sign(
 
     They are the signature, the time if one is signed, and the id if a header holds it.
 
-    Args:
-        profile: the provider's rules.
-        secret: the secret; for a signature by public key, the secret key `whsk_…`.
-        body: the body, with its id and type where the profile has them in the body.
-        webhook_id: the id, for profiles that have it in a header.
-        now: the time of the signature, in seconds since the epoch.
+    For a signature by public key, the secret is the secret key `whsk_…`. `webhook_id` is for
+    profiles that have it in a header. The time is in seconds since the epoch.
 
     Raises:
         ValueError: the secret cannot sign, or not this body; the text says why, without either.
@@ -198,7 +190,6 @@ PUBLIC_KEY = "whpk_"
 SECRET_KEY = "whsk_"  # noqa: S105
 """Prefix of the secret key that belongs to a public one: 32 bytes of seed, and maybe the other."""
 
-_TEMPLATE = "{id}.{timestamp}.{body}"
 _SEED_BYTES = 32
 _REMEDY = (
     "lock it in the requirements.txt of the function's folder (docs/webhooks.md); on a "
@@ -235,7 +226,7 @@ def _standard_signature(secret: str, request: SignedRequest) -> str:
         owner = SigningKey(seed)
     except ValueError:
         raise ValueError("the secret key is not base64 of 32 or 64 bytes after whsk_") from None
-    return f"v1a,{_base64(owner.sign(request.content(_TEMPLATE)).signature)}"
+    return f"v1a,{_base64(owner.sign(request.content(STANDARD.signed)).signature)}"
 
 
 def _standard_hmac(secret: str, request: SignedRequest) -> bytes | None:
@@ -260,7 +251,7 @@ def _is_signed_by_owner(key: str, request: SignedRequest) -> bool:
         public = VerifyKey(base64.b64decode(key.removeprefix(PUBLIC_KEY), validate=True))
     except ValueError:
         return False
-    content = request.content(_TEMPLATE)
+    content = request.content(STANDARD.signed)
 
     def is_valid(signature: bytes) -> bool:
         try:
@@ -324,10 +315,7 @@ class _Kept:
 class SecretCache:
     """Secrets by endpoint: those of the current version and of the previous one.
 
-    Args:
-        client: a client of Secrets Manager.
-        arns: the ARN of each endpoint's secret, by the endpoint's name.
-        clock: the time, in seconds since the epoch.
+    `arns` has the ARN of each endpoint's secret. The clock is in seconds since the epoch.
     """
 
     def __init__(self, client: Any, arns: Mapping[str, str], clock: Callable[[], float]) -> None:
@@ -337,14 +325,10 @@ class SecretCache:
         self._kept: dict[str, _Kept] = {}
 
     def of(self, endpoint: str, *, refreshed: bool = False) -> Secrets:
-        """Return an endpoint's secrets.
+        """Return an endpoint's secrets; `refreshed` if those in memory did not verify a request.
 
         If they cannot be read again, those in memory count for another `OUTAGE_SECONDS`. They prove
         that a request is genuine, but not that it is forged: the secret may have been rotated.
-
-        Args:
-            endpoint: the endpoint's name.
-            refreshed: whether those in memory did not verify a request, and may be outdated.
 
         Raises:
             SecretsUnavailable: they cannot be read, and those in memory are too old, do not verify

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs
 
 from once.errors import OnceError, Unparseable, Unpublishable
 from once.events.cloud_event import CloudEvent
-from once.events.identity import Key, consumer_of, digest, key_hash, value_at
+from once.events.identity import Key, consumer_of, digest, key_hash, value_at, without
 from once.events.outgoing import Draft, OutgoingEvent, events_in, parsed_draft, written
 from once.events.strict_json import parse
 from once.names import Record
@@ -77,24 +77,20 @@ class RequestLine:
             KeyError, TypeError: it is not of payload format 2.0.
         """
         context, path = event["requestContext"], _text(event["rawPath"])
-        query = _text(event.get("rawQueryString") or "")
+        query, stage, name = _text(event.get("rawQueryString") or ""), context.get("stage"), path
+        # The paths of an HTTP API begin with the stage, except on some domain names of its own.
+        if stage not in (None, _DEFAULT_STAGE) and f"{path}/".startswith(f"/{stage}/"):
+            name = path.removeprefix(f"/{stage}")
         return cls(
             method=_text(context["http"]["method"]).upper(),
             path=f"{path}?{query}" if query else path,
-            endpoint=_without_stage(path, context.get("stage")).strip("/"),
+            endpoint=name.strip("/"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request.
-
-    Attributes:
-        method: the method, in capitals.
-        path: the path with the query, as they were sent.
-        headers: the headers, by their names in lower case.
-        body: the bytes of the body.
-    """
+    """A request. Method and path are as in `RequestLine`, and names of headers in lower case."""
 
     method: str
     path: str
@@ -135,13 +131,6 @@ def answer(status: int, body: str = "", **headers: str) -> LambdaAnswer:
         "headers": {"content-type": "text/plain", **headers},
         "body": body,
     }
-
-
-def _without_stage(path: str, stage: object) -> str:
-    if stage in (None, _DEFAULT_STAGE):
-        return path
-    # The paths of an HTTP API begin with the stage, except on some domain names of its own.
-    return path.removeprefix(f"/{stage}") if f"{path}/".startswith(f"/{stage}/") else path
 
 
 def _body(event: Mapping[str, Any]) -> bytes:
@@ -193,7 +182,7 @@ class Webhook:
         raw = sha256(request.body).hexdigest()
         try:
             data = _data(endpoint, request)
-            content = digest(_without(data, endpoint.profile.volatile))
+            content = digest(without(data, endpoint.profile.volatile))
         except (OnceError, ValueError, KeyError):
             data, content = None, raw
         kind = _type(endpoint, request, data)
@@ -260,11 +249,8 @@ class Webhook:
     ) -> Draft:
         """Return the draft of its event: the event's data is the JSON of the body.
 
-        Args:
-            event_type: the type of the event.
-            pk: the dedup key of the webhook.
-            group_field: the field of the data that gives the message group, if the type has one.
-            claims: the place of large data; None without a claim-check bucket.
+        `group_field` of the data gives the message group, if the type has one. `claims` is the
+        place of large data; None without a claim-check bucket.
 
         Raises:
             InvalidWrite: the data does not give the message group, or no consumer could read it.
@@ -289,14 +275,8 @@ def rebuilt_event(
     """Return the event of a capture, and its data if that is an object to store before.
 
     Of a webhook that was handed on, it is the event that was published, byte for byte: its
-    consumers recognise it as a duplicate. Of another webhook, the event gets an id of its own.
-
-    Args:
-        capture: the capture.
-        body: its body; see `once.webhooks.capture`.
-        endpoint: the endpoint, as it is now.
-        group_field: the field of the data that gives the message group, if the type has one.
-        claims: the place of large data; None without a claim-check bucket.
+    consumers recognise it as a duplicate. Of another webhook, the event gets an id of its own. The
+    endpoint is the one of now. For `group_field` and `claims` see `Webhook.draft`.
 
     Raises:
         Unpublishable: the endpoint does not hand on the webhook's type.
@@ -327,12 +307,9 @@ def rebuilt_event(
 
 
 def dedup_key(endpoint: Endpoint, key: str, consumer: str) -> str:
-    """Return the dedup key under which an ingress captures a webhook.
+    """Return the dedup key under which an ingress, the consumer, captures a webhook.
 
-    Args:
-        endpoint: the endpoint.
-        key: the webhook's key at the endpoint, such as its signed id.
-        consumer: the name of the ingress.
+    The webhook's key at the endpoint is its signed id, for example.
 
     Raises:
         TooLarge: the key is too long.
@@ -354,12 +331,6 @@ def _data(endpoint: Endpoint, request: Request) -> Any:
         )
         [text] = fields[field]
     return parse(text, max_bytes=endpoint.limit)
-
-
-def _without(data: Any, names: tuple[str, ...]) -> Any:
-    if names and isinstance(data, dict):
-        return {name: value for name, value in data.items() if name not in names}
-    return data
 
 
 def _id(value: Any) -> str:

@@ -14,7 +14,6 @@ from once.commit.result import (
     CommitOutcome,
     CommitResult,
     classify,
-    refused,
 )
 from once.errors import (
     ConditionFailed,
@@ -31,6 +30,10 @@ from tests.once.support import COUNTERS, SoldOut, offline
 
 Reason = dict[str, Any]
 CONDITION = "ConditionalCheckFailed"
+
+
+def refused(refusal: SoldOut) -> CommitResult:
+    return CommitResult(CommitOutcome.REFUSED, refusal)
 
 
 def reason(code: str, item: dict[str, Any] | None = None) -> Reason:

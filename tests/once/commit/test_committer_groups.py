@@ -14,7 +14,6 @@ from once.commit.result import (
     CommitOutcome,
     CommitResult,
 )
-from once.commit.result import refused as refused_by
 from once.errors import InvalidWrite, KeyConflict, RequestRefused, Unexpected
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
 from once.transaction import Transaction
@@ -48,7 +47,7 @@ def test_a_failing_transaction_leaves_the_others_unaffected(bench: Bench) -> Non
     assert results[:2] == [UNAFFECTED, DUPLICATE]
     assert results[2].outcome is CommitOutcome.FAILED
     assert isinstance(results[2].cause, KeyConflict)
-    assert results[3:] == [refused_by(terms["otherwise"]), UNAFFECTED]
+    assert results[3:] == [CommitResult(CommitOutcome.REFUSED, terms["otherwise"]), UNAFFECTED]
     assert amounts(bench.aws) == {"duplicate": 1, "conflict": 1}
     assert bench.commit(first, last) == [COMMITTED] * 2
     assert amounts(bench.aws) == {"duplicate": 1, "conflict": 1, "first": 1, "last": 1}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, pending
+from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, CommitOutcome, CommitResult
 from once.effects.ledger import Intent
 from once.errors import KeyConflict, RequestRefused
 from once.names import Standing
@@ -22,7 +22,7 @@ INTENT = Intent(
     lease_until=(NOW + 30) * 1000,
     standing=Standing.IN_FLIGHT,
 )
-PENDING = pending(INTENT, NOW * 1000)
+PENDING = CommitResult(CommitOutcome.PENDING, intent=INTENT, since=NOW * 1000)
 
 
 def opening(bench: Bench, *, owner: str = "another", fingerprint: str = "f") -> Transaction:

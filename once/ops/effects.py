@@ -22,6 +22,7 @@ from once.effects.ledger import Intent, not_done, pending_update, settled
 from once.errors import UNREADABLE
 from once.events.identity import consumer_of, key_hash
 from once.names import CLOCK_MARGIN_SECONDS, Record, Standing, State
+from once.ops import terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import assess_letters
@@ -39,18 +40,6 @@ from once.ops.dedup_records import (
 )
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
-from once.ops.terminal import (
-    UNKNOWN,
-    ServiceOption,
-    command_group,
-    console,
-    error_console,
-    format_age,
-    format_epoch_seconds,
-    format_time,
-    print_json,
-    single_line,
-)
 
 MOST_READ = 20_000
 """Most records that are read by default."""
@@ -59,7 +48,7 @@ _MOST_LETTERS = 10_000
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MESSAGE_ID = re.compile(r"[0-9a-f][0-9a-f-]{3,35}")
 
-app = command_group(
+app = terminal.command_group(
     help="Effects: list the pending ones, settle one whose outcome was found out by hand."
 )
 
@@ -69,7 +58,7 @@ _JsonOption = Annotated[bool, Option("--json", help="Print JSON in place of text
 @app.command("list")
 def list_command(
     most: Annotated[int, Option(min=1, help="Most records to read.")] = MOST_READ,
-    service: ServiceOption = "once",
+    service: terminal.ServiceOption = "once",
     as_json: _JsonOption = False,
 ) -> None:
     """Show the pending effects, the oldest first, among the records that are read.
@@ -81,13 +70,26 @@ def list_command(
     found = list_pending(table, most)
     if as_json:
         effects = [one.as_json() for one in found.effects]
-        print_json({"effects": effects, "read": found.read, "left": found.left})
+        terminal.print_json({"effects": effects, "read": found.read, "left": found.left})
         return
     if found.effects:
-        console.print(_table(found.effects))
-    console.print(f"{len(found.effects)} pending effects", soft_wrap=True)
+        now = datetime.now(UTC)
+        shown = Table("age", "effect", "standing", "lease until", show_lines=True)
+        for name in ("provider key", "dedup key"):
+            shown.add_column(name, overflow="fold")  # keys must stay complete
+        for one in found.effects:
+            shown.add_row(
+                terminal.format_age(now - one.since) if one.since else terminal.UNKNOWN,
+                terminal.single_line(one.effect or terminal.UNKNOWN),
+                terminal.single_line(one.standing or terminal.UNKNOWN),
+                terminal.format_time(one.lease_until) if one.lease_until else terminal.UNKNOWN,
+                terminal.single_line(one.provider_key or terminal.UNKNOWN),
+                terminal.single_line(one.pk),
+            )
+        terminal.console.print(shown)
+    terminal.console.print(f"{len(found.effects)} pending effects", soft_wrap=True)
     if found.note:
-        console.print(f"note: {found.note}", soft_wrap=True)
+        terminal.console.print(f"note: {found.note}", soft_wrap=True)
 
 
 @app.command("settle")
@@ -128,7 +130,7 @@ def settle_command(
         bool, Option("--dry-run", help="Show the record, and change nothing.")
     ] = False,
     as_json: _JsonOption = False,
-    service: ServiceOption = "once",
+    service: terminal.ServiceOption = "once",
 ) -> None:
     """Close a pending effect whose outcome you found out at its provider.
 
@@ -145,8 +147,10 @@ def settle_command(
     table = DedupRecordReader(client("dynamodb"), deployment.dedup_table)
     effect = _named_effect(deployment, table, key)
     now = datetime.now(UTC)
-    error_console.print(effect.pk, *record_lines(effect.item, now), sep="\n", soft_wrap=True)
-    error_console.print(f"to be settled as {decision.summary}", soft_wrap=True)
+    terminal.error_console.print(
+        effect.pk, *record_lines(effect.item, now), sep="\n", soft_wrap=True
+    )
+    terminal.error_console.print(f"to be settled as {decision.summary}", soft_wrap=True)
     effect.check_ended(now)
     if not dry_run:
         if not yes:
@@ -159,11 +163,11 @@ def settle_command(
     if as_json:
         found = {"key": effect.pk, "effect": effect.intent.effect, "message_ids": ids}
         state = {"before": effect.intent.standing, "as": decision.name, "settled": not dry_run}
-        print_json(found | state)
+        terminal.print_json(found | state)
         return
     choice = " ".join(ids) if ids else f"--key '{effect.pk}'"
     outcome = "nothing was changed" if dry_run else f"settled as {decision.summary}"
-    console.print(f"{outcome}; next: `once dlq redrive {choice}`", soft_wrap=True)
+    terminal.console.print(f"{outcome}; next: `once dlq redrive {choice}`", soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,23 +271,6 @@ def list_pending(table: DedupRecordReader, most: int = MOST_READ) -> PendingList
     return PendingList(effects, found.read, left)
 
 
-def _table(effects: Sequence[ListedEffect]) -> Table:
-    now = datetime.now(UTC)
-    table = Table("age", "effect", "standing", "lease until", show_lines=True)
-    for name in ("provider key", "dedup key"):
-        table.add_column(name, overflow="fold")  # keys must stay complete
-    for one in effects:
-        table.add_row(
-            format_age(now - one.since) if one.since else UNKNOWN,
-            single_line(one.effect or UNKNOWN),
-            single_line(one.standing or UNKNOWN),
-            format_time(one.lease_until) if one.lease_until else UNKNOWN,
-            single_line(one.provider_key or UNKNOWN),
-            single_line(one.pk),
-        )
-    return table
-
-
 @dataclass(frozen=True, slots=True)
 class PendingEffect:
     """A pending effect.
@@ -310,8 +297,8 @@ class PendingEffect:
         if self.intent.standing is Standing.IN_FLIGHT and now.timestamp() < end:
             raise OpsError(
                 "nothing was changed: a function may be calling the provider until "
-                f"{format_epoch_seconds(end)}, clock differences included; run this command again "
-                "after that"
+                f"{terminal.format_epoch_seconds(end)}, clock differences included; run this "
+                "command again after that"
             )
 
 
@@ -450,11 +437,7 @@ def settle(
     at = datetime.now(UTC).isoformat(timespec="seconds")
     entry = {"as": decision.name, "by": who, "at": at, "why": why}
     after = decision.change(effect.intent, json.dumps(entry, ensure_ascii=False))
-    told = {
-        "key_hash": key_hash(effect.pk),
-        "effect": effect.intent.effect,
-        "as": decision.name,
-    }
+    told = {"key_hash": key_hash(effect.pk), "effect": effect.intent.effect, "as": decision.name}
     with logged_change(deployment, "effects settle", told, why) as change:
         write_intent(table, effect, after)
         change.counts = {"settled": 1}

@@ -27,15 +27,8 @@ from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import text
 from once.names import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS, RELAY, Record
-from once.ops.aws.clients import (
-    ATTEMPTS,
-    THREADS,
-    RateLimiter,
-    batches_by_size,
-    call_for_each,
-    client,
-    pause,
-)
+from once.ops import terminal
+from once.ops.aws import clients
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dedup_records import (
     MESSAGE_LIFETIME_SECONDS,
@@ -46,16 +39,6 @@ from once.ops.dedup_records import (
 )
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
-from once.ops.terminal import (
-    TIME_FORMATS,
-    JsonOption,
-    ServiceOption,
-    command_group,
-    console,
-    parse_time_option,
-    print_json,
-    progress,
-)
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -74,13 +57,16 @@ _BATCH_BYTES = 5 * 1024 * 1024
 _MAX_FUNCTION_SECONDS = 15 * 60
 """Largest timeout of a Lambda function."""
 
-app = command_group(help="Events that consumers committed with their writes.")
+app = terminal.command_group(help="Events that consumers committed with their writes.")
 
 
 @app.command("republish")
 def republish_command(
     since: Annotated[
-        str, Option(metavar="WHEN", help=f"Only events from this time or later: {TIME_FORMATS}.")
+        str,
+        Option(
+            metavar="WHEN", help=f"Only events from this time or later: {terminal.TIME_FORMATS}."
+        ),
     ],
     until: Annotated[
         str | None,
@@ -102,9 +88,9 @@ def republish_command(
     dry_run: Annotated[
         bool, Option("--dry-run", help="Count the events, and publish none.")
     ] = False,
-    service: ServiceOption = "once",
+    service: terminal.ServiceOption = "once",
     why: WhyOption = None,
-    as_json: JsonOption = False,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Publish committed events again, after a stream outage of over 24 h or a loss in the relay.
 
@@ -120,7 +106,7 @@ def republish_command(
     period = record_period(since, until)
     told = {"since": since, "until": until, "consumer": consumer, "to": to, "rate": rate}
     asked = Republication.of(Deployment.find(service), period, told)
-    with progress(as_json=as_json) as bar:
+    with terminal.progress(as_json=as_json) as bar:
         task = bar.add_task("records looked at", total=asked.approximate_total())
 
         def seen(count: int, _: RepublishResult) -> None:
@@ -128,7 +114,7 @@ def republish_command(
 
         result = asked.count(seen) if dry_run else asked.publish(why, seen)
     if as_json:
-        print_json({"dry_run": dry_run, **asdict(result)})
+        terminal.print_json({"dry_run": dry_run, **asdict(result)})
     else:
         table = Table("only counted" if dry_run else "published")
         table.add_column("number", justify="right")
@@ -139,7 +125,7 @@ def republish_command(
             table.add_row(event_type, str(number))
         table.add_section()
         table.add_row("events", str(result.events.total()))
-        console.print(table)
+        terminal.console.print(table)
     if result.refused or result.unreadable:
         raise OpsError(failure_text(result, by_relay=not (dry_run or to)))
 
@@ -151,8 +137,8 @@ def record_period(since: str, until: str | None) -> RecordFilter:
         typer.BadParameter: a time cannot be read, or nothing is in between.
     """
     now = datetime.now(UTC)
-    start = parse_time_option(since, now=now, option="--since")
-    end = parse_time_option(until, now=now, option="--until") if until else None
+    start = terminal.parse_time_option(since, now=now, option="--since")
+    end = terminal.parse_time_option(until, now=now, option="--until") if until else None
     if start >= (end or now):
         raise BadParameter(
             f"{start.isoformat()} is not before {'--until' if end else 'now'}: nothing was "
@@ -271,16 +257,18 @@ class Republication:
             return republish(self._table().scan_outboxes(self.records), relay, note)
 
     def _table(self) -> DedupRecordReader:
-        return DedupRecordReader(client("dynamodb"), self.deployment.dedup_table)
+        return DedupRecordReader(clients.client("dynamodb"), self.deployment.dedup_table)
 
     def _relay(self, *, dry_run: bool) -> RelayCall:
         if to := self.told.get("to"):
             consumer = self.deployment.consumer(to)
             select = direct_events(consumer)
-            return _delivery(select, None if dry_run else queue_sender(client("sqs"), consumer))
+            return _delivery(
+                select, None if dry_run else queue_sender(clients.client("sqs"), consumer)
+            )
         if dry_run:
             return _delivery(events_in, None)
-        lambda_ = client("lambda", read_timeout_seconds=_MAX_FUNCTION_SECONDS)
+        lambda_ = clients.client("lambda", read_timeout_seconds=_MAX_FUNCTION_SECONDS)
         return with_retries(partial(invoke_relay, lambda_, self.deployment.relay_function_name))
 
 
@@ -301,7 +289,7 @@ def republish(
     """
     result = RepublishResult()
     end = datetime.now(UTC) + timedelta(seconds=MESSAGE_LIFETIME_SECONDS)
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(clients.THREADS) as pool:
         for found, scanned in pages:
             items = []
             for item in found:
@@ -333,7 +321,7 @@ def stream_batches(items: Iterable[Item]) -> Iterator[list[StreamRecord]]:
         images = {"Keys": {Record.PK: item[Record.PK]}, "NewImage": json.loads(plain)}
         return {"eventID": "republished", "eventName": "INSERT", "dynamodb": images}
 
-    return batches_by_size(
+    return clients.batches_by_size(
         map(inserted, items),
         lambda record: len(json.dumps(record)),
         most=BATCH_RECORDS,
@@ -373,17 +361,17 @@ def with_retries(relay: RelayCall) -> RelayCall:
     """
 
     def publish(records: Sequence[StreamRecord]) -> "Relayed":
-        for attempt in range(ATTEMPTS):
+        for attempt in range(clients.ATTEMPTS):
             if attempt:
-                pause(attempt)
+                clients.pause(attempt)
             try:
                 return relay(records)
             except RelayFailed as error:
                 failure = error
         raise OpsError(
-            f"the relay did not publish all of {len(records)} records in {ATTEMPTS} attempts "
-            f"({failure}): see to the topic and to the relay's log, and run the same command "
-            "again; what is published twice is deduplicated"
+            f"the relay did not publish all of {len(records)} records in {clients.ATTEMPTS} "
+            f"attempts ({failure}): see to the topic and to the relay's log, and run the same "
+            "command again; what is published twice is deduplicated"
         )
 
     return publish
@@ -391,7 +379,7 @@ def with_retries(relay: RelayCall) -> RelayCall:
 
 def _paced(relay: RelayCall, rate: float | None, check: Callable[[], object]) -> RelayCall:
     """Return a relay that calls `check` before each batch, and keeps a rate of records a second."""
-    limiter, lock = None if rate is None else RateLimiter(rate), Lock()
+    limiter, lock = None if rate is None else clients.RateLimiter(rate), Lock()
 
     def publish(records: Sequence[StreamRecord]) -> "Relayed":
         with lock:
@@ -492,8 +480,8 @@ def queue_sender(sqs: "SQSClient", consumer: DeployedConsumer) -> SendEvents:
         return len(event.body.encode()) + len(attribute.encode())
 
     def send(events: Sequence[OutgoingEvent]) -> None:
-        for some in batches_by_size(events, size):
-            _, refused = call_for_each(
+        for some in clients.batches_by_size(events, size):
+            _, refused = clients.call_for_each(
                 lambda entries: sqs.send_message_batch(
                     QueueUrl=consumer.queue_url, Entries=entries
                 ),

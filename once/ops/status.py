@@ -11,19 +11,11 @@ from rich.live import Live
 from rich.table import Table
 
 from once.names import RELAY, UNROUTED, Limits
+from once.ops import terminal
 from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode, OpsError
-from once.ops.terminal import (
-    UNKNOWN,
-    JsonOption,
-    ServiceOption,
-    command_group,
-    console,
-    parse_age_option,
-    print_json,
-)
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -33,7 +25,7 @@ WATCH_SECONDS = 2.0
 MAX_AGE = "1h"
 """Age of an oldest message from which its queue counts as stuck."""
 
-app = command_group()
+app = terminal.command_group()
 
 
 class StuckError(OpsError):
@@ -103,13 +95,13 @@ class QueueStatus:
 
 @app.command()
 def status(
-    service: ServiceOption = "once",
+    service: terminal.ServiceOption = "once",
     watch: Annotated[bool, typer.Option(help="Repeat until Ctrl-C.")] = False,
     max_age: Annotated[
         str,
         typer.Option(metavar="AGE", help="A queue with an older message is stuck: 90m, 26h, 2d."),
     ] = MAX_AGE,
-    as_json: JsonOption = False,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Show the number of messages in every queue; the numbers are approximate on AWS.
 
@@ -119,7 +111,7 @@ def status(
     AWS. Failed starts are read from the last hour of the logs, if messages wait. A
     queue that refuses messages of 1 MiB is named below the table.
     """
-    seconds = parse_age_option(max_age, option="--max-age").total_seconds()
+    seconds = terminal.parse_age_option(max_age, option="--max-age").total_seconds()
     deployment = Deployment.find(service)
     if not watch:
         rows = read_status(deployment)
@@ -127,10 +119,10 @@ def status(
         if lines := [f"  {row.consumer}: {one}" for row in rows for one in row.stuck(seconds)]:
             told = "\n".join(lines)
             raise StuckError(f"stuck; `once dlq list` and docs/runbook.md say what to do\n{told}")
-    elif as_json or not console.is_terminal:
+    elif as_json or not terminal.console.is_terminal:
         _repeat(lambda: _show(read_status(deployment), service, seconds, as_json=as_json))
     else:
-        with Live(console=console, auto_refresh=False) as live:
+        with Live(console=terminal.console, auto_refresh=False) as live:
             _repeat(lambda: live.update(_table(read_status(deployment), seconds), refresh=True))
 
 
@@ -138,11 +130,11 @@ def _show(
     rows: Sequence[QueueStatus], service: str, max_age_seconds: float, *, as_json: bool
 ) -> None:
     if not as_json:
-        console.print(_table(rows, max_age_seconds))
+        terminal.console.print(_table(rows, max_age_seconds))
         return
     queues = [{**asdict(row), "stuck": row.stuck(max_age_seconds)} for row in rows]
     stuck = any(one["stuck"] for one in queues)
-    print_json({"service": service, "stuck": stuck, "queues": queues})
+    terminal.print_json({"service": service, "stuck": stuck, "queues": queues})
 
 
 def _repeat(show: Callable[[], None]) -> None:
@@ -224,12 +216,12 @@ def _table(rows: Sequence[QueueStatus], max_age_seconds: float) -> Table:
 
 
 def _number(number: int | None) -> str:
-    return UNKNOWN if number is None else str(number)
+    return terminal.UNKNOWN if number is None else str(number)
 
 
 def _age(seconds: int | None) -> str:
     if seconds is None:
-        return UNKNOWN
+        return terminal.UNKNOWN
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

@@ -14,7 +14,7 @@ from moto.sqs.models import Message, Queue
 
 from demo.traffic import command as traffic
 from demo.traffic import publisher as publish
-from once.ops import outbox
+from once.ops.aws import clients
 from once.ops.dead_letters import search as walk
 from once.ops.terminal import console
 from once.ops.trace import timeline
@@ -59,7 +59,7 @@ def _number_messages(monkeypatch: pytest.MonkeyPatch) -> None:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A deployment of both consumers. AWS in memory is for one thread only."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    for module in (publish, outbox, traffic, timeline, walk):
+    for module in (publish, clients, traffic, timeline, walk):
         monkeypatch.setattr(module, "THREADS", 1)
     monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
     with mock_aws():

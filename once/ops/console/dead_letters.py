@@ -23,13 +23,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console.rendering import BarChart, page
 from once.ops.console.state import max_age, state_of
-from once.ops.dead_letters.assessment import (
-    AssessedLetter,
-    RedriveOutcome,
-    Verdict,
-    assess_letters,
-    remedy,
-)
+from once.ops.dead_letters import assessment
 from once.ops.dead_letters.letter import DIED, dead_letter_queues
 from once.ops.dead_letters.letter_text import body_text, claimed_text, letter_rows
 from once.ops.dead_letters.search import (
@@ -74,10 +68,10 @@ class LetterRow:
     event_type: str | None
     event_id: str | None
     key: str | None
-    verdict: Verdict
+    verdict: assessment.Verdict
 
     @classmethod
-    def of(cls, assessed: AssessedLetter) -> Self:
+    def of(cls, assessed: assessment.AssessedLetter) -> Self:
         """Return the row of a letter."""
         letter, event = assessed.letter, assessed.event
         return cls(
@@ -122,7 +116,9 @@ def _read_all(deployment: Deployment, consumer: str | None) -> LetterReading:
     """Read the dead letters of all consumers or of one, each with its verdict."""
     with _search(deployment, consumer) as (search, records):
         rows = [
-            LetterRow.of(one) for some in search.pages() for one in assess_letters(records, some)
+            LetterRow.of(one)
+            for some in search.pages()
+            for one in assessment.assess_letters(records, some)
         ]
     hidden = str(search.hidden) if search.hidden else None
     return LetterReading(rows, search.progress_text, hidden, search.complete)
@@ -192,7 +188,7 @@ def verdict_counts(rows: Iterable[LetterRow]) -> Mapping[str, int]:
     """Return the numbers of letters that are safe to send, safe but returning, and not safe."""
     return Counter(
         "returning"
-        if row.verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
+        if row.verdict.outcome is assessment.RedriveOutcome.DEAD_LETTERED_AGAIN
         else "safe"
         if row.verdict.safe
         else "unsafe"
@@ -235,7 +231,7 @@ def query_text(values: Mapping[str, object]) -> str:
     return f"?{urlencode(values)}" if values else ""
 
 
-def read_letter(request: Request) -> AssessedLetter:
+def read_letter(request: Request) -> assessment.AssessedLetter:
     """Read the dead letter of a page's address, with its verdict.
 
     Raises:
@@ -245,10 +241,10 @@ def read_letter(request: Request) -> AssessedLetter:
     state = state_of(request)
     consumer, message_id = request.path_params["consumer"], request.path_params["message_id"]
 
-    def read() -> AssessedLetter:
+    def read() -> assessment.AssessedLetter:
         with _search(state.deployment, consumer) as (search, records):
             letters = letters_by_id(search, [message_id])
-        [assessed] = assess_letters(records, letters)
+        [assessed] = assessment.assess_letters(records, letters)
         return assessed
 
     return state.letters.latest((consumer, message_id), read, _max_age(request))
@@ -323,7 +319,7 @@ def _letter(request: Request) -> Response:
     except OpsError as error:
         return page(request, "dead_letter_gone.html", status=404, error=error)
     letter, event = assessed.letter, assessed.event
-    pretty, todo = body_text(letter), remedy(letter.reason)
+    pretty, todo = body_text(letter), assessment.remedy(letter.reason)
     story = (
         {"key": event.id, "source": event.source}
         if isinstance(event, CloudEvent)

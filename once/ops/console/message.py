@@ -76,11 +76,9 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
     sources = [given["source"]] if given["source"] else []
     with state.letters.held():
         search = TraceSearch(state.deployment, given["key"], given["consumer"] or None, sources)
-        graph = search.graph(search.letters(MOST_LETTERS))
-        entries = search.timeline(graph, now, logs=True, since=since)
+        graph, entries = search.find(now, most_letters=MOST_LETTERS, since=since)
         if not entries:
             return search.not_found_text()
-        search.note_open(graph)
     if max(len(entries), len(graph.events), len(graph.records)) > MOST_ENTRIES:
         search.notes.append(f"only the first {MOST_ENTRIES} entries, events and records are shown")
     consumers = state.deployment.consumers.values()
@@ -181,69 +179,37 @@ def _record_steps(entry: TimelineEntry, name: str) -> Iterator[Step]:
         yield Step(None, TABLE, TOPIC, "published", types)
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """A part of the service: a vertical line at `x`; its whole name, and what fits of it."""
+def sequence_picture(steps: Sequence[Step]) -> dict[str, Any]:
+    """Return the picture of the first steps: its size, its lanes and its arrows, for the template.
 
-    name: str
-    shown: str
-    x: int
-
-
-@dataclass(frozen=True, slots=True)
-class Arrow:
-    """A step from `x1` to `x2`; `head` has its head's points, `label` what fits of its text."""
-
-    x1: int
-    x2: int
-    y: int
-    head: str
-    label: str
-    step: Step
-
-    @property
-    def middle(self) -> int:
-        """The middle of its label."""
-        return (self.x1 + self.x2) // 2
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture; `left_out` is the number of steps that it does not show."""
-
-    width: int
-    height: int
-    bottom: int
-    lanes: Sequence[Lane]
-    arrows: Sequence[Arrow]
-    left_out: int
-
-
-def sequence_picture(steps: Sequence[Step]) -> Picture:
-    """Return the picture of the first steps."""
-    shown = steps[:MOST_STEPS]
-    used = dict.fromkeys(name for step in shown for name in (step.source, step.target))
+    A lane is a part of the service, a vertical line at `x`. An arrow is a step from `x1` to `x2`;
+    `head` has its head's points. `shown` and `label` are what fits of their texts.
+    """
+    drawn = steps[:MOST_STEPS]
+    used = dict.fromkeys(name for step in drawn for name in (step.source, step.target))
     consumers = [name for name in used if name not in (*_FIRST, *_LAST)]
     names = [name for name in (*_FIRST, *consumers, *_LAST) if name in used]
     middle = _TIME_WIDTH + _LANE_WIDTH // 2
     places = {name: middle + _LANE_WIDTH * number for number, name in enumerate(names)}
-    bottom = _TOP + _STEP_HEIGHT * len(shown) + _BOTTOM
-    return Picture(
-        width=_TIME_WIDTH + _LANE_WIDTH * len(names),
-        height=bottom + 4,
-        bottom=bottom,
-        lanes=[Lane(name, _cut(name, _NAME_CHARACTERS), x) for name, x in places.items()],
-        arrows=[_arrow(number, step, places) for number, step in enumerate(shown)],
-        left_out=len(steps) - len(shown),
-    )
-
-
-def _arrow(number: int, step: Step, places: Mapping[str, int]) -> Arrow:
-    x1, x2 = places[step.source], places[step.target]
-    y = _TOP + _STEP_HEIGHT * (number + 1) - 8
-    back = x2 - _HEAD if x2 > x1 else x2 + _HEAD
-    label = _cut(step.label, int(abs(x2 - x1) / _CHARACTER_WIDTH))
-    return Arrow(x1, x2, y, f"{x2},{y} {back},{y - 4} {back},{y + 4}", label, step)
+    bottom = _TOP + _STEP_HEIGHT * len(drawn) + _BOTTOM
+    arrows = []
+    for number, step in enumerate(drawn, 1):
+        x1, x2, y = places[step.source], places[step.target], _TOP + _STEP_HEIGHT * number - 8
+        back = x2 - _HEAD if x2 > x1 else x2 + _HEAD
+        head = f"{x2},{y} {back},{y - 4} {back},{y + 4}"
+        label = _cut(step.label, int(abs(x2 - x1) / _CHARACTER_WIDTH))
+        arrows.append({"x1": x1, "x2": x2, "y": y, "head": head, "label": label, "step": step})
+    return {
+        "width": _TIME_WIDTH + _LANE_WIDTH * len(names),
+        "height": bottom + 4,
+        "bottom": bottom,
+        "lanes": [
+            {"name": name, "shown": _cut(name, _NAME_CHARACTERS), "x": x}
+            for name, x in places.items()
+        ],
+        "arrows": arrows,
+        "left_out": len(steps) - len(drawn),
+    }
 
 
 def _cut(text: str, most: int) -> str:

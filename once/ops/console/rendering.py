@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -27,16 +27,6 @@ _CHART_WIDTH, _CHART_HEIGHT = 160, 32
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A bar; x and y are those of its upper left corner."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-@dataclass(frozen=True, slots=True)
 class BarChart:
     """A chart of values at equal distances, the oldest first.
 
@@ -49,15 +39,16 @@ class BarChart:
     label: str
 
     @property
-    def bars(self) -> list[Bar]:
-        """A bar for each value over 0; the largest is as high as the chart."""
+    def bars(self) -> list[dict[str, float]]:
+        """A rectangle for each value over 0; the largest is as high as the chart."""
         step, most = _CHART_WIDTH / max(1, len(self.values)), max(self.values, default=0)
         bars = []
         for position, value in enumerate(self.values):
             if value:
                 height = max(1.0, _CHART_HEIGHT * value / most)  # what is small stays visible
                 x, y = position * step, _CHART_HEIGHT - height
-                bars.append(Bar(round(x, 2), round(y, 2), round(step - 1, 2), round(height, 2)))
+                bar = {"x": x, "y": y, "width": step - 1, "height": height}
+                bars.append({name: round(size, 2) for name, size in bar.items()})
         return bars
 
 
@@ -65,10 +56,6 @@ def _age(value: float | timedelta | None) -> str:
     if value is None:
         return UNKNOWN
     return format_age(value if isinstance(value, timedelta) else timedelta(seconds=value))
-
-
-def _moment(value: datetime | None) -> str:
-    return UNKNOWN if value is None else format_time(value)
 
 
 _templates = Environment(
@@ -80,7 +67,8 @@ _templates = Environment(
     # Control characters and those that change the direction of text deceive a reader too.
     finalize=lambda value: escape_controls(value) if type(value) is str else value,
 )
-_templates.filters |= {"age": _age, "moment": _moment}
+_templates.filters["age"] = _age
+_templates.filters["moment"] = lambda value: UNKNOWN if value is None else format_time(value)
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:

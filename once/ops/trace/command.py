@@ -9,19 +9,9 @@ from rich.table import Table
 from rich.text import Text
 from typer import BadParameter
 
+from once.ops import terminal
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal import (
-    NOT_READABLE,
-    TIME_FORMATS,
-    UNKNOWN,
-    ServiceOption,
-    command_group,
-    console,
-    escape_controls,
-    parse_time_option,
-    print_json,
-)
 from once.ops.trace.search import MOST_LETTERS, TraceSearch
 from once.ops.trace.timeline import EntryKind, TimelineEntry
 
@@ -34,7 +24,7 @@ _STYLES = {
     EntryKind.DUPLICATE: "dim",
 }
 
-app = command_group()
+app = terminal.command_group()
 
 
 @app.command()
@@ -60,7 +50,9 @@ def trace(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="WHEN", help=f"Read logs from then on: {TIME_FORMATS}."),
+        typer.Option(
+            "--since", metavar="WHEN", help=f"Read logs from then on: {terminal.TIME_FORMATS}."
+        ),
     ] = None,
     no_dead_letters: Annotated[
         bool, typer.Option("--no-dead-letters", help="Do not read the dead-letter queues.")
@@ -74,7 +66,7 @@ def trace(
     json_only: Annotated[
         bool, typer.Option("--json", help="Print JSON in place of a table.")
     ] = False,
-    service: ServiceOption = "once",
+    service: terminal.ServiceOption = "once",
 ) -> None:
     """Show the actions of every consumer on an event, and on the events that it caused.
 
@@ -87,20 +79,20 @@ def trace(
     if not key.strip():
         raise BadParameter("it is blank, and no key is", param_hint="KEY")
     now = datetime.now(UTC)
-    begin = parse_time_option(since, now=now, option="--since") if since else None
+    begin = terminal.parse_time_option(since, now=now, option="--since") if since else None
     search = TraceSearch(Deployment.find(service), key, consumer, source or ())
-    letters = [] if no_dead_letters else search.letters(MOST_LETTERS)
-    graph = search.graph(letters)
-    moments = search.timeline(graph, now, logs=not no_logs, since=begin)
+    most = 0 if no_dead_letters else MOST_LETTERS
+    _, moments = search.find(now, most_letters=most, logs=not no_logs, since=begin)
     if not moments:
         raise OpsError(search.not_found_text())
-    search.note_open(graph)
     if json_only:
-        print_json({"key": key, "moments": [*map(_as_json, moments)], "notes": search.notes})
+        terminal.print_json(
+            {"key": key, "moments": [*map(_as_json, moments)], "notes": search.notes}
+        )
         return
-    console.print(_table(key, moments))
+    terminal.console.print(_table(key, moments))
     for note in search.notes:
-        console.print(f"note: {note}", soft_wrap=True)
+        terminal.console.print(f"note: {note}", soft_wrap=True)
 
 
 def _as_json(entry: TimelineEntry) -> dict[str, Any]:
@@ -123,11 +115,11 @@ def _table(key: str, entries: Sequence[TimelineEntry]) -> Table:
     for name in ("consumer", "event", "what happened"):
         table.add_column(name, overflow="fold")  # a provider's key must stay complete
     for entry in entries:
-        time = NOT_READABLE
+        time = terminal.NOT_READABLE
         if entry.at is not None:
             time = f"{entry.at:%Y-%m-%d %H:%M:%S}.{entry.at.microsecond // 1000:03}"
         action = Text(entry.kind, style=_STYLES[entry.kind])
         for name, fact in entry.texts():
-            action.append(f"\n{name}: {escape_controls(fact)}", style="default")
-        table.add_row(time, entry.consumer, entry.event_type or UNKNOWN, action)
+            action.append(f"\n{name}: {terminal.escape_controls(fact)}", style="default")
+        table.add_row(time, entry.consumer, entry.event_type or terminal.UNKNOWN, action)
     return table

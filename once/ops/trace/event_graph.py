@@ -86,11 +86,22 @@ class EventGraph:
     def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> Self:
         """Add these records and dead letters, and all that caused them or was caused by them."""
         while records or letters:
-            events = [*self._add_records(records), *self._add_letters(letters)]
+            events: list[CloudEvent] = []
+            for item in records:
+                self.records[item[Record.PK]["S"]] = item
+                with suppress(OnceError):  # an outbox that cannot be read
+                    events += [
+                        read_event(event.body, max_bytes=Limits.TOPIC_MESSAGE_BYTES)
+                        for event in events_in(item)
+                    ]
+            for letter in letters:
+                self.letters.append(letter)
+                if event := self._others.pop(letter.message_id)[1]:
+                    self._dead_lettered.add(_identity(event))
+                    events.append(event)
             keys = {
-                *_causes(records, events),
-                *self._siblings(records),
-                *self._keys_of(events),
+                *self._keys_of_records(records),
+                *self._keys_of_events(events),
                 *(letter.key for letter in letters if letter.key),
             }
             records = self._read(keys - self._asked - self.records.keys())
@@ -102,36 +113,22 @@ class EventGraph:
             ]
         return self
 
-    def _add_records(self, records: Iterable[Item]) -> Iterator[CloudEvent]:
+    def _keys_of_records(self, records: Iterable[Item]) -> Iterator[str]:
+        """Yield the keys of their causes, and of their events at consumers with the same rule."""
         for item in records:
-            self.records[item[Record.PK]["S"]] = item
-            published: list[CloudEvent] = []
-            with suppress(OnceError):  # an outbox that cannot be read
-                published = [
-                    read_event(event.body, max_bytes=Limits.TOPIC_MESSAGE_BYTES)
-                    for event in events_in(item)
-                ]
-            yield from published
-
-    def _add_letters(self, letters: Iterable[Letter]) -> Iterator[CloudEvent]:
-        for letter in letters:
-            self.letters.append(letter)
-            _, event = self._others.pop(letter.message_id)
-            if event:
-                self._dead_lettered.add(_identity(event))
-                yield event
-
-    def _siblings(self, records: Iterable[Item]) -> Iterator[str]:
-        """Yield the keys of the same events at other consumers with the same key rule."""
-        for item in records:
+            if "S" in item.get(Record.CAUSE, {}):
+                yield item[Record.CAUSE]["S"]
             pk = item[Record.PK]["S"]
             rule, event_type = Key.of_record(pk), text_attribute(item, Record.EVENT_TYPE) or ""
             for one in self._consumers:
                 if rule is not None and one.keys.get(event_type) == rule:
                     yield "#".join((one.identity, *pk.split("#")[1:]))
 
-    def _keys_of(self, events: Iterable[CloudEvent]) -> Iterator[str]:
+    def _keys_of_events(self, events: Iterable[CloudEvent]) -> Iterator[str]:
+        """Yield the keys of the records that published them, and theirs at their consumers."""
         for event in events:
+            if isinstance(cause := event.extensions.get(CAUSE_EXTENSION), str):
+                yield cause
             identity = _identity(event)
             if identity in self.events:
                 continue
@@ -145,13 +142,6 @@ class EventGraph:
                         else:
                             self.unknown.add((one.identity, event.type))
             yield from keys
-
-
-def _causes(records: Iterable[Item], events: Iterable[CloudEvent]) -> Iterator[str]:
-    """Yield the keys of the records that published these events, or those of these records."""
-    yield from (item[Record.CAUSE]["S"] for item in records if "S" in item.get(Record.CAUSE, {}))
-    causes = (event.extensions.get(CAUSE_EXTENSION) for event in events)
-    yield from (cause for cause in causes if isinstance(cause, str))
 
 
 def _identity(event: CloudEvent) -> _EventIdentity:

@@ -12,7 +12,7 @@ from once.events.outgoing import event_id_of
 from once.names import SOURCE_PREFIX
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.function_logs import start_errors
+from once.ops.aws.function_logs import LogEntry, start_errors
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk, renewing
 from once.ops.dedup_records import DedupRecordReader
@@ -82,7 +82,43 @@ class TraceSearch:
                         keys[rule.of(event, fingerprint="", consumer=one.identity)] = None
         return [*keys]
 
-    def letters(self, most: int) -> list[Letter]:
+    def find(
+        self,
+        now: datetime,
+        *,
+        most_letters: int,
+        logs: bool = True,
+        since: datetime | None = None,
+    ) -> tuple[EventGraph, list[TimelineEntry]]:
+        """Return the graph of the events and records that the key identifies, and its timeline.
+
+        Args:
+            now: the time.
+            most_letters: most dead letters that are read; 0 to read no queue.
+            logs: whether the logs are read, which alone show duplicates and retries.
+            since: time of the first log entry that is read; None for the beginning of the logs.
+        """
+        letters = self._letters(most_letters) if most_letters else []
+        table = DedupRecordReader.of(client("dynamodb"), self._deployment)
+        graph = EventGraph(self._deployment.consumers.values(), table.get, letters)
+        records = table.get(self._keys)
+        self._searched.append(f"{len(self._keys)} dedup keys in {table.name}")
+        graph.follow(records, graph.letters_with_key(self._key))
+        lines: list[LogEntry] = []
+        if logs:
+            # The start keys belong to other events if one of them has a record.
+            keys = () if graph.records or graph.letters else self._keys
+            hashes = {self._key} if _HASH.fullmatch(self._key) else set()
+            self._reads_logs = True
+            lines, fault = read_log_entries(graph, self._deployment, keys, hashes, since)
+            self.notes += [fault] if fault else []
+            self._searched.append(fault or f"the logs of {', '.join(self._deployment.consumers)}")
+        entries = timeline(graph, lines, now)
+        if entries:
+            self._note_open(graph)
+        return graph, entries
+
+    def _letters(self, most: int) -> list[Letter]:
         """Read the dead letters, at most so many, and make them visible again."""
         sqs, places = client("sqs"), dead_letter_queues(self._deployment)
         if hidden := sum(depth(sqs, queue.url).in_flight for queue in places):
@@ -100,37 +136,7 @@ class TraceSearch:
         self._searched.append(f"{len(found)} dead letters in {len(places)} queues")
         return found
 
-    def graph(self, letters: list[Letter]) -> EventGraph:
-        """Return the graph of the events and records that the key identifies."""
-        table = DedupRecordReader.of(client("dynamodb"), self._deployment)
-        graph = EventGraph(self._deployment.consumers.values(), table.get, letters)
-        records = table.get(self._keys)
-        self._searched.append(f"{len(self._keys)} dedup keys in {table.name}")
-        return graph.follow(records, graph.letters_with_key(self._key))
-
-    def timeline(
-        self, graph: EventGraph, now: datetime, *, logs: bool, since: datetime | None = None
-    ) -> list[TimelineEntry]:
-        """Return the timeline of a graph.
-
-        Args:
-            graph: the graph.
-            now: the time.
-            logs: whether the logs are read, which alone show duplicates and retries.
-            since: time of the first log entry that is read; None for the beginning of the logs.
-        """
-        if not logs:
-            return timeline(graph, [], now)
-        # The start keys belong to other events if one of them has a record.
-        keys = () if graph.records or graph.letters else self._keys
-        hashes = {self._key} if _HASH.fullmatch(self._key) else set()
-        self._reads_logs = True
-        lines, fault = read_log_entries(graph, self._deployment, keys, hashes, since)
-        self.notes += [fault] if fault else []
-        self._searched.append(fault or f"the logs of {', '.join(self._deployment.consumers)}")
-        return timeline(graph, lines, now)
-
-    def note_open(self, graph: EventGraph) -> None:
+    def _note_open(self, graph: EventGraph) -> None:
         """Note the events without a dedup record or a dead letter, and why functions do not run."""
         open_events = [*graph.open_events()]
         self.notes += [

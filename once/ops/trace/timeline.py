@@ -14,15 +14,9 @@ from once.events.cloud_event import CloudEvent
 from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import events_in
 from once.names import CLOCK_MARGIN_SECONDS, RELAY, Outcome, Record, Standing, State
+from once.ops.aws import function_logs
 from once.ops.aws.clients import THREADS, client
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.function_logs import (
-    DUPLICATE,
-    QUARANTINED,
-    RETRIED,
-    LogEntry,
-    message_entries,
-)
 from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
 from once.ops.dedup_records import Item, text_attribute, time_attribute, unreadable_times
@@ -48,9 +42,9 @@ class EntryKind(StrEnum):
     COMMITTED = "committed"
     REFUSED = "refused"
     PENDING = "pending effect"
-    QUARANTINED = QUARANTINED
-    RETRIED = RETRIED
-    DUPLICATE = DUPLICATE
+    QUARANTINED = function_logs.QUARANTINED
+    RETRIED = function_logs.RETRIED
+    DUPLICATE = function_logs.DUPLICATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,7 @@ class TimelineEntry:
 
 
 def timeline(
-    graph: EventGraph, log_entries: Iterable[LogEntry], now: datetime
+    graph: EventGraph, log_entries: Iterable[function_logs.LogEntry], now: datetime
 ) -> list[TimelineEntry]:
     """Return the timeline entries of a graph, the oldest first.
 
@@ -103,15 +97,20 @@ def timeline(
     for one in (*letters, *records):
         if one.key_hash and one.event_type:
             types[one.key_hash] = one.event_type
-    entries = [
-        *records,
-        *letters,
-        *(
-            _log_timeline_entry(entry, types.get(entry.fields.get("key_hash", "")))
-            for entry in log_entries
-            if not _is_about_a_letter(entry, graph)
-        ),
-    ]
+    entries = [*records, *letters]
+    for entry in log_entries:
+        if not _is_about_a_letter(entry, graph):
+            names = ("reason", "error", "receive_count", "message_id")
+            entries.append(
+                TimelineEntry(
+                    at=entry.at,
+                    consumer=entry.consumer,
+                    event_type=types.get(entry.fields.get("key_hash", "")),
+                    kind=EntryKind(entry.message),
+                    key_hash=entry.fields.get("key_hash"),
+                    details={name: entry.fields[name] for name in names if name in entry.fields},
+                )
+            )
     return sorted(entries, key=lambda entry: entry.at or _EVER)
 
 
@@ -121,7 +120,7 @@ def read_log_entries(
     keys: Collection[str],
     hashes: Collection[str],
     since: datetime | None,
-) -> tuple[list[LogEntry], str | None]:
+) -> tuple[list[function_logs.LogEntry], str | None]:
     """Read the log entries about the keys of a graph.
 
     Args:
@@ -145,22 +144,27 @@ def read_log_entries(
             known[letter.queue.identity].add(key_hash(letter.key))
     # Only the logs show the keys of retries without a record.
     waiting = {key_hash(key): event for event, keys in graph.open_events() for key in keys}
-    first_retry = max(since or _EVER, min(map(_made_at, waiting.values()), default=_EVER))
+    now = datetime.now(UTC)
+    made = [event_time(event) for event in waiting.values()]
+    oldest = min((at if at and _EVER < at < now else _EVER for at in made), default=_EVER)
+    first_retry = max(since or _EVER, oldest)
     identities = {each.name: each.identity for each in deployment.consumers.values()}
     logs = client("logs")
 
-    def read(consumer: str) -> list[LogEntry] | Exception:
-        own = known[identities.get(consumer, consumer)] | {
-            *(hashes if consumer != RELAY else ()),
-        }
+    def read(consumer: str) -> list[function_logs.LogEntry] | Exception:
+        own = known[identities.get(consumer, consumer)].union(() if consumer == RELAY else hashes)
         try:
             found = [
                 entry
                 for wanted in sorted(own)
-                for entry in message_entries(logs, deployment.service, consumer, wanted, since)
+                for entry in function_logs.message_entries(
+                    logs, deployment.service, consumer, wanted, since
+                )
             ]
             if waiting and consumer != RELAY:
-                retries = message_entries(logs, deployment.service, consumer, RETRIED, first_retry)
+                retries = function_logs.message_entries(
+                    logs, deployment.service, consumer, function_logs.RETRIED, first_retry
+                )
                 found += [entry for entry in retries if entry.fields.get("key_hash") in waiting]
         except (BotoCoreError, ClientError) as error:
             return error
@@ -177,14 +181,8 @@ def read_log_entries(
     return entries, f"the logs of {', '.join(errors)} could not be read: {first}"
 
 
-def _made_at(event: CloudEvent) -> datetime:
-    """Return the time of an event; 1970 if it is not known, or later than now."""
-    made = event_time(event)
-    return made if made and _EVER < made < datetime.now(UTC) else _EVER
-
-
-def _is_about_a_letter(entry: LogEntry, graph: EventGraph) -> bool:
-    if entry.message != QUARANTINED:
+def _is_about_a_letter(entry: function_logs.LogEntry, graph: EventGraph) -> bool:
+    if entry.message != function_logs.QUARANTINED:
         return False
     message_id = entry.fields.get("message_id")
     return any(
@@ -192,18 +190,6 @@ def _is_about_a_letter(entry: LogEntry, graph: EventGraph) -> bool:
         and (letter.key and key_hash(letter.key)) == entry.fields.get("key_hash")
         and (message_id is None or message_id in (stay.message_id for stay in letter.lineage[-1:]))
         for letter in graph.letters
-    )
-
-
-def _log_timeline_entry(entry: LogEntry, event_type: str | None) -> TimelineEntry:
-    names = ("reason", "error", "receive_count", "message_id")
-    return TimelineEntry(
-        at=entry.at,
-        consumer=entry.consumer,
-        event_type=event_type,
-        kind=EntryKind(entry.message),
-        key_hash=entry.fields.get("key_hash"),
-        details={name: entry.fields[name] for name in names if name in entry.fields},
     )
 
 

@@ -121,12 +121,14 @@ def test_a_large_picture_is_cut_and_its_lanes_do_not_overlap() -> None:
         for n in range(MOST_STEPS + 5)
     ]
     picture = sequence_picture([*steps[:3], Step(None, "a", TABLE, "committed", "z"), *steps])
-    assert (len(picture.arrows), picture.left_out) == (MOST_STEPS, 9)
-    places = [lane.x for lane in picture.lanes]
+    assert (len(picture["arrows"]), picture["left_out"]) == (MOST_STEPS, 9)
+    places = [lane["x"] for lane in picture["lanes"]]
     assert places == sorted(places)
     assert min(b - a for a, b in pairwise(places)) > 130
-    assert max(len(lane.shown) for lane in picture.lanes) <= 18
-    assert all(len(arrow.label) * 6 <= abs(arrow.x2 - arrow.x1) for arrow in picture.arrows)
+    assert max(len(lane["shown"]) for lane in picture["lanes"]) <= 18
+    assert all(
+        len(arrow["label"]) * 6 <= abs(arrow["x2"] - arrow["x1"]) for arrow in picture["arrows"]
+    )
 
 
 def test_a_refresh_does_not_receive_the_dead_letters_again(saga: Saga, browser: TestClient) -> None:

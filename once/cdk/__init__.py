@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from once.cdk.deployment_options import Stage as Stage
     from once.cdk.errors import SynthError as SynthError
     from once.cdk.idempotent_consumer import IdempotentConsumer as IdempotentConsumer
-    from once.cdk.monitoring.alarms import add_table_alarms as add_table_alarms
-    from once.cdk.monitoring.alarms import make_alarm_topic as make_alarm_topic
-    from once.cdk.monitoring.alarms import notify as notify
-    from once.cdk.monitoring.dashboard import tables_row as tables_row
+    from once.cdk.monitoring import add_table_alarms as add_table_alarms
+    from once.cdk.monitoring import make_alarm_topic as make_alarm_topic
+    from once.cdk.monitoring import notify as notify
+    from once.cdk.monitoring import tables_row as tables_row
     from once.cdk.nag import acknowledge_finding as acknowledge_finding
     from once.cdk.operators import OperatorPolicies as OperatorPolicies
     from once.cdk.outbox_relay import OutboxRelay as OutboxRelay

@@ -20,18 +20,12 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
+from once import event_sources
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
 from once.cdk.permissions import key_statements
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import NO_EVENT
-from once.event_sources import (
-    EventBridgeSource,
-    JsonSource,
-    S3Source,
-    ScheduleSource,
-    SnsSource,
-)
 from once.names import EVENT_TYPE_ATTRIBUTE
 
 
@@ -39,13 +33,8 @@ from once.names import EVENT_TYPE_ATTRIBUTE
 class Destination:
     """The queue of a consumer, into which its source delivers.
 
-    Attributes:
-        scope: the construct of the consumer.
-        props: the consumer.
-        config: the deployment.
-        queue: the queue.
-        dead_letters: for events that the source cannot deliver.
-        after: parts that a deployment changes before the source: they must handle its types.
+    `dead_letters` get the events that it cannot deliver. A deployment changes the parts in `after`
+    before the source: they must handle its types.
     """
 
     scope: Construct
@@ -93,20 +82,21 @@ def connect(to: Destination, bucket: s3.IBucket | None) -> None:
     `bucket` is that of `Source.s3()` without a name.
     """
     match to.props.source:
-        case EventBridgeSource() as source:
+        case event_sources.EventBridgeSource() as source:
             _make_rule(to, source)
-        case S3Source() as source:
+        case event_sources.S3Source() as source:
             _notify_queue(to, source, bucket)
-        case SnsSource() as source:
+        case event_sources.SnsSource() as source:
             _subscribe_to_topic(to, source)
-        case JsonSource() as source:  # the principals that may send to the queue themselves
+        case event_sources.JsonSource() as source:
+            # The principals that may send to the queue themselves.
             for number, arn in enumerate(() if to.props.retiring else source.senders):
                 to.allow(f"Sender{number}", iam.ArnPrincipal(arn))
-        case ScheduleSource() as source:
+        case event_sources.ScheduleSource() as source:
             _make_schedule(to, source)
 
 
-def _make_rule(to: Destination, source: EventBridgeSource) -> None:
+def _make_rule(to: Destination, source: event_sources.EventBridgeSource) -> None:
     """Make the rule, and let it alone send to the queue. It is disabled for a stopped source."""
     bus = None if source.bus == "default" else source.bus
     # By name: a reference to the rule would be circular, as it must not exist before the policy.
@@ -138,7 +128,7 @@ def _make_rule(to: Destination, source: EventBridgeSource) -> None:
     rule.node.add_dependency(*policies, *to.after)
 
 
-def _subscribe_to_topic(to: Destination, source: SnsSource) -> None:
+def _subscribe_to_topic(to: Destination, source: event_sources.SnsSource) -> None:
     """Subscribe the queue to an existing topic, in SNS's envelope.
 
     Without a type, or stopped, it selects no message: it stays as a part of the stack, as AWS would
@@ -169,7 +159,9 @@ _HANDLER = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
 """Id of the function by which the CDK writes the notifications of buckets."""
 
 
-def _notify_queue(to: Destination, source: S3Source, bucket: s3.IBucket | None) -> None:
+def _notify_queue(
+    to: Destination, source: event_sources.S3Source, bucket: s3.IBucket | None
+) -> None:
     """Add the queue to the bucket's notifications; a stopped source is taken out of them.
 
     Other notifications of the bucket stay.
@@ -235,7 +227,7 @@ _SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 """EventBridge Scheduler replaces it by the time, such as 2022-03-22T18:59:43Z."""
 
 
-def _make_schedule(to: Destination, source: ScheduleSource) -> None:
+def _make_schedule(to: Destination, source: event_sources.ScheduleSource) -> None:
     """Make a schedule that sends one event at each of its times, with a role for these queues only.
 
     The event's id is the time for which the schedule invokes the queue. EventBridge Scheduler

@@ -11,21 +11,8 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
+from once.cdk import _lambda_function, _queues
 from once.cdk._event_sources import Destination, connect
-from once.cdk._lambda_function import (
-    make_alias,
-    make_function,
-    make_log_group,
-    shift_gradually,
-)
-from once.cdk._queues import (
-    make_dead_letters,
-    make_queue,
-    map_isolation,
-    map_queue,
-    queue_name,
-    retain_messages,
-)
 from once.cdk.checks.aws_clients_in_code import UNREAD_CLIENTS, unread_clients
 from once.cdk.checks.constructs import CONSTRUCT_METADATA, wiring_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
@@ -34,9 +21,7 @@ from once.cdk.checks.handlers_in_code import UNREAD, unread_handlers
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
-from once.cdk.monitoring.alarms import add_consumer_alarms
-from once.cdk.monitoring.dashboard import Row, consumer_row
-from once.cdk.monitoring.metrics import MonitoredConsumer
+from once.cdk.monitoring import Row, monitor_consumer
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.permissions import ClaimAccess, consumer_role
 from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups
@@ -132,8 +117,8 @@ class IdempotentConsumer(Construct):
         # On a FIFO queue, a message that left would be overtaken.
         isolates = self.props.batch_size > 1 and not props.fifo
         isolation = f"{self._name}-isolation" if isolates else None
-        own = None if queue else queue_name(self._name, fifo=props.fifo)
-        self.dead_letters = make_dead_letters(
+        own = None if queue else _queues.queue_name(self._name, fifo=props.fifo)
+        self.dead_letters = _queues.make_dead_letters(
             self, self._name, *filter(None, (own, isolation)), config=config, fifo=props.fifo
         )
         self.queue = queue or self._make_queue("Queue", self._name)
@@ -147,34 +132,36 @@ class IdempotentConsumer(Construct):
             groups=MessageGroups() if relay is None else relay.groups.among(props.publishes),
         )
         # The relay dead-letters a type that it does not know yet.
-        self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
-        mapping = map_queue(self, self.props, self.alias, self.queue)
+        self.alias = _lambda_function.make_alias(
+            self, self.function, after=[relay.alias] if relay else []
+        )
+        mapping = _queues.map_queue(self, self.props, self.alias, self.queue)
         serving: list[IDependable] = [self.alias, mapping]
         if self.isolation is not None:
-            serving.append(map_isolation(self, self.alias, self.isolation))
+            serving.append(_queues.map_isolation(self, self.alias, self.isolation))
         if topics is not None:
             undelivered = self.dead_letters if props.fifo else unrouted
             topics.subscribe(self.queue, props, dead_letters=undelivered, after=serving)
         if queue is None:
             parts = (self.queue, self.dead_letters)
             connect(Destination(self, self.props, config, *parts, serving), bucket)
-        retain_messages(self, config)
-        self._monitored = MonitoredConsumer(
-            name=props.name,
-            service=self._name,
+        _queues.retain_messages(self, config)
+        self._row, alarms = monitor_consumer(
+            self,
+            self.props,
+            self._name,
             queue=self.queue,
             isolation=self.isolation,
             dead_letters=self.dead_letters,
             function=self.function,
-            mapping=mapping if props.mapping_metrics else None,
-            props=self.props,
+            mapping=mapping,
+            local=config.local,
         )
-        alarms = add_consumer_alarms(self, self._monitored, local=config.local)
-        shift_gradually(self, self.alias, self.props.rollout, alarms)
+        _lambda_function.shift_gradually(self, self.alias, self.props.rollout, alarms)
 
     def dashboard_row(self) -> Row:
         """Return this consumer's graphs."""
-        return consumer_row(self._monitored)
+        return self._row
 
     def _make_queue(self, part: str, name: str) -> sqs.Queue:
         # Only a safety net: on the last receive the library itself dead-letters a message, with a
@@ -182,7 +169,7 @@ class IdempotentConsumer(Construct):
         # receives of those that wait for another one.
         fifo = self.props.fifo
         limit = Limits.MAX_RECEIVE_COUNT if fifo else self.props.receive_limit + 1
-        return make_queue(
+        return _queues.make_queue(
             self,
             part,
             name,
@@ -222,7 +209,7 @@ class IdempotentConsumer(Construct):
             **{**props.settings, **config.backoff},
         )
         durable = [each for each in props.starts if isinstance(each, DurableFunctionProps)]
-        log_group = make_log_group(self, self._name, config)
+        log_group = _lambda_function.make_log_group(self, self._name, config)
         role = consumer_role(
             self,
             consumer=props,
@@ -236,7 +223,7 @@ class IdempotentConsumer(Construct):
             claims=ClaimAccess.of(props, claims, sources),
             config=config,
         )
-        return make_function(
+        return _lambda_function.make_function(
             self,
             props.name,
             cast(Path, props.folder),

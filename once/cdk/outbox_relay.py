@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jsii
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -15,10 +15,9 @@ from once.cdk._lambda_function import make_alias, make_function, make_log_group
 from once.cdk._queues import make_dead_letters, retain_messages
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
-from once.cdk.monitoring.alarms import add_relay_alarms
-from once.cdk.monitoring.dashboard import Row, relay_row
-from once.cdk.nag import acknowledge_finding
-from once.cdk.permissions import relay_role
+from once.cdk.monitoring import Row, monitor_relay
+from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
+from once.cdk.permissions import LOG_ACTIONS, STREAM_ACTIONS, allow, function_role, key_statements
 from once.cdk.retained_data import RelayFailures
 from once.cdk.topics import Topics
 from once.names import RELAY, Record
@@ -89,7 +88,7 @@ class OutboxRelay(Construct):
     ) -> None:
         super().__init__(scope, RELAY)
         config = config or DeploymentConfig.from_context(self.node)
-        self._name = f"{config.service}-{RELAY}"
+        name = f"{config.service}-{RELAY}"
         self.publishes, stream_arn = publishes, dedup_table.table_stream_arn
         self.groups = topics.groups.among({t for types in publishes.values() for t in types})
         ordered = topics.ordered_events
@@ -106,23 +105,40 @@ class OutboxRelay(Construct):
             )
             raise SynthError("the outbox relay cannot be built", [fault])
         failures = failures or RelayFailures(self, "Failures", key=config.keys.buckets)
-        self.dead_letters = make_dead_letters(self, self._name, config=config)
+        self.dead_letters = make_dead_letters(self, name, config=config)
         acknowledge_finding(
             self.dead_letters,
             "AwsSolutions-SQS3",
             "It is itself a dead-letter queue, to which the function sends messages.",
         )
         retain_messages(self, config)
-        log_group = make_log_group(self, self._name, config)
-        self.role = relay_role(
-            self,
-            stream_arn=stream_arn,
-            topics=list(filter(None, (topics.events, ordered))),
-            dedup_key=dedup_table.encryption_key,
-            dead_letters=self.dead_letters,
-            failures=failures,
-            log_group=log_group,
-            config=config,
+        log_group = make_log_group(self, name, config)
+        # On AWS this action includes batches; the embedded AWS has an action for batches.
+        publish = ["sns:Publish", *(["sns:PublishBatch"] if config.local else [])]
+        topic_arns = [topic.topic_arn for topic in (topics.events, ordered) if topic]
+        # Lambda itself writes the failed batches, with the function's role.
+        places = failures.bucket_arn, failures.arn_for_objects("*")
+        ours = {"StringEquals": {"s3:ResourceAccount": Stack.of(self).account}}
+        uses = [
+            ("dynamodb", dedup_table.encryption_key),
+            *(("sns", key.arn) for key in [config.keys.topics] if key),
+            ("sqs", self.dead_letters.encryption_master_key),
+            ("s3", failures.encryption_key),
+        ]
+        statements = [
+            allow("ReadStream", STREAM_ACTIONS, stream_arn),
+            allow("Publish", publish, *topic_arns),
+            allow("Quarantine", ["sqs:SendMessage"], self.dead_letters.queue_arn),
+            allow("KeepFailures", ["s3:PutObject", "s3:ListBucket"], *places, conditions=ours),
+            allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+            *key_statements(self, uses),
+        ]
+        self.role = function_role(self, "Relay", statements, config)
+        bucket = name_in_findings(self, as_referenced(self, failures.bucket_arn))
+        acknowledge_finding(
+            self.role,
+            f"AwsSolutions-IAM5[Resource::{bucket}/*]",
+            "Lambda itself names the objects that it writes into the bucket.",
         )
         settings = RelaySettings(
             service=config.service,
@@ -146,7 +162,7 @@ class OutboxRelay(Construct):
             environment=settings.to_env(),
         )
         self.alias = make_alias(self, self.function)
-        self._mapping = lambda_.EventSourceMapping(
+        mapping = lambda_.EventSourceMapping(
             self,
             "Mapping",
             target=self.alias,
@@ -163,15 +179,15 @@ class OutboxRelay(Construct):
             # The only metric of batches in the bucket: `Errors` counts every retry as well.
             metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
         )
-        parts = self.dead_letters, self.function, self._mapping
-        add_relay_alarms(self, self._name, *parts, local=config.local)
+        self._row = monitor_relay(
+            self,
+            name,
+            dead_letters=self.dead_letters,
+            function=self.function,
+            mapping=mapping,
+            local=config.local,
+        )
 
     def dashboard_row(self) -> Row:
         """Return the relay's graphs."""
-        return relay_row(
-            RELAY,
-            self._name,
-            dead_letters=self.dead_letters,
-            function=self.function,
-            mapping=self._mapping,
-        )
+        return self._row

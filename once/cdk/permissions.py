@@ -1,4 +1,4 @@
-"""Permissions of the functions: the statements that allow each use, and one role for each function.
+"""Permissions of the functions: the statements that allow each use, and the role of a function.
 
 Policies are inline, so that a role never exists without them: Lambda rejects an event source
 mapping that is created before the role may read its source.
@@ -27,7 +27,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
@@ -37,7 +36,6 @@ from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps, WorkflowProps
 from once.names import EXECUTION_PREFIX, SOURCE_PREFIX
 from once.settings import ITEM_RECORD_PREFIX, PRODUCER_OBJECTS, Dedup, consumer_objects
-from once.webhooks.endpoint import OBJECTS
 
 ONLY_IN_TRANSACTIONS = {
     "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
@@ -270,7 +268,7 @@ def consumer_role(
         *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key and secret_arns),
         ("s3", None if claims is None else claims.bucket.encryption_key),
     ]
-    role = _role(scope, "Consumer", [*statements, *key_statements(scope, uses)], config)
+    role = function_role(scope, "Consumer", [*statements, *key_statements(scope, uses)], config)
     for each in consumer.starts:
         if isinstance(each, StateMachineProps):
             executions = name_in_findings(role, _executions(role, as_referenced(role, each.arn)))
@@ -313,7 +311,7 @@ def _state_statements(
             write = allow("WriteWithRecord", writes, *arns, conditions=conditions)
         return [write, allow("Read", READS, *arns)]
     writes = [PUT, *([UPDATE] if consumer.has_effects else [])]
-    records = _record_statements(consumer.identity, dedup_table, writes, local=local)
+    records = record_statements(consumer.identity, dedup_table, writes, local=local)
     if not arns:
         return records
     writes = [PUT, UPDATE, "dynamodb:DeleteItem"]
@@ -325,9 +323,10 @@ def _state_statements(
     ]
 
 
-def _record_statements(
+def record_statements(
     identity: str, table: dynamodb.ITable, writes: Sequence[str], *, local: bool
 ) -> list[iam.PolicyStatement]:
+    """Return the statements on the dedup records whose keys begin with an identity."""
     own: dict[str, Any] = {
         "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{identity}#*"]},
         # `ForAllValues` is true if the key is missing: `Null` requires the key. The embedded AWS
@@ -341,111 +340,13 @@ def _record_statements(
     ]
 
 
-def ingress_role(
-    scope: Construct,
-    *,
-    identity: str,
-    dedup_table: dynamodb.ITable,
-    captures: dynamodb.ITable,
-    secret_arns: Sequence[str],
-    claims: s3.IBucket | None,
-    log_group: logs.ILogGroup,
-    config: DeploymentConfig,
-) -> iam.Role:
-    """Return the role of an ingress's function; `identity` is the first part of its dedup keys.
-
-    It commits like a consumer, reads its secrets, and stores large bodies.
-    """
-    statements = [
-        *_record_statements(identity, dedup_table, [PUT], local=config.local),
-        allow("CaptureInTransactions", [PUT], captures.table_arn, conditions=ONLY_IN_TRANSACTIONS),
-        allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns),
-        allow("Log", LOG_ACTIONS, log_group.log_group_arn),
-    ]
-    access = None
-    if claims is not None:
-        access = ClaimAccess(claims, (), (f"{OBJECTS}*", f"{consumer_objects(identity)}*"))
-        statements += access.write_statements()
-    uses = [
-        *(("dynamodb", table.encryption_key) for table in (dedup_table, captures)),
-        *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key and secret_arns),
-        ("s3", None if claims is None else claims.encryption_key),
-    ]
-    role = _role(scope, "Ingress", [*statements, *key_statements(scope, uses)], config)
-    if access is not None:
-        access.acknowledge(role)
-    return role
-
-
-def relay_role(
-    scope: Construct,
-    *,
-    stream_arn: str,
-    topics: Sequence[sns.ITopic],
-    dead_letters: sqs.IQueue,
-    failures: s3.IBucket,
-    log_group: logs.ILogGroup,
-    dedup_key: kms.IKey | None,
-    config: DeploymentConfig,
-) -> iam.Role:
-    """Return the role of the function that publishes a stream's records to `topics`.
-
-    Lambda uses it as well, to write failed batches into `failures`.
-    """
-    objects = failures.arn_for_objects("*")
-    ours = {"StringEquals": {"s3:ResourceAccount": Stack.of(scope).account}}
-    keep = ["s3:PutObject", "s3:ListBucket"]
-    # On AWS this action includes batches; the embedded AWS has an action for batches.
-    publish = ["sns:Publish", *(["sns:PublishBatch"] if config.local else [])]
-    uses = [
-        ("dynamodb", dedup_key),
-        *(("sns", key.arn) for key in [config.keys.topics] if key),
-        ("sqs", dead_letters.encryption_master_key),
-        ("s3", failures.encryption_key),
-    ]
-    statements = [
-        allow("ReadStream", STREAM_ACTIONS, stream_arn),
-        allow("Publish", publish, *(topic.topic_arn for topic in topics)),
-        allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
-        allow("KeepFailures", keep, failures.bucket_arn, objects, conditions=ours),
-        allow("Log", LOG_ACTIONS, log_group.log_group_arn),
-        *key_statements(scope, uses),
-    ]
-    role = _role(scope, "Relay", statements, config)
-    bucket = as_referenced(scope, failures.bucket_arn)
-    acknowledge_finding(
-        role,
-        f"AwsSolutions-IAM5[Resource::{name_in_findings(scope, bucket)}/*]",
-        "Lambda itself names the objects that it writes into the bucket.",
-    )
-    return role
-
-
-def sweep_role(
-    scope: Construct,
-    *,
-    sweep: sqs.IQueue,
-    unrouted: sqs.IQueue,
-    log_group: logs.ILogGroup,
-    config: DeploymentConfig,
-) -> iam.Role:
-    """Return the role of the function that reads `sweep` and sends to `unrouted`."""
-    statements = [
-        allow("ConsumeSweep", MAPPING_ACTIONS, sweep.queue_arn),
-        allow("KeepUnrouted", ["sqs:SendMessage"], unrouted.queue_arn),
-        allow("Log", LOG_ACTIONS, log_group.log_group_arn),
-        *key_statements(scope, [("sqs", each.encryption_master_key) for each in (sweep, unrouted)]),
-    ]
-    return _role(scope, "Sweep", statements, config)
-
-
-def _role(
+def function_role(
     scope: Construct,
     policy: str,
     statements: Sequence[iam.PolicyStatement],
     config: DeploymentConfig,
 ) -> iam.Role:
-    """Return a role that may also trace, and use the network of the VPC if there is one."""
+    """Return the role of a function, which may also trace, and use the network of the VPC."""
     every = [*statements, allow("Trace", TRACE_ACTIONS, "*")]
     if config.network is not None:
         every.append(allow("UseNetwork", NETWORK_ACTIONS, "*"))

@@ -15,9 +15,8 @@ from once.cdk._queues import make_queue, restrict_sources, retain_messages
 from once.cdk.checks.constructs import CONSTRUCT_METADATA
 from once.cdk.checks.consumer_set import route_warnings
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.monitoring.alarms import add_unrouted_alarms
-from once.cdk.monitoring.dashboard import Row, unrouted_row
-from once.cdk.permissions import sweep_role
+from once.cdk.monitoring import Row, monitor_unrouted
+from once.cdk.permissions import LOG_ACTIONS, MAPPING_ACTIONS, allow, function_role, key_statements
 from once.cdk.props import ConsumerProps, WebhookProps
 from once.cdk.topics import Topics
 from once.names import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
@@ -93,13 +92,19 @@ class UnroutedEvents(Construct):
             unrouted_url=self.queue.queue_url,
         )
         log_group = make_log_group(self, name, config)
-        queues = {"sweep": self.sweep, "unrouted": self.queue}
+        key = self.queue.encryption_master_key
+        statements = [
+            allow("ConsumeSweep", MAPPING_ACTIONS, self.sweep.queue_arn),
+            allow("KeepUnrouted", ["sqs:SendMessage"], self.queue.queue_arn),
+            allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+            *key_statements(self, [("sqs", key)]),
+        ]
         self.function = make_function(
             self,
             UNROUTED,
             functions.FOLDER / UNROUTED,
             config=config,
-            role=sweep_role(self, **queues, log_group=log_group, config=config),
+            role=function_role(self, "Sweep", statements, config),
             log_group=log_group,
             timeout_seconds=timeout,
             memory_mb=MEMORY_MB,
@@ -126,12 +131,18 @@ class UnroutedEvents(Construct):
         retain_messages(self, config)
         for warning in route_warnings(consumers, webhooks):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
-        parts = self.queue, self.sweep, self.function
-        add_unrouted_alarms(self, name, *parts, local=config.local)
+        self._row = monitor_unrouted(
+            self,
+            name,
+            unrouted=self.queue,
+            sweep=self.sweep,
+            function=self.function,
+            local=config.local,
+        )
 
     def dashboard_row(self) -> Row:
         """Return its graphs."""
-        return unrouted_row(UNROUTED, self.queue, self.sweep, self.function)
+        return self._row
 
     def _subscribe(
         self,

@@ -14,17 +14,18 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
+from once.cdk import permissions
 from once.cdk._lambda_function import make_alias, make_function, make_log_group
 from once.cdk.checks.deployment_options import deployment_faults
 from once.cdk.checks.webhooks import webhook_props_faults, webhook_wiring_faults
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.errors import SynthError
-from once.cdk.monitoring.alarms import add_ingress_alarms
-from once.cdk.monitoring.dashboard import Row, ingress_row
+from once.cdk.monitoring import Row, monitor_ingress
 from once.cdk.nag import acknowledge_finding
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.permissions import ingress_role
 from once.cdk.props import MessageGroups, WebhookProps, ingress_settings
+from once.settings import consumer_objects
+from once.webhooks.endpoint import OBJECTS
 
 REQUESTS_A_SECOND = 500
 """Throttle of the HTTP API, which answers 429 above it: providers send such webhooks again."""
@@ -96,16 +97,29 @@ class WebhookIngress(Construct):
             time_margin_ms=config.time_margin_ms,
         )
         log_group = make_log_group(self, self._name, config)
-        role = ingress_role(
-            self,
-            identity=props.name,
-            dedup_table=dedup_table,
-            captures=captures,
-            secret_arns=list(self.settings.secrets.values()),
-            claims=claims,
-            log_group=log_group,
-            config=config,
-        )
+        access = None
+        if claims is not None:
+            stored = (f"{OBJECTS}*", f"{consumer_objects(props.name)}*")
+            access = permissions.ClaimAccess(claims, reads=(), writes=stored)
+        # It commits like a consumer, reads its secrets, and stores large bodies.
+        secret_arns, tables = self.settings.secrets.values(), (dedup_table, captures)
+        put, only = [permissions.PUT], permissions.ONLY_IN_TRANSACTIONS
+        statements = [
+            *permissions.record_statements(props.name, dedup_table, put, local=config.local),
+            permissions.allow("CaptureInTransactions", put, captures.table_arn, conditions=only),
+            permissions.allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns),
+            permissions.allow("Log", permissions.LOG_ACTIONS, log_group.log_group_arn),
+            *(access.write_statements() if access else []),
+        ]
+        uses = [
+            *(("dynamodb", table.encryption_key) for table in tables),
+            *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key),
+            ("s3", None if claims is None else claims.encryption_key),
+        ]
+        statements += permissions.key_statements(self, uses)
+        role = permissions.function_role(self, "Ingress", statements, config)
+        if access is not None:
+            access.acknowledge(role)
         self.function = make_function(
             self,
             props.name,
@@ -126,7 +140,7 @@ class WebhookIngress(Construct):
         else:  # open to everybody
             none = lambda_.FunctionUrlAuthType.NONE
             self.url = self.alias.add_function_url(auth_type=none).url
-        add_ingress_alarms(self, self._name, self.function, local=config.local)
+        self._row = monitor_ingress(self, props.name, self._name, self.function, local=config.local)
 
     @property
     def endpoints_output(self) -> str:
@@ -135,7 +149,7 @@ class WebhookIngress(Construct):
 
     def dashboard_row(self) -> Row:
         """Return its graphs."""
-        return ingress_row(self.props.name, self._name, self.function)
+        return self._row
 
     def _http_api(self, config: DeploymentConfig) -> str:
         """Return the URL of an HTTP API with payload format 2.0, a throttle and an access log."""

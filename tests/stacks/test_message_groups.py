@@ -9,7 +9,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 
 from once.cdk import ConsumerProps, DedupTable, OutboxRelay, SynthError, Topics
-from once.cdk.monitoring.alarms import WAIT_ALARM_SECONDS
+from once.cdk.monitoring import WAIT_ALARM_SECONDS
 from once.cdk.topics import NO_EVENT
 from once.names import RELAY, UNROUTED, Limits, StackOutput
 from once.ops.aws.deployment import Deployment

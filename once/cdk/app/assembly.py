@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jsii
-from aws_cdk import App, Environment, PermissionsBoundary, RemovalPolicies, Stack
+from aws_cdk import App, Environment, PermissionsBoundary, RemovalPolicies
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk.cx_api import CloudAssembly
 from constructs import IValidation
@@ -159,7 +159,11 @@ def _add_stacks(
     service = ServiceStack(app, name, registry, config=config, state=state, **options)
     if not config.keep_data:
         for stack in (state, service):
-            discard_data(stack)
+            # A bucket with objects in it must be emptied before its stack is deleted.
+            RemovalPolicies.of(stack).destroy()
+            for each in stack.node.find_all():
+                if isinstance(each, dynamodb.CfnTable):
+                    each.deletion_protection_enabled = False
     return service
 
 
@@ -177,14 +181,6 @@ def synthesize(app: App) -> CloudAssembly:
             raise
         faults = [line.strip().removeprefix("[] ") for line in listed.strip().splitlines()]
         raise SynthError("Once cannot be synthesized", faults) from None
-
-
-def discard_data(stack: Stack) -> None:
-    """Delete every resource with the stack. A bucket with objects in it must be emptied first."""
-    RemovalPolicies.of(stack).destroy()
-    for each in stack.node.find_all():
-        if isinstance(each, dynamodb.CfnTable):
-            each.deletion_protection_enabled = False
 
 
 Line = ConsumerProps | WebhookProps

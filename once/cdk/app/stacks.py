@@ -17,24 +17,16 @@ from aws_cdk import aws_ses as ses
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from once.cdk import retained_data
 from once.cdk.app.registry import Registry, event_sources, published_types
 from once.cdk.checks.handlers_in_code import event_types_output
 from once.cdk.deployment_options import DEDUP, CustomerKey, DeploymentConfig, imported_key
 from once.cdk.idempotent_consumer import IdempotentConsumer
-from once.cdk.monitoring.alarms import add_table_alarms, make_alarm_topic, notify
-from once.cdk.monitoring.dashboard import tables_row
+from once.cdk.monitoring import add_table_alarms, make_alarm_topic, notify, tables_row
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import ConsumerProps, TableProps, WebhookProps, output_key
-from once.cdk.retained_data import (
-    CaptureTable,
-    ClaimBucket,
-    DedupTable,
-    OperatorLog,
-    RelayFailures,
-    RetainedTable,
-)
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.cdk.webhook_ingress import WebhookIngress
@@ -75,7 +67,9 @@ class StateStack(Stack):
         self._config, keys = config, config.keys
         consumers, webhooks = registry.consumers, registry.webhooks
         warm = config.warm(config.dedup_warm_throughput)
-        self.dedup_table = self._existing(DEDUP) or DedupTable(self, DEDUP, warm, key=keys.tables)
+        self.dedup_table = self._existing(DEDUP) or retained_data.DedupTable(
+            self, DEDUP, warm, key=keys.tables
+        )
         CfnOutput(self, StackOutput.DEDUP_TABLE, value=self.dedup_table.table_name)
         tables = dict.fromkeys(table for each in consumers for table in each.tables)
         secrets = dict.fromkeys(secret for each in consumers for secret in each.secrets)
@@ -87,7 +81,7 @@ class StateStack(Stack):
             CfnOutput(self, f"Secret{output_key(secret)}", value=arn)
         self.captures = None
         if webhooks is not None:
-            self.captures = CaptureTable(self, CAPTURES, key=keys.tables)
+            self.captures = retained_data.CaptureTable(self, CAPTURES, key=keys.tables)
             CfnOutput(self, StackOutput.CAPTURES, value=self.captures.table_name)
         self._endpoint_secrets = {
             endpoint.name: self._make_secret(f"endpoint-{endpoint.name}")
@@ -96,13 +90,13 @@ class StateStack(Stack):
         for endpoint, arn in self._endpoint_secrets.items():
             key = output_key(endpoint.replace("-", "_"))  # `stripe-eu` → `StripeEu`
             CfnOutput(self, f"{StackOutput.ENDPOINT_SECRET}{key}", value=arn)
-        self.operator_log = OperatorLog(self, "operator-log", key=keys.logs)
-        self.relay_failures = RelayFailures(self, "relay-failures", key=keys.buckets)
+        self.operator_log = retained_data.OperatorLog(self, "operator-log", key=keys.logs)
+        self.relay_failures = retained_data.RelayFailures(self, "relay-failures", key=keys.buckets)
         CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
         self.claims = None
         storing = webhooks if webhooks is not None and webhooks.needs_claims else None
         if storing is not None or any(each.claim_check_mb for each in consumers):
-            self.claims = ClaimBucket(self, "claims", config, storing)
+            self.claims = retained_data.ClaimBucket(self, "claims", config, storing)
             CfnOutput(self, StackOutput.CLAIM_BUCKET, value=self.claims.bucket_name)
         if config.create_email_identity and any(each.sends_email for each in consumers):
             # A person verifies the address once; a new identity would have to be verified again.
@@ -133,7 +127,7 @@ class StateStack(Stack):
         if existing is not None:
             return existing
         made = replace(props, warm_throughput=self._config.warm(props.warm_throughput))
-        return RetainedTable(self, props.name, made, key=self._config.keys.tables)
+        return retained_data.RetainedTable(self, props.name, made, key=self._config.keys.tables)
 
     def _existing(self, name: str) -> dynamodb.ITable | None:
         existing = self._config.existing_tables.get(name)

@@ -11,6 +11,7 @@ from typing import Any
 from aws_cdk import Reference, Token, Tokenization
 from aws_cdk import aws_lambda as lambda_
 
+from once import event_sources
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
 from once.cdk.checks.handlers_in_code import handler_faults, source_key_faults
 from once.cdk.checks.property_types import property_type_faults
@@ -23,14 +24,6 @@ from once.cdk.props import (
     Pollers,
     StateMachineProps,
     WarmThroughput,
-)
-from once.event_sources import (
-    S3_TYPES,
-    EventBridgeSource,
-    JsonSource,
-    S3Source,
-    ScheduleSource,
-    SnsSource,
 )
 from once.names import (
     CONSUMER_NAME,
@@ -198,50 +191,44 @@ _FIELD = re.compile(r"[^\s.]+(\.[^\s.]+)*")
 
 def line_group_faults(consumer: ConsumerProps) -> Iterator[str]:
     """Yield the faults of one line's message groups, without the consumer's name."""
-    yield from _fifo_faults(consumer) if consumer.fifo else _standard_faults(consumer)
-    for name in ("ordered_by", "fair_by"):
-        path = getattr(consumer, name)
+    ordered, fair = consumer.ordered_by, consumer.fair_by
+    size, window = consumer.batch_size, consumer.batch_window_seconds
+    if consumer.fifo and ordered is None:
+        yield (
+            "fifo=True without ordered_by; name the field of the data whose events keep their "
+            "order, such as ordered_by='order_id'"
+        )
+    if consumer.fifo and fair is not None:
+        yield (
+            f"fair_by={fair!r} with fifo=True; a FIFO queue has one group for each message, that "
+            "of ordered_by: leave fair_by out, or fifo"
+        )
+    if consumer.fifo and size > FIFO_BATCH_SIZE:
+        yield (
+            f"batch_size={size} with fifo=True; Lambda takes at most {FIFO_BATCH_SIZE} messages "
+            "from a FIFO queue: lower it"
+        )
+    if consumer.fifo and window > 0:
+        yield (
+            f"batch_window_seconds={window} with fifo=True; Lambda gathers no batch from a FIFO "
+            "queue: leave it out"
+        )
+    if not consumer.fifo and ordered is not None:
+        yield (
+            f"ordered_by={ordered!r} without fifo; a standard queue keeps no order: add "
+            "fifo=True, or use fair_by if only fairness is meant"
+        )
+    if not consumer.fifo and consumer.blocks_group:
+        yield (
+            "blocks_group=True without fifo; messages of a standard queue do not wait for one "
+            "another: add fifo=True and ordered_by, or leave it out"
+        )
+    for name, path in (("ordered_by", ordered), ("fair_by", fair)):
         if path is not None and not _FIELD.fullmatch(path):
             yield (
                 f"{name}={path!r} names no field of the data; give a name such as 'order_id', "
                 "with dots for nesting"
             )
-
-
-def _fifo_faults(consumer: ConsumerProps) -> Iterator[str]:
-    if consumer.ordered_by is None:
-        yield (
-            "fifo=True without ordered_by; name the field of the data whose events keep their "
-            "order, such as ordered_by='order_id'"
-        )
-    if consumer.fair_by is not None:
-        yield (
-            f"fair_by={consumer.fair_by!r} with fifo=True; a FIFO queue has one group for each "
-            "message, that of ordered_by: leave fair_by out, or fifo"
-        )
-    if consumer.batch_size > FIFO_BATCH_SIZE:
-        yield (
-            f"batch_size={consumer.batch_size} with fifo=True; Lambda takes at most "
-            f"{FIFO_BATCH_SIZE} messages from a FIFO queue: lower it"
-        )
-    if consumer.batch_window_seconds > 0:
-        yield (
-            f"batch_window_seconds={consumer.batch_window_seconds} with fifo=True; Lambda gathers "
-            "no batch from a FIFO queue: leave it out"
-        )
-
-
-def _standard_faults(consumer: ConsumerProps) -> Iterator[str]:
-    if consumer.ordered_by is not None:
-        yield (
-            f"ordered_by={consumer.ordered_by!r} without fifo; a standard queue keeps no order: "
-            "add fifo=True, or use fair_by if only fairness is meant"
-        )
-    if consumer.blocks_group:
-        yield (
-            "blocks_group=True without fifo; messages of a standard queue do not wait for one "
-            "another: add fifo=True and ordered_by, or leave it out"
-        )
 
 
 def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
@@ -402,15 +389,15 @@ _SCHEDULE = re.compile(r"(cron|rate|at)\(.+\)")
 
 def _source_faults(consumer: ConsumerProps) -> Iterator[str]:
     match consumer.source:
-        case EventBridgeSource() as source:
+        case event_sources.EventBridgeSource() as source:
             yield from _event_bridge_faults(source)
-        case S3Source() as source:
+        case event_sources.S3Source() as source:
             yield from _s3_faults(source, consumer)
-        case SnsSource() as source:
+        case event_sources.SnsSource() as source:
             yield from _sns_faults(source, consumer)
-        case JsonSource() as source:
+        case event_sources.JsonSource() as source:
             yield from _json_faults(source, consumer)
-        case ScheduleSource() as source:
+        case event_sources.ScheduleSource() as source:
             yield from _schedule_faults(source, consumer)
     if consumer.events:
         yield (
@@ -424,7 +411,7 @@ def _source_faults(consumer: ConsumerProps) -> Iterator[str]:
         )
 
 
-def _event_bridge_faults(source: EventBridgeSource) -> Iterator[str]:
+def _event_bridge_faults(source: event_sources.EventBridgeSource) -> Iterator[str]:
     if not source.sources:
         yield "its rule selects no source; name one in Source.event_bridge(…), such as 'aws.ec2'"
     for each in source.sources:
@@ -437,18 +424,19 @@ def _event_bridge_faults(source: EventBridgeSource) -> Iterator[str]:
         yield f"bus={source.bus!r} is no name; give the name of an event bus of this account"
 
 
-def _s3_faults(source: S3Source, consumer: ConsumerProps) -> Iterator[str]:
+def _s3_faults(source: event_sources.S3Source, consumer: ConsumerProps) -> Iterator[str]:
+    known = " and ".join(event_sources.S3_TYPES)
     for event in consumer.external:
-        if event not in S3_TYPES:
+        if event not in event_sources.S3_TYPES:
             yield (
-                f"external has {event!r}, and its source has {' and '.join(S3_TYPES)} only; take "
-                "other events of S3 with Source.event_bridge('aws.s3')"
+                f"external has {event!r}, and its source has {known} only; take other events "
+                "of S3 with Source.event_bridge('aws.s3')"
             )
     if source.bucket is not None and not _BUCKET.fullmatch(source.bucket):
         yield f"bucket={source.bucket!r} is no name of a bucket; give its name, not its ARN"
 
 
-def _sns_faults(source: SnsSource, consumer: ConsumerProps) -> Iterator[str]:
+def _sns_faults(source: event_sources.SnsSource, consumer: ConsumerProps) -> Iterator[str]:
     if not _TOPIC.fullmatch(source.topic):
         yield f"topic={source.topic!r} is no ARN of a standard topic; give that of the topic"
     if source.is_plain:
@@ -460,7 +448,7 @@ def _sns_faults(source: SnsSource, consumer: ConsumerProps) -> Iterator[str]:
         )
 
 
-def _json_faults(source: JsonSource, consumer: ConsumerProps) -> Iterator[str]:
+def _json_faults(source: event_sources.JsonSource, consumer: ConsumerProps) -> Iterator[str]:
     yield from _type_faults(source, consumer)
     for sender in source.senders:
         if not _PRINCIPAL.fullmatch(sender):
@@ -470,7 +458,9 @@ def _json_faults(source: JsonSource, consumer: ConsumerProps) -> Iterator[str]:
             )
 
 
-def _type_faults(source: JsonSource | SnsSource, consumer: ConsumerProps) -> Iterator[str]:
+def _type_faults(
+    source: event_sources.JsonSource | event_sources.SnsSource, consumer: ConsumerProps
+) -> Iterator[str]:
     if (source.type is None) is (source.type_field is None):
         yield (
             f"Source.{source.kind}(…) needs type= for one type of all messages, or type_field= for "
@@ -483,7 +473,9 @@ def _type_faults(source: JsonSource | SnsSource, consumer: ConsumerProps) -> Ite
         )
 
 
-def _schedule_faults(source: ScheduleSource, consumer: ConsumerProps) -> Iterator[str]:
+def _schedule_faults(
+    source: event_sources.ScheduleSource, consumer: ConsumerProps
+) -> Iterator[str]:
     if not _SCHEDULE.fullmatch(source.expression):
         yield (
             f"the schedule {source.expression!r}; give cron(…), rate(…) or at(…), such as "

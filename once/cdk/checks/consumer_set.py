@@ -80,7 +80,13 @@ def _name_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
 def _publisher_faults(
     consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
 ) -> Iterator[str]:
-    publishers = _publishers(consumers, webhooks)
+    lines = [(each.name, each.publishes) for each in consumers]
+    if webhooks is not None:
+        lines.append((webhooks.name, webhooks.event_types))
+    publishers: dict[str, list[str]] = defaultdict(list)
+    for name, types in lines:
+        for event in dict.fromkeys(types):
+            publishers[event].append(name)
     for consumer in consumers:
         for event in dict.fromkeys(consumer.events):
             if event not in publishers:
@@ -97,20 +103,6 @@ def _publisher_faults(
                     f"{' and '.join(publishers[event])} publishes, so that a producer could forge "
                     "it; move it to events, or have producers publish another type"
                 )
-
-
-def _publishers(
-    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
-) -> dict[str, list[str]]:
-    """Return the names of the consumers, or of the ingress, that publish each event type."""
-    publishers: dict[str, list[str]] = defaultdict(list)
-    for each in consumers:
-        for event in dict.fromkeys(each.publishes):
-            publishers[event].append(each.name)
-    if webhooks is not None:
-        for event in webhooks.event_types:
-            publishers[event].append(webhooks.name)
-    return publishers
 
 
 def _shared_table_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
@@ -166,10 +158,6 @@ def group_set_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
                 f"the type {event!r} is grouped by {shown}, and a message has one group; give all "
                 "its consumers the same field in ordered_by= and fair_by="
             )
-    yield from _fair_ordered_types(consumers)
-
-
-def _fair_ordered_types(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     ordered = {event: line.name for line in consumers if line.fifo for event in line.event_types}
     for consumer in consumers:
         if consumer.fifo or consumer.fair_by is None:

@@ -46,27 +46,35 @@ def deployment_faults(config: DeploymentConfig) -> list[str]:
 SERVICES = ("cloudwatch", "events", "logs", "s3", "sns")
 """The services that `CustomerKey.allows` may name."""
 
+_AT = r"(?P<region>[a-z0-9-]+):\d{12}"
 _ARNS = {
-    "key": r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):\d{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f-]{36})",
-    "policy": r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+",
-    "layer version": r"arn:aws[a-z-]*:lambda:(?P<region>[a-z0-9-]+):\d{12}:layer:[\w-]+:\d+",
-    "table": r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]+):\d{12}:table/[\w.-]+",
-    "stream": (
-        r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]+):\d{12}:table/[\w.-]+/stream/[\w:.-]+"
-    ),
-    "queue": r"arn:aws[a-z-]*:sqs:(?P<region>[a-z0-9-]+):\d{12}:[\w-]+(\.fifo)?",
-}
-_EXAMPLES = {
     "key": (
+        rf"arn:aws[a-z-]*:kms:{_AT}:key/(mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})",
         "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab, which is not "
-        "that of an alias"
+        "that of an alias",
     ),
-    "policy": "arn:aws:iam::111122223333:policy/boundary",
-    "layer version": "arn:aws:lambda:eu-west-1:111122223333:layer:agent:7, with the version",
-    "table": "arn:aws:dynamodb:eu-west-1:111122223333:table/seats",
-    "stream": "arn:aws:dynamodb:eu-west-1:111122223333:table/dedup/stream/2026-11-22T08:00:00.000",
-    "queue": "arn:aws:sqs:eu-west-1:111122223333:bookings",
+    "policy": (
+        r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+",
+        "arn:aws:iam::111122223333:policy/boundary",
+    ),
+    "layer version": (
+        rf"arn:aws[a-z-]*:lambda:{_AT}:layer:[\w-]+:\d+",
+        "arn:aws:lambda:eu-west-1:111122223333:layer:agent:7, with the version",
+    ),
+    "table": (
+        rf"arn:aws[a-z-]*:dynamodb:{_AT}:table/[\w.-]+",
+        "arn:aws:dynamodb:eu-west-1:111122223333:table/seats",
+    ),
+    "stream": (
+        rf"arn:aws[a-z-]*:dynamodb:{_AT}:table/[\w.-]+/stream/[\w:.-]+",
+        "arn:aws:dynamodb:eu-west-1:111122223333:table/dedup/stream/2026-11-22T08:00:00.000",
+    ),
+    "queue": (
+        rf"arn:aws[a-z-]*:sqs:{_AT}:[\w-]+(\.fifo)?",
+        "arn:aws:sqs:eu-west-1:111122223333:bookings",
+    ),
 }
+"""Pattern and example of an ARN, by the kind of resource."""
 _TYPES = {
     "tags": "a mapping of texts, such as {'team': 'tickets'}",
     "network": "a Network, or None",
@@ -115,8 +123,9 @@ def _account_faults(config: DeploymentConfig) -> Iterator[str]:
             "http://localhost:4318, without /v1/traces"
         )
     for option, kind, arn in _arns(config):
-        if not Token.is_unresolved(arn) and not re.fullmatch(_ARNS[kind], arn):
-            yield f"{option}={arn!r} is no ARN of a {kind}; give one such as {_EXAMPLES[kind]}"
+        pattern, example = _ARNS[kind]
+        if not Token.is_unresolved(arn) and not re.fullmatch(pattern, arn):
+            yield f"{option}={arn!r} is no ARN of a {kind}; give one such as {example}"
     yield from _key_faults(config)
 
 
@@ -360,7 +369,7 @@ def _stage_faults(stage: Stage) -> Iterator[str]:
     if _option_faults(stage.config):
         return
     for option, kind, arn in _arns(stage.config):
-        match = re.fullmatch(_ARNS[kind], arn)
+        match = re.fullmatch(_ARNS[kind][0], arn)
         region = match and match.groupdict().get("region", stage.region)
         if region and region != stage.region:
             yield (

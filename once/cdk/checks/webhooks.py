@@ -28,7 +28,7 @@ from once.cdk.props import (
 )
 from once.names import CONSUMER_NAME, RELAY, UNROUTED, Limits
 from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
-from once.webhooks.endpoint import Endpoint, endpoint_faults
+from once.webhooks.endpoint import endpoint_faults
 
 API_SECONDS = 30
 """The longest time for which an HTTP API waits for the function."""
@@ -58,10 +58,7 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
                 f"{days}"
             )
         yield from (f"endpoint {endpoint.name!r}: {fault}" for fault in faults)
-    yield from _time_faults(props, config)
-    yield from _capacity_faults(props)
-    if props.endpoints:
-        yield from _environment_faults(props, config)
+    yield from _function_faults(props, config)
 
 
 def _endpoint_set_faults(props: WebhookProps) -> Iterator[str]:
@@ -76,17 +73,7 @@ def _endpoint_set_faults(props: WebhookProps) -> Iterator[str]:
             yield f"the endpoints {shown} have one name, or differ in hyphens only; rename one"
 
 
-def _deployment_faults(endpoint: Endpoint, config: DeploymentConfig) -> Iterator[str]:
-    retry = endpoint.profile.retry_seconds
-    if retry > config.dedup_window_seconds:
-        days = ceil(retry / DAY_SECONDS)
-        yield (
-            f"dedup_window_days={config.dedup_window_days}: {endpoint.profile.name} sends a "
-            f"webhook again for {days} days, and its key is forgotten before; raise it to {days}"
-        )
-
-
-def _time_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:
+def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:
     longest = API_SECONDS if props.http_api else FUNCTION_SECONDS
     if not MARGIN_SECONDS < props.timeout_seconds <= longest:
         waits = "an HTTP API waits" if props.http_api else "a function runs"
@@ -99,9 +86,6 @@ def _time_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]
             f"capture_days={props.capture_days}; choose 1 to {config.dedup_window_days}, which is "
             "dedup_window_days: a replay of an older capture would change state again"
         )
-
-
-def _capacity_faults(props: WebhookProps) -> Iterator[str]:
     need = FUNCTION_MB + ceil(WEBHOOK_MEMORY_FACTOR * props.largest_body / 2**20)
     if props.memory_mb not in MEMORY_MB:
         yield f"memory_mb={props.memory_mb}; choose 128 to 10240"
@@ -116,9 +100,8 @@ def _capacity_faults(props: WebhookProps) -> Iterator[str]:
             f"reserved_concurrency={props.reserved_concurrency} admits no request; choose 1 or "
             "more, or None for no limit"
         )
-
-
-def _environment_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:
+    if not props.endpoints:
+        return
     settings = ingress_settings(
         props,
         dedup_table=_NAME,
@@ -135,9 +118,6 @@ def _environment_faults(props: WebhookProps, config: DeploymentConfig) -> Iterat
             f"its endpoints make about {size} bytes of environment variables, and Lambda takes "
             f"{Limits.ENVIRONMENT_BYTES}; give them fewer or shorter types"
         )
-
-
-_MIB = 1024 * 1024
 
 
 def webhook_set_faults(
@@ -159,10 +139,10 @@ def webhook_set_faults(
     for endpoint in webhooks.endpoints:
         if endpoint.limit <= MESSAGE_BODY_BYTES:
             continue
-        need = -(-endpoint.limit // _MIB)
+        need = -(-endpoint.limit // 2**20)
         for taker in consumers:
             shared = [event for event in endpoint.event_types if event in taker.events]
-            if shared and taker.claim_check_mb * _MIB < endpoint.limit:
+            if shared and taker.claim_check_mb * 2**20 < endpoint.limit:
                 yield (
                     f"consumer {taker.name!r}: it takes {shared[0]!r}, whose data may have "
                     f"{endpoint.limit} bytes in S3; set its claim_check_mb= to {need}, or "

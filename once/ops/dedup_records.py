@@ -66,13 +66,9 @@ class ItemTable:
 
 @dataclass(frozen=True, slots=True)
 class BoundedScan:
-    """Result of a bounded scan.
+    """Matching records, and how many records were read, which is all of them if `complete`.
 
-    Attributes:
-        items: the matching records.
-        read: number of records that were read.
-        complete: whether these were all records of the table.
-        more: number of further matching records, which are left out.
+    `more` is the number of further matching records, which are left out.
     """
 
     items: list[Item]
@@ -98,7 +94,6 @@ class DedupRecordReader:
     """The dedup records of a deployment, in the dedup table and on the items of business tables.
 
     Attributes:
-        dynamodb: a DynamoDB client.
         name: the table of dedup records.
         items: the tables of the consumers with item dedup, by the consumers' identities.
 
@@ -201,13 +196,8 @@ class DedupRecordReader:
         """Read a limited number of records of the dedup table, eventually consistent.
 
         DynamoDB has no index for these conditions, and bills every record that it reads. So the
-        result says how many were read, and whether there are more.
-
-        Args:
-            condition: a filter expression.
-            values: its values.
-            most: most records to read.
-            names: its names of attributes.
+        result says how many were read, and whether there are more. The condition is a filter
+        expression with these values and names of attributes.
         """
         items: list[Item] = []
         read, place = 0, {"ExpressionAttributeNames": names} if names else {}
@@ -227,12 +217,7 @@ class DedupRecordReader:
         return BoundedScan(items, read, complete=False)
 
     def recent_outboxes(self, since: datetime, most: int) -> BoundedScan:
-        """Return records that committed events, the newest first.
-
-        Args:
-            since: time of the first commit.
-            most: most records to return.
-        """
+        """Return at most so many records that committed events since a time, the newest first."""
 
         def committed_at(item: Item) -> tuple[float, str]:
             moment = time_attribute(item, Record.COMMITTED_AT)

@@ -176,7 +176,6 @@ class ListedEffect:
 
     Attributes:
         pk: the dedup key.
-        effect: the effect's name.
         standing: whether the call may still run, did nothing, or has an outcome.
         since: time at which its intent was committed.
         lease_until: time by which its owner has ended, by the owner's clock.
@@ -217,12 +216,9 @@ class ListedEffect:
 
 @dataclass(frozen=True, slots=True)
 class PendingList:
-    """Pending effects.
+    """Pending effects, the oldest first, with the number of records that were read.
 
-    Attributes:
-        effects: the effects, the oldest first.
-        read: number of records that were read.
-        left: approximate number of records that were not read; 0 if all were.
+    `left` is the approximate number of records that were not read; 0 if all were.
     """
 
     effects: list[ListedEffect]
@@ -273,13 +269,9 @@ def list_pending(table: DedupRecordReader, most: int = MOST_READ) -> PendingList
 
 @dataclass(frozen=True, slots=True)
 class PendingEffect:
-    """A pending effect.
+    """A pending effect: its dedup record, by its partition key, and the intent in the record.
 
-    Attributes:
-        pk: the partition key of its dedup record.
-        item: the record, in DynamoDB's own JSON form.
-        intent: its intent.
-        message_ids: the ids of its dead letters, as far as they were read.
+    `message_ids` are those of its dead letters, as far as they were read.
     """
 
     pk: str
@@ -305,12 +297,7 @@ class PendingEffect:
 def pending_effect(
     table: DedupRecordReader, pk: str, message_ids: Sequence[str] = ()
 ) -> PendingEffect:
-    """Return the pending effect of a dedup key.
-
-    Args:
-        table: the dedup records.
-        pk: the key.
-        message_ids: the ids of its dead letters.
+    """Return the pending effect of a dedup key; `message_ids` are those of its dead letters.
 
     Raises:
         OpsError: no effect of this key is pending.
@@ -359,12 +346,9 @@ def _named_effect(deployment: Deployment, table: DedupRecordReader, name: str) -
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an operator found out about an effect.
+    """What an operator found out about an effect: `done`, `refused` or `not-done`; and as text.
 
-    Attributes:
-        name: `done`, `refused` or `not-done`.
-        summary: the decision as text.
-        change: returns the intent after the decision, from the intent before and the settlement.
+    `change` returns the intent after the decision, from the intent before and the settlement.
     """
 
     name: str
@@ -421,12 +405,8 @@ def settle(
 ) -> None:
     """Write an operator's decision into the pending record, and an entry into the operator log.
 
-    Args:
-        deployment: the deployment.
-        table: its dedup records.
-        effect: the effect, whose record must be as it was read.
-        decision: what the operator found out.
-        why: how; the record and the operator log keep it.
+    The effect's record must be as it was read. Record and operator log keep `why`, which says how
+    the outcome was found out.
 
     Raises:
         OpsError: a function may be calling the effect, or the record has changed meanwhile.

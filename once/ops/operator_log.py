@@ -31,12 +31,7 @@ WhyOption = Annotated[
 
 @dataclass(slots=True)
 class Change:
-    """A change that is under way; the command fills in what it did.
-
-    Attributes:
-        counts: numbers for the entry of the outcome.
-        message_ids: ids of the messages that were sent or deleted.
-    """
+    """A change that is under way; the command fills in what it did to which messages."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     message_ids: list[str] = field(default_factory=list)

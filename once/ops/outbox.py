@@ -193,12 +193,9 @@ def failure_text(result: RepublishResult, *, by_relay: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Republication:
-    """A republish that was asked for.
+    """A republish of the events of some records, with the options of the command.
 
-    Attributes:
-        deployment: the deployment.
-        records: the records whose events are published.
-        told: the options `since`, `until`, `consumer`, `to` and `rate`, for the operator log.
+    `told` has the options `since`, `until`, `consumer`, `to` and `rate`, for the operator log.
     """
 
     deployment: Deployment
@@ -247,14 +244,24 @@ class Republication:
             OpsError: a batch failed in every attempt, or the operator log cannot be written.
             botocore.exceptions.BotoCoreError, ClientError: AWS fails.
         """
-        relay = _paced(self._relay(dry_run=False), self.told.get("rate"), check)
+        relay, rate, lock = self._relay(dry_run=False), self.told.get("rate"), Lock()
+        limiter = None if rate is None else clients.RateLimiter(rate)
+
+        def paced(records: Sequence[StreamRecord]) -> "Relayed":
+            with lock:
+                check()
+                if limiter is not None:
+                    limiter.wait(len(records))
+                    check()
+            return relay(records)
+
         with logged_change(self.deployment, "outbox republish", self.told, why) as change:
 
             def note(count: int, result: RepublishResult) -> None:
                 change.counts = {"records": result.records, "events": result.events.total()}
                 seen(count, result)
 
-            return republish(self._table().scan_outboxes(self.records), relay, note)
+            return republish(self._table().scan_outboxes(self.records), paced, note)
 
     def _table(self) -> DedupRecordReader:
         return DedupRecordReader(clients.client("dynamodb"), self.deployment.dedup_table)
@@ -277,10 +284,7 @@ def republish(
 ) -> RepublishResult:
     """Publish the events of every record, several batches in parallel.
 
-    Args:
-        pages: records with events, and the number of records that each page covered.
-        relay: publishes a batch.
-        seen: called after each page.
+    `pages` are records with events, and the number of records that each page covered.
 
     Raises:
         OpsError: a batch failed in every attempt.
@@ -373,21 +377,6 @@ def with_retries(relay: RelayCall) -> RelayCall:
             f"attempts ({failure}): see to the topic and to the relay's log, and run the same "
             "command again; what is published twice is deduplicated"
         )
-
-    return publish
-
-
-def _paced(relay: RelayCall, rate: float | None, check: Callable[[], object]) -> RelayCall:
-    """Return a relay that calls `check` before each batch, and keeps a rate of records a second."""
-    limiter, lock = None if rate is None else clients.RateLimiter(rate), Lock()
-
-    def publish(records: Sequence[StreamRecord]) -> "Relayed":
-        with lock:
-            check()
-            if limiter is not None:
-                limiter.wait(len(records))
-                check()
-        return relay(records)
 
     return publish
 

@@ -67,7 +67,13 @@ def send(
     consumer takes from other consumers are sent as well.
     """
     event_id = event_id or str(uuid4())
-    body, event = _body(event_type, data, event_id, source, subject)
+    envelope = {"specversion": "1.0", "id": event_id, "source": source, "type": event_type}
+    envelope |= {"subject": subject} if subject is not None else {}
+    try:
+        body = json.dumps({**envelope, "data": parse(data_text(data), max_bytes=MOST_BYTES)})
+        event = read_event(body, max_bytes=MOST_BYTES)
+    except OnceError as error:
+        raise BadParameter(f"no consumer could read this event: {error}") from None
     deployment = Deployment.find(service)
     receivers = _receivers(deployment, event_type, to)
     try:
@@ -101,24 +107,6 @@ def send(
     receiving = ", ".join(receivers)
     console.print(f"sent {event_type} to {receiving}; source {source}, id {event_id}")
     console.print(f"once trace {event_id} --source {source}", soft_wrap=True)
-
-
-def _body(
-    event_type: str, data: str, event_id: str, source: str, subject: str | None
-) -> tuple[str, CloudEvent]:
-    """Return the CloudEvent as JSON and as a consumer reads it, after the consumer's checks.
-
-    Raises:
-        typer.BadParameter: a consumer could not read it.
-    """
-    event = {"specversion": "1.0", "id": event_id, "source": source, "type": event_type}
-    event |= {"subject": subject} if subject is not None else {}
-    try:
-        parsed = parse(data_text(data), max_bytes=MOST_BYTES)
-        body = json.dumps({**event, "data": parsed})
-        return body, read_event(body, max_bytes=MOST_BYTES)
-    except OnceError as error:
-        raise BadParameter(f"no consumer could read this event: {error}") from None
 
 
 def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[str]:
@@ -221,11 +209,7 @@ def deduplication_id(event: CloudEvent, takers: Collection[DeployedConsumer]) ->
     """Return the deduplication id of an event: the SHA-256 of its dedup key, in hex.
 
     The key is that of its consumers' rule, without the consumer's name. If their rules differ, or
-    one is not known, it is that of source and id.
-
-    Args:
-        event: the event.
-        takers: the consumers that take its type.
+    one is not known, it is that of source and id. `takers` are the consumers that take its type.
     """
     keys: set[str | None] = set()
     for consumer in takers:

@@ -46,8 +46,6 @@ class QueueStatus:
     Attributes:
         consumer: the consumer's name, `relay` or `unrouted`.
         visible: messages that wait.
-        in_flight: messages that a function has received.
-        delayed: messages with a delay.
         oldest_seconds: age of the oldest message, isolated ones included.
         isolated: messages in the isolation queue.
         dead_letters: dead letters; for the sweep queue, unrouted events.

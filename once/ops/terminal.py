@@ -117,13 +117,7 @@ def command_group(*, help: str | None = None, completion: bool = False) -> typer
 class LineProgress(Progress):
     """A progress display of rich that prints lines where the output is not a terminal.
 
-    Rich itself prints nothing there until the end.
-
-    Args:
-        columns: the columns on a terminal.
-        console: the console that shows it.
-        line_seconds: time between two lines without a terminal.
-        transient: show nothing at the end.
+    Rich itself prints nothing there until the end. A transient display shows nothing at the end.
     """
 
     def __init__(
@@ -171,8 +165,7 @@ class LineProgress(Progress):
 def progress(*, as_json: bool = False) -> LineProgress:
     """Return a progress bar; without a terminal, a line now and then and the last state.
 
-    Args:
-        as_json: whether stdout is for JSON alone, so that the bar goes to stderr.
+    With `as_json`, stdout is for JSON alone, and the bar goes to stderr.
     """
     return LineProgress(
         TextColumn("{task.description:<24}", markup=False),

@@ -57,9 +57,10 @@ LEFT_OUT = {
     "once.ops.aws.deployment.Deployment.find cloudformation.DescribeStacks": (
         "only reads, before anything else"
     ),
-    "once.ops.aws.function_logs._events logs.FilterLogEvents": "`status` and `trace` only read",
+    "once.ops.aws.function_logs.log_events logs.FilterLogEvents": (
+        "`status`, `trace` and a page only read"
+    ),
     "once.ops.console.audit_log.read_changes logs.FilterLogEvents": "a page only reads",
-    "once.ops.console.figures._log_points logs.FilterLogEvents": "a page only reads",
     "once.ops.console.figures._metric_points cloudwatch.GetMetricData": "a page only reads",
     "once.ops.dead_letters.export.LetterImport._send.<locals>.<lambda> sqs.SendMessageBatch": (
         "an import that is killed is repeated: it sends no letter that is there already, "

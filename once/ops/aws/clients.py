@@ -89,11 +89,7 @@ def batches_by_size(
 def call_for_each(
     call: BatchCall, entries: Iterable[Mapping[str, Any]]
 ) -> tuple[dict[int, _ResultEntry], dict[int, str]]:
-    """Make a call for up to ten entries, and repeat it for entries that failed temporarily.
-
-    Args:
-        call: the call.
-        entries: the entries, without ids.
+    """Make a call for up to ten entries without ids; repeat it for those that failed temporarily.
 
     Returns:
         The result entries of successful entries, and the failure texts of the others, by position.
@@ -205,11 +201,7 @@ def oldest_message_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | N
 
 
 class RateLimiter:
-    """Limits the rate of messages.
-
-    Args:
-        rate: messages a second.
-    """
+    """Limits messages to a rate a second."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate

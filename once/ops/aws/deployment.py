@@ -31,10 +31,6 @@ class DeployedConsumer:
     Synthesis reads the key rules from the handlers' source, and writes them into the outputs.
 
     Attributes:
-        name: the consumer's name.
-        queue_url: its queue.
-        dead_letter_url: its dead-letter queue.
-        function_name: its function.
         external: event types that it takes from producers.
         events: event types that it takes from other consumers.
         isolation_queue_url: its isolation queue; None with a batch size of 1.
@@ -110,11 +106,9 @@ class DeployedWebhooks:
     """Resources of the webhook ingress.
 
     Attributes:
-        service: the name of the deployment.
         identity: the first part of its dedup keys, and of the source of its events.
         url: its address, with a slash at its end.
         captures: the table of captures.
-        endpoints: the endpoints by name.
         secrets: the ARN of each endpoint's secret, by the endpoint's name.
     """
 
@@ -194,10 +188,7 @@ class Deployment:
 
     @classmethod
     def find(cls, service: str = "once") -> Self:
-        """Find a deployment in the account and region that the environment names.
-
-        Args:
-            service: the name it was deployed under.
+        """Find a deployment by its name, in the account and region that the environment names.
 
         Raises:
             OpsError: a stack or one of its outputs is missing.

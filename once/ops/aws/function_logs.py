@@ -35,14 +35,7 @@ _LONGEST = 500
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A log entry about one message.
-
-    Attributes:
-        at: time of the entry.
-        consumer: name of the consumer.
-        message: the kind of the entry, such as `duplicate`.
-        fields: the other fields.
-    """
+    """A log entry about one message; `message` is its kind, such as `duplicate`."""
 
     at: datetime
     consumer: str
@@ -55,18 +48,14 @@ def message_entries(
 ) -> Iterator[LogEntry]:
     """Yield the entries about duplicates, retries and quarantines that contain a text.
 
-    Args:
-        logs: the client.
-        service: name of the deployment.
-        consumer: name of the consumer, or `relay`.
-        text: a key's hash, or words of the message.
-        since: time of the first entry that is read; None for the beginning of the log.
+    The text is a key's hash, or words of the message. `since` is the time of the first entry that
+    is read; None for the beginning of the log.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: the log cannot be read.
     """
     begin = int(since.timestamp() * 1000) if since else 0
-    for event in _events(logs, f"{service}-{consumer}", text, begin):
+    for event in log_events(logs, f"{service}-{consumer}", text, begin):
         try:
             fields = json.loads(event["message"])
             message = fields["message"]
@@ -86,10 +75,6 @@ def start_errors(logs: "CloudWatchLogsClient", functions: Sequence[str]) -> Mapp
 
     Functions whose log cannot be read are left out: a log group may be missing, and an older
     policy of an operator does not allow some of them.
-
-    Args:
-        logs: the client.
-        functions: names of functions.
     """
     begin = int((datetime.now(UTC) - PERIOD).timestamp() * 1000)
 
@@ -105,26 +90,26 @@ def start_errors(logs: "CloudWatchLogsClient", functions: Sequence[str]) -> Mapp
 
 
 def _start_error(logs: "CloudWatchLogsClient", function: str, begin: int) -> str | None:
-    reports = _events(logs, function, "INIT_REPORT", begin)
+    reports = log_events(logs, function, "INIT_REPORT", begin)
     failed = [each for each in reports if _START_FAILED in each["message"]]
     if not failed:
         return None
     last = max(failed, key=lambda event: event["timestamp"])
-    later = _events(logs, function, _ENTRY, last["timestamp"] + 1)
+    later = log_events(logs, function, _ENTRY, last["timestamp"] + 1)
     if any(each["message"].startswith(_ENTRY) for each in later):
         return None  # it has started since
     stream = {"logStreamNames": [last["logStreamName"]]}
-    told = _events(logs, function, _ERROR.strip(), begin, **stream)
+    told = log_events(logs, function, _ERROR.strip(), begin, **stream)
     errors = [each for each in told if each["message"].startswith(_ERROR)]
     if not errors:
         return str(last["message"]).partition(_START_FAILED)[2].strip().replace("\t", ", ")
     at = errors[-1]["timestamp"]  # the embedded AWS has an event for each line of a text
-    lines = [each["message"] for each in _events(logs, function, "", at, endTime=at, **stream)]
+    lines = [each["message"] for each in log_events(logs, function, "", at, endTime=at, **stream)]
     text = _REST.split("\n".join(lines[lines.index(errors[-1]["message"]) :]))[0]
     return " ".join(text.removeprefix(_ERROR).split())[:_LONGEST]
 
 
-def _events(
+def log_events(
     logs: "CloudWatchLogsClient", function: str, text: str, begin: int, **more: Any
 ) -> Iterator[Any]:
     """Yield the events that contain a text, from a time in milliseconds on."""

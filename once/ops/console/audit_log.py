@@ -79,11 +79,6 @@ def read_changes(
 ) -> tuple[list[LoggedChange], bool, int]:
     """Read the operator log, day by day from the newest, until enough changes are found.
 
-    Args:
-        group: the log group.
-        days: number of days that are read.
-        matches: tells whether a change is shown.
-
     Returns:
         The changes, the newest first; whether there are more than were read; and the number of
         entries in another form, such as those of another tool.

@@ -57,7 +57,6 @@ class LetterRow:
         error: the pattern of its error.
         sent_at: time of its dead-lettering.
         key: its dedup key.
-        verdict: the verdict on sending it back.
     """
 
     consumer: str
@@ -98,11 +97,9 @@ class LetterReading:
     """The dead letters at a time.
 
     Attributes:
-        rows: the letters.
         search_text: how many letters were received of how many, and what was hidden.
         hidden: what other commands hid, and until when; None if nothing.
         complete: whether there are no more letters than one reading receives.
-        read_at: when they were read.
     """
 
     rows: Sequence[LetterRow]
@@ -137,11 +134,7 @@ def _search(
 class LetterGroup:
     """Dead letters that failed alike: one consumer, one reason, one pattern of errors.
 
-    Attributes:
-        consumer: the owner of their queue.
-        reason: reason code; None if no reason was recorded.
-        error: the pattern of their errors.
-        rows: the letters, the oldest first; at least one.
+    At least one, the oldest first. The reason is None if none was recorded.
     """
 
     consumer: str
@@ -199,8 +192,7 @@ def verdict_counts(rows: Iterable[LetterRow]) -> Mapping[str, int]:
 def histogram(moments: Sequence[datetime]) -> list[int]:
     """Return the number of moments in each of `BUCKETS` parts of their period.
 
-    Args:
-        moments: sorted, at least one. If all are the same, they are in the last part.
+    They are sorted, at least one. If all are the same, they are in the last part.
     """
     first, period = moments[0], moments[-1] - moments[0]
     numbers = [0] * BUCKETS
@@ -213,9 +205,7 @@ def histogram(moments: Sequence[datetime]) -> list[int]:
 def letter_options(given: Mapping[str, Any], service: str) -> LetterOptions:
     """Return the options of the `dlq` commands that an address or a form has.
 
-    Args:
-        given: the parameters; an empty one is none.
-        service: the name of the deployment.
+    An empty parameter is none.
     """
     texts: dict[str, Any] = {name: str(given.get(name) or "").strip() or None for name in _FILTERS}
     return replace(LetterOptions(service=service), **texts)

@@ -16,6 +16,7 @@ from typing import Any
 from once.errors import UNREADABLE
 from once.names import Metric
 from once.ops.aws.clients import client
+from once.ops.aws.function_logs import log_events
 
 MINUTES = 60
 _MOST_LINES = 20_000
@@ -29,12 +30,7 @@ _Point = tuple[str, str, datetime, float]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures of some functions.
-
-    Attributes:
-        series: function and metric → a figure for each minute, the oldest first.
-        source: where they come from, in words.
-    """
+    """Figures by function and metric, one for each minute, the oldest first; and their source."""
 
     series: Mapping[tuple[str, str], Sequence[float]]
     source: str
@@ -46,12 +42,9 @@ class Figures:
 
 
 def read_figures(functions: Sequence[str], now: datetime, metrics: Sequence[str]) -> Figures:
-    """Return the figures of the last hour.
+    """Return the figures of functions, by their full names, in the hour that ends now.
 
-    Args:
-        functions: the functions' full names.
-        now: end of the hour.
-        metrics: names of metrics; a minute has the sum of its values, of a delay the longest.
+    A minute has the sum of a metric's values, of a delay the longest.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: they cannot be read.
@@ -98,12 +91,7 @@ def _log_points(
 ) -> Iterator[_Point]:
     logs = client("logs")
     for function in functions:
-        pages = logs.get_paginator("filter_log_events").paginate(
-            logGroupName=f"/aws/lambda/{function}",
-            filterPattern='"CloudWatchMetrics"',
-            startTime=int(begin.timestamp() * 1000),
-        )
-        events = (event for page in pages for event in page["events"])
+        events = log_events(logs, function, "CloudWatchMetrics", int(begin.timestamp() * 1000))
         with suppress(logs.exceptions.ResourceNotFoundException):  # it has never run
             for event in islice(events, _MOST_LINES):
                 moment = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)

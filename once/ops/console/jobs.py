@@ -38,12 +38,9 @@ class JobPhase(StrEnum):
 class Progress:
     """Progress of a running job; its work sets the numbers, pages show them.
 
-    Attributes:
-        done: number of things that were looked at.
-        total: number of all of them, approximate on AWS; None if not known.
-        counts: results by name, such as `sent`.
-        result: what the operator should know of it afterwards, a line each.
-        stop: set by the operator: the work ends after what it is doing now.
+    `done` things of `total` were looked at, which is approximate on AWS, and None if not known.
+    `counts` has results by name, such as `sent`; `result` what the operator should know of it
+    afterwards, a line each. After `stop`, the work ends after what it is doing now.
     """
 
     total: int | None = None
@@ -91,10 +88,9 @@ class Job:
 
 
 class Jobs:
-    """The jobs of a console, the newest last. A job that was planned and never confirmed ends here.
+    """The jobs of a console, the newest last; `note` tells the pages of every step.
 
-    Args:
-        note: tells the pages of every step.
+    A job that was planned and never confirmed ends here.
     """
 
     def __init__(self, note: Callable[[], None]) -> None:
@@ -144,10 +140,7 @@ def planning_route(
 ) -> Route:
     """Return the route of a form that plans a job, and leads to the job's page.
 
-    Args:
-        path: the path of the form's address.
-        name: the route's name.
-        plan: returns the job; or a page, if the form must be corrected.
+    `plan` returns the job; or a page, if the form must be corrected.
     """
 
     async def answer(request: Request) -> Response:

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -61,31 +60,17 @@ def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
         "dead_letters": depth(client("sqs"), deployment.relay_dead_letter_url).total,
         "recent": recent,
         "events": events,
-        "waiting": sum(event.waits for event in events),
+        "waiting": sum(event["waits"] for event in events),
     }
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedEvent:
-    """An event in an outbox; its id is empty if the outbox cannot be read.
+def _events(item: Item, graph: EventGraph) -> Iterator[dict[str, Any]]:
+    """Yield the events in an outbox; their `standing` says whether consumers have records of them.
 
-    Attributes:
-        at: time of its commit.
-        pk: the dedup key of its record.
-        standing: whether a consumer has a record of it, in words.
-        waits: whether every consumer that takes it has none.
+    An event waits if no consumer that takes it has a record. If the outbox cannot be read, its one
+    entry has no id.
     """
-
-    at: datetime | None
-    pk: str
-    id: str
-    type: str
-    standing: str
-    waits: bool
-
-
-def _events(item: Item, graph: EventGraph) -> Iterator[CommittedEvent]:
-    at, pk = time_attribute(item, Record.COMMITTED_AT), item[Record.PK]["S"]
+    shared = {"at": time_attribute(item, Record.COMMITTED_AT), "pk": item[Record.PK]["S"]}
     try:
         for event in events_in(item):
             keys = graph.keys.get((event.source, event.id), [])
@@ -98,11 +83,11 @@ def _events(item: Item, graph: EventGraph) -> Iterator[CommittedEvent]:
                 standing = "a consumer's key rule is not known"
             else:
                 standing = "no consumer takes it, or finds a key in it"
-            waits = bool(keys) and not have
-            yield CommittedEvent(at, pk, event.id, event.type, standing, waits)
+            told = {"id": event.id, "type": event.type, "standing": standing}
+            yield {**shared, **told, "waits": bool(keys) and not have}
     except OnceError:  # the error's text may contain data of the event
         standing = "its outbox cannot be read: see the relay's dead letters"
-        yield CommittedEvent(at, pk, "", "–", standing, waits=True)
+        yield {**shared, "id": "", "type": "–", "standing": standing, "waits": True}
 
 
 def _plan_republish(request: Request, form: FormData) -> Job:

@@ -28,11 +28,9 @@ _CHART_WIDTH, _CHART_HEIGHT = 160, 32
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """A chart of values at equal distances, the oldest first.
+    """A chart of values from 0 at equal distances, the oldest first.
 
-    Attributes:
-        values: the values, 0 or more.
-        label: says in words what it shows, for those who do not see it.
+    The label says in words what it shows, for those who do not see it.
     """
 
     values: Sequence[float]
@@ -72,14 +70,7 @@ _templates.filters["moment"] = lambda value: UNKNOWN if value is None else forma
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a page.
-
-    Args:
-        request: the request.
-        template: the template's file name, which extends `base.html`.
-        status: the HTTP status.
-        values: the template's values; all of them are escaped.
-    """
+    """Return a page of a template, which extends `base.html`; all values are escaped."""
     console = request.app.state.console  # a `ConsoleState`, whose module imports this one
     text = _templates.get_template(template).render(
         **values,

@@ -69,12 +69,7 @@ _PAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The console's own address.
-
-    Attributes:
-        port: its port on 127.0.0.1.
-        token: the first segment of each path.
-    """
+    """The console's own address; the token is the first segment of each path."""
 
     port: int
     token: str
@@ -86,12 +81,9 @@ class Address:
 
 
 class Access:
-    """ASGI middleware that refuses what is not the operator's own request.
+    """ASGI middleware that refuses what is not the operator's own request to `address`.
 
-    Args:
-        app: the application; its root path is the token's.
-        address: the console's address.
-        read_only: whether every request that could change something is refused.
+    With `read_only`, it refuses every request that could change something.
     """
 
     def __init__(self, app: ASGIApp, address: Address, *, read_only: bool) -> None:
@@ -136,12 +128,7 @@ class Access:
 
 
 def console_app(state: ConsoleState, address: Address) -> ASGIApp:
-    """Return the application of a console; every answer passes `Access`, errors included.
-
-    Args:
-        state: the deployment that it shows, and what it remembers.
-        address: the console's own address; requests to others are refused.
-    """
+    """Return the application of a console; every answer passes `Access`, errors included."""
     with as_file(files("once.ops.console") / "static") as static:
         routes = [
             *(route for one in _PAGES for route in one.ROUTES),
@@ -173,11 +160,7 @@ async def _changes(request: Request) -> Response:
 
 
 class ConsoleServer(uvicorn.Server):
-    """The console's server, before it runs.
-
-    Attributes:
-        address: its address.
-    """
+    """The console's server at its `address`, before it runs."""
 
     def __init__(self, state: ConsoleState, listener: socket.socket) -> None:
         self._listener = listener
@@ -204,11 +187,7 @@ class ConsoleServer(uvicorn.Server):
 
 @contextmanager
 def console_server(state: ConsoleState, port: int = 0) -> Iterator[ConsoleServer]:
-    """Bind a port of 127.0.0.1, and release it at the end.
-
-    Args:
-        state: the console's state.
-        port: the port; 0 for a free one.
+    """Bind a port of 127.0.0.1, or a free one for 0, and release it at the end.
 
     Raises:
         OpsError: the port is taken.

@@ -36,9 +36,7 @@ _T = TypeVar("_T")
 class PageUpdates:
     """Tells the pages that are open in a browser to read their content again.
 
-    Attributes:
-        number: the number of changes until now; any thread may note one.
-        watchers: number of pages that are open.
+    Any thread may note a change. `watchers` is the number of pages that are open.
     """
 
     def __init__(self) -> None:
@@ -86,12 +84,9 @@ class Readings:
         self._kept: dict[Hashable, _Reading] = {}
 
     def latest(self, key: Hashable, read: Callable[[], _T], max_age: float) -> _T:
-        """Return the last reading if it is recent enough; otherwise a new one.
+        """Return the last reading of a key if it is under `max_age` seconds old; or a new one.
 
-        Args:
-            key: names what is read, with its arguments.
-            read: reads it; what it raises is raised.
-            max_age: the age in seconds from which it is read again.
+        The key names what is read, with its arguments. What `read` raises is raised.
         """
         kept = self._kept.setdefault(key, _Reading())
         if time.monotonic() - kept.at < max_age:
@@ -158,9 +153,7 @@ class LetterReadings(Readings):
 class QueueDepths:
     """Status of all queues in the last ten minutes; safe for threads.
 
-    Args:
-        read: reads the status of all queues.
-        updates: told when a reading differs from the one before.
+    `updates` are told when a reading differs from the one before.
     """
 
     def __init__(self, read: Callable[[], Sequence[QueueStatus]], updates: PageUpdates) -> None:
@@ -207,17 +200,7 @@ class QueueDepths:
 
 @dataclass(slots=True)
 class ConsoleState:
-    """A running console.
-
-    Attributes:
-        deployment: the deployment that it shows.
-        read_only: whether it offers and accepts no change.
-        updates: tells open pages that something changed.
-        letters: the last readings of dead letters.
-        readings: other readings that are not repeated at each refresh of a page.
-        jobs: plans that wait for a confirmation, and changes that run or have run.
-        queues: the status of the queues in the last minutes.
-    """
+    """A running console; with `read_only`, it offers and accepts no change."""
 
     deployment: Deployment
     read_only: bool = False
@@ -240,9 +223,6 @@ def state_of(request: Request) -> ConsoleState:
 def max_age(request: Request, *, opened: float = 0, refreshed: float = REFRESH_SECONDS) -> float:
     """Return the age from which a page reads again, in seconds.
 
-    Args:
-        request: the operator opens a page; or its script requests it again.
-        opened: the age for a page that is opened.
-        refreshed: the age for a refresh.
+    The operator opens a page, or its script requests it again for a refresh.
     """
     return refreshed if request.headers.get("sec-fetch-dest") == "empty" else opened

@@ -182,13 +182,9 @@ def _simple_fields(module: str, event_type: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFiles:
-    """The parts of a new consumer.
+    """A new consumer: its files, and the registry's new content.
 
-    Attributes:
-        files: the content of each new file.
-        registry: the new content of the registry's file.
-        event: the model of its first event type.
-        next: commands that try the consumer.
+    `event` is the model of its first event type; `next` are commands that try the consumer.
     """
 
     files: dict[Path, str]
@@ -200,13 +196,10 @@ class ConsumerFiles:
 def consumer_files(
     project: Project, name: str, takes: Sequence[str], registry: str
 ) -> ConsumerFiles:
-    """Return the files of a consumer.
+    """Return the files of a consumer, and the content of the registry's file with its line.
 
-    Args:
-        project: the project.
-        name: the consumer's name, which is that of its table too.
-        takes: its event types; without any, one of the consumer's own: `refund.requested`.
-        registry: the content of the registry's file.
+    The consumer's name is that of its table too. Without types that it takes, it has one of its
+    own: `refund.requested`.
 
     Raises:
         OpsError: the name or a type cannot be used, or the registry has a form that cannot be

@@ -26,7 +26,6 @@ class Project:
     """A project that has a registry of consumers.
 
     Attributes:
-        root: its folder.
         registry_file: the file with the registry's lines.
         registry_module: the module of its `once.cdk.Registry`; by default that of a new service.
         registry_name: the name that the registry has there.
@@ -35,7 +34,6 @@ class Project:
         events: the folder of sample events.
         consumers: the names of its consumers, former names included.
         folders: the folder of each consumer's handler.
-        tables: the names of its tables.
         published: the event types that its consumers and its webhooks publish.
         handled: the event types that its consumers take, with the module of a handler of each.
         after: commands that run after a consumer was written, such as one that adds golden data.
@@ -175,10 +173,6 @@ def written(
     new: Mapping[Path, str | bytes], changed: Mapping[Path, str] | None = None
 ) -> Iterator[None]:
     """Write new and changed files; undo it if the block raises an error or is interrupted.
-
-    Args:
-        new: the content of each file that does not exist yet.
-        changed: the new content of each file that exists.
 
     Raises:
         OpsError: a new file exists, or a file cannot be written.

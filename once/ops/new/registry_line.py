@@ -30,13 +30,9 @@ def fit(head: str, arguments: list[str], tail: str, indent: int = 0) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryLine:
-    """A consumer of one table.
+    """A consumer of one table of its name, with the table's key.
 
-    Attributes:
-        name: the name of the consumer and of its table.
-        key: the table's key.
-        external: the types that it takes from producers.
-        events: the types that it takes from consumers.
+    It takes the types `external` from producers, and `events` from consumers.
     """
 
     name: str
@@ -69,12 +65,7 @@ class RegistryLine:
 
 
 def with_line(source: str, line: RegistryLine, file: Path) -> str:
-    """Return the source of a registry with a further table and consumer.
-
-    Args:
-        source: the registry's source.
-        line: the consumer.
-        file: the registry's file, for errors.
+    """Return the source of a registry, whose file errors name, with a further table and consumer.
 
     Raises:
         OpsError: the source has another form than `CONSUMERS = (…)` with the entries on lines of

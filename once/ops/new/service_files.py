@@ -29,12 +29,9 @@ def service_files(
 ) -> tuple[dict[Path, str | bytes], list[str]]:
     """Return the content of each file of a service, and the commands that try it.
 
-    Args:
-        root: the empty folder of the service; hidden entries such as `.git` do not count.
-        name: the service's name.
-        consumer: the name of its first consumer.
-        wheels: the folder with the library's wheel; by default the one it was installed from, and
-            no wheel if it was installed from an index.
+    Hidden entries of its empty folder, such as `.git`, do not count. `wheels` is the folder with
+    the library's wheel; by default the wheel that the library was installed from, and none if that
+    was an index.
 
     Raises:
         OpsError: the folder is not empty, a name cannot be used, or there is no wheel.

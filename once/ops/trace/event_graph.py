@@ -22,14 +22,11 @@ _EventIdentity = tuple[str, str]
 class EventGraph:
     """Events with their dedup records and dead letters; `follow` adds what others caused.
 
-    Args:
-        consumers: all consumers, with their key rules.
-        read: returns the existing records of keys.
-        letters: all dead letters.
+    `read` returns the existing records of keys.
 
     Attributes:
         records: dedup records, by key.
-        letters: dead letters.
+        letters: dead letters of the events.
         events: the events of dead letters and outboxes, by source and id.
         keys: the dedup keys of each event at the consumers that take it.
         unknown: consumers and event types whose key rule is not known.

@@ -31,17 +31,13 @@ _INTEGER = re.compile(r"0|-?[1-9]\d{0,99}", re.ASCII)
 
 
 class TraceSearch:
-    """Search for one key.
+    """Search for one key in a deployment; its `notes` are remarks on the result.
 
     Args:
-        deployment: the deployment.
         key: an event's id, the value of a key field, a whole dedup key, a dead letter's message
             id, or the SHA-256 of a dedup key.
         consumer: begin with the records of this consumer only.
         sources: the CloudEvents sources of the producer; needed with an event's id.
-
-    Attributes:
-        notes: remarks on the result.
 
     Raises:
         OpsError: there is no such consumer.
@@ -93,7 +89,6 @@ class TraceSearch:
         """Return the graph of the events and records that the key identifies, and its timeline.
 
         Args:
-            now: the time.
             most_letters: most dead letters that are read; 0 to read no queue.
             logs: whether the logs are read, which alone show duplicates and retries.
             since: time of the first log entry that is read; None for the beginning of the logs.

@@ -53,9 +53,7 @@ class TimelineEntry:
 
     Attributes:
         at: time of the action; None if not readable.
-        consumer: the consumer's name.
         event_type: the event's type; None if not known.
-        kind: the action.
         key_hash: the SHA-256 of the dedup key, in hex; None if no key was computed.
         details: further values, by name.
     """
@@ -86,10 +84,7 @@ def timeline(
 ) -> list[TimelineEntry]:
     """Return the timeline entries of a graph, the oldest first.
 
-    Args:
-        graph: the graph.
-        log_entries: log entries; an entry about a dead letter of the graph is left out.
-        now: the time.
+    A log entry about a dead letter of the graph is left out.
     """
     records = [_record_entry(item, now) for item in graph.records.values()]
     letters = [_letter_entry(letter) for letter in graph.letters]
@@ -124,8 +119,8 @@ def read_log_entries(
     """Read the log entries about the keys of a graph.
 
     Args:
-        graph: the graph.
-        deployment: the deployment, whose functions have the logs.
+        graph: its records, dead letters and open events give the keys.
+        deployment: its functions have the logs.
         keys: further dedup keys.
         hashes: SHA-256 of further dedup keys, in hex, of unknown consumers.
         since: time of the first entry that is read; None for the beginning of the logs.

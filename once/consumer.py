@@ -22,6 +22,7 @@ from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
 from once.errors import Refusal, RegistrationError
 from once.events.identity import Key
+from once.events.outgoing import ClaimPlace
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
@@ -40,14 +41,12 @@ from once.registration import (
 )
 from once.sdk import SDK, S3Client, s3_client, sqs_client
 from once.settings import Dedup, Settings
-from once.transaction import Table, read_item
+from once.transaction import FormerRecords, Table, read_item
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
-
-    from once.transaction import FormerRecords
 
 
 LambdaHandler = Callable[[dict[str, Any], Context], "PartialItemFailureResponse"]
@@ -108,7 +107,7 @@ class Consumer:
         *,
         key: Key = _BY_EVENT,
         volatile: tuple[str, ...] = (),
-        former: "FormerRecords | None" = None,
+        former: FormerRecords | None = None,
     ) -> Callable[[HandlerFunction], HandlerFunction]:
         """Register a function for an event type.
 
@@ -205,9 +204,8 @@ class Consumer:
         dynamodb, sqs = runtime.dynamodb, runtime.sqs
         claims = claim_place = None
         if settings.claim_bucket is not None and runtime.s3 is not None:
-            # Loaded late: few consumers use them, and each module costs time at a cold start.
+            # Loaded late: few consumers use it, and each module costs time at a cold start.
             from once.claim_check import ClaimStore
-            from once.events.outgoing import ClaimPlace
 
             bucket, most = settings.claim_bucket, settings.max_body_bytes
             claims = ClaimStore(runtime.s3, bucket, most)

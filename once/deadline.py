@@ -27,12 +27,9 @@ def full_jitter(attempt: int, *, base: float, cap: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The time that an invocation has left, less a margin for its answer.
+    """The time that an invocation has left, less a margin for its answer; both in milliseconds.
 
-    Attributes:
-        remaining_ms: returns the time until Lambda kills the function, in milliseconds.
-        margin_ms: time to keep back for the answer, in milliseconds.
-        sleep: waits for a number of seconds.
+    `sleep` waits for a number of seconds.
     """
 
     remaining_ms: Callable[[], int]

@@ -5,7 +5,6 @@ docs/reference/errors.md draws it: the page is made from these classes and their
 
 from collections.abc import Sequence
 from traceback import walk_tb
-from types import FrameType
 
 from once.names import Reason
 
@@ -33,18 +32,14 @@ def place_of(error: Exception) -> str:
     that was raised without a handler has the place where it was raised.
     """
     calls = list(walk_tb(error.__traceback__))
-    packages = [_package(frame) for frame, _ in calls]
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in calls]
+    packages = [name.rpartition(".")[0] or name for name in modules]
     own = next((each for each in packages if not _is_in(each, _LIBRARIES)), "")
     places = [call for call, each in zip(calls, packages, strict=True) if _is_in(each, (own,))]
     if not calls:
         return "an unknown place"
     frame, line = (places or calls)[-1]
     return f"{frame.f_code.co_name}:{line}"
-
-
-def _package(frame: FrameType) -> str:
-    name = str(frame.f_globals.get("__name__"))
-    return name.rpartition(".")[0] or name
 
 
 def _is_in(package: str, parents: tuple[str, ...]) -> bool:

@@ -38,10 +38,7 @@ def _telemetry() -> "Telemetry | None":
 class MetricsLog:
     """Prints figures. Powertools prints the same lines and takes ten times as long.
 
-    Attributes:
-        service: value of the dimension `service`; by default the function's name.
-        write: prints one line.
-        telemetry: takes the figures as well; None if the environment names no collector.
+    Telemetry takes the figures as well, if the environment names a collector.
     """
 
     service: str = field(default_factory=_service)

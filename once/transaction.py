@@ -24,15 +24,13 @@ from once.effects.declaration import Effect
 from once.effects.ledger import Intent
 from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused
 from once.events.cloud_event import CloudEvent
-from once.events.outgoing import Draft, draft
+from once.events.outgoing import ClaimPlace, Draft, draft
 from once.names import COMMIT_ATTRIBUTE
 from once.settings import TableSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
-
-    from once.events.outgoing import ClaimPlace
 
 Item = Mapping[str, Any]
 Values = Mapping[str, Any] | None
@@ -103,7 +101,7 @@ class Transaction:
         tables: Mapping[str, TableSettings],
         publishes: Collection[str],
         read: Reader,
-        claims: "ClaimPlace | None" = None,
+        claims: ClaimPlace | None = None,
         groups: Mapping[str, str] = MappingProxyType({}),
         owned: Intent | None = None,
     ) -> None:

@@ -1,12 +1,8 @@
 """Isolation: a message that was received often is read and run alone, from a separate queue.
 
-A body can end the process while it is read, and a handler while it runs, or hang until Lambda ends
-it. SQS then delivers the whole batch again, and each message in it has used up a receive, even one
-that had committed. Messages that were received often are therefore moved to the isolation queue
-before any body is read. Its batches hold one message, and its receive counts start at one.
-
-Messages that cannot be moved are read and run one by one. What is settled before them is deleted
-at SQS first, so that it does not come again with them.
+A message that ends the process would use up the receives of its whole batch (ADR 0001). It is moved
+before any body is read. Messages that cannot be moved are read and run one by one, and what is
+settled before them is deleted at SQS first.
 
 A message is sent to the isolation queue before it is deleted. If the function ends in between,
 there are two copies, and the dedup record lets one of them commit.

@@ -39,7 +39,6 @@ Member = tuple[Message, CommitRequest]
 _LOGGED = (Disposition.DUPLICATE, Disposition.ISOLATED, Disposition.TEST_MESSAGE)
 """Dispositions of messages that are acknowledged without a commit or a dead letter."""
 
-
 _ALLOWANCE = 0.10
 """Accepted additional cost of grouping over one request a message, in write units."""
 

@@ -52,11 +52,8 @@ class CommitOutcome(Enum):
 class CommitResult:
     """The result of one transaction.
 
-    Attributes:
-        outcome: the outcome.
-        cause: the refusal of REFUSED, or the error of FAILED.
-        intent: the intent of PENDING.
-        since: when the effect of PENDING began, in milliseconds since the epoch.
+    REFUSED has its refusal and FAILED its error as the `cause`. PENDING has its intent, and `since`
+    when its effect began, in milliseconds since the epoch.
     """
 
     outcome: CommitOutcome

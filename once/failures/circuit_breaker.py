@@ -1,12 +1,8 @@
 """Circuit breaker: while a dependency fails, delays messages instead of attempting them.
 
 While the breaker is open, messages return to the queue without an attempt. Their delay doubles with
-each receive, and half of it is fixed. An outage of two hours then costs a message nine receives;
-with short delays it would spend all of them within a minute.
-
-The state is in memory and lasts while the function is warm. A new function opens its breaker soon:
-until its first success, a failed message counts with all of its receives. One message that fails
-among others that succeed does not open the breaker.
+each receive (ADR 0013). The state is in memory and lasts while the function is warm. One message
+that fails among others that succeed does not open the breaker.
 """
 
 import random

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.deadline import full_jitter
+from once.deadline import Deadline, full_jitter
 from once.errors import (
     Blocked,
     InFlight,
@@ -17,15 +17,12 @@ from once.errors import (
 )
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.quarantine import Quarantine
-from once.intake.reader import Disposition
+from once.intake.reader import Delivery, Disposition
 from once.settings import Settings
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
     from mypy_boto3_sqs import SQSClient
-
-    from once.deadline import Deadline
-    from once.intake.reader import Delivery
 
 
 class FailureHandler:
@@ -40,7 +37,7 @@ class FailureHandler:
         self._breaker = breaker
         self._quarantine = Quarantine(client, settings)
 
-    def handle(self, delivery: "Delivery", error: OnceError, deadline: "Deadline") -> Disposition:
+    def handle(self, delivery: Delivery, error: OnceError, deadline: Deadline) -> Disposition:
         """Quarantine a message, or leave it to another delivery; return its disposition.
 
         A message is retried if quarantining it fails, or if no time is left for that.
@@ -53,7 +50,7 @@ class FailureHandler:
             self._delay(delivery, error)
         return Disposition.RETRIED
 
-    def _is_final(self, delivery: "Delivery", error: OnceError) -> bool:
+    def _is_final(self, delivery: Delivery, error: OnceError) -> bool:
         if delivery.ordered_group is None:
             return isinstance(error, PermanentError) or delivery.is_last_chance
         # SQS counts a receive for a message that only waits in its group. Dead-lettered untried, it
@@ -65,7 +62,7 @@ class FailureHandler:
         is_permanent = isinstance(error, PermanentError) and not self._settings.blocks_group
         return is_permanent or delivery.is_last_chance
 
-    def _quarantined(self, delivery: "Delivery", error: OnceError) -> bool:
+    def _quarantined(self, delivery: Delivery, error: OnceError) -> bool:
         try:
             self._quarantine.send(delivery, error)
         except Exception as failure:  # a message that is not quarantined is not acknowledged
@@ -74,7 +71,7 @@ class FailureHandler:
         self._log("quarantined", delivery, error, reason=error.reason)
         return True
 
-    def _delay(self, delivery: "Delivery", error: OnceError) -> None:
+    def _delay(self, delivery: Delivery, error: OnceError) -> None:
         """Set a message's delay. A failure is only logged: the queue's own timeout applies then."""
         settings = self._settings
         url = settings.isolation_queue_url if delivery.is_isolated else settings.queue_url
@@ -88,7 +85,7 @@ class FailureHandler:
         except (ClientError, BotoCoreError) as failure:
             self._logger.warning("no backoff was set", extra={"error": summary_of(failure)})
 
-    def _delay_seconds(self, delivery: "Delivery", error: OnceError) -> int:
+    def _delay_seconds(self, delivery: Delivery, error: OnceError) -> int:
         if isinstance(error, OutOfTime | Blocked):
             return 0  # it was not attempted, so it can be attempted at once
         if isinstance(error, InFlight):
@@ -98,5 +95,5 @@ class FailureHandler:
         base, cap = self._settings.backoff_base_seconds, self._settings.backoff_cap_seconds
         return round(full_jitter(delivery.receive_count - 1, base=base, cap=cap))
 
-    def _log(self, text: str, delivery: "Delivery", error: OnceError, **more: str) -> None:
+    def _log(self, text: str, delivery: Delivery, error: OnceError, **more: str) -> None:
         self._logger.warning(text, extra={**more, **delivery.log_fields, "error": error.summary})

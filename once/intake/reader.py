@@ -20,7 +20,6 @@ from once.errors import (
     Unparseable,
     UntrustedSource,
 )
-from once.event_sources import Source
 from once.events.cloud_event import DATAREF, CloudEvent, read_event
 from once.events.identity import key_and_fingerprint, key_hash
 from once.events.strict_json import parse
@@ -143,7 +142,11 @@ class RecordReader:
         self._handlers = handlers
         self._clock = clock
         self._claims = claims
-        self._event_in = _adapter_of(settings.event_source)
+        self._event_in: Adapter = read_event
+        if settings.event_source is not None:
+            from once.intake.envelopes import adapter_of  # most consumers have no envelope
+
+            self._event_in = adapter_of(settings.event_source)
         url = settings.isolation_queue_url
         self._isolation_queue = None if url is None else url.rpartition("/")[2]
 
@@ -230,14 +233,6 @@ class RecordReader:
             former = handler.former.record_of(event, settings.tables[handler.former.table.name].key)
         identity = Identity(delivery.pk, content, item, former)
         return DecodedEvent(event, identity, handler, _convert(event, handler))
-
-
-def _adapter_of(source: Source | None) -> "Adapter":
-    if source is None:
-        return read_event
-    from once.intake.envelopes import adapter_of  # most consumers have no envelope
-
-    return adapter_of(source)
 
 
 def with_claimed_data(

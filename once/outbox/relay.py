@@ -21,7 +21,7 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.deadline import Deadline
+from once.deadline import Context, Deadline
 from once.errors import UNREADABLE, OnceError, SettingsError, Unpublishable, summary_of
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
     from mypy_boto3_sns.type_defs import PublishBatchRequestEntryTypeDef
     from mypy_boto3_sqs import SQSClient
-
-    from once.deadline import Context
 
 _PERMANENT = {
     "InvalidParameter",
@@ -320,7 +318,7 @@ class Relay:
             logger=Logger(service=settings.service),
         )
 
-    def handle(self, event: Mapping[str, Any], context: "Context") -> Relayed:
+    def handle(self, event: Mapping[str, Any], context: Context) -> Relayed:
         """Publish the events of a batch of stream records.
 
         Raises:

@@ -30,7 +30,7 @@ from once.errors import (
     Unexpected,
 )
 from once.events.identity import key_hash
-from once.events.outgoing import Draft
+from once.events.outgoing import ClaimPlace, Draft
 from once.metrics_log import MetricsLog
 from once.names import Metric
 from once.sdk import SDK, S3Client, s3_client
@@ -301,16 +301,13 @@ class CaptureCommitter:
             attempt += 1
 
     def _draft(self, webhook: Webhook, event_type: str, pk: str) -> Draft:
-        settings, place = self.settings, None
+        settings = self.settings
         if event_type not in settings.publishes:
             raise InvalidWrite(
                 f"{event_type} is not among what the ingress publishes: deploy again"
             )
-        if settings.claim_bucket is not None:
-            # Loaded late: each module costs time at a cold start.
-            from once.events.outgoing import ClaimPlace
-
-            place = ClaimPlace(settings.claim_bucket, settings.consumer, settings.max_body_bytes)
+        bucket, most = settings.claim_bucket, settings.max_body_bytes
+        place = None if bucket is None else ClaimPlace(bucket, settings.consumer, most)
         group_field = settings.groups.get(event_type)
         return webhook.draft(event_type, pk, group_field=group_field, claims=place)
 

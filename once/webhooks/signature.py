@@ -167,9 +167,16 @@ def sign(
 def _is_signed(profile: Profile, secret: str, signed: SignedRequest) -> bool:
     if not secret:  # an HMAC with an empty key can be made by anybody
         return False
-    if profile.form is Form.STANDARD:
-        return _is_standard_signed(secret, signed)
-    expected = _hmac(profile, secret, signed)
+    if profile.form is not Form.STANDARD:
+        expected: bytes | None = _hmac(profile, secret, signed)
+    elif not signed.id or str(signed.seconds) != signed.timestamp:
+        return False
+    elif secret.startswith(PUBLIC_KEY):
+        return _is_signed_by_owner(secret, signed)
+    else:
+        expected = _standard_hmac(secret, signed)
+    if expected is None:
+        return False
     return True in [hmac.compare_digest(expected, each) for each in signed.signatures]
 
 
@@ -195,18 +202,6 @@ _REMEDY = (
     "lock it in the requirements.txt of the function's folder (docs/webhooks.md); on a "
     "workstation, run pip install 'once-consumer[webhooks]'"
 )
-
-
-def _is_standard_signed(secret: str, request: SignedRequest) -> bool:
-    """Return whether one of the signatures was made with a secret or by a public key's owner."""
-    if not request.id or str(request.seconds) != request.timestamp:
-        return False
-    if secret.startswith(PUBLIC_KEY):
-        return _is_signed_by_owner(secret, request)
-    expected = _standard_hmac(secret, request)
-    if expected is None:
-        return False
-    return True in [hmac.compare_digest(expected, each) for each in request.signatures]
 
 
 def _standard_signature(secret: str, request: SignedRequest) -> str:

@@ -3,10 +3,9 @@
 Requests and answers have the payload format 2.0 of function URLs and HTTP APIs.
 
 The signed bytes alone decide how a body is read, and they are the key: the provider's id if the
-signature covers it, otherwise the hash of the body. Anybody who has seen a request can change a
-header that is not signed and send it again, and the signature still holds. Such a header joins the
-key only where the profile or the endpoint says that equal bodies are several webhooks. Another type
-is otherwise a conflict. Nothing raises on what a verified request says.
+signature covers it, otherwise the hash of the body. Anybody can change a header that is not signed
+(ADR 0055): it joins the key only where the profile or the endpoint says so. Nothing raises on what
+a verified request says.
 """
 
 import base64
@@ -21,7 +20,7 @@ from urllib.parse import parse_qs
 from once.errors import OnceError, Unparseable, Unpublishable
 from once.events.cloud_event import CloudEvent
 from once.events.identity import Key, consumer_of, digest, key_hash, value_at, without
-from once.events.outgoing import Draft, OutgoingEvent, events_in, parsed_draft, written
+from once.events.outgoing import ClaimPlace, Draft, OutgoingEvent, events_in, parsed_draft, written
 from once.events.strict_json import parse
 from once.names import Record
 from once.transaction import Identity
@@ -30,7 +29,6 @@ from once.webhooks.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from once.claim_check import Claim
-    from once.events.outgoing import ClaimPlace
 
 MAX_ID_BYTES = 512
 """The longest id that stays as it is. A dedup key has at most 2,048 bytes, and escaping and Unicode
@@ -245,7 +243,7 @@ class Webhook:
         return f"{key}:{_bounded(self.type, _TYPE_BYTES)}" if is_part else key
 
     def draft(
-        self, event_type: str, pk: str, *, group_field: str | None, claims: "ClaimPlace | None"
+        self, event_type: str, pk: str, *, group_field: str | None, claims: ClaimPlace | None
     ) -> Draft:
         """Return the draft of its event: the event's data is the JSON of the body.
 
@@ -270,7 +268,7 @@ def rebuilt_event(
     endpoint: Endpoint,
     *,
     group_field: str | None = None,
-    claims: "ClaimPlace | None" = None,
+    claims: ClaimPlace | None = None,
 ) -> "tuple[OutgoingEvent, Claim | None]":
     """Return the event of a capture, and its data if that is an object to store before.
 

@@ -25,7 +25,7 @@ from once.ops.console.dead_letters import letter_options, query_text, query_valu
 from once.ops.console.jobs import Job, Progress, number_field, planning_route
 from once.ops.console.rendering import below_root, page
 from once.ops.console.state import ConsoleState, state_of
-from once.ops.dead_letters.assessment import AssessedLetter
+from once.ops.dead_letters.assessment import AssessedLetter, assess_letters
 from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json, with_body
 from once.ops.dead_letters.export import FOLDER, LetterPurge, exported_text
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
@@ -152,7 +152,7 @@ def _plan_edit(request: Request, form: FormData) -> Job | Response:
     def edited(redrive: Redrive) -> tuple[AssessedLetter, AssessedLetter]:
         """Return the letter as it is, and as it would be sent."""
         letters = [letter for some in asked.pages(redrive.walk) for letter in some]
-        [before] = redrive.assess(letters)
+        [before] = assess_letters(redrive.records, letters)
         return before, with_body(before, body, redrive.records)
 
     try:

@@ -190,7 +190,11 @@ def _key_and_doubt(letter: Letter, event: CloudEvent) -> tuple[str | None, str |
         )
     if recorded and not (letter.edited or letter.moved):
         return recorded, None  # its consumer has computed it from this body
-    derived = _by_rule_of(recorded, event, queue.identity) if recorded else None
+    derived = None
+    if recorded and (rule := Key.of_record(recorded)):
+        derived = rule.of(event, fingerprint=fingerprint(event), consumer=queue.identity)
+        if rule == Key.content() and derived != recorded:
+            derived = None  # the rule takes volatile fields, which are not known
     # A producer can set the attribute of a message that SQS moves.
     if derived and (letter.edited or derived == recorded):
         return derived, None
@@ -203,19 +207,6 @@ def _key_and_doubt(letter: Letter, event: CloudEvent) -> tuple[str | None, str |
         f"of {queue.owner} for {event.type!r} could not be read at synthesis. Write the rule out "
         "in @consumer.handles, such as key=Key.field('order_id'), and deploy"
     )
-
-
-def _by_rule_of(recorded: str, event: CloudEvent, consumer: str) -> str | None:
-    """Return the key by the rule of a recorded key; None if that takes volatile fields.
-
-    Raises:
-        NoKey, TooLarge: the rule gives no key.
-    """
-    rule = Key.of_record(recorded)
-    if rule is None:
-        return None
-    key = rule.of(event, fingerprint=fingerprint(event), consumer=consumer)
-    return key if rule != Key.content() or key == recorded else None
 
 
 def _verdict(one: AssessedLetter, now: datetime) -> Verdict:
@@ -392,9 +383,6 @@ def _unsafe(why: str) -> Verdict:
     return Verdict(RedriveOutcome.UNSAFE, why)
 
 
-_NO_REASON_REMEDY = "the function died on every receive, or never read it: see its log first"
-"""Remedy if no reason was recorded."""
-
 REFUSED_BEFORE_DEDUP = frozenset(
     {
         Reason.UNPARSEABLE,
@@ -450,5 +438,5 @@ def remedy(reason: str | None) -> str | None:
         reason: the letter's reason; None if none was recorded.
     """
     if reason is None:
-        return _NO_REASON_REMEDY
+        return "the function died on every receive, or never read it: see its log first"
     return _REMEDIES.get(Reason(reason)) if reason in set(Reason) else None

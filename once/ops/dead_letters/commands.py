@@ -101,10 +101,7 @@ app = command_group(help="Dead letters: list, show, redrive, purge, import.")
 
 @app.command("list")
 @_with_letter_options
-def list_command(
-    options: LetterOptions,
-    as_json: JsonOption = False,
-) -> None:
+def list_command(options: LetterOptions, as_json: JsonOption = False) -> None:
     """Show the dead letters by consumer, reason and age. They stay in their queues."""
     letter_filter = options.letter_filter()
     deployment = Deployment.find(options.service)
@@ -187,12 +184,7 @@ def redrive(
     """
     names = message_ids or []
     request = RedriveRequest(
-        options=options,
-        message_ids=names,
-        edit=edit,
-        unsafe=unsafe,
-        returning=returning,
-        rate=rate,
+        options=options, message_ids=names, edit=edit, unsafe=unsafe, returning=returning, rate=rate
     )
     is_chosen = request.is_chosen
     if edit and len(names) != 1:
@@ -280,24 +272,20 @@ def _show_redrive(
         )
         return
     if plan is None:
-        console.print(_summary(job))
+        left_out = returning_number(job.refused)
+        rows = {
+            "sent back": len(job.sent),
+            "of these, will come back unless mended": job.returning,
+            "skipped, as not safe": len(job.refused) - left_out,
+            **({"left out, as they would come back": left_out} if left_out else {}),
+            "failed": len(job.failed),
+            **({"sent back, and here again": job.came_back} if job.came_back else {}),
+        }
+        console.print(_numbers(rows))
     else:
         console.print(*verdict_lines(plan.assessed), sep="\n")
         console.print(str(plan))
     console.print(job.walk.progress_text)
-
-
-def _summary(job: Redrive) -> Table:
-    left_out = returning_number(job.refused)
-    rows = {
-        "sent back": len(job.sent),
-        "of these, will come back unless mended": job.returning,
-        "skipped, as not safe": len(job.refused) - left_out,
-        **({"left out, as they would come back": left_out} if left_out else {}),
-        "failed": len(job.failed),
-        **({"sent back, and here again": job.came_back} if job.came_back else {}),
-    }
-    return _numbers(rows)
 
 
 def _numbers(rows: Mapping[str, int]) -> Table:
@@ -341,6 +329,11 @@ def purge(
     as_json: JsonOption = False,
 ) -> None:
     """Export dead letters to a file, and delete them; `dlq import` puts them back."""
+
+    def exported(file: Path, letters: Sequence[Letter]) -> None:
+        if not as_json:
+            console.print(exported_text(file, letters), soft_wrap=True)
+
     names = message_ids or []
     letter_filter = options.letter_filter(names)
     deployment = Deployment.find(options.service)
@@ -356,8 +349,17 @@ def purge(
             if not yes:
                 typer.confirm(f"delete {len(letters)} dead letters?", abort=True, err=True)
             told = options.for_log() | {"message_ids": names}
-            with logged_change(deployment, "dlq purge", told, why) as change:
-                _run_purge(job, export_file, change, as_json=as_json)
+            with (
+                logged_change(deployment, "dlq purge", told, why) as change,
+                progress(as_json=as_json) as bar,
+            ):
+                task = bar.add_task("deleted", total=len(letters))
+                job.run(
+                    export_file,
+                    change,
+                    exported=exported,
+                    batch_deleted=lambda: bar.update(task, completed=len(job.deleted)),
+                )
     if as_json:
         print_json(
             {
@@ -374,26 +376,10 @@ def purge(
         walk.raise_if_hidden()
 
 
-def _run_purge(job: LetterPurge, path: Path | None, change: Change, *, as_json: bool) -> None:
-    def exported(file: Path, letters: Sequence[Letter]) -> None:
-        if not as_json:
-            console.print(exported_text(file, letters), soft_wrap=True)
-
-    with progress(as_json=as_json) as bar:
-        task = bar.add_task("deleted", total=len(job.letters))
-        job.run(
-            path,
-            change,
-            exported=exported,
-            batch_deleted=lambda: bar.update(task, completed=len(job.deleted)),
-        )
-
-
 @app.command("import")
 def import_letters(
     file: Annotated[
-        Path,
-        Argument(metavar="FILE", exists=True, dir_okay=False, help="File that `purge` wrote."),
+        Path, Argument(metavar="FILE", exists=True, dir_okay=False, help="File that `purge` wrote.")
     ],
     again: Annotated[
         bool, Option("--again", help="Import also letters that were imported from FILE before.")
@@ -430,13 +416,8 @@ def import_letters(
     job = LetterImport(client("sqs"), queues, journal)
     job.plan(letters, limit, again=again, unsafe=unsafe)
     if job.new and not dry_run:
-        told = {
-            "file": file.name,
-            "into": into,
-            "again": again,
-            "unsafe": unsafe,
-            "service": service,
-        }
+        asked = {"into": into, "again": again, "unsafe": unsafe, "service": service}
+        told = {"file": file.name, **asked}
         with logged_change(deployment, "dlq import", told, why) as change:
             job.run(change)
     result = job.as_json(dry_run=dry_run)

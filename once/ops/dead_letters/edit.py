@@ -45,11 +45,8 @@ def printable_json(text: str) -> str:
 
     The meaning of valid JSON stays the same: such characters are inside its strings alone.
     """
-    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
-
-
-def _escaped(character: str) -> str:
-    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
+    escaped = (c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)
+    return "".join(escaped).replace("\x7f", "\\u007f")  # which json.dumps leaves as it is
 
 
 def with_body(before: AssessedLetter, text: str, records: DedupRecordReader) -> AssessedLetter:

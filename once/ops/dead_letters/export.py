@@ -43,8 +43,6 @@ FOLDER = Path("once-exports")
 _PARTS = ("DataType", "StringValue", "BinaryValue")
 _STOLEN = "its hold ended before it was deleted, and another command may have changed it"
 
-Exported = Callable[[Path, Sequence[Letter]], object]
-
 
 class _Attribute(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A message attribute of SendMessage, with bytes in Base64."""
@@ -56,10 +54,6 @@ class _Attribute(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     def __post_init__(self) -> None:
         if (self.StringValue is None) is (self.BinaryValue is None):
             raise ValueError("an attribute has one value, a text or bytes")
-
-    def value(self) -> dict[str, Any]:
-        """Return the attribute as boto3 takes it."""
-        return {part: value for part in _PARTS if (value := getattr(self, part)) is not None}
 
 
 class _Send(Struct, frozen=True):
@@ -114,7 +108,11 @@ class ExportedLetter(Struct, frozen=True):
         return entry
 
     def _attributes(self) -> dict[str, Any]:
-        return {name: one.value() for name, one in self.send.MessageAttributes.items()}
+        """The attributes as boto3 takes them."""
+        return {
+            name: {part: value for part in _PARTS if (value := getattr(one, part)) is not None}
+            for name, one in self.send.MessageAttributes.items()
+        }
 
 
 def export(path: Path, letters: Iterable[Letter]) -> dict[str, str]:
@@ -223,11 +221,6 @@ def read_line(line: bytes) -> ExportedLetter:
         raise ValueError("it is not JSON, or nested too deeply") from None
 
 
-def letter_digest(letter: Letter) -> str:
-    """Return the digest that this letter would have in an export."""
-    return _digest(letter.received["Body"], _kept_attributes(letter))
-
-
 def safe_until(letter: Letter) -> datetime | None:
     """Return until when a redrive of the letter is deduplicated if its event was committed.
 
@@ -308,7 +301,7 @@ class LetterPurge:
         path: Path | None,
         change: Change,
         *,
-        exported: Exported,
+        exported: Callable[[Path, Sequence[Letter]], object],
         batch_deleted: Callable[[], object],
     ) -> None:
         """Export and delete the letters; note in the change what was done, also if this ends early.
@@ -325,7 +318,11 @@ class LetterPurge:
         """
         try:
             self.walk.raise_if_lapsed()
-            self._export(path, exported)
+            for file, some in ({path: self.letters} if path else self._new_files()).items():
+                faults = export(file, some)
+                self.files.append(file)
+                self.not_exported |= faults
+                exported(file, [letter for letter in some if letter.message_id not in faults])
             self._delete(batch_deleted)
         finally:
             change.message_ids = self.deleted
@@ -344,14 +341,6 @@ class LetterPurge:
     def faults(self) -> dict[str, str]:
         """The reason for each letter that was not deleted, by message id."""
         return {**self.not_exported, **self.not_deleted}
-
-    def _export(self, path: Path | None, exported: Exported) -> None:
-        files = {path: self.letters} if path else self._new_files()
-        for file, some in files.items():
-            faults = export(file, some)
-            self.files.append(file)
-            self.not_exported |= faults
-            exported(file, [letter for letter in some if letter.message_id not in faults])
 
     def _new_files(self) -> Mapping[Path, Sequence[Letter]]:
         """Return a new file in `FOLDER` for the letters of each consumer."""
@@ -490,13 +479,12 @@ class LetterImport:
                 self.new.append(letter)
 
     def _present(self, limit: int) -> Counter[str]:
-        """Return the digests of the letters in the queues."""
         queues = [*dict.fromkeys(self.queues.values())]
         with open_search(self.sqs, queues, limit) as walk:
             found: Counter[str] = Counter()
             for letter in (one for page in walk.pages() for one in page):
                 with suppress(Exception):  # such a letter was never exported
-                    found[letter_digest(letter)] += 1
+                    found[_digest(letter.received["Body"], _kept_attributes(letter))] += 1
             if queues and not walk.complete:
                 raise OpsError(
                     f"more than {limit} dead letters are there, so that it is not known which of "

@@ -50,7 +50,6 @@ _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 
 _T = TypeVar("_T")
 
-_GZIP_BITS = 16 + zlib.MAX_WBITS
 # A message has at most 1 MiB, of which JSON escapes some characters by one more byte.
 MAX_DECOMPRESSED_BYTES = 3 * Limits.MESSAGE_BYTES
 
@@ -72,9 +71,6 @@ class IngressTopic:
         return self.topics[event_type].endswith(".fifo")
 
 
-_NO_CONSUMER = DeployedConsumer("", "", "", "")
-
-
 @dataclass(frozen=True, slots=True)
 class DeadLetterQueue:
     """A dead-letter queue, or the unrouted queue.
@@ -92,7 +88,7 @@ class DeadLetterQueue:
     url: str
     source_url: str | None
     ingress: IngressTopic | None = field(default=None, compare=False)
-    consumer: DeployedConsumer = field(default=_NO_CONSUMER, compare=False)
+    consumer: DeployedConsumer = field(default=DeployedConsumer("", "", "", ""), compare=False)
     claims: ClaimStore | None = field(default=None, compare=False)
 
     @property
@@ -340,7 +336,7 @@ def decompressed(original: OriginalMessage) -> OriginalMessage:
 
 
 def _inflated(packed: bytes) -> bytes:
-    machine = zlib.decompressobj(wbits=_GZIP_BITS)
+    machine = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)  # gzip
     content = machine.decompress(packed, MAX_DECOMPRESSED_BYTES)
     if machine.unconsumed_tail or not machine.eof:
         raise ValueError(f"more than {MAX_DECOMPRESSED_BYTES} bytes, or cut off")

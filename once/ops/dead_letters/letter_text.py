@@ -18,16 +18,11 @@ from once.names import Limits
 from once.ops.dead_letters.assessment import AssessedLetter, Verdict, event_of
 from once.ops.dead_letters.letter import Letter, QueueStay
 from once.ops.dedup_records import record_lines
-from once.ops.terminal import (
-    NOT_READABLE,
-    escape_controls,
-    format_age,
-    format_time,
-    single_line,
-)
+from once.ops.terminal import NOT_READABLE, escape_controls, format_age, format_time, single_line
 
 _CLAIMED_CHARACTERS = 20_000
 _NAME_WIDTH = len("dead-lettered")
+
 
 NO_REASON = "no reason recorded: the function died"
 
@@ -102,16 +97,14 @@ def letter_rows(assessed: AssessedLetter, now: datetime) -> Iterator[tuple[str, 
         yield "attributes", json.dumps(letter.original.attributes, ensure_ascii=False)
     if letter.left_out:
         yield "left out", f"{letter.left_out}: the letter would have been over SQS's limit"
-    yield "dedup key", _key(assessed)
+    if assessed.pk is None:
+        key = str(assessed.rejection or assessed.doubt or "none: its event cannot be read")
+    else:
+        lines = (assessed.pk, f"SHA-256 {key_hash(assessed.pk)}", assessed.doubt)
+        key = "\n".join(filter(None, lines))
+    yield "dedup key", key
     record = record_lines(assessed.record, now) if assessed.record else ["none"]
     yield "dedup record", "\n".join(record)
-
-
-def _key(assessed: AssessedLetter) -> str:
-    if assessed.pk is None:
-        return str(assessed.rejection or assessed.doubt or "none: its event cannot be read")
-    lines = (assessed.pk, f"SHA-256 {key_hash(assessed.pk)}", assessed.doubt)
-    return "\n".join(filter(None, lines))
 
 
 def _stay(stay: QueueStay) -> str:

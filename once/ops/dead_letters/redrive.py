@@ -22,13 +22,7 @@ from once.events.identity import message_group
 from once.failures.quarantine import Place, allowed, fits, key_text, size_of, text
 from once.intake.original_message import Attributes
 from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetter, Limits
-from once.ops.aws.clients import (
-    BatchCall,
-    RateLimiter,
-    batches_by_size,
-    call_for_each,
-    client,
-)
+from once.ops.aws.clients import BatchCall, RateLimiter, batches_by_size, call_for_each, client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import (
     AssessedLetter,
@@ -94,12 +88,7 @@ class RedriveRequest:
         return bool(self.message_ids) or self._filter != LetterFilter()
 
     def pages(self, walk: QueueWalk) -> Iterator[Sequence[Letter]]:
-        """Yield the chosen letters.
-
-        Raises:
-            OpsError: see `once.ops.dead_letters.search.letters_by_id`.
-            typer.BadParameter: an option cannot be read.
-        """
+        """Yield the chosen letters; see `once.ops.dead_letters.search.selected_letters`."""
         return selected_letters(walk, self.message_ids, self._filter)
 
     def for_log(self) -> dict[str, Any]:
@@ -136,15 +125,7 @@ def open_redrive(
     queues = [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
     records = DedupRecordReader.of(client("dynamodb"), deployment)
     with open_search(sqs, queues, request.options.limit) as walk:
-        yield Redrive(
-            sqs,
-            walk,
-            records,
-            RateLimiter(request.rate),
-            unsafe=request.unsafe,
-            edited=request.edit,
-            returning_too=returning_too,
-        )
+        yield Redrive(sqs, walk, records, request, returning_too=returning_too)
 
 
 @dataclass(slots=True)
@@ -189,9 +170,8 @@ class Redrive:
         sqs: an SQS client.
         walk: holds the letters.
         records: the dedup records, from which a letter is assessed.
-        limiter: limits the rate of sending.
-        unsafe: whether letters with the verdict UNSAFE are sent too.
-        edited: whether the bodies were edited.
+        request: whether letters with the verdict UNSAFE are sent, whether the bodies were edited,
+            and the rate of sending.
         returning_too: whether letters that would be dead-lettered again are sent.
         expected: outcomes that the operator has confirmed, by message id; a letter whose outcome
             has changed since is not sent.
@@ -210,9 +190,7 @@ class Redrive:
     sqs: "SQSClient"
     walk: QueueWalk
     records: DedupRecordReader
-    limiter: RateLimiter
-    unsafe: bool = False
-    edited: bool = False
+    request: RedriveRequest
     returning_too: bool = True
     expected: Mapping[str, RedriveOutcome] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
@@ -224,21 +202,18 @@ class Redrive:
     perhaps_overtaken: bool = False
     unanswered: list[str] = field(default_factory=list)
     undeleted: list[str] = field(default_factory=list)
+    _limiter: RateLimiter = field(init=False)
     _sent_in_order: list[Letter] = field(default_factory=list)
     _stopped: dict[Group, int] = field(default_factory=dict)
     """The place of the first letter of a message group that was not sent."""
 
-    def assess(self, letters: Iterable[Letter]) -> list[AssessedLetter]:
-        """Return the verdict on each letter, in their order.
-
-        Raises:
-            OpsError, botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
-        """
-        return assess_letters(self.records, letters)
+    def __post_init__(self) -> None:
+        self._limiter = RateLimiter(self.request.rate)
 
     def dry_run(self, pages: LetterPages) -> RedrivePlan:
         """Return what a redrive does with the letters, without sending any."""
-        plan = self._plan([one for page in pages for one in self.assess(page)], {})
+        assessed = [one for page in pages for one in assess_letters(self.records, page)]
+        plan = self._plan(assessed, {})
         self._compare_order([one.letter for one in plan.sent if one.letter.ordered_group])
         return plan
 
@@ -271,13 +246,13 @@ class Redrive:
         """
         new = [one for one in letters if self.sent.isdisjoint(s.message_id for s in one.lineage)]
         self.came_back += len(letters) - len(new)
-        plan = self._plan(self.assess(new), self._stopped)
+        plan = self._plan(assess_letters(self.records, new), self._stopped)
         self.refused += plan.refused
         self.failed += [waits_text(one.letter) for one in plan.waiting]
         messages, now = [], datetime.now(UTC)
         for letter in (one.letter for one in plan.sent):
             try:
-                messages.append(redriven_message(letter, now, edited=self.edited))
+                messages.append(redriven_message(letter, now, edited=self.request.edit))
             except Exception as error:  # one letter must not stop the redrive
                 self._stays(letter, unexpected_error_text(error))
         queue = letters[0].queue if letters else None
@@ -285,7 +260,7 @@ class Redrive:
             messages,
             lambda message: message.size,
             # To a FIFO queue, one letter a call keeps their order.
-            most=1 if queue and queue.is_fifo else self.limiter.max_per_call,
+            most=1 if queue and queue.is_fifo else self._limiter.max_per_call,
             most_bytes=Limits.TOPIC_MESSAGE_BYTES
             if queue and queue.ingress
             else Limits.MESSAGE_BYTES,
@@ -307,10 +282,7 @@ class Redrive:
     @property
     def stopped_text(self) -> str:
         """Summary after Ctrl-C: the number of letters sent, and the ids of those in doubt."""
-        doubts = {
-            "perhaps sent": self.unanswered,
-            "sent, and perhaps not deleted": self.undeleted,
-        }
+        doubts = {"perhaps sent": self.unanswered, "sent, and perhaps not deleted": self.undeleted}
         told = "".join(f"\n  {name}: {doubt}" for doubt, names in doubts.items() for name in names)
         return (
             f"stopped: {len(self.sent)} certainly sent back; in doubt: "
@@ -339,7 +311,7 @@ class Redrive:
         """Tell whether a letter with this verdict is sent."""
         if verdict.comes_back:
             return self.returning_too
-        return verdict.safe or (self.unsafe and verdict.outcome is not RedriveOutcome.KEPT)
+        return verdict.safe or (self.request.unsafe and verdict.outcome is not RedriveOutcome.KEPT)
 
     def _plan(self, assessed: list[AssessedLetter], stopped: dict[Group, int]) -> RedrivePlan:
         plan = RedrivePlan(assessed=assessed)
@@ -356,12 +328,11 @@ class Redrive:
         return plan
 
     def _send_some(self, messages: Sequence["RedrivenMessage"]) -> None:
-        """Send the letters of one call, and delete those that were sent."""
         waiting = [one.letter for one in messages if _is_behind(one.letter, self._stopped)]
         self.failed += map(waits_text, waiting)
         if not (messages := [one for one in messages if one.letter not in waiting]):
             return
-        self.limiter.wait(len(messages))
+        self._limiter.wait(len(messages))
         self.unanswered = [one.letter.message_id for one in messages]
         sent = self._sent(messages)
         self.undeleted = [letter.message_id for letter in sent]
@@ -374,7 +345,6 @@ class Redrive:
         self.undeleted = []
 
     def _sent(self, messages: Sequence["RedrivenMessage"]) -> list[Letter]:
-        """Send, and return the letters that SQS or SNS accepted."""
         queue = messages[0].letter.queue
         call: BatchCall = (
             _publisher(messages)
@@ -398,7 +368,6 @@ class Redrive:
         return sent
 
     def _stays(self, letter: Letter, why: str) -> None:
-        """Note that a letter was not sent."""
         _stop(letter, self._stopped)
         self.failed.append(f"{letter.message_id}: not sent: {why}")
 
@@ -498,7 +467,6 @@ def redriven_message(letter: Letter, now: datetime, *, edited: bool = False) -> 
 
 
 def _in_send_form(attributes: Attributes) -> dict[str, Any]:
-    """Return message attributes in the form of SendMessage."""
     return {
         name: {"DataType": one["dataType"], "StringValue": one["stringValue"]}
         if "stringValue" in one
@@ -508,10 +476,6 @@ def _in_send_form(attributes: Attributes) -> dict[str, Any]:
 
 
 def _publication(letter: Letter, ingress: IngressTopic) -> RedrivenMessage:
-    """Return an unrouted event with its event type as the only attribute.
-
-    The other attributes may be too many, and consumers do not read them.
-    """
     event = event_of(letter)
     if isinstance(event, OnceError):
         raise event
@@ -520,6 +484,7 @@ def _publication(letter: Letter, ingress: IngressTopic) -> RedrivenMessage:
     return RedrivenMessage(
         letter,
         letter.original.body,
+        # The producer's other attributes may be too many, and consumers do not read them.
         {EVENT_TYPE_ATTRIBUTE: text(event.type)},
         _grouping(group, letter, is_fifo=ingress.is_fifo(event.type)),
         ingress.topics[event.type],
@@ -540,11 +505,10 @@ def _grouping(group: str | None, letter: Letter, *, is_fifo: bool) -> dict[str, 
 
 
 def _publisher(messages: Sequence[RedrivenMessage]) -> BatchCall:
-    """Return the call that publishes these messages, each to its topic."""
     sns: SNSClient = client("sns")
 
     def publish(entries: list[Any]) -> Mapping[str, Any]:
-        by_topic: dict[str, list[Any]] = defaultdict(list)
+        by_topic = defaultdict(list)
         for entry in entries:
             by_topic[str(messages[int(entry["Id"])].topic_arn)].append(entry)
         answers: list[Mapping[str, Any]] = [

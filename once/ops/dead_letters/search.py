@@ -72,9 +72,7 @@ def error_pattern(error: str | None) -> str:
     """
     first, _, _ = ((error or "").strip() or NO_ERROR).partition("\n")
     shown = _VARIABLE.sub("…", single_line(first[: 3 * MOST_CHARACTERS]))
-    if len(shown) <= MOST_CHARACTERS:
-        return shown
-    return shown[: MOST_CHARACTERS - 1] + "…"
+    return shown if len(shown) <= MOST_CHARACTERS else shown[: MOST_CHARACTERS - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +172,7 @@ class LetterOptions:
         """
         if self.reason is not None and self.reason not in _REASONS:
             raise BadParameter(
-                f"{self.reason!r} is none: give one of {', '.join(_REASONS)}",
-                param_hint="--reason",
+                f"{self.reason!r} is none: give one of {', '.join(_REASONS)}", param_hint="--reason"
             )
         found = LetterFilter(
             reason=self.reason,
@@ -200,10 +197,9 @@ def _digest(text: str | None) -> str | None:
 
 
 class _Hold(NamedTuple):
-    """A received letter, and the time until which SQS hides it, in seconds since 1970."""
-
     letter: Letter
     until: float
+    """Time until which SQS hides the letter, in seconds since 1970."""
 
 
 class QueueWalk:
@@ -288,11 +284,7 @@ class QueueWalk:
     def _ordered_pages(
         self, queue: DeadLetterQueue, found: list[Letter]
     ) -> Iterator[Sequence[Letter]]:
-        """Yield the letters of a FIFO queue in their order.
-
-        SQS returns the groups in any order, and each letter of a consumer is one. When letters were
-        deleted after they were yielded, SQS may return more of their groups.
-        """
+        # SQS returns the groups in any order, and each letter of a consumer is one.
         while found:
             letters: list[Letter] = []
             while found:
@@ -301,25 +293,21 @@ class QueueWalk:
             self.cut_short |= not self._left
             held = len(self._held)
             yield from batches(sorted(letters, key=lambda letter: letter.place))
+            # When letters were deleted meanwhile, SQS may return more of their groups.
             found = self._receive(queue) if self._left and len(self._held) < held else []
 
     def _new(self, found: Iterable[Letter]) -> list[Letter]:
-        """Return the letters that were not received before, and count them."""
         new = [letter for letter in found if letter.message_id not in self._seen]
         self._seen |= {letter.message_id for letter in new}
         self._left -= len(new)
         return new
 
     def _first_letters(self) -> Iterator[tuple[DeadLetterQueue, list[Letter]]]:
-        """Yield the first letters of each queue.
-
-        They are received in parallel: to find a queue empty takes `WAIT_SECONDS`.
-        """
         if self._left < BATCH_ENTRIES * len(self._queues):
             for queue in self._queues:
                 yield queue, self._receive(queue) if self._left else []
             return
-        with ThreadPoolExecutor(THREADS) as pool:
+        with ThreadPoolExecutor(THREADS) as pool:  # to find a queue empty takes `WAIT_SECONDS`
             found = [*pool.map(self._receive, self._queues)]
         yield from zip(self._queues, found, strict=True)
 
@@ -533,18 +521,13 @@ class HiddenLetters:
     earlier: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        parts = []
-        if self.number:
-            parts.append(
-                f"{self.number} hidden until {self.until:%H:%M:%S} UTC, by another command"
-            )
-        if self.withheld:
-            such = f", such as {', '.join(self.earlier)}" if self.earlier else ""
-            parts.append(
-                f"{self.withheld} withheld by SQS behind earlier letters of their message group"
-                f"{such}"
-            )
-        return "; ".join(parts)
+        such = f", such as {', '.join(self.earlier)}" if self.earlier else ""
+        behind = f"behind earlier letters of their message group{such}"
+        parts = (
+            (self.number, f"hidden until {self.until:%H:%M:%S} UTC, by another command"),
+            (self.withheld, f"withheld by SQS {behind}"),
+        )
+        return "; ".join(f"{number} {how}" for number, how in parts if number)
 
     def error(self, effect: str = "") -> LettersHiddenError:
         """Return the error that tells of them, after their effect on the command."""

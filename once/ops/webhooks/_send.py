@@ -17,7 +17,7 @@ from once.ops.operator_log import WhyOption, logged_change
 from once.ops.terminal import JsonOption, ServiceOption, console, data_text, print_json
 from once.ops.webhooks._http import Destination, NotSent, Unanswered, send_request
 from once.ops.webhooks.captures import webhooks_of
-from once.webhooks.endpoint import Endpoint, Profile
+from once.webhooks.endpoint import Endpoint
 from once.webhooks.signature import KEPT_SECONDS, sign
 
 _ACCEPTED = 200
@@ -99,8 +99,7 @@ _LENGTH_OF_ID = 24
 def send(
     endpoint: Annotated[str, Argument(metavar="ENDPOINT", help="Name of the endpoint.")],
     webhook_type: Annotated[
-        str | None,
-        Option("--type", help="The provider's type; by default the endpoint's first."),
+        str | None, Option("--type", help="The provider's type; by default the endpoint's first.")
     ] = None,
     data: Annotated[
         str | None,
@@ -113,8 +112,7 @@ def send(
         str | None, Option("--id", help="The provider's id; by default new.")
     ] = None,
     duplicate: Annotated[
-        int,
-        Option(min=0, max=_MOST_DUPLICATES, help="Send it again so many times, signed anew."),
+        int, Option(min=0, max=_MOST_DUPLICATES, help="Send it again so many times, signed anew.")
     ] = 0,
     service: ServiceOption = "once",
     why: WhyOption = None,
@@ -130,7 +128,9 @@ def send(
     webhooks = webhooks_of(deployment)
     chosen = webhooks.endpoint(endpoint)
     kind = _type(chosen, webhook_type)
-    name = webhook_id or _new_id(chosen.profile)
+    prefix = _IDS.get(chosen.profile.name)
+    new_id = str(uuid4()) if prefix is None else f"{prefix}{uuid4().hex[:_LENGTH_OF_ID]}"
+    name = webhook_id or new_id
     body = _body(chosen, kind, name, data and data_text(data))
     destination = Destination.of_function(f"{webhooks.url}{chosen.name}")
     told = {"endpoint": endpoint, "type": kind, "duplicate": duplicate}
@@ -170,11 +170,6 @@ def _type(endpoint: Endpoint, given: str | None) -> str:
     return endpoint.types[0]
 
 
-def _new_id(profile: Profile) -> str:
-    prefix = _IDS.get(profile.name)
-    return str(uuid4()) if prefix is None else f"{prefix}{uuid4().hex[:_LENGTH_OF_ID]}"
-
-
 def _body(endpoint: Endpoint, webhook_type: str, webhook_id: str, data: str | None) -> bytes:
     """Return the body: the operator's JSON, by default a sample, with id and type in their places.
 
@@ -183,7 +178,12 @@ def _body(endpoint: Endpoint, webhook_type: str, webhook_id: str, data: str | No
     """
     profile = endpoint.profile
     if data is not None:
-        body = _given(data, endpoint)
+        try:
+            body = parse(data, max_bytes=endpoint.limit)
+        except OnceError as error:
+            raise OpsError(f"--data is not the body of a webhook: {error}") from None
+        if not isinstance(body, dict):
+            raise OpsError("--data is not the body of a webhook: it must be a JSON object")
     else:
         body = deepcopy(_SAMPLES.get(profile.name, {"data": {"name": "test"}}))
         # An id that is not in the body may not count: then the body tells two webhooks apart.
@@ -199,16 +199,6 @@ def _body(endpoint: Endpoint, webhook_type: str, webhook_id: str, data: str | No
             f"{endpoint.limit}: give a smaller --data, or set its body_bytes= and deploy"
         )
     return raw
-
-
-def _given(data: str, endpoint: Endpoint) -> dict[str, Any]:
-    try:
-        body = parse(data, max_bytes=endpoint.limit)
-    except OnceError as error:
-        raise OpsError(f"--data is not the body of a webhook: {error}") from None
-    if not isinstance(body, dict):
-        raise OpsError("--data is not the body of a webhook: it must be a JSON object")
-    return body
 
 
 def _put(body: dict[str, Any], path: str, value: str) -> None:
@@ -237,11 +227,7 @@ def _secret(webhooks: DeployedWebhooks, endpoint: Endpoint) -> str:
 def _headers(
     endpoint: Endpoint, webhook_type: str, webhook_id: str, body: bytes, secret: str
 ) -> dict[str, str]:
-    """Return the headers of a delivery, signed now.
-
-    Raises:
-        OpsError: the secret cannot sign.
-    """
+    """Return the headers of a delivery, signed now."""
     profile = endpoint.profile
     types = [p.removeprefix("header:") for p in profile.type if p.startswith("header:")]
     try:

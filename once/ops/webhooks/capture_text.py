@@ -14,13 +14,7 @@ from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import event_id_of
 from once.events.strict_json import parse
 from once.names import SOURCE_PREFIX
-from once.ops.terminal import (
-    UNKNOWN,
-    escape_controls,
-    format_age,
-    format_time,
-    single_line,
-)
+from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time, single_line
 from once.webhooks.capture import Capture, Conflict, Standing
 
 STANDINGS = {

@@ -19,14 +19,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal import error_console, format_time, parse_time_option
-from once.webhooks.capture import (
-    BY_TIME,
-    Capture,
-    CaptureAttribute,
-    Standing,
-    day_parts,
-    read_body,
-)
+from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, Standing, day_parts, read_body
 from once.webhooks.webhook import dedup_key
 
 if TYPE_CHECKING:
@@ -42,8 +35,6 @@ MOST_READ = 100_000
 _PAGE = 100
 _DAY_MS = 24 * 60 * 60 * 1000
 _PERIOD = f"#day = :day AND {CaptureAttribute.RECEIVED_AT} BETWEEN :since AND :until"
-_NAMES = {"#day": CaptureAttribute.DAY}
-"""`day` is a reserved word of DynamoDB's expressions."""
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _LEAST_OF_HASH = 8
@@ -241,18 +232,16 @@ class Captures:
 
     def _part(self, part: str, first: int, last: int) -> Iterator[Capture]:
         values = {":day": {"S": part}, ":since": {"N": str(first)}, ":until": {"N": str(last)}}
-        start: dict[str, Any] = {}
-        while True:
-            answer = self.dynamodb.query(
-                TableName=self.webhooks.captures,
-                IndexName=BY_TIME,
-                KeyConditionExpression=_PERIOD,
-                ExpressionAttributeNames=_NAMES,
-                ExpressionAttributeValues=values,
-                ScanIndexForward=False,
-                Limit=_PAGE,
-                **start,
-            )
+        pages = self.dynamodb.get_paginator("query").paginate(
+            TableName=self.webhooks.captures,
+            IndexName=BY_TIME,
+            KeyConditionExpression=_PERIOD,
+            ExpressionAttributeNames={"#day": CaptureAttribute.DAY},  # a reserved word
+            ExpressionAttributeValues=values,
+            ScanIndexForward=False,
+            PaginationConfig={"PageSize": _PAGE},
+        )
+        for answer in pages:
             self.read += len(answer["Items"])
             if self.read > self.most:
                 raise OpsError(
@@ -269,9 +258,6 @@ class Captures:
                         "version of `once`",
                         soft_wrap=True,
                     )
-            if "LastEvaluatedKey" not in answer:
-                return
-            start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
     def _by_key(self, name: str, conditions: CaptureFilter) -> list[Capture]:
         """Return the captures whose key can be told from an id without a search."""

@@ -1,6 +1,7 @@
 """The commands `webhooks list`, `show`, `replay` and `listen`, and the group with `send`."""
 
 import os
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -110,8 +111,7 @@ def show(
     since: _SinceOption = None,
     until: _UntilOption = None,
     body_to: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Write the bytes of the body to this new file."),
+        Path | None, Option(metavar="FILE", help="Write the bytes of the body to this new file.")
     ] = None,
     service: ServiceOption = "once",
     as_json: JsonOption = False,
@@ -207,25 +207,19 @@ def replay(
     captures = Captures.of(deployment)
     target = asked.target(deployment)
     run = ReplayRun(asked, captures, target, asked.chosen(captures), dry_run=not yes)
-    if not yes:
-        _run(run, as_json=as_json)
-        return
-    with run.logged(deployment, why):
-        _run(run, as_json=as_json)
-    run.raise_if_left()
-
-
-def _run(run: ReplayRun, *, as_json: bool) -> None:
-    stopped = True
-    try:
-        with progress(as_json=as_json) as bar:
-            task = bar.add_task("webhooks", total=len(run.chosen))
-            run.run(lambda: bar.advance(task))
-        stopped = False
-    except KeyboardInterrupt:
-        raise StoppedError(run.stopped_text) from None
-    finally:
-        _show(run, stopped=stopped, as_json=as_json)
+    with run.logged(deployment, why) if yes else nullcontext():
+        stopped = True
+        try:
+            with progress(as_json=as_json) as bar:
+                task = bar.add_task("webhooks", total=len(run.chosen))
+                run.run(lambda: bar.advance(task))
+            stopped = False
+        except KeyboardInterrupt:
+            raise StoppedError(run.stopped_text) from None
+        finally:
+            _show(run, stopped=stopped, as_json=as_json)
+    if yes:
+        run.raise_if_left()
 
 
 def _show(run: ReplayRun, *, stopped: bool, as_json: bool) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from once.failures.quarantine import text
 from once.names import DeadLetter
-from once.ops.aws.clients import RateLimiter, client
+from once.ops.aws.clients import client
 from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
-from once.ops.dead_letters.redrive import Redrive, redriven_message
-from once.ops.dead_letters.search import QueueWalk
+from once.ops.dead_letters.redrive import Redrive, RedriveRequest, redriven_message
+from once.ops.dead_letters.search import LetterOptions, QueueWalk
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import ExitCode
 from tests.ops.letters import Shop
@@ -47,7 +47,8 @@ class Queues:
     def redrive(self) -> Redrive:
         sqs = client("sqs")
         with QueueWalk(sqs, [self.box], limit=100) as walk:
-            job = Redrive(sqs, walk, self.records, RateLimiter(1000), unsafe=True)
+            request = RedriveRequest(options=LetterOptions(), unsafe=True, rate=1000)
+            job = Redrive(sqs, walk, self.records, request)
             for page in walk.pages():
                 job.send_page(page)
         return job

@@ -119,7 +119,7 @@ def test_error_in_reading_a_letter_is_reported_with_its_id(
             raise ZeroDivisionError
         return read_event(body, **options)
 
-    monkeypatch.setattr("once.intake.envelopes.read_event", read)
+    monkeypatch.setattr("once.ops.dead_letters.assessment.read_event", read)
     why = "NOT SAFE: unexpected, a fault of this command: ZeroDivision"
     redrive_leaves(mess, shop, letter(), why)
     stdout_of("dlq", "list", "--json")

@@ -46,10 +46,8 @@ def logged_change(
     A command that is killed leaves an entry without an outcome.
 
     Args:
-        deployment: the deployment, which has the log group.
         command: the command, such as `dlq redrive`.
         arguments: its arguments, without bodies and keys; those that are not set are left out.
-        why: the operator's reason.
 
     Raises:
         OpsError: the first entry cannot be written: nothing was changed. Or the second cannot.

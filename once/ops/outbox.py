@@ -235,10 +235,7 @@ class Republication:
     ) -> RepublishResult:
         """Publish the events, with entries in the operator log.
 
-        Args:
-            why: the operator's reason.
-            seen: called after each page.
-            check: called before each batch; ends the republish by raising.
+        `check` is called before each batch, and ends the republish by raising.
 
         Raises:
             OpsError: a batch failed in every attempt, or the operator log cannot be written.

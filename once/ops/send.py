@@ -185,7 +185,6 @@ def grouping(
     """Return an event's message group and deduplication id, as SNS and SQS take them.
 
     Args:
-        event: the event.
         path: the field of its data that gives the group, with dots for nesting.
         takers: the consumers that take it from a FIFO topic or queue; none for a standard one.
 

@@ -28,11 +28,7 @@ _CONFIG = Config(
 
 
 def client(service: str, *, read_timeout_seconds: int = 60) -> Any:
-    """Return a client that all threads may share.
-
-    Args:
-        service: boto3's name of the service, such as `sqs`.
-        read_timeout_seconds: how long to wait for a response.
+    """Return a client of a service, by boto3's name of it, that all threads may share.
 
     Raises:
         botocore.exceptions.BotoCoreError: the environment names no region, or an unknown profile.

@@ -23,19 +23,9 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console.rendering import BarChart, page
 from once.ops.console.state import max_age, state_of
-from once.ops.dead_letters import assessment
+from once.ops.dead_letters import assessment, search
 from once.ops.dead_letters.letter import DIED, dead_letter_queues
 from once.ops.dead_letters.letter_text import body_text, claimed_text, letter_rows
-from once.ops.dead_letters.search import (
-    DEFAULT_LIMIT,
-    LetterFilter,
-    LetterOptions,
-    QueueWalk,
-    error_pattern,
-    event_id,
-    letters_by_id,
-    open_search,
-)
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError
 from once.ops.terminal import format_time
@@ -77,15 +67,15 @@ class LetterRow:
             consumer=letter.queue.owner,
             message_id=letter.message_id,
             reason=letter.reason,
-            error=error_pattern(letter.error),
+            error=search.error_pattern(letter.error),
             sent_at=letter.sent_at,
             event_type=event.type if isinstance(event, CloudEvent) else None,
-            event_id=event_id(event),
+            event_id=search.event_id(event),
             key=assessed.pk,
             verdict=assessed.verdict,
         )
 
-    def matches(self, letters: LetterFilter) -> bool:
+    def matches(self, letters: search.LetterFilter) -> bool:
         """Tell whether its letter matches a filter."""
         return letters.matches_failure(self.reason, self.error, self.sent_at) and (
             letters.matches_key(self.key, self.event_id)
@@ -111,23 +101,23 @@ class LetterReading:
 
 def _read_all(deployment: Deployment, consumer: str | None) -> LetterReading:
     """Read the dead letters of all consumers or of one, each with its verdict."""
-    with _search(deployment, consumer) as (search, records):
+    with _walk(deployment, consumer) as (walk, records):
         rows = [
             LetterRow.of(one)
-            for some in search.pages()
+            for some in walk.pages()
             for one in assessment.assess_letters(records, some)
         ]
-    hidden = str(search.hidden) if search.hidden else None
-    return LetterReading(rows, search.progress_text, hidden, search.complete)
+    hidden = str(walk.hidden) if walk.hidden else None
+    return LetterReading(rows, walk.progress_text, hidden, walk.complete)
 
 
 @contextmanager
-def _search(
+def _walk(
     deployment: Deployment, consumer: str | None
-) -> Iterator[tuple[QueueWalk, DedupRecordReader]]:
+) -> Iterator[tuple[search.QueueWalk, DedupRecordReader]]:
     queues = dead_letter_queues(deployment, consumer)
-    with open_search(client("sqs"), queues, DEFAULT_LIMIT) as search:
-        yield search, DedupRecordReader.of(client("dynamodb"), deployment)
+    with search.open_search(client("sqs"), queues, search.DEFAULT_LIMIT) as walk:
+        yield walk, DedupRecordReader.of(client("dynamodb"), deployment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,16 +192,16 @@ def histogram(moments: Sequence[datetime]) -> list[int]:
     return numbers
 
 
-def letter_options(given: Mapping[str, Any], service: str) -> LetterOptions:
+def letter_options(given: Mapping[str, Any], service: str) -> search.LetterOptions:
     """Return the options of the `dlq` commands that an address or a form has.
 
     An empty parameter is none.
     """
     texts: dict[str, Any] = {name: str(given.get(name) or "").strip() or None for name in _FILTERS}
-    return replace(LetterOptions(service=service), **texts)
+    return replace(search.LetterOptions(service=service), **texts)
 
 
-def query_values(options: LetterOptions) -> dict[str, str]:
+def query_values(options: search.LetterOptions) -> dict[str, str]:
     """Return the parameters of an address or a form that has these options."""
     return {name: value for name in _FILTERS if (value := getattr(options, name))}
 
@@ -232,8 +222,8 @@ def read_letter(request: Request) -> assessment.AssessedLetter:
     consumer, message_id = request.path_params["consumer"], request.path_params["message_id"]
 
     def read() -> assessment.AssessedLetter:
-        with _search(state.deployment, consumer) as (search, records):
-            letters = letters_by_id(search, [message_id])
+        with _walk(state.deployment, consumer) as (walk, records):
+            letters = search.letters_by_id(walk, [message_id])
         [assessed] = assessment.assess_letters(records, letters)
         return assessed
 

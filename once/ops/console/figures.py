@@ -70,20 +70,19 @@ def _metric_points(
     functions: Sequence[str], begin: datetime, now: datetime, metrics: Sequence[str]
 ) -> Iterator[_Point]:
     names = [*product(functions, metrics)]
-    queries = [_query(number, *name) for number, name in enumerate(names)]
+    queries = []
+    for number, (function, metric) in enumerate(names):
+        service = {"Name": "service", "Value": function}
+        stat = "Maximum" if metric in _DELAYS else "Sum"
+        found = {"Namespace": Metric.NAMESPACE, "MetricName": metric, "Dimensions": [service]}
+        whole = {"Metric": found, "Period": 60, "Stat": stat}
+        queries.append({"Id": f"m{number}", "MetricStat": whole})
     paginator = client("cloudwatch").get_paginator("get_metric_data")
     for page in paginator.paginate(MetricDataQueries=queries, StartTime=begin, EndTime=now):
         for result in page["MetricDataResults"]:
             function, metric = names[int(result["Id"][1:])]
             for moment, value in zip(result["Timestamps"], result["Values"], strict=True):
                 yield function, metric, moment, value
-
-
-def _query(number: int, function: str, metric: str) -> dict[str, Any]:
-    service = {"Name": "service", "Value": function}
-    stat = "Maximum" if metric in _DELAYS else "Sum"
-    found = {"Namespace": Metric.NAMESPACE, "MetricName": metric, "Dimensions": [service]}
-    return {"Id": f"m{number}", "MetricStat": {"Metric": found, "Period": 60, "Stat": stat}}
 
 
 def _log_points(

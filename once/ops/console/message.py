@@ -133,10 +133,8 @@ def steps_of(
 ) -> Iterator[Step]:
     """Yield the steps of a timeline, in its order.
 
-    Args:
-        entries: the entries, the oldest first.
-        internal: the event types that each consumer takes from other consumers, by the consumer's
-            name and by its identity.
+    `internal` has the event types that each consumer takes from other consumers, by the consumer's
+    name and by its identity.
     """
     for entry in entries:
         consumer, kind = entry.consumer, entry.kind

@@ -28,7 +28,7 @@ _CHART_WIDTH, _CHART_HEIGHT = 160, 32
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """A chart of values from 0 at equal distances, the oldest first.
+    """A chart of values, 0 or more, at equal distances, the oldest first.
 
     The label says in words what it shows, for those who do not see it.
     """

@@ -78,7 +78,14 @@ def with_line(source: str, line: RegistryLine, file: Path) -> str:
     _check_names(tree, line, file)
     lines = source.splitlines(keepends=True)
     first, last = _consumers(tree, lines, file)
-    table_at = _after_tables(tree) or first
+    tables = [
+        node.end_lineno or 0
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) == "TableProps"
+    ]
+    table_at = max(tables, default=0) or first
     table = line.table_text() + ("" if table_at != first else "\n")
     parts = [*lines[:table_at], table, *lines[table_at:last], line.consumer_text(), *lines[last:]]
     return "".join(parts)
@@ -115,15 +122,3 @@ def _consumers(tree: ast.Module, lines: Sequence[str], file: Path) -> tuple[int,
                 return node.lineno - 1, node.end_lineno - 1
         break
     raise OpsError(f"{file} has no tuple CONSUMERS with each entry on lines of its own: {_WANTED}")
-
-
-def _after_tables(tree: ast.Module) -> int:
-    """Return the number of the last line of the last table's statement; 0 without one."""
-    tables = [
-        node.end_lineno or 0
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Call)
-        and ast.unparse(node.value.func) == "TableProps"
-    ]
-    return max(tables, default=0)

@@ -66,9 +66,8 @@ class EventGraph:
     def letters_with_key(self, key: str) -> list[Letter]:
         """Return the dead letters with this key, in their body or as their dedup key.
 
-        Args:
-            key: an event's id, a business key, a dedup key, a dedup key's SHA-256 in hex, or the
-                message id of a dead letter, now or before it was dead-lettered.
+        The key is an event's id, a business key, a dedup key, a dedup key's SHA-256 in hex, or the
+        message id of a dead letter, now or before it was dead-lettered.
         """
         plain = json.dumps(key)
         texts = {f'"{key}"', plain, json.dumps(plain)[1:-1]}  # the latter inside SNS's envelope

@@ -119,8 +119,6 @@ def read_log_entries(
     """Read the log entries about the keys of a graph.
 
     Args:
-        graph: its records, dead letters and open events give the keys.
-        deployment: its functions have the logs.
         keys: further dedup keys.
         hashes: SHA-256 of further dedup keys, in hex, of unknown consumers.
         since: time of the first entry that is read; None for the beginning of the logs.

@@ -23,7 +23,7 @@ from constructs import Construct, IDependable
 from once import event_sources
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
-from once.cdk.permissions import key_statements
+from once.cdk.permissions import allow, key_statements
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import NO_EVENT
 from once.names import EVENT_TYPE_ATTRIBUTE
@@ -63,15 +63,9 @@ class Destination:
         """
         policies: list[IDependable] = []
         for queue in (self.queue, self.dead_letters)[: 1 + dead_letters]:
-            added = queue.add_to_resource_policy(
-                iam.PolicyStatement(
-                    sid=sid,
-                    principals=[principal],
-                    actions=["sqs:SendMessage"],
-                    resources=[queue.queue_arn],
-                    conditions=conditions,
-                )
-            )
+            send, arn = ["sqs:SendMessage"], queue.queue_arn
+            statement = allow(sid, send, arn, conditions=conditions, principal=principal)
+            added = queue.add_to_resource_policy(statement)
             policies += [added.policy_dependable] if added.policy_dependable else []
         return policies
 
@@ -248,11 +242,7 @@ def _make_schedule(to: Destination, source: event_sources.ScheduleSource) -> Non
         "StringEquals": {"aws:SourceAccount": Stack.of(to.scope).account},
         "ArnEquals": {"aws:SourceArn": group},
     }
-    send = iam.PolicyStatement(
-        sid="Send",
-        actions=["sqs:SendMessage"],
-        resources=[to.queue.queue_arn, to.dead_letters.queue_arn],
-    )
+    send = allow("Send", ["sqs:SendMessage"], to.queue.queue_arn, to.dead_letters.queue_arn)
     keys = key_statements(to.scope, [("sqs", to.queue.encryption_master_key)])
     role = iam.Role(
         to.scope,

@@ -133,7 +133,6 @@ def missing_name_faults(
     if not typed or not has_type(webhooks, WebhookProps | None):
         return
     yield from _consumer_faults(deployed, consumers)
-    yield from _early_retirements(deployed, consumers)
     registered = DeployedNames.of(consumers, webhooks)
     for kind, before, now in (
         ("table", deployed.tables, registered.tables),
@@ -146,7 +145,17 @@ def missing_name_faults(
                     "with its value, and a new name would begin empty; put it back, or delete the "
                     "recorded name once its data is moved or no longer needed"
                 )
-    yield from _missing_endpoints(deployed, registered)
+    for ingress, endpoints in deployed.endpoints.items():
+        found = registered.endpoints.get(ingress, ())
+        for name in endpoints:
+            if name not in found:
+                yield (
+                    f"endpoint {name!r} of the webhook ingress {ingress!r} was deployed and is "
+                    "missing: its provider would still send there, and under another name or "
+                    "ingress a webhook that is sent again would be handed on again; put it back, "
+                    "or delete the recorded name once the provider sends no more to it "
+                    f"({ENDPOINT_STEPS})"
+                )
 
 
 def _consumer_faults(
@@ -181,12 +190,7 @@ def _consumer_faults(
                 f"add a second line with another name, renamed_from={line.identity!r} and "
                 f"fifo={line.fifo} ({STEPS})"
             )
-
-
-def _early_retirements(
-    deployed: DeployedNames, consumers: Collection[ConsumerProps]
-) -> Iterator[str]:
-    """Yield a fault for each line that retires before the line of its new name was deployed."""
+    # A line must not retire before the line of its new name was deployed.
     heirs = {
         each.identity: each.name
         for each in consumers
@@ -199,17 +203,3 @@ def _early_retirements(
                 "was deployed: events published in between would reach neither; deploy both "
                 f"lines first, and set retiring=True afterwards ({STEPS})"
             )
-
-
-def _missing_endpoints(deployed: DeployedNames, registered: DeployedNames) -> Iterator[str]:
-    for ingress, endpoints in deployed.endpoints.items():
-        found = registered.endpoints.get(ingress, ())
-        for name in endpoints:
-            if name not in found:
-                yield (
-                    f"endpoint {name!r} of the webhook ingress {ingress!r} was deployed and is "
-                    "missing: its provider would still send there, and under another name or "
-                    "ingress a webhook that is sent again would be handed on again; put it back, "
-                    "or delete the recorded name once the provider sends no more to it "
-                    f"({ENDPOINT_STEPS})"
-                )

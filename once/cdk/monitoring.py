@@ -20,6 +20,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
 from once.cdk.deployment_options import DeploymentConfig, imported_key
+from once.cdk.permissions import allow
 from once.cdk.props import ConsumerProps
 from once.names import RELAY, UNROUTED, Limits, Metric
 
@@ -524,7 +525,7 @@ def make_alarm_topic(scope: Construct, config: DeploymentConfig | None = None) -
         config: the deployment; by default that of the CDK context.
     """
     config = config or DeploymentConfig.from_context(scope.node)
-    cloudwatch_itself = iam.ServicePrincipal("cloudwatch.amazonaws.com")
+    by_alarms = iam.ServicePrincipal("cloudwatch.amazonaws.com")
     key = imported_key(scope, config.keys.topics)
     if key is None:
         # CloudWatch may not use the AWS managed key of SNS: it would drop notifications silently.
@@ -536,14 +537,9 @@ def make_alarm_topic(scope: Construct, config: DeploymentConfig | None = None) -
             # It encrypts no stored data.
             removal_policy=RemovalPolicy.DESTROY,
         )
-        key.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="Alarms",
-                principals=[cloudwatch_itself],
-                actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-                resources=["*"],  # in a key's own policy: this key
-            )
-        )
+        use = ["kms:Decrypt", "kms:GenerateDataKey*"]
+        # In a key's own policy, `*` is this key.
+        key.add_to_resource_policy(allow("Alarms", use, "*", principal=by_alarms))
     topic = sns.Topic(scope, "Alarms", master_key=key, enforce_ssl=True)
     alarms = Stack.of(scope).format_arn(
         service="cloudwatch",
@@ -552,15 +548,9 @@ def make_alarm_topic(scope: Construct, config: DeploymentConfig | None = None) -
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
     # An explicit policy replaces the default policy, by which the account itself may publish.
-    topic.add_to_resource_policy(
-        iam.PolicyStatement(
-            sid="Alarms",
-            principals=[cloudwatch_itself],
-            actions=["sns:Publish"],
-            resources=[topic.topic_arn],
-            conditions={"ArnLike": {"aws:SourceArn": alarms}},
-        )
-    )
+    only, arn = {"ArnLike": {"aws:SourceArn": alarms}}, topic.topic_arn
+    publish = allow("Alarms", ["sns:Publish"], arn, conditions=only, principal=by_alarms)
+    topic.add_to_resource_policy(publish)
     return topic
 
 

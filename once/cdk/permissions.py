@@ -83,11 +83,16 @@ def allow(
     actions: Sequence[str],
     *resources: str,
     conditions: Mapping[str, Any] | None = None,
+    principal: iam.IPrincipal | None = None,
 ) -> iam.PolicyStatement:
-    """Return a statement that allows actions."""
+    """Return a statement that allows actions; with a principal, one of a resource's policy."""
     # Statements with a name are never merged: a condition stays with its own actions.
     return iam.PolicyStatement(
-        sid=sid, actions=list(actions), resources=list(resources), conditions=conditions
+        sid=sid,
+        actions=list(actions),
+        resources=list(resources),
+        conditions=conditions,
+        principals=[principal] if principal else None,
     )
 
 

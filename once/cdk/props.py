@@ -422,15 +422,8 @@ def ingress_settings(
 ) -> WebhookSettings:
     """Return the settings that the library reads when the ingress's function is loaded.
 
-    Args:
-        props: the ingress.
-        dedup_table: the name of the table of dedup records.
-        captures: the name of the table of captures.
-        secrets: the ARN of each endpoint's secret, by the endpoint's name.
-        claims: the name of the claim-check bucket, if there is one.
-        groups: the message groups of the types that the ingress publishes.
-        dedup_window_seconds: as in the deployment.
-        time_margin_ms: as in the deployment.
+    `dedup_table` and `captures` are names of tables, `claims` is that of the claim-check bucket.
+    `secrets` are ARNs by the endpoints' names, `groups` those of the types that it publishes.
     """
     # The most hurried provider does not wait in the last part of the timeout. An attempt may be in
     # progress when it gives up, so the last second before is not used either.

@@ -21,6 +21,7 @@ from constructs import Construct, DependencyGroup, IDependable
 
 from once.cdk._queues import retain_messages
 from once.cdk.deployment_options import DeploymentConfig, imported_key
+from once.cdk.permissions import allow
 from once.cdk.props import ConsumerProps, MessageGroups
 from once.names import EVENT_TYPE_ATTRIBUTE, StackOutput
 
@@ -249,6 +250,7 @@ def _ingress_key(scope: Construct, publishers: Sequence[str], *, local: bool) ->
         EVENT_BRIDGE: of_topics,
         S3: {**of_topics, "StringEquals": account},
     }
+    use = ["kms:Decrypt", "kms:GenerateDataKey*"]
     own = {"StringEquals": {**through_sns, "kms:CallerAccount": stack.account}}
     users: list[tuple[str, iam.IPrincipal, Any]] = [("ThisAccount", iam.AnyPrincipal(), own)]
     users += [
@@ -256,15 +258,9 @@ def _ingress_key(scope: Construct, publishers: Sequence[str], *, local: bool) ->
         for each in publishers
     ]
     for sid, principal, condition in users:
-        key.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid=sid,
-                principals=[principal],
-                actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-                resources=["*"],  # in a key's own policy: this key
-                conditions=condition,
-            )
-        )
+        # In a key's own policy, `*` is this key.
+        statement = allow(sid, use, "*", conditions=condition, principal=principal)
+        key.add_to_resource_policy(statement)
     return key
 
 
@@ -275,16 +271,10 @@ def _allow_publishers(topic: sns.Topic, publishers: Sequence[str]) -> None:
         if each in SERVICES and topic.fifo:
             continue
         sid, principal = _publisher(each)
-        topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid=sid,
-                principals=[principal],
-                actions=["sns:Publish"],
-                resources=[topic.topic_arn],
-                # AWS documents that a policy for EventBridge must have none: it would deny all.
-                conditions=own if each == S3 else None,
-            )
-        )
+        # AWS documents that a policy for EventBridge must have none: it would deny all.
+        only, arn = own if each == S3 else None, topic.topic_arn
+        statement = allow(sid, ["sns:Publish"], arn, conditions=only, principal=principal)
+        topic.add_to_resource_policy(statement)
 
 
 def _publisher(name: str) -> tuple[str, iam.IPrincipal]:

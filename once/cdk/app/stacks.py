@@ -26,7 +26,7 @@ from once.cdk.monitoring import add_table_alarms, make_alarm_topic, notify, tabl
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.props import ConsumerProps, TableProps, WebhookProps, output_key
+from once.cdk.props import ConsumerProps, TableProps, output_key
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.cdk.webhook_ingress import WebhookIngress
@@ -231,8 +231,33 @@ class ServiceStack(Stack):
             for props in consumers
         ]
         for consumer in self.consumers:
-            self._add_outputs(consumer)
-        self.webhooks = None if webhooks is None else self._make_ingress(webhooks, config, state)
+            isolation = consumer.isolation
+            outputs = {
+                StackOutput.QUEUE: consumer.queue.queue_url,
+                **({StackOutput.ISOLATION_QUEUE: isolation.queue_url} if isolation else {}),
+                StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
+                StackOutput.FUNCTION: consumer.function.function_name,
+                StackOutput.IDENTITY: consumer.props.identity,
+                StackOutput.EVENT_TYPES: event_types_output(consumer.props),
+            }
+            for prefix, value in outputs.items():
+                CfnOutput(self, f"{prefix}{output_key(consumer.props.name)}", value=value)
+        self.webhooks = None
+        if webhooks is not None and state.captures is not None:  # both stacks have the ingress
+            self.webhooks = WebhookIngress(
+                self,
+                webhooks,
+                config=config,
+                relay=self.relay,
+                dedup_table=state.dedup_table,
+                captures=state.captures,
+                secrets=state.endpoint_secrets,
+                claims=state.claims,
+            )
+            function, endpoints = self.webhooks.function, self.webhooks.endpoints_output
+            CfnOutput(self, StackOutput.WEBHOOK_URL, value=self.webhooks.url)
+            CfnOutput(self, StackOutput.WEBHOOK_FUNCTION, value=function.function_name)
+            CfnOutput(self, StackOutput.WEBHOOK_ENDPOINTS, value=endpoints)
         CfnOutput(self, StackOutput.RELAY_FUNCTION, value=self.relay.function.function_name)
         CfnOutput(self, StackOutput.RELAY_DEAD_LETTERS, value=self.relay.dead_letters.queue_url)
         CfnOutput(self, StackOutput.UNROUTED_QUEUE, value=self.unrouted.queue.queue_url)
@@ -269,35 +294,3 @@ class ServiceStack(Stack):
             # The names of dashboards are those of the whole account, not of a region.
             board = f"{config.service}-{self.region}"
             cloudwatch.Dashboard(self, "Dashboard", dashboard_name=board, widgets=rows)
-
-    def _add_outputs(self, consumer: IdempotentConsumer) -> None:
-        isolation = consumer.isolation
-        outputs = {
-            StackOutput.QUEUE: consumer.queue.queue_url,
-            **({StackOutput.ISOLATION_QUEUE: isolation.queue_url} if isolation else {}),
-            StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
-            StackOutput.FUNCTION: consumer.function.function_name,
-            StackOutput.IDENTITY: consumer.props.identity,
-            StackOutput.EVENT_TYPES: event_types_output(consumer.props),
-        }
-        for prefix, value in outputs.items():
-            CfnOutput(self, f"{prefix}{output_key(consumer.props.name)}", value=value)
-
-    def _make_ingress(
-        self, props: WebhookProps, config: DeploymentConfig, state: StateStack
-    ) -> WebhookIngress:
-        assert state.captures is not None  # noqa: S101 - both stacks are given the same ingress
-        ingress = WebhookIngress(
-            self,
-            props,
-            config=config,
-            relay=self.relay,
-            dedup_table=state.dedup_table,
-            captures=state.captures,
-            secrets=state.endpoint_secrets,
-            claims=state.claims,
-        )
-        CfnOutput(self, StackOutput.WEBHOOK_URL, value=ingress.url)
-        CfnOutput(self, StackOutput.WEBHOOK_FUNCTION, value=ingress.function.function_name)
-        CfnOutput(self, StackOutput.WEBHOOK_ENDPOINTS, value=ingress.endpoints_output)
-        return ingress

@@ -21,7 +21,6 @@ from once.cdk.props import (
     ISOLATION_CONCURRENCY,
     ConsumerProps,
     DurableFunctionProps,
-    Pollers,
     StateMachineProps,
     WarmThroughput,
 )
@@ -265,8 +264,22 @@ def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
 
 
 def _concurrency_faults(consumer: ConsumerProps) -> Iterator[str]:
-    if consumer.pollers is not None:
-        yield from _poller_faults(consumer.pollers, consumer.max_concurrency)
+    pollers, most = consumer.pollers, consumer.max_concurrency
+    if pollers is not None:
+        if most is not None:
+            yield (
+                f"it has pollers= and max_concurrency={most}, and Lambda accepts one of them: "
+                "leave max_concurrency out, and limit the load by Pollers(maximum=…), which "
+                f"allows {INVOCATIONS_PER_POLLER} invocations each"
+            )
+        for name, allowed in POLLERS.items():
+            if (given := getattr(pollers, name)) not in allowed:
+                yield f"pollers has {name}={given}; choose {allowed[0]} to {allowed[-1]}"
+        if pollers.minimum > pollers.maximum:
+            yield (
+                f"pollers has minimum={pollers.minimum} over maximum={pollers.maximum}; lower the "
+                "minimum, or raise the maximum"
+            )
     reserved, main = consumer.reserved_concurrency, consumer.concurrency
     isolated = ISOLATION_CONCURRENCY if consumer.batch_size > 1 else 0
     if reserved is not None and reserved < main + isolated:
@@ -275,23 +288,6 @@ def _concurrency_faults(consumer: ConsumerProps) -> Iterator[str]:
             f"reserved_concurrency={reserved} throttles the function: its queue makes up to {main} "
             f"invocations at a time and its isolation queue {isolated}; raise it to "
             f"{main + isolated}, or lower max_concurrency or the maximum of pollers"
-        )
-
-
-def _poller_faults(pollers: Pollers, max_concurrency: int | None) -> Iterator[str]:
-    if max_concurrency is not None:
-        yield (
-            f"it has pollers= and max_concurrency={max_concurrency}, and Lambda accepts "
-            f"one of them: leave max_concurrency out, and limit the load by Pollers(maximum=…), "
-            f"which allows {INVOCATIONS_PER_POLLER} invocations each"
-        )
-    for name, allowed in POLLERS.items():
-        if (given := getattr(pollers, name)) not in allowed:
-            yield f"pollers has {name}={given}; choose {allowed[0]} to {allowed[-1]}"
-    if pollers.minimum > pollers.maximum:
-        yield (
-            f"pollers has minimum={pollers.minimum} over maximum={pollers.maximum}; lower the "
-            "minimum, or raise the maximum"
         )
 
 

@@ -22,12 +22,9 @@ def consumer_set_faults(
     config: DeploymentConfig,
     webhooks: WebhookProps | None = None,
 ) -> list[str]:
-    """Return every fault of a set of consumers; an empty list if it can be built.
+    """Return every fault of a set of consumers, and of the webhook ingress if there is one.
 
-    Args:
-        consumers: every consumer of the deployment.
-        config: the deployment; its own faults are those of `deployment_faults`.
-        webhooks: the webhook ingress of the deployment, if there is one.
+    An empty list if they can be built. The faults of `config` are those of `deployment_faults`.
     """
     ingress = webhooks if has_type(webhooks, WebhookProps) else None
     typed = [each for each in consumers if has_type(each, ConsumerProps)]
@@ -213,7 +210,15 @@ def _loops(consumers: Collection[ConsumerProps]) -> Iterator[RouteWarning]:
         for cause, caused in caused_events(consumer).items()
         for event in caused
     )
-    reached = _reached(routes)
+    # The events that each event can cause, directly or through others.
+    reached: dict[str, set[str]] = {}
+    for cause, _, event in routes:
+        reached.setdefault(event, set())
+        reached.setdefault(cause, set()).add(event)
+    for through in reached:
+        for causes in reached.values():
+            if through in causes:
+                causes |= reached[through]
 
     def members(route: Route) -> list[str]:
         cause = route[0]
@@ -227,16 +232,3 @@ def _loops(consumers: Collection[ConsumerProps]) -> Iterator[RouteWarning]:
             f"events can cause one another without end: {ways}; take a type out of events= or "
             "publishes=, or acknowledge this warning if the handlers end the loop",
         )
-
-
-def _reached(routes: Collection[Route]) -> dict[str, set[str]]:
-    """Return the events that each event can cause, directly or through others."""
-    reached: dict[str, set[str]] = {}
-    for cause, _, event in routes:
-        reached.setdefault(event, set())
-        reached.setdefault(cause, set()).add(event)
-    for through in reached:
-        for causes in reached.values():
-            if through in causes:
-                causes |= reached[through]
-    return reached

@@ -111,7 +111,17 @@ def _option_faults(config: DeploymentConfig) -> list[str]:
 
 def _account_faults(config: DeploymentConfig) -> Iterator[str]:
     """Yield the faults of the options that name parts of the account, all of the right types."""
-    yield from _tag_faults(config.tags)
+    for name, value in config.tags.items():
+        if name.lower().startswith("aws:") or not re.fullmatch(r"[\w .:/=+@-]{1,128}", name):
+            yield (
+                f"the tag {name!r} is no name for a tag; use up to 128 letters, digits and "
+                "_ . : / = + - @, and no aws: before them"
+            )
+        if not re.fullmatch(r"[\w .:/=+@-]{0,256}", value):
+            yield (
+                f"the tag {name!r} has the value {value!r}; use up to 256 letters, digits and "
+                "_ . : / = + - @"
+            )
     if config.network is not None:
         yield from _network_faults(config.network)
     if len(config.layers) > 5:
@@ -127,20 +137,6 @@ def _account_faults(config: DeploymentConfig) -> Iterator[str]:
         if not Token.is_unresolved(arn) and not re.fullmatch(pattern, arn):
             yield f"{option}={arn!r} is no ARN of a {kind}; give one such as {example}"
     yield from _key_faults(config)
-
-
-def _tag_faults(tags: Mapping[str, str]) -> Iterator[str]:
-    for name, value in tags.items():
-        if name.lower().startswith("aws:") or not re.fullmatch(r"[\w .:/=+@-]{1,128}", name):
-            yield (
-                f"the tag {name!r} is no name for a tag; use up to 128 letters, digits and "
-                "_ . : / = + - @, and no aws: before them"
-            )
-        if not re.fullmatch(r"[\w .:/=+@-]{0,256}", value):
-            yield (
-                f"the tag {name!r} has the value {value!r}; use up to 256 letters, digits and "
-                "_ . : / = + - @"
-            )
 
 
 def _network_faults(network: Network) -> Iterator[str]:

@@ -47,7 +47,15 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
     if props.name in {RELAY, UNROUTED}:
         yield f"the name {props.name!r} is that of another function of Once; choose another"
     yield from aws_service_faults(props)
-    yield from _endpoint_set_faults(props)
+    if not props.endpoints:
+        yield "it has no endpoint; give endpoints= such as (Endpoint('stripe', STRIPE),)"
+    alike: dict[str, list[str]] = defaultdict(list)
+    for each in props.endpoints:
+        alike[each.name.replace("-", "")].append(each.name)
+    for names in alike.values():
+        if len(names) > 1:  # the keys of a stack's outputs have no hyphens
+            shown = " and ".join(map(repr, names))
+            yield f"the endpoints {shown} have one name, or differ in hyphens only; rename one"
     for endpoint in props.endpoints:
         profile, days = endpoint.profile, ceil(endpoint.profile.retry_seconds / DAY_SECONDS)
         faults = [*endpoint_faults(endpoint)]
@@ -59,18 +67,6 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
             )
         yield from (f"endpoint {endpoint.name!r}: {fault}" for fault in faults)
     yield from _function_faults(props, config)
-
-
-def _endpoint_set_faults(props: WebhookProps) -> Iterator[str]:
-    if not props.endpoints:
-        yield "it has no endpoint; give endpoints= such as (Endpoint('stripe', STRIPE),)"
-    alike: dict[str, list[str]] = defaultdict(list)
-    for each in props.endpoints:
-        alike[each.name.replace("-", "")].append(each.name)
-    for names in alike.values():
-        if len(names) > 1:  # the keys of a stack's outputs have no hyphens
-            shown = " and ".join(map(repr, names))
-            yield f"the endpoints {shown} have one name, or differ in hyphens only; rename one"
 
 
 def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:

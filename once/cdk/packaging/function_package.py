@@ -49,15 +49,11 @@ SKIP = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".DS_Store"})
 def package(
     name: str, folder: Path, aws_services: Collection[str] | None, config: DeploymentConfig
 ) -> Path:
-    """Return the staged folder of the function that is imported as `functions.<name>`.
+    """Return the staged folder of the function in `folder`, imported as `functions.<name>`.
 
-    Args:
-        name: the function's name in its import path.
-        folder: the folder that holds its `handler.py`.
-        aws_services: the AWS services that its code calls besides those of the library; None to
-            keep the SDK's models of all services. All are kept too if a wheel of the function's
-            own lock creates a client whose service cannot be read.
-        config: the deployment.
+    `aws_services` are those that its code calls besides those of the library; None keeps the SDK's
+    models of all services. All are kept too if a wheel of the function's own lock creates a client
+    whose service cannot be read.
 
     Raises:
         SynthError: its wheels cannot be installed, or call another AWS service.
@@ -235,11 +231,7 @@ def build_once(target: Path, fill: Callable[[Path], None], *, keep_seconds: floa
 
     It is filled under another name and renamed: a reader never sees a part of it, an interruption
     leaves nothing under its name, and if two processes build it at once, the first one wins.
-
-    Args:
-        target: the folder. Its parent holds build folders only.
-        fill: fills the folder that it is given.
-        keep_seconds: folders beside it that were not used for so long are deleted.
+    Its parent holds build folders only. Those that were not used for `keep_seconds` are deleted.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     if _use(target):

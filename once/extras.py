@@ -25,9 +25,7 @@ class MissingExtra(ModuleNotFoundError):
 def extra(name: str, *, remedy: str = "") -> Iterator[None]:
     """Import modules of an extra.
 
-    Args:
-        name: the extra.
-        remedy: replaces the command that installs the extra, where pip is not the way.
+    The remedy replaces the command that installs the extra, where pip is not the way.
 
     Raises:
         MissingExtra: a module of the extra is missing; its text names the extra and the remedy.

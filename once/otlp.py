@@ -81,7 +81,6 @@ class Telemetry:
 
     Args:
         endpoint: the collector's base URL for OTLP over HTTP, such as `http://localhost:4318`.
-        service: the function's name.
         clock: a monotonic time in seconds.
     """
 

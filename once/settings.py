@@ -259,11 +259,8 @@ _CODECS: dict[Any, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
 
 
 def register_type(kind: Any, read: Callable[[str], Any], write: Callable[[Any], str]) -> None:
-    """Let settings have fields of a further type.
+    """Let settings have fields of a further type, as they are annotated with it.
 
-    Args:
-        kind: the type, as fields are annotated with it.
-        read: returns the value of a text, or raises ValueError, TypeError or KeyError.
-        write: returns the text of a value.
+    `read` returns the value of a text, or raises ValueError, TypeError or KeyError.
     """
     _CODECS[kind] = (read, write)

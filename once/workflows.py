@@ -86,7 +86,6 @@ def state_machine(consumer: "Consumer", name: str, model: "type[Struct]") -> Eff
     the message is quarantined as `key-conflict`.
 
     Args:
-        consumer: the consumer that performs it.
         name: names the effect, and the state machine in `ConsumerProps(starts=…)`. The state
             machine must be a standard one: a name does not identify an express execution.
         model: a msgspec.Struct; the input of the execution.
@@ -105,7 +104,6 @@ def durable_function(consumer: "Consumer", name: str, model: "type[Struct]") -> 
     answer as `effect-unknown`, because that execution may be its own.
 
     Args:
-        consumer: the consumer that performs it.
         name: names the effect, and the function in `ConsumerProps(starts=…)`.
         model: a msgspec.Struct; the payload.
 

@@ -59,10 +59,8 @@ class Effect:
     Attributes:
         name: part of the provider's key. It must never change while effects are pending.
         model: a msgspec.Struct; the request as it is kept in the dedup record.
-        policy: the rule for an unknown outcome.
         key_lifetime_seconds: the time for which the provider certainly remembers a key; 0 unless
             the policy is PROVIDER_KEY.
-        function: the call.
         look_up: asks the provider for the outcome; returns None if the effect certainly did not
             happen.
     """

@@ -46,7 +46,6 @@ class EffectAttempt:
     Attributes:
         intent: the effect's intent, which this delivery owns, or which is settled.
         clean: whether the provider has certainly done nothing so far.
-        is_done: whether there is an outcome.
     """
 
     pk: str

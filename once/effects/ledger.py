@@ -33,7 +33,6 @@ class Intent:
     """An effect before and after its call: request, key and lease, until its outcome is committed.
 
     Attributes:
-        effect: the effect's name.
         provider_key: the idempotency key of every attempt, unless a saved error needs a new one.
         request: the request's model as JSON; every attempt sends these bytes.
         key_expires_at: time from which the provider may forget the key, by the clock of the first

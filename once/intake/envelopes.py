@@ -5,6 +5,7 @@ again gets another id. Plain JSON has no identity of its own.
 """
 
 import re
+from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
@@ -22,7 +23,7 @@ from once.event_sources import (
     SnsSource,
     Source,
 )
-from once.events.cloud_event import CloudEvent, read_event
+from once.events.cloud_event import CloudEvent, event_of, read_event
 from once.events.strict_json import parse
 
 
@@ -44,19 +45,18 @@ class Adapter(Protocol):
 
 def adapter_of(source: Source | None) -> Adapter:
     """Return the adapter of a source; without one, that of CloudEvents without an envelope."""
-    match source:
-        case EventBridgeSource():
-            return partial(_from_event_bridge, source)
-        case S3Source():
-            return _from_s3
-        case SnsSource():
-            return partial(_from_sns, source)
-        case JsonSource():
-            return partial(_from_json, source)
-        case ScheduleSource():
-            return _from_schedule
-    return read_event
+    if source is None:
+        return read_event
+    event_in = _READERS[type(source)]
 
+    def adapter(body: str, *, max_bytes: int, deadline: Deadline | None = None) -> CloudEvent:
+        return event_in(source, body, partial(parse, max_bytes=max_bytes, deadline=deadline))
+
+    return adapter
+
+
+_Parse = Callable[[str], Any]
+"""Parses a text strictly, within the limits of its message."""
 
 _Form = TypeVar("_Form")
 
@@ -81,11 +81,8 @@ class _Rule(msgspec.Struct, rename={"detail_type": "detail-type"}):
     detail: dict[str, Any]
 
 
-def _from_event_bridge(
-    source: EventBridgeSource, body: str, *, max_bytes: int, deadline: Deadline | None = None
-) -> CloudEvent:
-    tree = parse(body, max_bytes=max_bytes, deadline=deadline)
-    envelope = _converted(tree, _Rule, "an event of EventBridge")
+def _from_event_bridge(source: EventBridgeSource, body: str, parsed: _Parse) -> CloudEvent:
+    envelope = _converted(parsed(body), _Rule, "an event of EventBridge")
     if not envelope.id.strip():
         raise NoKey("the event has no id: EventBridge sets one on every event")
     if not envelope.detail_type.strip():
@@ -119,11 +116,9 @@ class _Notification(msgspec.Struct, rename="pascal"):
     timestamp: str
 
 
-def _from_sns(
-    source: SnsSource, body: str, *, max_bytes: int, deadline: Deadline | None = None
-) -> CloudEvent:
+def _from_sns(source: SnsSource, body: str, parsed: _Parse) -> CloudEvent:
     found = _converted(
-        parse(body, max_bytes=max_bytes, deadline=deadline),
+        parsed(body),
         _Notification,
         "a notification of SNS",
         ". If its subscription has raw delivery, turn that off",
@@ -136,8 +131,8 @@ def _from_sns(
     if not found.message_id.strip():
         raise NoKey("the notification has no MessageId: SNS sets one on every message")
     if not source.is_plain:
-        return read_event(found.message, max_bytes=max_bytes, deadline=deadline)
-    event_type, data = _typed_object(source, found.message, max_bytes, deadline)
+        return event_of(parsed(found.message))
+    event_type, data = _typed_object(source, parsed(found.message))
     return CloudEvent(
         id=found.message_id,
         source=found.topic_arn,
@@ -147,19 +142,14 @@ def _from_sns(
     )
 
 
-def _from_json(
-    source: JsonSource, body: str, *, max_bytes: int, deadline: Deadline | None = None
-) -> CloudEvent:
-    event_type, data = _typed_object(source, body, max_bytes, deadline)
+def _from_json(source: JsonSource, body: str, parsed: _Parse) -> CloudEvent:
+    event_type, data = _typed_object(source, parsed(body))
     digest = sha256(body.encode()).hexdigest()  # for `once trace`; never a key
     return CloudEvent(id=digest, source="json", type=event_type, data=data)
 
 
-def _typed_object(
-    source: JsonSource | SnsSource, text: str, max_bytes: int, deadline: Deadline | None
-) -> tuple[str, dict[str, Any]]:
+def _typed_object(source: JsonSource | SnsSource, tree: Any) -> tuple[str, dict[str, Any]]:
     """Return a JSON object and its event type, which is declared, or in a declared field."""
-    tree = parse(text, max_bytes=max_bytes, deadline=deadline)
     if not isinstance(tree, dict):
         raise InvalidEvent(f"the body is a JSON {type(tree).__name__}, and an event is an object")
     found = source.type if source.type_field is None else tree.get(source.type_field)
@@ -173,8 +163,8 @@ def _typed_object(
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z", re.ASCII)
 
 
-def _from_schedule(body: str, *, max_bytes: int, deadline: Deadline | None = None) -> CloudEvent:
-    event = read_event(body, max_bytes=max_bytes, deadline=deadline)
+def _from_schedule(_: ScheduleSource, body: str, parsed: _Parse) -> CloudEvent:
+    event = event_of(parsed(body))
     # EventBridge Scheduler puts the time into the message. Where it did not, each message would
     # have the same id, and all but the first would count as duplicates.
     if not _TIME.fullmatch(event.id):
@@ -246,8 +236,8 @@ class _Records(msgspec.Struct):
     records: list[_Record] = msgspec.field(name="Records")
 
 
-def _from_s3(body: str, *, max_bytes: int, deadline: Deadline | None = None) -> CloudEvent:
-    tree = parse(body, max_bytes=max_bytes, deadline=deadline)
+def _from_s3(_: S3Source, body: str, parsed: _Parse) -> CloudEvent:
+    tree = parsed(body)
     if isinstance(tree, dict) and tree.get("Event") == "s3:TestEvent" and "Records" not in tree:
         raise NoEvent("S3 has tested that it may send to the queue")
     records = _converted(tree, _Records, "a notification of S3").records
@@ -314,3 +304,12 @@ def _object_identity(key: str, version: str, sequencer: str) -> str:
         return f"{sequencer}/{version}/{key}"
     # Two keys may differ in their Unicode form only, which a dedup key does not keep.
     return f"~{sequencer}/{version}/{sha256(key.encode()).hexdigest()}"
+
+
+_READERS: dict[type[Source], Callable[[Any, str, _Parse], CloudEvent]] = {
+    EventBridgeSource: _from_event_bridge,
+    S3Source: _from_s3,
+    SnsSource: _from_sns,
+    JsonSource: _from_json,
+    ScheduleSource: _from_schedule,
+}

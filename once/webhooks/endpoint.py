@@ -365,7 +365,6 @@ class WebhookSettings(CommitSettings):
     """The deployment of a webhook ingress. Its table of captures is `tables["captures"]`.
 
     Attributes:
-        endpoints: the endpoints.
         secrets: the ARN of the secret of each endpoint, by the endpoint's name. The value is one
             secret a line; its previous version counts as well.
         capture_seconds: the time for which a capture is kept.

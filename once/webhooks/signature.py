@@ -40,7 +40,6 @@ class SignedRequest:
     Attributes:
         id: the id in the headers; empty if there is none, or if the profile reads the body's.
         timestamp: the time as it was sent; empty if none is signed.
-        body: the bytes of the body.
         signatures: the HMACs.
         public_signatures: the Ed25519 signatures, which Standard Webhooks knows.
     """

@@ -153,8 +153,6 @@ class Webhook:
     """A verified webhook.
 
     Attributes:
-        endpoint: its endpoint.
-        request: the request.
         id: the provider's id, whole numbers as their digits; empty if it gives none. One of more
             than `MAX_ID_BYTES` is replaced by its hash.
         type: the provider's type; empty if it gives none.

@@ -133,10 +133,7 @@ def assess_letters(
 ) -> list[AssessedLetter]:
     """Read the dedup records of letters, and return a verdict on each, in their order.
 
-    Args:
-        table: the table of dedup records.
-        letters: the dead letters.
-        now: the time of the redrive; by default the present.
+    They are redriven at the time `now`, by default at present.
 
     Raises:
         OpsError, botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
@@ -174,11 +171,7 @@ def event_of(letter: Letter) -> CloudEvent | OnceError:
 
 
 def _key_and_doubt(letter: Letter, event: CloudEvent) -> tuple[str | None, str | None]:
-    """Return the dedup key of a letter with this event, and the reason to doubt it.
-
-    Raises:
-        NoKey, TooLarge: the consumer would reject the event for its key.
-    """
+    """Return the dedup key of a letter with this event, and the reason to doubt it."""
     recorded, queue = letter.key, letter.queue
     deployed = queue.consumer.key(event)
     if deployed is not None:
@@ -432,11 +425,7 @@ _REMEDIES = {
 
 
 def remedy(reason: str | None) -> str | None:
-    """Return the action to take before a letter is redriven; None if none is needed.
-
-    Args:
-        reason: the letter's reason; None if none was recorded.
-    """
+    """Return the action to take before a letter with this reason is redriven; None if none is."""
     if reason is None:
         return "the function died on every receive, or never read it: see its log first"
     return _REMEDIES.get(Reason(reason)) if reason in set(Reason) else None

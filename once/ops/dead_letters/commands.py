@@ -215,11 +215,7 @@ def redrive(
 
 
 def _confirm(job: Redrive, pages: LetterPages) -> None:
-    """Ask before letters are sent that were not chosen.
-
-    Raises:
-        OpsError: the answer is no, there is no answer, or the letters could not be held meanwhile.
-    """
+    """Ask before letters are sent that were not chosen."""
     plan = job.dry_run(pages)
     job.walk.count_hidden()
     error_console.print(job.walk.progress_text)

@@ -50,12 +50,7 @@ def printable_json(text: str) -> str:
 
 
 def with_body(before: AssessedLetter, text: str, records: DedupRecordReader) -> AssessedLetter:
-    """Return a letter with another body, assessed again.
-
-    Args:
-        before: the letter with its event and record.
-        text: the new body.
-        records: the dedup records.
+    """Return a letter with the text as its body, assessed again.
 
     Raises:
         RefusedEditError: the letter may not be sent with this body.

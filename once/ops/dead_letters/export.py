@@ -244,9 +244,6 @@ def _kept_attributes(letter: Letter) -> dict[str, Any]:
 
     SQS keeps that time of a letter that it moved by itself, and forgets it with the message. Of
     such a letter, a reason among the attributes is its producer's, and would count as its reason.
-
-    Raises:
-        OpsError: with that time, the letter exceeds a limit of SQS.
     """
     raw = letter.received.get("MessageAttributes", {})
     own: dict[str, Any] = {
@@ -308,7 +305,7 @@ class LetterPurge:
 
         Args:
             path: the file of the export; None for a new file for each consumer.
-            change: the change in the operator log.
+            change: takes the ids and the numbers.
             exported: called with each file and the letters that it holds.
             batch_deleted: called after each batch; what it raises ends the deletion.
 
@@ -323,7 +320,10 @@ class LetterPurge:
                 self.files.append(file)
                 self.not_exported |= faults
                 exported(file, [letter for letter in some if letter.message_id not in faults])
-            self._delete(batch_deleted)
+            written = [one for one in self.letters if one.message_id not in self.not_exported]
+            for batch in batches_by_queue(written):
+                self._delete(batch)
+                batch_deleted()
         finally:
             change.message_ids = self.deleted
             change.counts = {"deleted": len(self.deleted), "failed": len(self.faults)}
@@ -357,18 +357,15 @@ class LetterPurge:
             for owner in dict.fromkeys(letter.queue.owner for letter in self.letters)
         }
 
-    def _delete(self, batch_deleted: Callable[[], object]) -> None:
-        written = [one for one in self.letters if one.message_id not in self.not_exported]
-        for some in batches_by_queue(written):
-            # The deletion of an old receive may succeed although another command has the letter.
-            held = self.walk.renew(some)
-            self.not_deleted |= {one.message_id: _STOLEN for one in some if one not in held}
-            if held:
-                self.not_deleted |= self.walk.delete(held)
-            self.deleted += [
-                one.message_id for one in some if one.message_id not in self.not_deleted
-            ]
-            batch_deleted()
+    def _delete(self, letters: Sequence[Letter]) -> None:
+        # The deletion of an old receive may succeed although another command has the letter.
+        held = self.walk.renew(letters)
+        self.not_deleted |= {one.message_id: _STOLEN for one in letters if one not in held}
+        if held:
+            self.not_deleted |= self.walk.delete(held)
+        self.deleted += [
+            one.message_id for one in letters if one.message_id not in self.not_deleted
+        ]
 
 
 def exported_text(file: Path, letters: Sequence[Letter]) -> str:

@@ -111,11 +111,6 @@ def open_redrive(
 ) -> Iterator["Redrive"]:
     """Open a redrive, whose walk holds the letters until the end.
 
-    Args:
-        deployment: the deployment.
-        request: what the operator asks for.
-        returning_too: whether letters that would be dead-lettered again are sent.
-
     Raises:
         OpsError: the letters are the relay's, which has no queue.
     """
@@ -220,10 +215,7 @@ class Redrive:
     def send(self, pages: LetterPages, change: Change, page_sent: Callable[[], object]) -> None:
         """Send the letters, and note in the change what was done, also if this ends early.
 
-        Args:
-            pages: the letters.
-            change: the change in the operator log.
-            page_sent: called after each batch; what it raises ends the run.
+        `page_sent` is called after each batch; what it raises ends the run.
 
         Raises:
             OpsError, botocore.exceptions.BotoCoreError, ClientError: see `send_page`.
@@ -256,14 +248,14 @@ class Redrive:
             except Exception as error:  # one letter must not stop the redrive
                 self._stays(letter, unexpected_error_text(error))
         queue = letters[0].queue if letters else None
+        is_topic = queue is not None and queue.ingress is not None
+        most_bytes = Limits.TOPIC_MESSAGE_BYTES if is_topic else Limits.MESSAGE_BYTES
         calls = batches_by_size(
             messages,
             lambda message: message.size,
             # To a FIFO queue, one letter a call keeps their order.
             most=1 if queue and queue.is_fifo else self._limiter.max_per_call,
-            most_bytes=Limits.TOPIC_MESSAGE_BYTES
-            if queue and queue.ingress
-            else Limits.MESSAGE_BYTES,
+            most_bytes=most_bytes,
         )
         for some in calls:
             self._send_some(some)
@@ -285,9 +277,9 @@ class Redrive:
         doubts = {"perhaps sent": self.unanswered, "sent, and perhaps not deleted": self.undeleted}
         told = "".join(f"\n  {name}: {doubt}" for doubt, names in doubts.items() for name in names)
         return (
-            f"stopped: {len(self.sent)} certainly sent back; in doubt: "
-            f"{len(self.unanswered) + len(self.undeleted)}; all others are as they were. Run the "
-            f"command again: a letter that is sent twice is a duplicate{told}"
+            f"stopped: {len(self.sent)} certainly sent back; in doubt: {self.counts['in_doubt']}; "
+            "all others are as they were. Run the command again: a letter that is sent twice is a "
+            f"duplicate{told}"
         )
 
     @property
@@ -436,12 +428,7 @@ def redriven_message(letter: Letter, now: datetime, *, edited: bool = False) -> 
     The body is the producer's, uncompressed, since consumers never decompress. The producer's
     attributes stay in the single attribute of the quarantine, so that ten are never exceeded. If
     the message would be too large, the history is left out. The reason is part of the lineage only:
-    as an attribute it would describe the next dead-lettering.
-
-    Args:
-        letter: the dead letter.
-        now: the time, noted in the lineage.
-        edited: whether the body was edited.
+    as an attribute it would describe the next dead-lettering. `now` is noted in the lineage.
 
     Raises:
         OnceError: the event of an unrouted letter cannot be read.
@@ -492,14 +479,12 @@ def _publication(letter: Letter, ingress: IngressTopic) -> RedrivenMessage:
 
 
 def _grouping(group: str | None, letter: Letter, *, is_fifo: bool) -> dict[str, str]:
-    """Return the message group; for FIFO also an id, by which a letter sent twice is dropped.
-
-    It is not the id of the first sending, which would be dropped for five minutes.
-    """
     if group is None:
         return {}
     if not is_fifo:
         return {"MessageGroupId": group}
+    # By this id, SQS drops a letter that is sent twice. That of the first sending would be dropped
+    # for five minutes.
     identity = sha256(f"{letter.message_id} {letter.original.body}".encode()).hexdigest()
     return {"MessageGroupId": group, "MessageDeduplicationId": identity}
 

@@ -66,9 +66,6 @@ def error_pattern(error: str | None) -> str:
     """Return the error's class and message with `…` in place of ids and numbers.
 
     Letters of one failure have the same pattern. It is one line of printable characters.
-
-    Args:
-        error: the text that a consumer has recorded; None if there is none.
     """
     first, _, _ = ((error or "").strip() or NO_ERROR).partition("\n")
     shown = _VARIABLE.sub("…", single_line(first[: 3 * MOST_CHARACTERS]))
@@ -162,10 +159,7 @@ class LetterOptions:
         return {**asdict(self), "key": _digest(self.key), "error": _digest(self.error)}
 
     def letter_filter(self, ids: Sequence[str] = ()) -> LetterFilter:
-        """Parse the options that select letters.
-
-        Args:
-            ids: message ids, which exclude these options.
+        """Parse the options that select letters, which message ids exclude.
 
         Raises:
             typer.BadParameter: an option cannot be parsed, or there are ids and a filter.
@@ -206,16 +200,11 @@ class QueueWalk:
     """Context manager that receives letters and hides them until it ends.
 
     At its end, also by an error, all letters that were not deleted become visible again. If that
-    call fails, they become visible after `HOLD_SECONDS`.
+    call fails, they become visible after `HOLD_SECONDS`. At most `limit` letters are received.
 
     Of a FIFO queue, SQS withholds the later letters of a message group while earlier ones are held.
     A letter that a consumer dead-lettered is a group of its own. Letters that SQS moved share
     theirs: ten of them are received, and more when those are deleted.
-
-    Args:
-        sqs: an SQS client.
-        queues: the dead-letter queues.
-        limit: most letters that are received.
 
     Attributes:
         complete: whether every queue was read until SQS returned no more letters.
@@ -568,11 +557,7 @@ def open_search(
 def selected_letters(
     walk: QueueWalk, names: Sequence[str], letter_filter: LetterFilter
 ) -> Iterator[Sequence[Letter]]:
-    """Yield the named letters, or those that match the filter, in batches of one queue.
-
-    Raises:
-        OpsError: see `letters_by_id`.
-    """
+    """Yield the letters of `letters_by_id`, or those that match, in batches of one queue."""
     if names:
         yield from batches_by_queue(letters_by_id(walk, names))
         return

@@ -139,7 +139,15 @@ def send(
         statuses = []
         for _ in range(duplicate + 1):
             headers = _headers(chosen, kind, name, body, secret)
-            statuses.append(_sent(destination, headers, body, name))
+            try:
+                statuses.append(send_request(destination, "POST", headers, body))
+            except NotSent as error:
+                raise OpsError(f"nothing was sent: {error}") from None
+            except Unanswered as error:
+                raise OpsError(
+                    f"{error}; perhaps it was captured: send it again with --id {name} and the "
+                    "same --data, and if it was, this is a duplicate"
+                ) from None
         change.counts = {"sent": len(statuses), "accepted": statuses.count(_ACCEPTED)}
     event_type = chosen.event_type(kind) if kind in chosen.types else None
     if as_json:
@@ -171,11 +179,7 @@ def _type(endpoint: Endpoint, given: str | None) -> str:
 
 
 def _body(endpoint: Endpoint, webhook_type: str, webhook_id: str, data: str | None) -> bytes:
-    """Return the body: the operator's JSON, by default a sample, with id and type in their places.
-
-    Raises:
-        OpsError: the body is no JSON object, or over the endpoint's limit.
-    """
+    """Return the operator's JSON, by default a sample, with id and type in their places."""
     profile = endpoint.profile
     if data is not None:
         try:
@@ -241,15 +245,3 @@ def _headers(
         raise OpsError(f"this profile needs a package: `pip install {error.name}`") from None
     known = {"content-type": "application/json", "user-agent": USER_AGENT}
     return known | dict.fromkeys(types, webhook_type) | signed
-
-
-def _sent(destination: Destination, headers: dict[str, str], body: bytes, webhook_id: str) -> int:
-    try:
-        return send_request(destination, "POST", headers, body)
-    except NotSent as error:
-        raise OpsError(f"nothing was sent: {error}") from None
-    except Unanswered as error:
-        raise OpsError(
-            f"{error}; perhaps it was captured: send it again with --id {webhook_id} and the same "
-            "--data, and if it was, this is a duplicate"
-        ) from None

@@ -430,10 +430,9 @@ class ReplayRun:
         limiter.wait(1)
         try:
             return Result(listed, Outcome.SENT, target.send(prepared))
-        except Unsendable as error:
-            return Result(listed, Outcome.NOT_SENT, str(error))
         except NotSent as error:
-            return Result(listed, Outcome.NOT_SENT, str(error), answered=False)
+            is_cause = isinstance(error, Unsendable)  # of the webhook, and not of the target
+            return Result(listed, Outcome.NOT_SENT, str(error), answered=is_cause)
         except Unanswered as error:
             return Result(listed, Outcome.PERHAPS_SENT, str(error), answered=False)
         except OpsError as error:

@@ -19,7 +19,7 @@ from benchmarks.dynamodb import DEDUP, IDEMPOTENCY, KEYS, ORDERS
 from benchmarks.orders import EVENT_TYPE, QUEUE_ARN, Event
 from once import Key
 from once.consumer import Runtime
-from once.sdk import SDK
+from once.runtime.sdk import SDK
 from once.settings import Dedup, Settings, TableSettings
 from once.testing.events import FakeContext
 

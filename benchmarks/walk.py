@@ -45,7 +45,7 @@ from once.events.identity import Key
 from once.names import RELAY
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters.commands import app
-from once.sdk import SDK
+from once.runtime.sdk import SDK
 from once.settings import TableSettings
 from once.testing import FakeAws, FakeContext, inject, refused
 from once.webhooks.endpoint import GITHUB, Endpoint, WebhookSettings

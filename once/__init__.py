@@ -4,17 +4,18 @@ The names below are the whole public interface. They load on first use, so that 
 code can read `once.names` and `once.settings` with nothing but the standard library.
 """
 
-import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
+from once.names import public_names
 
-    # The public names, one a line: `_homes` reads them from this text.
+if TYPE_CHECKING:
+    # The public names, one a line: `public_names` reads them from this text.
     from once.consumer import Consumer as Consumer
     from once.effects.declaration import Call as Call
     from once.effects.declaration import Policy as Policy
+    from once.effects.workflows import durable_function as durable_function
+    from once.effects.workflows import state_machine as state_machine
     from once.errors import KeySpent as KeySpent
     from once.errors import NotDone as NotDone
     from once.errors import PermanentError as PermanentError
@@ -26,22 +27,8 @@ if TYPE_CHECKING:
     from once.intake.envelopes import S3Object as S3Object
     from once.transaction import FormerRecords as FormerRecords
     from once.transaction import Transaction as Transaction
-    from once.workflows import durable_function as durable_function
-    from once.workflows import state_machine as state_machine
 
-
-def _homes(spec: "ModuleSpec") -> dict[str, str]:
-    """Return the public names of a package, and the module of each.
-
-    They are its imports under TYPE_CHECKING as `from MODULE import NAME as NAME`. So there is one
-    list for type checkers, for `import *` and for the loading on first use.
-    """
-    text = spec.loader.get_source(spec.name)  # type: ignore[union-attr]
-    lines = re.findall(r"^    from (\S+) import (\w+) as \2$", text, re.MULTILINE)
-    return {name: module for module, name in lines}
-
-
-_HOME = _homes(__spec__)
+_HOME = public_names(__spec__)
 
 if not TYPE_CHECKING:
     __all__ = [*_HOME]

@@ -16,7 +16,6 @@ from once.batch.isolation import Isolation
 from once.batch.message import HandlerRunner, MessageSteps
 from once.batch.processor import BatchProcessor, GroupSize
 from once.commit.committer import Committer
-from once.deadline import Context
 from once.effects.declaration import Effect, EffectFunction, Policy
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
@@ -26,9 +25,7 @@ from once.events.outgoing import ClaimPlace
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
-from once.metrics_log import MetricsLog
-from once.names import CONSUMER_NAME
-from once.registration import (
+from once.intake.registration import (
     Completion,
     CompletionFunction,
     Handler,
@@ -39,7 +36,10 @@ from once.registration import (
     item_dedup_faults,
     twice,
 )
-from once.sdk import SDK, S3Client, s3_client, sqs_client
+from once.names import CONSUMER_NAME
+from once.runtime.deadline import Context
+from once.runtime.metrics_log import MetricsLog
+from once.runtime.sdk import SDK, S3Client, s3_client, sqs_client
 from once.settings import Dedup, Settings
 from once.transaction import FormerRecords, Table, read_item
 
@@ -77,6 +77,17 @@ class Runtime:
             logger=Logger(service=settings.consumer),
             s3=None if settings.claim_bucket is None else s3_client(region),
         )
+
+
+def committer_of(runtime: Runtime) -> Committer:
+    """Return the committer for the `Dedup` of a consumer's settings."""
+    dynamodb, settings, clock = runtime.dynamodb, runtime.settings, runtime.clock
+    if settings.dedup is Dedup.RECORD:
+        return Committer(dynamodb, settings, clock)
+    # Loaded late: few consumers use it, and each module costs time at a cold start.
+    from once.commit.item_dedup import ItemCommitter
+
+    return ItemCommitter(dynamodb, settings, clock)
 
 
 class Consumer:
@@ -205,13 +216,13 @@ class Consumer:
         claims = claim_place = None
         if settings.claim_bucket is not None and runtime.s3 is not None:
             # Loaded late: few consumers use it, and each module costs time at a cold start.
-            from once.claim_check import ClaimStore
+            from once.events.claim_check import ClaimStore
 
             bucket, most = settings.claim_bucket, settings.max_body_bytes
             claims = ClaimStore(runtime.s3, bucket, most)
             claim_place = ClaimPlace(bucket, settings.consumer, most)
         reader = RecordReader(settings, self.handlers, clock, claims)
-        committer = Committer.of(dynamodb, settings, clock)
+        committer = committer_of(runtime)
         breaker = CircuitBreaker(settings, clock)
         table, margin = settings.dedup_table, settings.lease_margin_seconds
         ledger = EffectLedger(dynamodb, table, clock, logger, margin)

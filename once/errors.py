@@ -3,7 +3,8 @@
 docs/reference/errors.md draws it: the page is made from these classes and their remedies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from traceback import walk_tb
 
 from once.names import Reason
@@ -14,6 +15,19 @@ UNREADABLE = (ValueError, RecursionError)
 Texts that another party wrote are decoded by `once.events.strict_json.parse`, or with these errors
 handled.
 """
+
+DISTRIBUTION = "once-consumer"
+
+EXTRAS = {
+    "cdk": frozenset({"aws_cdk", "constructs"}),
+    "ops": frozenset(
+        {"jinja2", "multipart", "python_multipart", "rich", "starlette", "typer", "uvicorn"}
+    ),
+    "otel": frozenset({"opentelemetry"}),
+    "testing": frozenset({"moto"}),
+    "webhooks": frozenset({"nacl", "standardwebhooks"}),
+}
+"""The modules that each extra of the distribution installs, by the first part of their names."""
 
 _LIBRARIES = ("once", "aws_lambda_powertools")
 
@@ -277,3 +291,31 @@ class NoEvent(OnceError):
 
     Remedy: none: it is no event, and nothing is lost.
     """
+
+
+class MissingExtra(ModuleNotFoundError):
+    """A module is missing that an extra of the distribution installs."""
+
+
+@contextmanager
+def extra(name: str, *, remedy: str = "") -> Iterator[None]:
+    """Import modules of an extra.
+
+    Args:
+        name: the extra.
+        remedy: replaces the command that installs the extra, where pip is not the way.
+
+    Raises:
+        MissingExtra: a module of the extra is missing; its text names the extra and the remedy.
+        ModuleNotFoundError: another module is missing, unchanged.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRAS[name]:
+            raise
+        text = (
+            f"No module named {error.name!r}, which the extra `{name}` of {DISTRIBUTION} installs"
+        )
+        how = remedy or f"run pip install '{DISTRIBUTION}[{name}]'"
+        raise MissingExtra(f"{text}: {how}", name=error.name) from None

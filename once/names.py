@@ -6,6 +6,7 @@ metrics, the variables of workflows, and the limits that AWS documents.
 
 import re
 from enum import StrEnum
+from importlib.machinery import ModuleSpec
 
 SCHEMA_VERSION = 1
 """Shape of the dedup record. A change of shape is a new version, and readers know both."""
@@ -46,6 +47,18 @@ CLOCK_SKEW_SECONDS = 300
 CLOCK_MARGIN_SECONDS = 2 * CLOCK_SKEW_SECONDS
 """The clocks of two functions differ by at most this: one may be slow and the other fast."""
 
+
+PRODUCER_OBJECTS = "producers/"
+"""Prefix of the objects in the claim-check bucket that producers may write and refer to."""
+
+
+def consumer_objects(consumer: str) -> str:
+    """Return the prefix of the objects of all events that a consumer publishes."""
+    return f"consumers/{consumer}/"
+
+
+MOST_COMMIT_THREADS = 10
+"""Connections that the SDK keeps open: one for each group that may commit concurrently."""
 
 SEQUENCE = "sequence"
 """Second part of the key of a sequence item, where a dedup key has the name of its rule."""
@@ -306,3 +319,14 @@ class Limits:
     QUEUE_STAY_SECONDS = 2 * QUEUE_RETENTION_SECONDS
     """In a consumer's queue and then in its isolation queue, each with the retention above."""
     DEAD_LETTER_RETENTION_SECONDS = 14 * 24 * 60 * 60
+
+
+def public_names(package: ModuleSpec) -> dict[str, str]:
+    """Return the public names of a package, and the module of each.
+
+    They are its imports under TYPE_CHECKING as `from MODULE import NAME as NAME`. So there is one
+    list for type checkers, for `import *` and for the loading on first use.
+    """
+    text = package.loader.get_source(package.name)  # type: ignore[union-attr]
+    lines = re.findall(r"^    from (\S+) import (\w+) as \2$", text, re.MULTILINE)
+    return {name: module for module, name in lines}

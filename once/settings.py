@@ -15,9 +15,6 @@ from once.errors import SettingsError
 from once.event_sources import Source
 from once.names import CLOCK_MARGIN_SECONDS
 
-MOST_COMMIT_THREADS = 10
-"""Connections that the SDK keeps open: one for each group that may commit concurrently."""
-
 MAX_BODY_BYTES = 256 * 1024
 """Largest body that a consumer without a claim check reads: what SNS takes."""
 
@@ -30,15 +27,6 @@ CLAIM_MEMORY_FACTOR, WEBHOOK_MEMORY_FACTOR = 44, 64
 """
 TIME_MARGIN_MS = 5000
 """Part of a function's timeout that is reserved for a call in progress and for the answer."""
-
-
-PRODUCER_OBJECTS = "producers/"
-"""Prefix of the objects in the claim-check bucket that producers may write and refer to."""
-
-
-def consumer_objects(consumer: str) -> str:
-    """Return the prefix of the objects of all events that a consumer publishes."""
-    return f"consumers/{consumer}/"
 
 
 ITEM_RECORD_PREFIX = "once#"

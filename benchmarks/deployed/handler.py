@@ -9,7 +9,7 @@ from aws_lambda_powertools import Logger
 
 from once.consumer import Runtime
 from once.names import Record
-from once.sdk import SDK
+from once.runtime.sdk import SDK
 from once.settings import Settings
 
 from .names import NOTHING, POWERTOOLS, RAW, UNGROUPED

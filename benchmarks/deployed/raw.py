@@ -6,7 +6,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from once.deadline import Deadline
+from once.runtime.deadline import Deadline
 from once.settings import Settings
 
 from .order import serialized

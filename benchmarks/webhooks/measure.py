@@ -29,7 +29,7 @@ from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS, MODEL, Counts, Delay
 from benchmarks.rows import NOT_COMPARED, Row, middle, ratio, side_by_side
 from benchmarks.server import BenchServer
 from benchmarks.webhooks.deployed.verify_then_put import Handle, verify_then_put
-from once.sdk import SDK
+from once.runtime.sdk import SDK
 from once.settings import TableSettings
 from once.testing.events import FakeContext
 from once.webhooks.endpoint import STRIPE, Endpoint, WebhookSettings

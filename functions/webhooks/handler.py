@@ -4,7 +4,7 @@ import os
 from functools import cache
 from typing import Any
 
-from once.deadline import Context
+from once.runtime.deadline import Context
 from once.webhooks.endpoint import WebhookSettings
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.webhook import LambdaAnswer

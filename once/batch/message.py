@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from once.batch.report import BatchMetrics, Finished
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitOutcome, CommitResult
-from once.deadline import Deadline
 from once.effects.executor import EffectAttempt, EffectExecutor
 from once.effects.ledger import Intent
 from once.errors import (
@@ -35,13 +34,14 @@ from once.errors import (
 )
 from once.failures.circuit_breaker import CircuitBreaker
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult, RecordReader
+from once.intake.registration import Completion, Rejection
 from once.names import Limits, Metric, Standing
-from once.registration import Completion, Rejection
+from once.runtime.deadline import Deadline
 from once.settings import Settings
 from once.transaction import Reader, Transaction
 
 if TYPE_CHECKING:
-    from once.claim_check import ClaimStore
+    from once.events.claim_check import ClaimStore
     from once.events.outgoing import ClaimPlace
 
 _MAX_ATTEMPTS = 11

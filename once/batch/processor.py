@@ -19,13 +19,13 @@ from once.batch.message import Message, MessageSteps
 from once.batch.report import BatchMetrics, Finished, GroupAnswer, send_telemetry
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import STALE, CommitOutcome, CommitResult, failed
-from once.deadline import Context, Deadline
 from once.errors import OnceError, OutcomeUnknown, RequestRefused, Unexpected
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import Disposition, MessageResult, RecordReader
-from once.metrics_log import MetricsLog
 from once.names import Limits
+from once.runtime.deadline import Context, Deadline
+from once.runtime.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from once.commit.result import COMMITTED, CommitOutcome, CommitResult
 from once.errors import EffectUnknown, OnceError, Suspended
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult
-from once.metrics_log import MetricsLog
 from once.names import DeadLetter, Metric
+from once.runtime.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
-    from once.deadline import Deadline
-    from once.otlp import Telemetry
+    from once.runtime.deadline import Deadline
+    from once.runtime.otlp import Telemetry
 
 _BY_DISPOSITION = {
     Disposition.COMMITTED: Metric.COMMITTED,
@@ -126,7 +126,7 @@ def send_telemetry(
 
     The invocation began and ended at these times, in seconds since the epoch.
     """
-    from once.otlp import MessageSpan  # other functions do not load it
+    from once.runtime.otlp import MessageSpan  # other functions do not load it
 
     spans = []
     for delivery, result, disposition in finished:

@@ -9,11 +9,11 @@ seconds.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from once import _homes
-from once.extras import extra
+from once.errors import extra
+from once.names import public_names
 
 if TYPE_CHECKING:
-    # The public names, one a line: `once._homes` reads them from this text.
+    # The public names, one a line: `public_names` reads them from this text.
     from once.cdk.app.assembly import assemble as assemble
     from once.cdk.app.assembly import run_app as run_app
     from once.cdk.app.assembly import synthesize as synthesize
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from once.webhooks.endpoint import Endpoint as Endpoint
     from once.webhooks.endpoint import hmac_profile as hmac_profile
 
-_MODULES = _homes(__spec__)
+_MODULES = public_names(__spec__)
 
 if not TYPE_CHECKING:
     __all__ = [*_MODULES]

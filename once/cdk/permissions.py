@@ -34,8 +34,8 @@ from constructs import Construct
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps, WorkflowProps
-from once.names import EXECUTION_PREFIX, SOURCE_PREFIX
-from once.settings import ITEM_RECORD_PREFIX, PRODUCER_OBJECTS, Dedup, consumer_objects
+from once.names import EXECUTION_PREFIX, PRODUCER_OBJECTS, SOURCE_PREFIX, consumer_objects
+from once.settings import ITEM_RECORD_PREFIX, Dedup
 
 ONLY_IN_TRANSACTIONS = {
     "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}

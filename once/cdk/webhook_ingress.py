@@ -24,7 +24,7 @@ from once.cdk.monitoring import Row, monitor_ingress
 from once.cdk.nag import acknowledge_finding
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import MessageGroups, WebhookProps, ingress_settings
-from once.settings import consumer_objects
+from once.names import consumer_objects
 from once.webhooks.endpoint import OBJECTS
 
 REQUESTS_A_SECOND = 500

@@ -80,7 +80,7 @@ class CommitRequest(msgspec.Struct, frozen=True, eq=False):
 
 
 class Committer:
-    """Sends transactions to DynamoDB, and reads its answers. `of` chooses one for a consumer.
+    """Sends transactions to DynamoDB, and reads its answers.
 
     This one keeps each dedup record as an item of the dedup table (`Dedup.RECORD`). Its client then
     takes encoded entries as well as plain ones. The clock is in seconds since the epoch.
@@ -94,18 +94,6 @@ class Committer:
         self._settings = settings
         self._clock = clock
         self._writes_alone = settings.dedup is Dedup.ITEM and settings.group_size == 1
-
-    @staticmethod
-    def of(
-        client: "DynamoDBClient", settings: CommitSettings, clock: Callable[[], float]
-    ) -> "Committer":
-        """Return the committer for the `Dedup` of a consumer's settings."""
-        if settings.dedup is Dedup.RECORD:
-            return Committer(client, settings, clock)
-        # Loaded late: few consumers use it, and each module costs time at a cold start.
-        from once.commit.item_dedup import ItemCommitter
-
-        return ItemCommitter(client, settings, clock)
 
     def request(self, transaction: Transaction, now: float) -> CommitRequest:
         """Return the request that commits a transaction; `now` is in seconds since the epoch.

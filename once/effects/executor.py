@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from once.deadline import Deadline
 from once.effects.declaration import Call, Effect, Policy
 from once.effects.ledger import EffectLedger, Intent
 from once.errors import (
@@ -34,6 +33,7 @@ from once.errors import (
     WrongOutcome,
 )
 from once.names import Standing
+from once.runtime.deadline import Deadline
 
 _MAX_CALLS = 3
 """Calls in one invocation; after that the message is retried from the queue."""

@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from once.deadline import Deadline
 from once.errors import InvalidEvent, NoKey
 from once.events.strict_json import parse
+from once.runtime.deadline import Deadline
 
 DATAREF = "dataref"
 """Extension attribute of CloudEvents: the URI of data that is stored outside the event."""

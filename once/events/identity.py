@@ -18,11 +18,11 @@ from typing import Any
 
 import msgspec
 
-from once.deadline import Deadline
 from once.errors import NoKey, TooLarge, Unparseable
 from once.events.cloud_event import CloudEvent
 from once.events.strict_json import MAX_SAFE_INTEGER
 from once.names import Limits
+from once.runtime.deadline import Deadline
 
 RULES = ("event", "field", "attribute", "content")
 """Names of the key rules; the second part of a dedup key."""

@@ -22,7 +22,7 @@ from once.events.strict_json import MAX_DEPTH, parse
 from once.names import CAUSE_EXTENSION, SOURCE_PREFIX, Limits, Record
 
 if TYPE_CHECKING:
-    from once.claim_check import Claim
+    from once.events.claim_check import Claim
 
 GROUP_EXTENSION = "oncegroup"
 """Extension attribute of events without data: the message group that their data gives."""
@@ -149,7 +149,7 @@ class ClaimPlace:
             raise TooLarge(f"{each.type} is too large for the claim check: {error}") from None
         except (OnceError, TypeError, ValueError, RecursionError) as error:
             raise InvalidWrite(f"{each.type} could be read by no consumer: {error}") from None
-        from once.claim_check import Claim, Reference, event_key
+        from once.events.claim_check import Claim, Reference, event_key
 
         content = text.encode()
         event_id = event_id_of(key_hash(pk), len(drafts))

@@ -14,8 +14,8 @@ from sys import float_info
 from typing import Any, NoReturn
 from unicodedata import combining
 
-from once.deadline import Deadline
 from once.errors import TooLarge, Unparseable
+from once.runtime.deadline import Deadline
 
 MAX_DEPTH = 64
 FREE_CONTAINERS = 1000

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.deadline import Deadline, full_jitter
 from once.errors import (
     Blocked,
     InFlight,
@@ -18,6 +17,7 @@ from once.errors import (
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.quarantine import Quarantine
 from once.intake.reader import Delivery, Disposition
+from once.runtime.deadline import Deadline, full_jitter
 from once.settings import Settings
 
 if TYPE_CHECKING:

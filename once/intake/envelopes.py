@@ -13,7 +13,6 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from once.deadline import Deadline
 from once.errors import InvalidEvent, NoEvent, NoKey, TooLarge, UntrustedSource
 from once.event_sources import (
     EventBridgeSource,
@@ -25,6 +24,7 @@ from once.event_sources import (
 )
 from once.events.cloud_event import CloudEvent, event_of, read_event
 from once.events.strict_json import parse
+from once.runtime.deadline import Deadline
 
 
 class Adapter(Protocol):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from once.deadline import Deadline
 from once.errors import (
     InvalidData,
     OnceError,
@@ -24,15 +23,16 @@ from once.events.cloud_event import DATAREF, CloudEvent, read_event
 from once.events.identity import key_and_fingerprint, key_hash
 from once.events.strict_json import parse
 from once.intake.original_message import MOVED, restored, text_of
+from once.intake.registration import Handler
 from once.names import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, DeadLetter, Limits
-from once.registration import Handler
+from once.runtime.deadline import Deadline
 from once.settings import Dedup, Settings
 from once.transaction import Identity
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-    from once.claim_check import ClaimStore
+    from once.events.claim_check import ClaimStore
     from once.intake.envelopes import Adapter
 
 _OFTEN = 3
@@ -206,7 +206,7 @@ class RecordReader:
                 f"{MOVED}, compressed: send it back with `dlq redrive`, which opens it"
             )
         if body.startswith('["'):  # as every pointer does, and no CloudEvent
-            from once.claim_check import claimed_body
+            from once.events.claim_check import claimed_body
 
             body = claimed_body(body, self._claims)
         event = self._event_in(body, max_bytes=settings.max_body_bytes, deadline=deadline)
@@ -244,12 +244,12 @@ def with_claimed_data(
 
     Raises:
         InvalidClaim, ClaimMissing, ClaimUnavailable, TooLarge, Unparseable: see
-            `once.claim_check.claimed_data`.
+            `once.events.claim_check.claimed_data`.
         OutOfTime: see `once.events.strict_json.parse`.
     """
     if event.data is not None or DATAREF not in event.extensions:
         return event
-    from once.claim_check import claimed_data
+    from once.events.claim_check import claimed_data
 
     uri = event.extensions[DATAREF]
     text = claimed_data(uri, store, source=event.source, event_id=event.id)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import entry_points, version
 from typing import Annotated
 
-from once.extras import MissingExtra, extra
+from once.errors import MissingExtra, extra
 
 try:
     with extra("ops"):

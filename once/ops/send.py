@@ -12,18 +12,18 @@ import typer
 from botocore.exceptions import BotoCoreError
 from typer import BadParameter
 
-from once.claim_check import Reference
 from once.errors import NoKey, OnceError, TooLarge
 from once.event_sources import Source
+from once.events.claim_check import Reference
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import message_group
 from once.events.strict_json import parse
-from once.names import EVENT_TYPE_ATTRIBUTE
+from once.names import EVENT_TYPE_ATTRIBUTE, PRODUCER_OBJECTS
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal import ServiceOption, command_group, console, data_text, print_json
-from once.settings import MAX_BODY_BYTES, PRODUCER_OBJECTS
+from once.settings import MAX_BODY_BYTES
 
 SOURCE = "/once-send"
 

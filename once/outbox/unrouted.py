@@ -16,7 +16,7 @@ from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable, summ
 from once.failures.quarantine import allowed, carried, described, text
 from once.intake.original_message import OriginalMessage
 from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason
-from once.sdk import sqs_client
+from once.runtime.sdk import sqs_client
 from once.settings import SweepSettings
 
 if TYPE_CHECKING:

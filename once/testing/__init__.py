@@ -3,7 +3,7 @@
 Needs moto, which the extra `testing` installs. Function packages do not contain this folder.
 """
 
-from once.extras import extra
+from once.errors import extra
 
 with extra("testing"):
     from once.testing.aws import FakeAws

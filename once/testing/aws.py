@@ -20,12 +20,12 @@ from moto import mock_aws
 
 from once.commit.item_dedup import is_item_record
 from once.consumer import Consumer, Runtime
-from once.deadline import Deadline
 from once.errors import OnceError, Unexpected
 from once.events.outgoing import events_in
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import Delivery, Disposition
 from once.names import COMMIT_ATTRIBUTE, SOURCE_PREFIX, Record
+from once.runtime.deadline import Deadline
 from once.settings import Settings, TableSettings
 from once.testing.events import FakeContext, sqs_record
 from once.transaction import serialize

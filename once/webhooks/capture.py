@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
-from once.webhooks.endpoint import MAX_REQUEST_BYTES, OBJECTS, Endpoint
+from once.webhooks.endpoint import MAX_REQUEST_BYTES, Endpoint
 
 if TYPE_CHECKING:
-    from once.sdk import S3Client
-    from once.webhooks.webhook import Webhook
+    from once.runtime.sdk import S3Client
 
 KEPT_HEADERS = ("content-type", "content-encoding", "user-agent")
 """Headers that every capture keeps, besides those of the provider's profile."""
@@ -19,10 +18,7 @@ KEPT_HEADERS = ("content-type", "content-encoding", "user-agent")
 INLINE_BYTES = 256 * 1024
 """The largest body in the item of a capture; larger ones are objects in S3."""
 
-TEXT_CHARACTERS = 1024
-"""The most of an id or a type that is kept: no provider documents as much."""
-
-_PATH_CHARACTERS = 8 * 1024
+PATH_CHARACTERS = 8 * 1024
 _HEADER_BYTES = 32 * 1024
 """The most of all headers together: what Lambda and API Gateway accept is less."""
 
@@ -132,46 +128,6 @@ class Capture:
     body_sha256: str
     expires_at: int
 
-    @classmethod
-    def of(
-        cls,
-        webhook: "Webhook",
-        *,
-        pk: str,
-        standing: Standing,
-        conflict: tuple[Conflict, str] | None,
-        verified: Verified,
-        received_at: int,
-        kept_seconds: int,
-    ) -> Self:
-        """Return the capture of a webhook; `received_at` is in milliseconds since the epoch.
-
-        A conflict has its reason, and the key of the earlier webhook.
-        """
-        request, endpoint = webhook.request, webhook.endpoint
-        is_large = len(request.body) > INLINE_BYTES
-        return cls(
-            pk=pk,
-            received_at=received_at,
-            endpoint=endpoint.name,
-            profile=endpoint.profile.name,
-            webhook_id=webhook.id[:TEXT_CHARACTERS],
-            webhook_type=webhook.type[:TEXT_CHARACTERS],
-            event_type=webhook.event_type if standing is Standing.HANDED_ON else None,
-            standing=standing,
-            conflict=conflict[0] if conflict else None,
-            conflicts_with=conflict[1] if conflict else None,
-            verified=verified,
-            method=request.method,
-            path=request.path[:_PATH_CHARACTERS],
-            headers=_kept_headers(endpoint, request.headers),
-            body=None if is_large else request.body,
-            body_object=f"{OBJECTS}{endpoint.name}/{webhook.sha256}" if is_large else None,
-            body_bytes=len(request.body),
-            body_sha256=webhook.sha256,
-            expires_at=received_at // 1000 + kept_seconds,
-        )
-
     def item(self) -> dict[str, Any]:
         """Return the item, in the types of boto3's resources; empty values are left out."""
         known = {name: getattr(self, name) for name in self.__slots__}
@@ -208,7 +164,7 @@ class Capture:
         )
 
 
-def _kept_headers(endpoint: Endpoint, headers: Mapping[str, str]) -> dict[str, str]:
+def kept_headers(endpoint: Endpoint, headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers to keep; one that no longer fits is left out, never cut off."""
     profile = endpoint.profile
     places = (profile.id, *profile.type)
@@ -255,7 +211,7 @@ def read_body(capture: Capture, s3: "S3Client", bucket: str | None) -> bytes:
     if capture.body is not None:
         return capture.body
     # Loaded late: synthesis and the ingress read no bodies.
-    from once.claim_check import ClaimMissing, ClaimStore, Reference
+    from once.events.claim_check import ClaimMissing, ClaimStore, Reference
 
     if capture.body_object is None or bucket is None:
         raise ClaimMissing("the deployment has no claim-check bucket to read the body from")

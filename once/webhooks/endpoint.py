@@ -18,6 +18,9 @@ MINUTE, HOUR, DAY = 60, 60 * 60, 24 * 60 * 60
 ENDPOINT_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 """Also of a profile. An endpoint's name is its path, and part of the dedup keys of its webhooks."""
 
+TEXT_CHARACTERS = 1024
+"""The most of a webhook's id or type that a capture keeps: no provider documents as much."""
+
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
 """Largest body of any endpoint. Lambda takes requests of 6 MB, in which a body may be base64."""
 

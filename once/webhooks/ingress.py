@@ -18,7 +18,6 @@ from aws_lambda_powertools import Logger
 
 from once.commit.committer import Committer
 from once.commit.result import CommitOutcome, CommitResult, failed
-from once.deadline import Context, Deadline
 from once.errors import (
     Contention,
     InvalidWrite,
@@ -31,9 +30,10 @@ from once.errors import (
 )
 from once.events.identity import key_hash
 from once.events.outgoing import ClaimPlace, Draft
-from once.metrics_log import MetricsLog
 from once.names import Metric
-from once.sdk import SDK, S3Client, s3_client
+from once.runtime.deadline import Context, Deadline
+from once.runtime.metrics_log import MetricsLog
+from once.runtime.sdk import SDK, S3Client, s3_client
 from once.transaction import Identity, Table, Transaction
 from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified
 from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
@@ -43,7 +43,7 @@ from once.webhooks.webhook import LambdaAnswer, Request, RequestLine, Webhook, a
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from once.claim_check import Claim
+    from once.events.claim_check import Claim
 
 _ANSWER_SECONDS = 0.5
 """Part of the time that the provider waits, which is reserved for the way of the answer."""
@@ -248,8 +248,7 @@ class CaptureCommitter:
         standing: Standing | None = _first_standing(webhook)
         while standing is not None:
             settled = standing
-            capture = Capture.of(
-                webhook,
+            capture = webhook.capture(
                 pk=identity.pk,
                 standing=standing,
                 conflict=conflict,
@@ -315,7 +314,7 @@ class CaptureCommitter:
         """Return what is too large for an item: the data of the event, and the body."""
         claims = [draft.claim for draft in transaction.drafts if draft.claim is not None]
         if capture.body_object is not None and self.settings.claim_bucket is not None:
-            from once.claim_check import Claim, Reference
+            from once.events.claim_check import Claim, Reference
 
             claims.append(Claim(Reference(self.settings.claim_bucket, capture.body_object), body))
         return claims
@@ -325,7 +324,7 @@ class CaptureCommitter:
         bucket = self.settings.claim_bucket
         if bucket is None or self.s3 is None:
             raise RequestRefused("there is no client of S3 to store an object")
-        from once.claim_check import ClaimStore
+        from once.events.claim_check import ClaimStore
 
         ClaimStore(self.s3, bucket, self.settings.max_body_bytes).write(claims)
 

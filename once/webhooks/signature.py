@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.errors import RetryableError, summary_of
-from once.extras import extra
+from once.errors import RetryableError, extra, summary_of
 from once.webhooks.endpoint import STANDARD, Encoding, Form, Profile
 from once.webhooks.webhook import Request
 

@@ -24,11 +24,19 @@ from once.events.outgoing import ClaimPlace, Draft, OutgoingEvent, events_in, pa
 from once.events.strict_json import parse
 from once.names import Record
 from once.transaction import Identity
-from once.webhooks.capture import TEXT_CHARACTERS, Capture
-from once.webhooks.endpoint import Endpoint
+from once.webhooks.capture import (
+    INLINE_BYTES,
+    PATH_CHARACTERS,
+    Capture,
+    Conflict,
+    Standing,
+    Verified,
+    kept_headers,
+)
+from once.webhooks.endpoint import OBJECTS, TEXT_CHARACTERS, Endpoint
 
 if TYPE_CHECKING:
-    from once.claim_check import Claim
+    from once.events.claim_check import Claim
 
 MAX_ID_BYTES = 512
 """The longest id that stays as it is. A dedup key has at most 2,048 bytes, and escaping and Unicode
@@ -258,6 +266,44 @@ class Webhook:
             draft = claims.fitting(draft, (), pk)
         extensions = {"webhookid": self.id or self.sha256, "webhookendpoint": name}
         return replace(draft, extensions=extensions)
+
+    def capture(
+        self,
+        *,
+        pk: str,
+        standing: Standing,
+        conflict: tuple[Conflict, str] | None,
+        verified: Verified,
+        received_at: int,
+        kept_seconds: int,
+    ) -> Capture:
+        """Return the capture of this webhook; `received_at` is in milliseconds since the epoch.
+
+        A conflict has its reason, and the key of the earlier webhook.
+        """
+        request, endpoint = self.request, self.endpoint
+        is_large = len(request.body) > INLINE_BYTES
+        return Capture(
+            pk=pk,
+            received_at=received_at,
+            endpoint=endpoint.name,
+            profile=endpoint.profile.name,
+            webhook_id=self.id[:TEXT_CHARACTERS],
+            webhook_type=self.type[:TEXT_CHARACTERS],
+            event_type=self.event_type if standing is Standing.HANDED_ON else None,
+            standing=standing,
+            conflict=conflict[0] if conflict else None,
+            conflicts_with=conflict[1] if conflict else None,
+            verified=verified,
+            method=request.method,
+            path=request.path[:PATH_CHARACTERS],
+            headers=kept_headers(endpoint, request.headers),
+            body=None if is_large else request.body,
+            body_object=f"{OBJECTS}{endpoint.name}/{self.sha256}" if is_large else None,
+            body_bytes=len(request.body),
+            body_sha256=self.sha256,
+            expires_at=received_at // 1000 + kept_seconds,
+        )
 
 
 def rebuilt_event(

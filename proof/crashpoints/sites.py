@@ -13,8 +13,8 @@ EXPLORED = (
     "functions.payments.provider.find_charge payments.GET /v1/charges",
     "once.batch.isolation.Isolation._delete sqs.DeleteMessageBatch",
     "once.batch.isolation.Isolation._sent sqs.SendMessageBatch",
-    "once.claim_check.ClaimStore.read s3.GetObject",
-    "once.claim_check.ClaimStore.write s3.PutObject",
+    "once.events.claim_check.ClaimStore.read s3.GetObject",
+    "once.events.claim_check.ClaimStore.write s3.PutObject",
     "once.commit.committer.Committer._send dynamodb.TransactWriteItems",
     "once.commit.dedup_record.read_items dynamodb.BatchGetItem",
     "once.commit.item_dedup.ItemCommitter._send dynamodb.PutItem",
@@ -36,7 +36,7 @@ EXPLORED = (
 """The sites at which every kind of fault is tried."""
 
 _SENT_BY_A_PERSON = "a producer: after a lost answer it names the id with which to send again"
-_WORKFLOW = "the shop starts no workflow; each death and lost answer: tests/once/workflows"
+_WORKFLOW = "the shop starts no workflow; each death and lost answer: tests/once/effects/workflows"
 _OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
 _CAPTURES = "`webhooks` only reads captures, before anything else"
 LEFT_OUT = {
@@ -103,9 +103,9 @@ LEFT_OUT = {
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"
     ),
-    "once.workflows._start_durable_execution lambda.Invoke": _WORKFLOW,
-    "once.workflows._start_execution stepfunctions.DescribeExecution": _WORKFLOW,
-    "once.workflows._start_execution stepfunctions.StartExecution": _WORKFLOW,
+    "once.effects.workflows._start_durable_execution lambda.Invoke": _WORKFLOW,
+    "once.effects.workflows._start_execution stepfunctions.DescribeExecution": _WORKFLOW,
+    "once.effects.workflows._start_execution stepfunctions.StartExecution": _WORKFLOW,
 }
 """The other sites, with the reason."""
 

@@ -21,13 +21,13 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.claim_check import POINTERS, ClaimStore
 from once.errors import OnceError
+from once.events.claim_check import POINTERS, ClaimStore
 from once.failures.quarantine import Quarantine
 from once.intake.reader import RecordReader
+from once.names import PRODUCER_OBJECTS
 from once.settings import (
     CLAIM_MEMORY_FACTOR,
-    PRODUCER_OBJECTS,
     WEBHOOK_MEMORY_FACTOR,
     TableSettings,
 )

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from functions.orders.handler import consumer
-from once.claim_check import ClaimStore
 from once.event_sources import S3_TYPES
+from once.events.claim_check import ClaimStore
 from once.events.identity import Key
 from once.intake.reader import RecordReader
-from once.registration import Handler
+from once.intake.registration import Handler
 from proof.fuzz import messages
 from proof.fuzz.families import Make, filled, message, order
 from proof.fuzz.messages import Message

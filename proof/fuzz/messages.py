@@ -14,7 +14,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from once.claim_check import POINTERS
+from once.events.claim_check import POINTERS
 from once.names import DeadLetter
 from proof.fuzz import values
 from proof.fuzz.json_text import hostile, nested

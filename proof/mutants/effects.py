@@ -4,11 +4,11 @@ from typing import Any
 from uuid import uuid4
 
 from functions.payments import provider
-from once.deadline import Deadline
 from once.effects.declaration import Call
 from once.effects.executor import EffectAttempt, EffectExecutor
 from once.effects.ledger import EffectLedger, Intent
 from once.errors import NotDone, OnceError
+from once.runtime.deadline import Deadline
 
 _terms = EffectExecutor._terms
 _check_lease = EffectLedger._check_lease

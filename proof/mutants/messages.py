@@ -9,10 +9,10 @@ from once.batch.isolation import Isolation
 from once.batch.message import Message
 from once.batch.processor import BatchProcessor
 from once.commit.dedup_record import _condition
-from once.deadline import Deadline
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
 from once.ops.dead_letters.redrive import Redrive
 from once.outbox.relay import Publisher
+from once.runtime.deadline import Deadline
 from once.transaction import Identity, Transaction
 
 _handle = BatchProcessor.handle

@@ -9,10 +9,10 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from once.claim_check import ClaimStore
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome, CommitResult, failed
 from once.errors import KeyConflict, OnceError, RequestRefused
+from once.events.claim_check import ClaimStore
 from once.events.strict_json import parse
 from once.names import Record
 from once.webhooks.capture import Capture, CaptureAttribute

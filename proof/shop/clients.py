@@ -13,7 +13,7 @@ from botocore.retries import standard
 from botocore.retries.quota import RetryQuota
 
 from functions.payments import provider
-from once.sdk import SDK
+from once.runtime.sdk import SDK
 
 _ENVIRONMENT = {
     "PAYMENT_API": "https://payments.world",

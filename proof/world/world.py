@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
-from once.deadline import Deadline
 from once.intake.reader import Delivery, RecordReader
+from once.runtime.deadline import Deadline
 from proof.world.calls import PROVIDER, Call, NoAnswer, connected, new_owners
 from proof.world.errors import ServiceError
 from proof.world.faults import SAVED, Fault, refusal
@@ -22,7 +22,7 @@ from proof.world.tasks import START, Killed, Pool, Process, Tasks
 from proof.world.topics import Subscribers, Topics
 
 TIMEOUT_SECONDS = {PROVIDER: 6.0}
-"""Timeout of a caller; one second for AWS, as `once.sdk` configures it."""
+"""Timeout of a caller; one second for AWS, as `once.runtime.sdk` configures it."""
 
 _THREAD_POOLS = (
     "once.batch.processor.ThreadPoolExecutor",

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.architecture.imports import ROOT
 
 SHARED = (
-    *("extras", "names", "settings", "event_sources"),
+    *("names", "errors", "settings", "event_sources"),
     *("webhooks.endpoint", "webhooks.capture"),
 )
 """What the constructs import of the library: names and settings."""

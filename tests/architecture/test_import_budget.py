@@ -41,7 +41,7 @@ NEVER = (
     "once.cdk",
     "once.ops",
     "once.testing",
-    "once.workflows",
+    "once.effects.workflows",
     "pydantic",
     "stacks",
     "unittest",

@@ -24,7 +24,7 @@ from benchmarks.webhooks.measure import (
     webhook_rows,
     webhook_samples,
 )
-from once.sdk import SDK
+from once.runtime.sdk import SDK
 from tests.benchmarks.bench import MemoryServer
 from tests.benchmarks.test_report import KEYS
 

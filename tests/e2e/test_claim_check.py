@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from demo.quiescence import wait_until
-from once.claim_check import Reference
+from once.events.claim_check import Reference
 from once.testing import cloud_event
 from tests.e2e.deployment import REST_SECONDS, Deployment, attribute
 

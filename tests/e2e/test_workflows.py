@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from once.effects.workflows import execution_name
 from once.events.identity import key_hash
 from once.testing import cloud_event
-from once.workflows import execution_name
 from tests.e2e.deployment import Deployment
 
 DEFINITION = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}

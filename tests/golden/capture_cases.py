@@ -10,9 +10,9 @@ from unittest.mock import Mock
 
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import COMMITTED, CommitResult, failed
-from once.deadline import Deadline
 from once.errors import KeyConflict
 from once.names import COMMIT_ATTRIBUTE, Record
+from once.runtime.deadline import Deadline
 from once.settings import TableSettings
 from once.webhooks.capture import CaptureAttribute, Verified
 from once.webhooks.endpoint import (

@@ -14,8 +14,8 @@ from once.effects.declaration import Effect
 from once.effects.ledger import EffectLedger
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import key_and_fingerprint
+from once.intake.registration import Handler
 from once.names import SCHEMA_VERSION, SOURCE_PREFIX
-from once.registration import Handler
 from once.settings import TableSettings
 from once.transaction import Identity, Transaction
 from stacks.consumers import CONSUMERS

@@ -10,9 +10,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from once.commit.committer import Committer
 from once.commit.dedup_record import StoredRecord
-from once.commit.item_dedup import item_record, item_record_name
+from once.commit.item_dedup import ItemCommitter, item_record, item_record_name
 from once.names import SCHEMA_VERSION
 from once.settings import Dedup, TableSettings
 from once.transaction import Identity, Table, Transaction
@@ -43,7 +42,7 @@ def written(event: Any = EVENT, refusal: SoldOut | None = None) -> Item:
         tx = tx.refused(refusal, keep_reads=False)
     tx.commit_id = "c"
     tx.put(Table("orders"), {"order_id": "o-1", "total": 5})
-    [entry] = Committer.of(Mock(), ON_ITEMS, Mock()).request(tx, THEN).entries
+    [entry] = ItemCommitter(Mock(), ON_ITEMS, Mock()).request(tx, THEN).entries
     item: Item = json.loads(bytes(entry))["Put"]["Item"]
     return item
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from once.events.identity import key_hash
-from once.metrics_log import MetricsLog
 from once.names import OTLP_ENDPOINT
-from once.otlp import PAUSE_SECONDS, TIMEOUT_SECONDS, Telemetry
+from once.runtime.metrics_log import MetricsLog
+from once.runtime.otlp import PAUSE_SECONDS, TIMEOUT_SECONDS, Telemetry
 from once.testing import FakeAws
 from tests.integration.collector import Collector, collector
 from tests.once.support import consumer_of, note
@@ -105,6 +105,7 @@ def test_a_collector_that_hangs_delays_one_message_a_minute(received: Collector)
 
 @pytest.mark.parametrize("module", ["once.consumer", "once.outbox.relay"])
 def test_a_function_without_telemetry_imports_none_of_it(module: str) -> None:
-    code = f"import {module}, once.metrics_log as m, sys; m.MetricsLog(); print([*sys.modules])"
+    code = f"import {module}, sys; from once.runtime import metrics_log as log; log.MetricsLog()"
+    code += "; print([*sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "opentelemetry" not in done.stdout

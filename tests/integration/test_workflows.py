@@ -15,8 +15,8 @@ import pytest
 from emulator.embedded_aws import EmbeddedAws
 from once import Consumer, Transaction, state_machine
 from once.consumer import Runtime
+from once.effects.workflows import _step_functions
 from once.testing import FakeContext, answer_lost, inject
-from once.workflows import _step_functions
 from tests.integration.probe import Bench, Change, event, record
 
 REGION = "us-east-1"

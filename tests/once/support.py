@@ -18,11 +18,11 @@ from msgspec.json import decode, encode
 
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitResult, failed
-from once.consumer import Consumer
+from once.consumer import Consumer, committer_of
 from once.effects.ledger import EffectLedger
 from once.errors import PermanentError, Refusal
 from once.events.cloud_event import CloudEvent
-from once.metrics_log import MetricsLog
+from once.runtime.metrics_log import MetricsLog
 from once.settings import Settings, TableSettings
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.transaction import Identity, Table, Transaction, read_item
@@ -198,8 +198,7 @@ class Bench:
 
     @property
     def committer(self) -> Committer:
-        runtime = self.aws.runtime
-        return Committer.of(runtime.dynamodb, runtime.settings, runtime.clock)
+        return committer_of(self.aws.runtime)
 
     @property
     def ledger(self) -> EffectLedger:

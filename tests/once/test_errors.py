@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from once import claim_check, errors
+from once import errors
 from once.commit import _former_records
 from once.errors import (
     ConfigurationError,
@@ -18,6 +18,7 @@ from once.errors import (
     Unexpected,
     summary_of,
 )
+from once.events import claim_check
 from once.names import Reason
 from once.outbox import unrouted
 

@@ -8,11 +8,11 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
-from once.extras import MODULES
+from once.errors import EXTRAS
 from stacks.folders import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+DECLARED: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
 SIGN = "from once.webhooks.signature import _standard_hmac; _standard_hmac('whsec_eA==', None)"
 VERIFY = "from once.webhooks.signature import _is_signed_by_owner as f; f('whpk_', None)"
@@ -24,7 +24,7 @@ CASES = [
     ("cdk", "aws_cdk", "from once.cdk import IdempotentConsumer", PIP),
     ("ops", "typer", "import once.ops.__main__", PIP),
     ("ops", "starlette", CONSOLE, PIP),
-    ("otel", "opentelemetry", "import once.otlp", "lock file of the functions"),
+    ("otel", "opentelemetry", "import once.runtime.otlp", "lock file of the functions"),
     ("webhooks", "standardwebhooks", SIGN, LOCK),
     ("webhooks", "nacl", VERIFY, LOCK),
 ]
@@ -67,11 +67,12 @@ def test_a_missing_module_that_is_of_no_extra_keeps_its_own_error(module: str, c
 
 def test_every_extra_and_every_module_of_its_requirements_is_known() -> None:
     declared = {
-        name: {re.split(r"[<>=~ ]", each)[0] for each in needed} for name, needed in EXTRAS.items()
+        name: {re.split(r"[<>=~ ]", each)[0] for each in needed}
+        for name, needed in DECLARED.items()
     }
-    assert MODULES.keys() == declared.keys()
+    assert EXTRAS.keys() == declared.keys()
     origins = packages_distributions()
-    for name, modules in MODULES.items():
+    for name, modules in EXTRAS.items():
         of = {module: {origin.lower() for origin in origins[module]} for module in modules}
         assert [module for module in modules if not of[module] & declared[name]] == []
         assert declared[name] - {"pip"} <= set().union(*of.values())  # pip runs as a program

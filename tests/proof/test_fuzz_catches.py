@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from once.commit.result import COMMITTED, DUPLICATE, classify_record
-from once.deadline import Deadline
 from once.errors import OnceError
 from once.events import identity, outgoing, strict_json
 from once.intake.reader import Delivery
 from once.ops.dead_letters import letter
+from once.runtime.deadline import Deadline
 from proof.fuzz.command import check, chosen
 from proof.fuzz.parsers import PARSERS
 from proof.fuzz.reference import composed
@@ -136,7 +136,7 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
     ("originals", "once.intake.original_message"): {
         "reserved names": ("_RESERVED", "reserved-"),
     },
-    ("intake", "once.claim_check"): {
+    ("intake", "once.events.claim_check"): {
         "nesting escapes": ("UNREADABLE", ValueError),
     },
     ("stream", "once.events.outgoing"): {

@@ -127,7 +127,7 @@ class Use(NamedTuple):
 DOCS = "https://docs.aws.amazon.com/lambda/latest/dg"
 COMMIT = "once.commit.committer.Committer._send dynamodb.TransactWriteItems"
 READ = "once.commit.dedup_record.read_items dynamodb.BatchGetItem"
-STORE = "once.claim_check.ClaimStore.write s3.PutObject"
+STORE = "once.events.claim_check.ClaimStore.write s3.PutObject"
 EVERY = bool
 RECORD = consumer(lambda line: line.dedup is Dedup.RECORD)
 INGRESS = function(WEBHOOKS)
@@ -208,7 +208,7 @@ USES = (
     Use(
         "ReadClaims",
         "s3:GetObject",
-        "once.claim_check.ClaimStore.read s3.GetObject",
+        "once.events.claim_check.ClaimStore.read s3.GetObject",
         lambda owner: owner.claims[0],
     ),
     Use(
@@ -240,7 +240,7 @@ USES = (
         Use(
             sid,
             "states:StartExecution",
-            "once.workflows._start_execution stepfunctions.StartExecution",
+            "once.effects.workflows._start_execution stepfunctions.StartExecution",
             starts(qualified=qualified),
         )
         for sid, qualified in (("StartExecutions", False), ("StartQualifiedExecutions", True))
@@ -248,13 +248,13 @@ USES = (
     Use(
         "ReadOwnExecutions",
         "states:DescribeExecution",
-        "once.workflows._start_execution stepfunctions.DescribeExecution",
+        "once.effects.workflows._start_execution stepfunctions.DescribeExecution",
         consumer(lambda line: any(isinstance(each, StateMachineProps) for each in line.starts)),
     ),
     Use(
         "StartDurableExecutions",
         "lambda:InvokeFunction",
-        "once.workflows._start_durable_execution lambda.Invoke",
+        "once.effects.workflows._start_durable_execution lambda.Invoke",
         consumer(lambda line: any(isinstance(each, DurableFunctionProps) for each in line.starts)),
     ),
     Use(

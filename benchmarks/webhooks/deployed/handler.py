@@ -5,7 +5,7 @@ from typing import Any
 
 import boto3
 
-from once.sdk import SDK
+from once.runtime.sdk import SDK
 
 from .verify_then_put import verify_then_put
 

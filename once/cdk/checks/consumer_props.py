@@ -27,13 +27,14 @@ from once.cdk.props import (
 from once.names import (
     CONSUMER_NAME,
     EVENT_TYPE,
+    MOST_COMMIT_THREADS,
     RELAY,
     RETENTION_DAYS,
     SOURCE_PREFIX,
     UNROUTED,
     Limits,
 )
-from once.settings import CLAIM_MEMORY_FACTOR, FUNCTION_MB, MOST_COMMIT_THREADS, TIME_MARGIN_MS
+from once.settings import CLAIM_MEMORY_FACTOR, FUNCTION_MB, TIME_MARGIN_MS
 
 MARGIN_SECONDS = TIME_MARGIN_MS // 1000
 FUNCTION_SECONDS = 15 * 60

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import ClientError
 
-from once.claim_check import ClaimStore
 from once.event_sources import Source
+from once.events.claim_check import ClaimStore
 from once.events.cloud_event import CloudEvent
 from once.events.identity import RULES, Key, fingerprint
 from once.names import StackOutput

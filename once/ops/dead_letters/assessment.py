@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Self
 
-from once.claim_check import claimed_body
 from once.effects.ledger import Intent
 from once.errors import NoKey, OnceError, TooLarge
+from once.events.claim_check import claimed_body
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import Key, fingerprint, message_group
 from once.intake.envelopes import adapter_of

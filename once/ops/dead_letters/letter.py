@@ -13,8 +13,8 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from msgspec import Struct
 from msgspec.json import decode, encode
 
-from once.claim_check import ClaimStore
 from once.errors import UNREADABLE, Unparseable
+from once.events.claim_check import ClaimStore
 from once.failures.quarantine import Place, key_of
 from once.intake.original_message import Attribute, OriginalMessage, restored
 from once.names import RELAY, UNROUTED, DeadLetter, Limits

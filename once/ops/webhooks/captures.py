@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from boto3.dynamodb.types import TypeDeserializer
 from typer import BadParameter
 
-from once.claim_check import ClaimMissing, ClaimUnavailable, InvalidClaim
 from once.errors import TooLarge
+from once.events.claim_check import ClaimMissing, ClaimUnavailable, InvalidClaim
 from once.events.identity import key_hash
 from once.names import CLOCK_MARGIN_SECONDS, Limits
 from once.ops.aws.clients import client

@@ -15,15 +15,15 @@ from functions.inventory.handler import consumer as inventory
 from functions.notifications.handler import consumer as notifications
 from functions.orders.handler import consumer as orders
 from functions.payments.handler import consumer as payments
-from once.claim_check import InvalidClaim
 from once.consumer import Consumer
-from once.deadline import Deadline
 from once.errors import InvalidData, OnceError, UnknownType, UntrustedSource
+from once.events.claim_check import InvalidClaim
 from once.failures.quarantine import carried, size_of
 from once.intake.original_message import MOVED, OriginalMessage
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
 from once.names import DeadLetter, Limits
 from once.ops.dead_letters.letter import MAX_DECOMPRESSED_BYTES, decompressed
+from once.runtime.deadline import Deadline
 from once.settings import Settings
 from once.testing import FakeContext
 from proof.fuzz import messages

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from once.commit.committer import Committer, encoded
 from once.commit.item_size import item_bytes
 from once.errors import InvalidWrite
-from once.sdk import SDK
+from once.runtime.sdk import SDK
 from once.testing import inject, refused
 from once.transaction import serialize
 from tests.once.support import SETTINGS, Bench

@@ -8,8 +8,8 @@ import pytest
 from once.effects.declaration import Call, Effect, Policy
 from once.effects.executor import NotKept, kept_text, refused_text, restored
 from once.errors import EffectUnknown, Refusal, UnhandledRefusal
+from once.intake.registration import effect_faults
 from once.names import Record
-from once.registration import effect_faults
 from once.testing import never_sent
 from tests.once.effects.provider import (
     Charge,

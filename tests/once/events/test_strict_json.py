@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.deadline import Deadline
 from once.errors import OutOfTime, TooLarge, Unparseable
 from once.events.strict_json import (
     BYTES_PER_CONTAINER,
@@ -17,6 +16,7 @@ from once.events.strict_json import (
     MAX_SAFE_INTEGER,
     parse,
 )
+from once.runtime.deadline import Deadline
 from tests.once.events.json_values import JSON
 from tests.once.support import quick
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.deadline import Deadline
 from once.events.cloud_event import read_event
 from once.intake import reader
+from once.runtime.deadline import Deadline
 from once.testing import FakeContext
 from tests.in_memory import Start
 from tests.once.support import amounts, consumer_of, facts, failures, invoke, note, reasons, record

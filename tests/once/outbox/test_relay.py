@@ -8,7 +8,7 @@ from unittest.mock import Mock, call
 import pytest
 
 from once.outbox.relay import NotRelayed, Relay
-from once.sdk import SDK
+from once.runtime.sdk import SDK
 from once.testing import Fault, answer_lost, inject, never_sent, refused
 from tests.once.outbox.relaying import (
     THEN,

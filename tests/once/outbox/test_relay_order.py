@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from once.errors import SettingsError
 from once.events.identity import key_hash
 from once.events.outgoing import OutgoingEvent, event_id_of
-from once.metrics_log import MetricsLog
 from once.outbox.relay import NotRelayed, Relay, Relayed
+from once.runtime.metrics_log import MetricsLog
 from once.settings import RelaySettings
 from once.testing import FakeContext
 from tests.once.outbox.relaying import change, image

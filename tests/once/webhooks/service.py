@@ -14,9 +14,9 @@ import boto3
 from aws_lambda_powertools import Logger
 
 from once.events.outgoing import OutgoingEvent, events_in
-from once.metrics_log import MetricsLog
 from once.names import Metric, Record
-from once.sdk import SDK
+from once.runtime.metrics_log import MetricsLog
+from once.runtime.sdk import SDK
 from once.settings import TableSettings
 from once.testing.events import FakeContext
 from once.webhooks.capture import Capture, CaptureAttribute

@@ -6,7 +6,7 @@ from hashlib import sha256
 import boto3
 import pytest
 
-from once.claim_check import ClaimMissing, InvalidClaim
+from once.events.claim_check import ClaimMissing, InvalidClaim
 from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts, read_body
 from once.webhooks.endpoint import OBJECTS, STRIPE, Endpoint
 from tests.once.webhooks.service import (

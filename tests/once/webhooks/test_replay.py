@@ -6,8 +6,8 @@ from typing import Any
 import boto3
 import pytest
 
-from once.claim_check import Claim
 from once.errors import OnceError, Unparseable, Unpublishable
+from once.events.claim_check import Claim
 from once.events.outgoing import ClaimPlace, OutgoingEvent
 from once.webhooks.capture import Capture, Standing, read_body
 from once.webhooks.webhook import rebuilt_event

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from once.metrics_log import MetricsLog
+from once.runtime.metrics_log import MetricsLog
 from once.testing.events import FakeContext
 from once.testing.faults import Fault, cancelled, inject, never_sent, refused
 from once.webhooks.webhook import RequestLine

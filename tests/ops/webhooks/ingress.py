@@ -11,9 +11,9 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger
 
-from once.metrics_log import MetricsLog
 from once.names import StackOutput
-from once.sdk import SDK
+from once.runtime.metrics_log import MetricsLog
+from once.runtime.sdk import SDK
 from once.settings import TableSettings
 from once.testing import FakeContext
 from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, Standing, Verified

@@ -8,7 +8,7 @@ from once.outbox.relay import Relay, Relayed
 from once.settings import RelaySettings
 
 if TYPE_CHECKING:
-    from once.deadline import Context
+    from once.runtime.deadline import Context
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 from botocore.exceptions import ClientError
 
-from once.deadline import Context
+from once.runtime.deadline import Context
 from once.webhooks.endpoint import CAPTURES, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.webhook import LambdaAnswer, answer

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from once.testing import FakeAws
-from tests.once.claim_check.scans import (
+from tests.once.events.claim_check.scans import (
     SETTINGS,
     TABLES,
     make_reader,

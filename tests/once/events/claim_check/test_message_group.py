@@ -8,7 +8,7 @@ from once.events.outgoing import GROUP_EXTENSION
 from once.outbox.relay import found_in
 from once.settings import RelaySettings
 from once.testing import FakeAws
-from tests.once.claim_check.scans import SETTINGS, asked, make_scanner
+from tests.once.events.claim_check.scans import SETTINGS, asked, make_scanner
 
 GROUPS = {"scan.done": "id"}
 RELAY = RelaySettings(

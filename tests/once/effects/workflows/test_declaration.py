@@ -8,10 +8,9 @@ import botocore.session
 import pytest
 
 from once.cdk.checks.consumer_props import START_SECONDS
+from once.effects.workflows import ONE_ATTEMPT, _execution_arn, execution_name
 from once.errors import RegistrationError
-from once.workflows import ONE_ATTEMPT, _execution_arn, execution_name
-from tests.once.support import note
-from tests.once.workflows.starter import (
+from tests.once.effects.workflows.starter import (
     VARIABLE,
     DurableFunctions,
     Service,
@@ -19,6 +18,7 @@ from tests.once.workflows.starter import (
     StepFunctions,
     starting_consumer,
 )
+from tests.once.support import note
 
 HASH = "0123456789abcdef" * 4
 SERVICES = pytest.mark.parametrize("service", [StepFunctions(), DurableFunctions()])

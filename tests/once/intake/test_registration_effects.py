@@ -10,7 +10,7 @@ from once import Call, Consumer, Policy, Transaction
 from once.errors import RegistrationError
 from tests.in_memory import Start
 from tests.once.effects.provider import Charge, Paid
-from tests.once.handlers.test_registration import (
+from tests.once.intake.test_registration import (
     answer,
     asynchronous,
     each,

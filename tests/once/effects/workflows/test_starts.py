@@ -6,12 +6,12 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 from msgspec import Struct
 
+from once.effects.workflows import execution_name, meaning_of
 from once.errors import NotDone
 from once.testing import Fault, answer_lost, inject, never_sent, refused
-from once.workflows import execution_name, meaning_of
 from tests.once.effects.provider import LEASE
+from tests.once.effects.workflows.starter import Starter, starting_consumer
 from tests.once.support import note
-from tests.once.workflows.starter import Starter, starting_consumer
 
 
 class Grown(Struct, frozen=True):

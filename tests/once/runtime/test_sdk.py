@@ -6,7 +6,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from once.sdk import SDK
+from once.runtime.sdk import SDK
 
 
 class Refused:

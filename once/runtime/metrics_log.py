@@ -10,7 +10,7 @@ import msgspec
 from once.names import OTLP_ENDPOINT, Metric
 
 if TYPE_CHECKING:
-    from once.otlp import Telemetry
+    from once.runtime.otlp import Telemetry
 
 _UNITS = {
     Metric.COMMIT_MS: "Milliseconds",
@@ -29,7 +29,7 @@ def _telemetry() -> "Telemetry | None":
     endpoint = os.environ.get(OTLP_ENDPOINT)
     if not endpoint:
         return None
-    from once.otlp import Telemetry  # half a second, which other functions do not spend
+    from once.runtime.otlp import Telemetry  # half a second, which other functions do not spend
 
     return Telemetry(endpoint, _service())
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from once.deadline import Deadline, full_jitter
+from once.runtime.deadline import Deadline, full_jitter
 from tests.once.support import quick
 
 

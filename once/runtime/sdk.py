@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import boto3
 from botocore.config import Config
 
-from once.settings import MOST_COMMIT_THREADS
+from once.names import MOST_COMMIT_THREADS
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

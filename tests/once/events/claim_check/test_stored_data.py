@@ -8,7 +8,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from once.events.cloud_event import DATAREF
 from once.testing import FakeAws
-from tests.once.claim_check.scans import BUCKET, MIB, asked, objects, reasons, s3, with_s3
+from tests.once.events.claim_check.scans import BUCKET, MIB, asked, objects, reasons, s3, with_s3
 
 
 def test_small_data_stays_in_the_event(scanner: FakeAws) -> None:

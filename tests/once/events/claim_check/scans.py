@@ -8,7 +8,7 @@ import boto3
 from msgspec import Struct
 
 from once import Consumer, Transaction
-from once.claim_check import POINTERS, Reference, event_key
+from once.events.claim_check import POINTERS, Reference, event_key
 from once.events.cloud_event import DATAREF
 from once.names import SOURCE_PREFIX
 from once.testing import FakeAws, cloud_event

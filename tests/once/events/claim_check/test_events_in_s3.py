@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from once.claim_check import POINTERS, Reference
+from once.events.claim_check import POINTERS, Reference
 from once.testing import FakeAws, cloud_event
-from tests.once.claim_check.scans import (
+from tests.once.events.claim_check.scans import (
     BUCKET,
     MIB,
     PUBLISHER,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.in_memory import Start
-from tests.once.workflows.starter import (
+from tests.once.effects.workflows.starter import (
     SETTINGS,
     VARIABLE,
     DurableFunctions,

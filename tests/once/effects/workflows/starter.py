@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from once import Consumer, Transaction, durable_function, state_machine
 from once.effects.declaration import Effect
+from once.effects.workflows import _lambda, _step_functions
 from once.testing import Fault, inject
-from once.workflows import _lambda, _step_functions
 from tests.once.effects.provider import Killed, Provider, Till
 from tests.once.support import COUNTERS, Note
 

@@ -24,9 +24,8 @@ from once.errors import (
     Unparseable,
     summary_of,
 )
-from once.names import SOURCE_PREFIX, Reason
-from once.sdk import S3Client
-from once.settings import PRODUCER_OBJECTS, consumer_objects
+from once.names import PRODUCER_OBJECTS, SOURCE_PREFIX, Reason, consumer_objects
+from once.runtime.sdk import S3Client
 
 POINTERS = (
     "software.amazon.payloadoffloading.PayloadS3Pointer",

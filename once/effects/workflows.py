@@ -21,7 +21,7 @@ The function finds the ARN of the workflow in the variable `WORKFLOW_FULFILMENT`
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import boto3
 from botocore.config import Config
@@ -32,7 +32,7 @@ from botocore.exceptions import (
     EndpointConnectionError,
 )
 
-from once.effects.declaration import Call, Effect, Policy
+from once.effects.declaration import Call, Effect, EffectFunction, Policy
 from once.errors import (
     EffectUnknown,
     KeyConflict,
@@ -51,8 +51,6 @@ from once.names import (
 
 if TYPE_CHECKING:
     from msgspec import Struct
-
-    from once.consumer import Consumer
 
 _DAY = 24 * 60 * 60
 _MARGIN = 60 * 60
@@ -79,7 +77,18 @@ _REFUSED_REQUEST = {
 _CLIENT_ERRORS = range(400, 500)
 
 
-def state_machine(consumer: "Consumer", name: str, model: "type[Struct]") -> Effect:
+class DeclaresEffects(Protocol):
+    """The part of a `Consumer` that a workflow needs."""
+
+    name: str
+
+    def effect(
+        self, name: str, model: "type[Struct]", *, policy: Policy, key_lifetime_seconds: int = 0
+    ) -> Callable[[EffectFunction], Effect]:
+        """Register a call to the outside world."""
+
+
+def state_machine(consumer: DeclaresEffects, name: str, model: "type[Struct]") -> Effect:
     """Return the effect that starts an execution of a Step Functions state machine.
 
     Its outcome is the ARN of the execution. If the name belongs to an execution with another input,
@@ -96,7 +105,7 @@ def state_machine(consumer: "Consumer", name: str, model: "type[Struct]") -> Eff
     return _workflow(consumer, name, model, _start_execution, _STEP_FUNCTIONS_DAYS)
 
 
-def durable_function(consumer: "Consumer", name: str, model: "type[Struct]") -> Effect:
+def durable_function(consumer: DeclaresEffects, name: str, model: "type[Struct]") -> Effect:
     """Return the effect that starts an execution of a durable Lambda function, asynchronously.
 
     Its outcome is the ARN of the durable execution. If the name belongs to an execution with
@@ -115,7 +124,7 @@ def durable_function(consumer: "Consumer", name: str, model: "type[Struct]") -> 
 
 
 def _workflow(
-    consumer: "Consumer",
+    consumer: DeclaresEffects,
     name: str,
     model: "type[Struct]",
     start: Callable[[str, Call], str],

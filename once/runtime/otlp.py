@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from once.extras import extra
+from once.errors import extra
 from once.names import OTLP_ENDPOINT
 
 _REMEDY = (

@@ -13,13 +13,13 @@ EXPLORED = (
     "functions.payments.provider.find_charge payments.GET /v1/charges",
     "once.batch.isolation.Isolation._delete sqs.DeleteMessageBatch",
     "once.batch.isolation.Isolation._sent sqs.SendMessageBatch",
-    "once.events.claim_check.ClaimStore.read s3.GetObject",
-    "once.events.claim_check.ClaimStore.write s3.PutObject",
     "once.commit.committer.Committer._send dynamodb.TransactWriteItems",
     "once.commit.dedup_record.read_items dynamodb.BatchGetItem",
     "once.commit.item_dedup.ItemCommitter._send dynamodb.PutItem",
     "once.commit.item_dedup.ItemCommitter._send dynamodb.UpdateItem",
     "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
+    "once.events.claim_check.ClaimStore.read s3.GetObject",
+    "once.events.claim_check.ClaimStore.write s3.PutObject",
     "once.failures.failure_handler.FailureHandler._delay sqs.ChangeMessageVisibility",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.ops.dead_letters.redrive.Redrive._sent.<locals>.<lambda> sqs.SendMessageBatch",
@@ -52,6 +52,9 @@ LEFT_OUT = {
     "demo.traffic.sample_events._publish sns.Publish": (
         "sends the sample events of further consumers, each several times"
     ),
+    "once.effects.workflows._start_durable_execution lambda.Invoke": _WORKFLOW,
+    "once.effects.workflows._start_execution stepfunctions.DescribeExecution": _WORKFLOW,
+    "once.effects.workflows._start_execution stepfunctions.StartExecution": _WORKFLOW,
     "once.ops.aws.clients.depth sqs.GetQueueAttributes": "`status` only reads",
     "once.ops.aws.clients.oldest_message_seconds cloudwatch.GetMetricData": ("`status` only reads"),
     "once.ops.aws.deployment.Deployment.find cloudformation.DescribeStacks": (
@@ -103,9 +106,6 @@ LEFT_OUT = {
         "this world has no sweep queue: a message that is not kept stays there, "
         "tests/once/outbox/test_unrouted.py"
     ),
-    "once.effects.workflows._start_durable_execution lambda.Invoke": _WORKFLOW,
-    "once.effects.workflows._start_execution stepfunctions.DescribeExecution": _WORKFLOW,
-    "once.effects.workflows._start_execution stepfunctions.StartExecution": _WORKFLOW,
 }
 """The other sites, with the reason."""
 

@@ -243,7 +243,8 @@ class ServiceStack(Stack):
             for prefix, value in outputs.items():
                 CfnOutput(self, f"{prefix}{output_key(consumer.props.name)}", value=value)
         self.webhooks = None
-        if webhooks is not None and state.captures is not None:  # both stacks have the ingress
+        if webhooks is not None:
+            assert state.captures is not None  # noqa: S101 - both stacks are given the same ingress
             self.webhooks = WebhookIngress(
                 self,
                 webhooks,

@@ -7,20 +7,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
-from once.webhooks.endpoint import MAX_REQUEST_BYTES, Endpoint
+from once.webhooks.endpoint import MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from once.runtime.sdk import S3Client
 
-KEPT_HEADERS = ("content-type", "content-encoding", "user-agent")
-"""Headers that every capture keeps, besides those of the provider's profile."""
-
 INLINE_BYTES = 256 * 1024
 """The largest body in the item of a capture; larger ones are objects in S3."""
-
-PATH_CHARACTERS = 8 * 1024
-_HEADER_BYTES = 32 * 1024
-"""The most of all headers together: what Lambda and API Gateway accept is less."""
 
 BY_TIME = "by_time"
 """Index of the captures by endpoint and time of receipt."""
@@ -162,26 +155,6 @@ class Capture:
             headers=json.loads(item[CaptureAttribute.HEADERS]),
             body=None if body is None else bytes(body),
         )
-
-
-def kept_headers(endpoint: Endpoint, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers to keep; one that no longer fits is left out, never cut off."""
-    profile = endpoint.profile
-    places = (profile.id, *profile.type)
-    names = (
-        *filter(None, (profile.signature_header, profile.timestamp_header)),
-        *(each.removeprefix("header:") for each in places if each.startswith("header:")),
-        *KEPT_HEADERS,
-        *profile.kept_headers,
-    )
-    kept: dict[str, str] = {}
-    left = _HEADER_BYTES
-    for name in dict.fromkeys(names):
-        value = headers.get(name)
-        if value is not None and (size := len(name) + len(value.encode())) <= left:
-            kept[name] = value
-            left -= size
-    return kept
 
 
 def day_part(endpoint: str, received_at: int, body_sha256: str) -> str:

@@ -24,15 +24,7 @@ from once.events.outgoing import ClaimPlace, Draft, OutgoingEvent, events_in, pa
 from once.events.strict_json import parse
 from once.names import Record
 from once.transaction import Identity
-from once.webhooks.capture import (
-    INLINE_BYTES,
-    PATH_CHARACTERS,
-    Capture,
-    Conflict,
-    Standing,
-    Verified,
-    kept_headers,
-)
+from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified
 from once.webhooks.endpoint import OBJECTS, TEXT_CHARACTERS, Endpoint
 
 if TYPE_CHECKING:
@@ -44,6 +36,13 @@ normalisation make an id up to three times as long. Providers' ids have some 40 
 
 _TYPE_BYTES = 64
 """The longest type that stays as it is in a key; Shopify's have some 30 bytes."""
+
+_KEPT_HEADERS = ("content-type", "content-encoding", "user-agent")
+"""Headers that every capture keeps, besides those of the provider's profile."""
+
+_PATH_CHARACTERS = 8 * 1024
+_HEADER_BYTES = 32 * 1024
+"""The most of all headers together: what Lambda and API Gateway accept is less."""
 
 _DEFAULT_STAGE = "$default"
 """Stage of an HTTP API that is no part of its paths; function URLs have only this one."""
@@ -296,14 +295,34 @@ class Webhook:
             conflicts_with=conflict[1] if conflict else None,
             verified=verified,
             method=request.method,
-            path=request.path[:PATH_CHARACTERS],
-            headers=kept_headers(endpoint, request.headers),
+            path=request.path[:_PATH_CHARACTERS],
+            headers=_kept_headers(endpoint, request.headers),
             body=None if is_large else request.body,
             body_object=f"{OBJECTS}{endpoint.name}/{self.sha256}" if is_large else None,
             body_bytes=len(request.body),
             body_sha256=self.sha256,
             expires_at=received_at // 1000 + kept_seconds,
         )
+
+
+def _kept_headers(endpoint: Endpoint, headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers to keep; one that no longer fits is left out, never cut off."""
+    profile = endpoint.profile
+    places = (profile.id, *profile.type)
+    names = (
+        *filter(None, (profile.signature_header, profile.timestamp_header)),
+        *(each.removeprefix("header:") for each in places if each.startswith("header:")),
+        *_KEPT_HEADERS,
+        *profile.kept_headers,
+    )
+    kept: dict[str, str] = {}
+    left = _HEADER_BYTES
+    for name in dict.fromkeys(names):
+        value = headers.get(name)
+        if value is not None and (size := len(name) + len(value.encode())) <= left:
+            kept[name] = value
+            left -= size
+    return kept
 
 
 def rebuilt_event(

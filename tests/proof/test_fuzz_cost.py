@@ -114,7 +114,7 @@ def test_a_quadratic_normaliser_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_key_that_is_normalised_before_it_is_measured_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("once.intake.reader.fingerprint", lambda *_, **__: "f")
+    monkeypatch.setattr("once.events.identity.fingerprint", lambda *_, **__: "f")
     assert cost.cost("marks in an id", SIZE // 2).ratio < 1
     monkeypatch.setattr("once.events.identity._MOST_CHARACTERS", 10**9)
     assert cost.cost("marks in an id", SIZE // 2).ratio > 2

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from once.commit.committer import CommitRequest, Committer
+from once.commit.committer import CommitRequest
 from once.commit.result import COMMITTED, CONTENDED, DUPLICATE, UNAFFECTED, CommitResult
 from once.names import Limits
 from once.testing import FakeAws, FakeContext
@@ -121,7 +121,7 @@ def test_groups_save_requests_and_cost_at_most_a_tenth_more(
     threads: int,
 ) -> None:
     aws, bill = start(CONSUMER, commit_threads=threads), Bill(conflicts)
-    monkeypatch.setattr(Committer, "of", lambda *_: bill)
+    monkeypatch.setattr("once.consumer.committer_of", lambda _: bill)
     alone = run(aws, bill, duplicates, batch)
     assert bill.requests <= share * alone
     allowed = ALLOWED_AT_2_PERCENT if conflicts == 0.02 else ALLOWED

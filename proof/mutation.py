@@ -48,10 +48,17 @@ def _modules(package: str, *names: str) -> tuple[str, ...]:
 
 GROUPS = {
     "commit": Group(
-        _modules(
-            *("commit", "committer", "dedup_record", "item_size", "result"),
-        ),
+        _modules("commit", "committer", "dedup_record", "item_size", "result"),
         ("golden/test_records.py", "once/commit"),
+    ),
+    "item dedup": Group(
+        ("commit.item_dedup",),
+        ("once/batch/test_item_dedup.py", "once/commit"),
+    ),
+    "identity": Group(("events.identity",), ("once/events",)),
+    "batch": Group(
+        _modules("batch", "_ready_queue", "isolation", "message", "report"),
+        ("once/batch",),
     ),
     "ledger": Group(
         ("effects.ledger", "effects.executor"),
@@ -60,6 +67,10 @@ GROUPS = {
     "relay": Group(
         ("outbox.relay", "events.outgoing"),
         ("golden/test_events.py", "once/events/test_outgoing.py", "once/outbox"),
+    ),
+    "webhooks": Group(
+        _modules("webhooks", "capture", "ingress", "signature", "webhook"),
+        ("golden/test_captures.py", "once/webhooks"),
     ),
     "failures": Group(
         (

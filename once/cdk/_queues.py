@@ -3,6 +3,7 @@
 They are retained with what delivers into them.
 """
 
+from dataclasses import dataclass
 from typing import Any, cast
 
 from aws_cdk import CfnResource, Duration, RemovalPolicy, Stack
@@ -14,6 +15,21 @@ from constructs import Construct
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.props import ISOLATION_CONCURRENCY, ConsumerProps
 from once.names import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerQueues:
+    """The queues of a consumer; `isolation` is None if every batch holds one message."""
+
+    main: sqs.IQueue
+    isolation: sqs.Queue | None
+    dead_letters: sqs.Queue
+
+    @property
+    def read(self) -> list[sqs.IQueue]:
+        """The queues that its function reads."""
+        return [self.main, *([self.isolation] if self.isolation else [])]
+
 
 HOLDS_MESSAGES = frozenset(
     kind.CFN_RESOURCE_TYPE_NAME

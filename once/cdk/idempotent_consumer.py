@@ -6,13 +6,13 @@ from typing import cast
 
 from aws_cdk import Annotations, Duration
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
-from once.cdk import _lambda_function, _queues
+from once.cdk import _queues
 from once.cdk._event_sources import Destination, connect
+from once.cdk._lambda_function import FunctionConstruct
 from once.cdk.checks.aws_clients_in_code import UNREAD_CLIENTS, unread_clients
 from once.cdk.checks.constructs import CONSTRUCT_METADATA, wiring_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
@@ -21,7 +21,7 @@ from once.cdk.checks.handlers_in_code import UNREAD, unread_handlers
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
-from once.cdk.monitoring import Row, monitor_consumer
+from once.cdk.monitoring import monitor_consumer
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.permissions import ClaimAccess, consumer_role
 from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups
@@ -30,7 +30,7 @@ from once.names import Limits, retention_variable, workflow_variable
 from once.settings import Dedup, Settings, TableSettings
 
 
-class IdempotentConsumer(Construct):
+class IdempotentConsumer(FunctionConstruct):
     """A consumer: its function, the queues that the function reads, dead letters and alarms.
 
     The attributes are its parts. `props` are its properties as they are deployed, `isolation` is
@@ -84,9 +84,9 @@ class IdempotentConsumer(Construct):
     ) -> None:
         if faults := list(property_type_faults(props)):
             raise _unbuildable(props, faults)
-        super().__init__(scope, props.name)
+        config = config or DeploymentConfig.from_context(scope.node, props.parameters)
+        super().__init__(scope, props.name, config)
         self.node.add_metadata(CONSTRUCT_METADATA, props.name)
-        config = config or DeploymentConfig.from_context(self.node, props.parameters)
         claims = claims if props.claim_check_mb else None
         tables, secrets, sources = tables or {}, secrets or {}, sources or {}
         faults = [*deployment_faults(config), *consumer_props_faults(props, config)]
@@ -110,8 +110,8 @@ class IdempotentConsumer(Construct):
         ):
             if text:
                 Annotations.of(self).add_warning_v2(warning, text)
-        self.props, self._config = config.adapt(props), config
-        self._name = f"{config.service}-{props.name}"
+        self.props = config.adapt(props)
+        groups = MessageGroups() if relay is None else relay.groups.among(props.publishes)
         on_item = props.dedup is Dedup.ITEM
         self.item_table = tables[props.tables[0].name] if on_item else None
         # On a FIFO queue, a message that left would be overtaken.
@@ -123,17 +123,48 @@ class IdempotentConsumer(Construct):
         )
         self.queue = queue or self._make_queue("Queue", self._name)
         self.isolation = self._make_queue("Isolation", isolation) if isolation else None
-        self.function = self._make_function(
-            dedup_table,
-            tables={table.name: tables[table.name] for table in props.tables},
-            secrets={name: secrets[name] for name in props.secrets},
-            sources=sources,
-            claims=claims,
-            groups=MessageGroups() if relay is None else relay.groups.among(props.publishes),
+        queues = _queues.ConsumerQueues(self.queue, self.isolation, self.dead_letters)
+        tables = {table.name: tables[table.name] for table in props.tables}
+        secrets = {name: secrets[name] for name in props.secrets}
+        role = consumer_role(
+            self,
+            consumer=self.props,
+            dedup_table=dedup_table,
+            tables=list(tables.values()),
+            queues=queues,
+            log_group=self._log_group,
+            secret_arns=list(secrets.values()),
+            claims=ClaimAccess.of(props, claims, sources),
+            config=config,
         )
-        # The relay dead-letters a type that it does not know yet.
-        self.alias = _lambda_function.make_alias(
-            self, self.function, after=[relay.alias] if relay else []
+        settings = Settings(
+            sources=sources,
+            queue_url=self.queue.queue_url,
+            dead_letter_url=self.dead_letters.queue_url,
+            dedup_table=dedup_table.table_name,
+            tables={
+                table.name: TableSettings(name=tables[table.name].table_name, key=table.keys)
+                for table in props.tables
+            },
+            dedup_window_seconds=config.dedup_window_seconds,
+            time_margin_ms=config.time_margin_ms,
+            lease_margin_seconds=config.lease_margin_seconds,
+            isolation_queue_url=None if self.isolation is None else self.isolation.queue_url,
+            groups=groups.fields,
+            ordered_types=tuple(sorted(groups.ordered)),
+            claim_bucket=None if claims is None else claims.bucket_name,
+            **{**self.props.settings, **config.backoff},
+        )
+        self._make_function(
+            cast(Path, props.folder),
+            role,
+            {**settings.to_env(), **self._handler_variables(secrets)},
+            timeout_seconds=self.props.timeout_seconds,
+            memory_mb=self.props.memory_mb,
+            aws_services=props.aws_services,
+            reserved_concurrency=self.props.reserved_concurrency,
+            # The relay dead-letters a type that it does not know yet.
+            after=[relay.alias] if relay else [],
         )
         mapping = _queues.map_queue(self, self.props, self.alias, self.queue)
         serving: list[IDependable] = [self.alias, mapping]
@@ -150,18 +181,12 @@ class IdempotentConsumer(Construct):
             self,
             self.props,
             self._name,
-            queue=self.queue,
-            isolation=self.isolation,
-            dead_letters=self.dead_letters,
+            queues=queues,
             function=self.function,
             mapping=mapping,
             local=config.local,
         )
-        _lambda_function.shift_gradually(self, self.alias, self.props.rollout, alarms)
-
-    def dashboard_row(self) -> Row:
-        """Return this consumer's graphs."""
-        return self._row
+        self._shift_gradually(self.props.rollout, alarms)
 
     def _make_queue(self, part: str, name: str) -> sqs.Queue:
         # Only a safety net: on the last receive the library itself dead-letters a message, with a
@@ -180,70 +205,20 @@ class IdempotentConsumer(Construct):
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=limit),
         )
 
-    def _make_function(
-        self,
-        dedup_table: dynamodb.ITable,
-        tables: Mapping[str, dynamodb.ITable],
-        secrets: Mapping[str, str],
-        sources: Mapping[str, tuple[str, ...]],
-        claims: s3.IBucket | None,
-        groups: MessageGroups,
-    ) -> lambda_.Function:
+    def _handler_variables(self, secrets: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables that its handlers read, and the library does not."""
         props, config = self.props, self._config
-        settings = Settings(
-            sources=sources,
-            queue_url=self.queue.queue_url,
-            dead_letter_url=self.dead_letters.queue_url,
-            dedup_table=dedup_table.table_name,
-            tables={
-                table.name: TableSettings(name=tables[table.name].table_name, key=table.keys)
-                for table in props.tables
+        return {
+            **{f"SECRET_{name.upper()}": arn for name, arn in secrets.items()},
+            **{name.upper(): config.parameters[name] for name in props.parameters},
+            **{workflow_variable(each.name): each.arn for each in props.starts},
+            **{
+                retention_variable(each.name): str(each.retention_days)
+                for each in props.starts
+                if isinstance(each, DurableFunctionProps)
             },
-            dedup_window_seconds=config.dedup_window_seconds,
-            time_margin_ms=config.time_margin_ms,
-            lease_margin_seconds=config.lease_margin_seconds,
-            isolation_queue_url=None if self.isolation is None else self.isolation.queue_url,
-            groups=groups.fields,
-            ordered_types=tuple(sorted(groups.ordered)),
-            claim_bucket=None if claims is None else claims.bucket_name,
-            **{**props.settings, **config.backoff},
-        )
-        durable = [each for each in props.starts if isinstance(each, DurableFunctionProps)]
-        log_group = _lambda_function.make_log_group(self, self._name, config)
-        role = consumer_role(
-            self,
-            consumer=props,
-            dedup_table=dedup_table,
-            tables=list(tables.values()),
-            queue=self.queue,
-            isolation=self.isolation,
-            dead_letters=self.dead_letters,
-            log_group=log_group,
-            secret_arns=list(secrets.values()),
-            claims=ClaimAccess.of(props, claims, sources),
-            config=config,
-        )
-        return _lambda_function.make_function(
-            self,
-            props.name,
-            cast(Path, props.folder),
-            config=config,
-            role=role,
-            log_group=log_group,
-            timeout_seconds=props.timeout_seconds,
-            memory_mb=props.memory_mb,
-            aws_services=props.aws_services,
-            reserved_concurrency=props.reserved_concurrency,
-            environment={
-                **settings.to_env(),
-                # Those that the handler reads, and the library does not.
-                **{f"SECRET_{name.upper()}": arn for name, arn in secrets.items()},
-                **{name.upper(): config.parameters[name] for name in props.parameters},
-                **{workflow_variable(each.name): each.arn for each in props.starts},
-                **{retention_variable(each.name): str(each.retention_days) for each in durable},
-                **({"EMAIL_SENDER": config.email_sender} if props.sends_email else {}),
-            },
-        )
+            **({"EMAIL_SENDER": config.email_sender} if props.sends_email else {}),
+        }
 
 
 def _unbuildable(props: ConsumerProps, faults: Sequence[str]) -> SynthError:

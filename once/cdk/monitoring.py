@@ -19,6 +19,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
+from once.cdk._queues import ConsumerQueues
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.permissions import allow
 from once.cdk.props import ConsumerProps
@@ -114,9 +115,7 @@ def monitor_consumer(
     props: ConsumerProps,
     service: str,
     *,
-    queue: sqs.IQueue,
-    isolation: sqs.IQueue | None,
-    dead_letters: sqs.IQueue,
+    queues: ConsumerQueues,
     function: lambda_.IFunction,
     mapping: lambda_.IEventSourceMapping,
     local: bool,
@@ -127,6 +126,7 @@ def monitor_consumer(
     and effects.
     """
     part, name = _Part(scope, service, local), props.name
+    queue, isolation, dead_letters = queues.main, queues.isolation, queues.dead_letters
     waiting = [_visible(queue, "waiting")]
     oldest = [queue.metric_approximate_age_of_oldest_message(label="oldest, seconds")]
     new_letters = part.on_dead_letters(dead_letters, "dead-letters")

@@ -11,11 +11,11 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from once.cdk import functions
-from once.cdk._lambda_function import make_alias, make_function, make_log_group
+from once.cdk._lambda_function import FunctionConstruct
 from once.cdk._queues import make_dead_letters, retain_messages
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
-from once.cdk.monitoring import Row, monitor_relay
+from once.cdk.monitoring import monitor_relay
 from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.permissions import LOG_ACTIONS, STREAM_ACTIONS, allow, function_role, key_statements
 from once.cdk.retained_data import RelayFailures
@@ -53,7 +53,7 @@ class _FailedBatches:
         return lambda_.DlqDestinationConfig(destination=self._arn)
 
 
-class OutboxRelay(Construct):
+class OutboxRelay(FunctionConstruct):
     """The function on the dedup table's stream, its dead letters and its alarms.
 
     The function dead-letters an event that cannot be published. While it fails on a whole batch,
@@ -86,9 +86,8 @@ class OutboxRelay(Construct):
         failures: s3.IBucket | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
-        super().__init__(scope, RELAY)
-        config = config or DeploymentConfig.from_context(self.node)
-        name = f"{config.service}-{RELAY}"
+        config = config or DeploymentConfig.from_context(scope.node)
+        super().__init__(scope, RELAY, config)
         self.publishes, stream_arn = publishes, dedup_table.table_stream_arn
         self.groups = topics.groups.among({t for types in publishes.values() for t in types})
         ordered = topics.ordered_events
@@ -105,14 +104,13 @@ class OutboxRelay(Construct):
             )
             raise SynthError("the outbox relay cannot be built", [fault])
         failures = failures or RelayFailures(self, "Failures", key=config.keys.buckets)
-        self.dead_letters = make_dead_letters(self, name, config=config)
+        self.dead_letters = make_dead_letters(self, self._name, config=config)
         acknowledge_finding(
             self.dead_letters,
             "AwsSolutions-SQS3",
             "It is itself a dead-letter queue, to which the function sends messages.",
         )
         retain_messages(self, config)
-        log_group = make_log_group(self, name, config)
         # On AWS this action includes batches; the embedded AWS has an action for batches.
         publish = ["sns:Publish", *(["sns:PublishBatch"] if config.local else [])]
         topic_arns = [topic.topic_arn for topic in (topics.events, ordered) if topic]
@@ -130,13 +128,13 @@ class OutboxRelay(Construct):
             allow("Publish", publish, *topic_arns),
             allow("Quarantine", ["sqs:SendMessage"], self.dead_letters.queue_arn),
             allow("KeepFailures", ["s3:PutObject", "s3:ListBucket"], *places, conditions=ours),
-            allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+            allow("Log", LOG_ACTIONS, self._log_group.log_group_arn),
             *key_statements(self, uses),
         ]
-        self.role = function_role(self, "Relay", statements, config)
+        role = function_role(self, "Relay", statements, config)
         bucket = name_in_findings(self, as_referenced(self, failures.bucket_arn))
         acknowledge_finding(
-            self.role,
+            role,
             f"AwsSolutions-IAM5[Resource::{bucket}/*]",
             "Lambda itself names the objects that it writes into the bucket.",
         )
@@ -150,18 +148,13 @@ class OutboxRelay(Construct):
             ordered_types=tuple(sorted(self.groups.ordered)),
             ordered_topic_arn=None if ordered is None else ordered.topic_arn,
         )
-        self.function = make_function(
-            self,
-            RELAY,
+        self._make_function(
             functions.FOLDER / RELAY,
-            config=config,
-            role=self.role,
-            log_group=log_group,
+            role,
+            settings.to_env(),
             timeout_seconds=config.relay_timeout_seconds,
             memory_mb=MEMORY_MB,
-            environment=settings.to_env(),
         )
-        self.alias = make_alias(self, self.function)
         mapping = lambda_.EventSourceMapping(
             self,
             "Mapping",
@@ -181,13 +174,9 @@ class OutboxRelay(Construct):
         )
         self._row = monitor_relay(
             self,
-            name,
+            self._name,
             dead_letters=self.dead_letters,
             function=self.function,
             mapping=mapping,
             local=config.local,
         )
-
-    def dashboard_row(self) -> Row:
-        """Return the relay's graphs."""
-        return self._row

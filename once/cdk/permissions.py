@@ -27,10 +27,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from once.cdk._queues import ConsumerQueues
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps, WorkflowProps
@@ -232,9 +232,7 @@ def consumer_role(
     consumer: ConsumerProps,
     dedup_table: dynamodb.ITable,
     tables: Sequence[dynamodb.ITable],
-    queue: sqs.IQueue,
-    isolation: sqs.IQueue | None,
-    dead_letters: sqs.IQueue,
+    queues: ConsumerQueues,
     log_group: logs.ILogGroup,
     secret_arns: Sequence[str],
     claims: ClaimAccess | None,
@@ -242,14 +240,14 @@ def consumer_role(
 ) -> iam.Role:
     """Return the role of a consumer's function; `claims` is its access to large data."""
     local = config.local
-    queues = [queue, *filter(None, [isolation])]
+    isolation = queues.isolation
     # On AWS these actions include batches; the embedded AWS has actions for batches.
     deletes = isolation is not None or consumer.fifo
     consume = [*QUEUE_ACTIONS, *(["sqs:DeleteMessageBatch"] if local and deletes else [])]
     statements = [
         *_state_statements(consumer, dedup_table, tables, local=local),
-        allow("ConsumeOwnQueues", consume, *(each.queue_arn for each in queues)),
-        allow("Quarantine", ["sqs:SendMessage"], dead_letters.queue_arn),
+        allow("ConsumeOwnQueues", consume, *(each.queue_arn for each in queues.read)),
+        allow("Quarantine", ["sqs:SendMessage"], queues.dead_letters.queue_arn),
         allow("Log", LOG_ACTIONS, log_group.log_group_arn),
     ]
     if isolation is not None:
@@ -268,7 +266,7 @@ def consumer_role(
     statements += workflow_statements(scope, consumer.starts)
     state = tables if consumer.dedup is Dedup.ITEM else [dedup_table, *tables]
     uses = [
-        *(("sqs", each.encryption_master_key) for each in (*queues, dead_letters)),
+        *(("sqs", each.encryption_master_key) for each in (*queues.read, queues.dead_letters)),
         *(("dynamodb", table.encryption_key) for table in state),
         *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key and secret_arns),
         ("s3", None if claims is None else claims.bucket.encryption_key),

@@ -10,12 +10,12 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
 from once.cdk import functions
-from once.cdk._lambda_function import make_alias, make_function, make_log_group
+from once.cdk._lambda_function import FunctionConstruct
 from once.cdk._queues import make_queue, restrict_sources, retain_messages
 from once.cdk.checks.constructs import CONSTRUCT_METADATA
 from once.cdk.checks.consumer_set import route_warnings
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.monitoring import Row, monitor_unrouted
+from once.cdk.monitoring import monitor_unrouted
 from once.cdk.permissions import LOG_ACTIONS, MAPPING_ACTIONS, allow, function_role, key_statements
 from once.cdk.props import ConsumerProps, WebhookProps
 from once.cdk.topics import Topics
@@ -29,7 +29,7 @@ WINDOW_SECONDS = 60
 MAX_CONCURRENCY = 5
 
 
-class UnroutedEvents(Construct):
+class UnroutedEvents(FunctionConstruct):
     """The unrouted queue, and the function that fills it from the sweep queue.
 
     The topics of producers deliver every event to the sweep queue: no filter policy can select the
@@ -61,12 +61,12 @@ class UnroutedEvents(Construct):
         webhooks: WebhookProps | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
-        super().__init__(scope, UNROUTED)
+        config = config or DeploymentConfig.from_context(scope.node)
+        super().__init__(scope, UNROUTED, config)
         # The function writes no state, so it may read a queue without deduplication.
         self.node.add_metadata(CONSTRUCT_METADATA, UNROUTED)
         self._topics = topics
-        config = config or DeploymentConfig.from_context(self.node)
-        name, timeout = f"{config.service}-{UNROUTED}", config.sweep_timeout_seconds
+        name, timeout = self._name, config.sweep_timeout_seconds
         window = 0 if config.local else WINDOW_SECONDS
         subscribed = [each for each in consumers if not each.retiring]
         external = {event for each in subscribed for event in each.ingress_types}
@@ -91,28 +91,23 @@ class UnroutedEvents(Construct):
             routes={topic.topic_arn: types for topic, types in routes.items()},
             unrouted_url=self.queue.queue_url,
         )
-        log_group = make_log_group(self, name, config)
         key = self.queue.encryption_master_key
         statements = [
             allow("ConsumeSweep", MAPPING_ACTIONS, self.sweep.queue_arn),
             allow("KeepUnrouted", ["sqs:SendMessage"], self.queue.queue_arn),
-            allow("Log", LOG_ACTIONS, log_group.log_group_arn),
+            allow("Log", LOG_ACTIONS, self._log_group.log_group_arn),
             *key_statements(self, [("sqs", key)]),
         ]
-        self.function = make_function(
-            self,
-            UNROUTED,
+        self._make_function(
             functions.FOLDER / UNROUTED,
-            config=config,
-            role=function_role(self, "Sweep", statements, config),
-            log_group=log_group,
+            function_role(self, "Sweep", statements, config),
+            settings.to_env(),
             timeout_seconds=timeout,
             memory_mb=MEMORY_MB,
-            environment=settings.to_env(),
+            # Until the consumers' subscriptions exist, an event of a new type is unrouted. If it
+            # were dropped by then, it would be lost.
+            after=[topics.subscribed],
         )
-        # Until the consumers' subscriptions exist, an event of a new type is unrouted. If it were
-        # dropped by then, it would be lost.
-        self.alias = make_alias(self, self.function, after=[topics.subscribed])
         lambda_.EventSourceMapping(
             self,
             "Mapping",
@@ -139,10 +134,6 @@ class UnroutedEvents(Construct):
             function=self.function,
             local=config.local,
         )
-
-    def dashboard_row(self) -> Row:
-        """Return its graphs."""
-        return self._row
 
     def _subscribe(
         self,

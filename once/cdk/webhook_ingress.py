@@ -15,12 +15,12 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from once.cdk import permissions
-from once.cdk._lambda_function import make_alias, make_function, make_log_group
+from once.cdk._lambda_function import FunctionConstruct
 from once.cdk.checks.deployment_options import deployment_faults
 from once.cdk.checks.webhooks import webhook_props_faults, webhook_wiring_faults
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.errors import SynthError
-from once.cdk.monitoring import Row, monitor_ingress
+from once.cdk.monitoring import monitor_ingress
 from once.cdk.nag import acknowledge_finding
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import MessageGroups, WebhookProps, ingress_settings
@@ -40,7 +40,7 @@ _LOGGED = {
 """The fields of the access log, and their variables."""
 
 
-class WebhookIngress(Construct):
+class WebhookIngress(FunctionConstruct):
     """A webhook ingress: its function, its address, and its alarms.
 
     The attributes are its parts. `url` is the address, with a slash at its end: the name of an
@@ -81,11 +81,10 @@ class WebhookIngress(Construct):
         faults += webhook_wiring_faults(props, secrets, published, claims)
         if faults:
             raise SynthError("the webhook ingress cannot be built", faults)
-        super().__init__(scope, props.name)
+        super().__init__(scope, props.name, config)
         reserved = config.webhook_reservation(props.reserved_concurrency)
         self.props = replace(props, reserved_concurrency=reserved)
         claims = claims if props.needs_claims else None
-        self._name = f"{config.service}-{props.name}"
         self.settings = ingress_settings(
             self.props,
             dedup_table=dedup_table.table_name,
@@ -96,7 +95,6 @@ class WebhookIngress(Construct):
             dedup_window_seconds=config.dedup_window_seconds,
             time_margin_ms=config.time_margin_ms,
         )
-        log_group = make_log_group(self, self._name, config)
         access = None
         if claims is not None:
             stored = (f"{OBJECTS}*", f"{consumer_objects(props.name)}*")
@@ -108,7 +106,7 @@ class WebhookIngress(Construct):
             *permissions.record_statements(props.name, dedup_table, put, local=config.local),
             permissions.allow("CaptureInTransactions", put, captures.table_arn, conditions=only),
             permissions.allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns),
-            permissions.allow("Log", permissions.LOG_ACTIONS, log_group.log_group_arn),
+            permissions.allow("Log", permissions.LOG_ACTIONS, self._log_group.log_group_arn),
             *(access.write_statements() if access else []),
         ]
         uses = [
@@ -120,21 +118,17 @@ class WebhookIngress(Construct):
         role = permissions.function_role(self, "Ingress", statements, config)
         if access is not None:
             access.acknowledge(role)
-        self.function = make_function(
-            self,
-            props.name,
+        self._make_function(
             cast(Path, props.folder),
-            config=config,
-            role=role,
-            log_group=log_group,
+            role,
+            self.settings.to_env(),
             timeout_seconds=props.timeout_seconds,
             memory_mb=props.memory_mb,
             aws_services=props.aws_services,
             reserved_concurrency=reserved,
-            environment=self.settings.to_env(),
+            # The relay dead-letters a type that it does not know yet.
+            after=[relay.alias] if relay else [],
         )
-        # The relay dead-letters a type that it does not know yet.
-        self.alias = make_alias(self, self.function, after=[relay.alias] if relay else [])
         if props.http_api:
             self.url = self._http_api(config)
         else:  # open to everybody
@@ -146,10 +140,6 @@ class WebhookIngress(Construct):
     def endpoints_output(self) -> str:
         """Its endpoints as one text, for a stack's output: the operator's tools read it back."""
         return self.settings.to_env()["ONCE_ENDPOINTS"]
-
-    def dashboard_row(self) -> Row:
-        """Return its graphs."""
-        return self._row
 
     def _http_api(self, config: DeploymentConfig) -> str:
         """Return the URL of an HTTP API with payload format 2.0, a throttle and an access log."""

@@ -53,7 +53,7 @@ GROUPS = {
     ),
     "item dedup": Group(
         ("commit.item_dedup",),
-        ("once/batch/test_item_dedup.py", "once/commit"),
+        ("once/commit",),
     ),
     "identity": Group(("events.identity",), ("once/events",)),
     "batch": Group(
@@ -78,10 +78,7 @@ GROUPS = {
             "batch.processor",
         ),
         (
-            *(
-                f"once/batch/test_{name}.py"
-                for name in ("batch", "failures", "group_order", "group_failures", "metrics")
-            ),
+            *(f"once/batch/test_{name}.py" for name in ("processor", "ready_queue", "report")),
             "once/failures",
         ),
     ),

@@ -1,17 +1,44 @@
-"""Groups: messages on disjoint items commit in one request, as many as fit into it."""
+"""Groups: messages on disjoint items share one request, and a failing one is taken out of it."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from threading import get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from once.testing import FakeAws
+from once.names import Reason
+from once.testing import FakeAws, Fault, answer_lost, never_sent, refused
 from once.transaction import Transaction
-from tests.once.batch.batches import SECOND, WRITE, Entries, batch_of, events, items, message
-from tests.once.batch.function import Make
-from tests.once.effects.provider import Till
-from tests.once.support import COUNTERS, TABLES, Note, calls, consumer_of, count, invoke
+from tests.once.batch.function import (
+    READ,
+    SECOND,
+    WRITE,
+    Choose,
+    Entries,
+    Function,
+    Make,
+    batch_of,
+    cancelling,
+    events,
+    fates,
+    items,
+    message,
+)
+from tests.once.effects.provider import Till, kill
+from tests.once.support import (
+    COUNTERS,
+    TABLES,
+    Log,
+    Note,
+    SoldOut,
+    calls,
+    consumer_of,
+    count,
+    invoke,
+    record,
+)
 
 
 @pytest.mark.parametrize(
@@ -121,3 +148,385 @@ def test_items_with_one_key_in_two_tables_commit_together() -> None:
             assert invoke(aws, consumer, *batch) == []
         [entries] = [parameters["TransactItems"] for _, parameters in made]
         assert items(entries)[1::2] == ["counters same", "others same"]
+
+
+# Messages of one batch that share items: they never commit in one request, and all commit.
+
+
+def act_on(event: Note, tx: Transaction) -> None:
+    """Do what the operator between two items says.
+
+    `a` counts on a, `a<b` copies b to a, `a?b` counts on a if there is a b, `a!b` refuses without
+    a b, and `a=b` fails without; with a b, both count on a.
+    """
+    name, how, other = event.name.partition(next((c for c in event.name if c in "<?!="), "<"))
+    found = tx.get(COUNTERS, {"name": other}) if how != "?" and other else None
+    if how == "?":
+        tx.check(COUNTERS, {"name": other}, condition="attribute_exists(amount)")
+    if how == "!" and found is None:
+        raise SoldOut
+    if how == "=" and found is None:
+        raise ValueError
+    if how == "<" and other:
+        tx.put(COUNTERS, {"name": name, "amount": found["amount"] if found else 0})
+    else:
+        count(Note(name), tx)
+
+
+class Row(NamedTuple):
+    """A batch, and what follows from it.
+
+    Attributes:
+        names: those of the messages.
+        requests: the messages in each request.
+        amounts: the items in the end.
+        handled: the handler's calls, if they are not one for each message.
+    """
+
+    names: str
+    requests: list[str]
+    amounts: dict[str, int]
+    handled: str | None = None
+
+
+ROWS = {
+    "two writes of one item": Row("a a", ["a", "a"], {"a": 2}),
+    "ten writes of one item": Row("a " * 10, ["a"] * 10, {"a": 10}),
+    "each round takes one message of every item": Row(
+        "a a b c b a", ["a b c", "a b", "a"], {"a": 3, "b": 2, "c": 1}
+    ),
+    "a check after a write": Row("b a?b", ["b", "a?b"], {"a": 1, "b": 1}),
+    "two checks after two writes": Row(
+        "b b a?b c?b", ["b", "b", "a?b", "c?b"], {"a": 1, "b": 2, "c": 1}
+    ),
+    "two checks of one item": Row("b a?b c?b", ["b", "a?b", "c?b"], {"a": 1, "b": 1, "c": 1}),
+    "a write after a check": Row("b a?b b", ["b", "a?b", "b"], {"a": 1, "b": 2}),
+    "two reads of one item": Row("a<c b<c", ["a<c", "b<c"], {"a": 0, "b": 0}),
+    "a read after a write is repeated": Row("b a<b", ["b", "a<b"], {"a": 1, "b": 1}, "b a<b a<b"),
+    "a read before a write is not repeated": Row("a<b b", ["a<b", "b"], {"a": 0, "b": 1}),
+    "a read after several writes is repeated once": Row(
+        "b b b a<b", ["b", "b", "b", "a<b"], {"a": 3, "b": 3}, "b b b a<b a<b"
+    ),
+    "several reads of a changed item are repeated once each": Row(
+        "b a<b c<b d",
+        ["b d", "a<b", "c<b"],
+        {"a": 1, "b": 1, "c": 1, "d": 1},
+        "b a<b c<b d a<b c<b",
+    ),
+    "a refusal after the write that makes it wrong": Row(
+        "b a!b", ["b", "a!b"], {"a": 1, "b": 1}, "b a!b a!b"
+    ),
+    "a failure after the write that makes it wrong": Row(
+        "b a=b c", ["b c", "a=b"], {"a": 1, "b": 1, "c": 1}, "b a=b c a=b"
+    ),
+}
+
+
+def requests_of(function: Function, *names: str, **options: Any) -> list[list[str]]:
+    """Work on messages with these names; return the names in each request."""
+    batch = [message(name, f"{name} {number}") for number, name in enumerate(names)]
+    groups = function.run(*batch, **options).groups
+    return [[event.rpartition(" ")[0] for event in group] for group in groups]
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_messages_that_share_an_item_commit_one_after_the_other(make: Make, row: Row) -> None:
+    function, names = make(act_on), row.names.split()
+    assert requests_of(function, *names) == [request.split() for request in row.requests]
+    assert function.amounts == row.amounts
+    assert function.handled == (row.handled or row.names).split()
+    assert len(function.aws.items("dedup")) == len(names)
+
+
+def test_two_groups_of_one_round_never_share_an_item(make: Make) -> None:
+    # With several threads they would commit at the same time, and conflict.
+    assert requests_of(make(act_on, group_size=2), "a", "b", "a", "c") == [["a", "b"], ["a", "c"]]
+
+
+def test_a_message_that_waits_for_an_item_keeps_its_place(make: Make) -> None:
+    first, second = requests_of(make(act_on), "a", "a", *(f"n{i}" for i in range(12)))
+    assert first == ["a", *(f"n{i}" for i in range(8))]
+    assert second == ["a", *(f"n{i}" for i in range(8, 12))]
+
+
+def test_a_failing_handler_is_repeated_once_at_most(make: Make) -> None:
+    function = make(act_on)
+    function.run(*batch_of("b", "a=x", "c"), reports=["a=x"])
+    assert function.amounts == {"b": 1, "c": 1}
+    assert function.handled.count("a=x") == 2
+
+
+def test_a_read_is_not_repeated_after_a_write_that_failed(make: Make) -> None:
+    function = make(act_on)
+    invalid = cancelling({"b": "ValidationError"})
+    assert function.run(*batch_of("b", "a<b", "c"), writes=invalid).groups == [
+        ["b", "c"],
+        ["a<b", "c"],
+    ]
+    assert function.amounts == {"a": 0, "c": 1}
+
+
+def test_no_update_is_lost_if_all_messages_read_an_item_before_they_write_it(make: Make) -> None:
+    def add(event: Note, tx: Transaction) -> None:
+        seen = tx.get(COUNTERS, {"name": "total"}) or {"amount": 0}
+        tx.put(COUNTERS, {"name": "total", "amount": seen["amount"] + event.amount})
+
+    function, names = make(add), [f"n{i}" for i in range(12)]
+    assert function.run(*batch_of(*names)).operations.count(WRITE) == 12
+    assert function.amounts == {"total": 12}
+    assert all(function.handled.count(name) <= 2 for name in names)
+
+
+def test_a_read_is_repeated_if_its_item_changes_after_a_conflict(make: Make) -> None:
+    function, conflict = make(act_on, group_size=2), cancelling({"a<b": "TransactionConflict"})
+    made = function.run(*batch_of("a<b", "c", "b"), writes=conflict)
+    assert made.groups == [["a<b", "c"], ["c", "b"], ["a<b"]]
+    assert function.amounts == {"a": 1, "b": 1, "c": 1}
+
+
+# Groups with a failing message: it is taken out, and the others commit together without it.
+
+
+OTHERS = ("a", "b", "c", "d")
+DENIED, NO_TABLE = "AccessDeniedException", "ResourceNotFoundException"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of failing message.
+
+    Attributes:
+        fate: its disposition, or the reason why it is quarantined.
+        requests: the most requests that a group of five may take.
+        does: what its handler does.
+        code: the code with which DynamoDB refuses its write.
+        before: the amount of an event that was committed under its key before.
+    """
+
+    fate: str
+    requests: int
+    does: str = "count"
+    code: str | None = None
+    before: int | None = None
+
+    @property
+    def disposition(self) -> str:
+        return "quarantined" if self.fate in {*Reason} else self.fate
+
+    def message(self, event_id: str, amount: int = 1) -> dict[str, Any]:
+        if self.does == "{":
+            return record("{", event_id)
+        return message(f"{self.does} {event_id}", event_id, amount=amount)
+
+
+HALVED = 7
+"""The group, and then at most two halves on each of three levels."""
+
+CASES = {
+    "duplicate": Case("duplicate", 2, before=1),
+    "key conflict": Case("key-conflict", 2, before=5),
+    "refused by a condition": Case("refused", 2, does="sold"),
+    "refused by its handler": Case("refused", 1, does="refuse"),
+    "condition of its own": Case("retried", 2, does="strict"),
+    "conflict": Case("committed", 3, code="TransactionConflict"),
+    "item throttled": Case("committed", 3, code="ThrottlingError"),
+    "table throttled": Case("committed", 3, code="ProvisionedThroughputExceeded"),
+    "invalid by its index": Case("invalid-write", 2, code="ValidationError"),
+    "collection full": Case("invalid-write", 2, code="ItemCollectionSizeLimitExceeded"),
+    "unknown reason code": Case("retried", 2, code="SomethingNew"),
+    "invalid without an index": Case("invalid-write", HALVED, does="invalid"),
+    "no such table": Case("retried", HALVED, code=NO_TABLE),
+    "access denied": Case("retried", HALVED, code=DENIED),
+    "handler fails": Case("retried", 1, does="fail"),
+    "cannot be sent": Case("invalid-write", 1, does="unsendable"),
+    "unreadable": Case("unparseable", 1, does="{"),
+}
+
+
+def work_off(
+    function: Function, batch: Sequence[Any], cases: Mapping[str, Case], names: Sequence[str]
+) -> list[list[str]]:
+    """Work on a batch of failing messages, by event id, and others; check the fate of each."""
+    for event_id, case in cases.items():
+        if case.before is not None:
+            function.run(case.message(event_id, case.before))
+    log = Log(function.aws)
+    retried = [event_id for event_id, case in cases.items() if case.fate == "retried"]
+    made = function.run(*batch, reports=retried, writes=of_cases(cases))
+    dispositions = [*(case.disposition for case in cases.values()), *["committed"] * len(names)]
+    assert fates(log) == Counter(dispositions)
+    fate_of_all = [case.fate for case in cases.values()]
+    assert sorted(function.reasons()) == sorted(fate for fate in fate_of_all if fate in {*Reason})
+    assert function.amounts == dict.fromkeys(names, 1) | counted(cases)
+    assert [function.handled.count(name) for name in names] == [1] * len(names)
+    return made.groups
+
+
+def of_cases(cases: Mapping[str, Case]) -> Choose:
+    whole = {event_id: c.code for event_id, c in cases.items() if c.code in (DENIED, NO_TABLE)}
+    codes = {event_id: c.code for event_id, c in cases.items() if c.code and event_id not in whole}
+    by_index = cancelling(codes)
+
+    def choose(entries: Entries) -> Fault | None:
+        found = [code for event in events(entries) if (code := whole.get(event))]
+        return refused(found[0]) if found else by_index(entries)
+
+    return choose
+
+
+def counted(cases: Mapping[str, Case]) -> dict[str, int]:
+    found = {
+        f"count {e}": 1 if case.fate == "committed" else case.before for e, case in cases.items()
+    }
+    answers = {f"refused {c.does} {e}": 0 for e, c in cases.items() if c.fate == "refused"}
+    return {name: amount for name, amount in found.items() if amount} | answers
+
+
+@pytest.mark.parametrize("position", [0, 2, 4], ids=["first", "middle", "last"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_other_messages_commit_together(function: Function, case: Case, position: int) -> None:
+    batch = batch_of(*OTHERS)
+    batch.insert(position, case.message("failing"))
+    assert len(work_off(function, batch, {"failing": case}, OTHERS)) <= case.requests
+
+
+@pytest.mark.parametrize("group_size", [50, 10, 3, 1])
+def test_failing_messages_of_every_kind_do_not_affect_the_others(
+    make: Make, group_size: int
+) -> None:
+    names = [f"n{i}" for i in range(len(CASES))]
+    pairs = zip(CASES.items(), names, strict=True)
+    batch = [m for (e, case), name in pairs for m in (case.message(e), message(name))]
+    work_off(make(group_size=group_size), batch, CASES, names)
+
+
+@pytest.mark.parametrize("number", [2, 9])
+@pytest.mark.parametrize("kind", ["duplicate", "key conflict"])
+def test_any_number_of_failing_messages_costs_the_others_one_request(
+    function: Function, kind: str, number: int
+) -> None:
+    cases = dict.fromkeys([f"g{i}" for i in range(number)], CASES[kind])
+    batch = [*(case.message(event_id) for event_id, case in cases.items()), message("good")]
+    assert work_off(function, batch, cases, ["good"]) == [[*cases, "good"], ["good"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "last"), [("conflict", [["b"], ["d"]]), ("item throttled", [["b", "d"]])]
+)
+def test_messages_in_contention_are_repeated_after_the_others(
+    function: Function, kind: str, last: list[list[str]]
+) -> None:
+    """After a conflict each runs alone; after throttling, they run together."""
+    writes = of_cases(dict.fromkeys(("b", "d"), CASES[kind]))
+    made = function.run(*batch_of("a", "b", "c", "d", "e"), writes=writes)
+    assert made.groups == [["a", "b", "c", "d", "e"], ["a", "c", "e"], *last]
+
+
+@pytest.mark.parametrize("failing", [{0}, {5}, {9}, {0, 9}, {2, 3}], ids=repr)
+def test_a_refused_request_is_halved_to_its_causes(function: Function, failing: set[int]) -> None:
+    names = [f"invalid {i}" if i in failing else f"n{i}" for i in range(10)]
+    made = function.run(*batch_of(*names))
+    assert len(made.groups) <= len(failing) * 2 * 10 - 1
+    assert {name for name in names if [name] in made.groups} >= {names[i] for i in failing}
+    assert function.amounts == {name: 1 for name in names if name.startswith("n")}
+    assert function.reasons() == ["invalid-write"] * len(failing)
+
+
+def test_a_group_of_one_that_is_refused_as_a_whole_is_not_repeated(make: Make) -> None:
+    function = make(group_size=1)
+    made = function.run(*batch_of("a", "invalid x", "b"))
+    assert made.groups == [["a"], ["invalid x"], ["b"]]
+    assert function.reasons() == ["invalid-write"]
+
+
+def test_repeated_refusals_do_not_use_up_the_attempts_of_a_message(make: Make) -> None:
+    function, names = make(group_size=50), [f"sold {i}" for i in range(12)]
+    function.run(*batch_of(*names, "a"))
+    assert function.amounts == {"a": 1} | {f"refused {name}": 0 for name in names}
+
+
+def test_a_repeated_request_has_the_same_commit_id(function: Function) -> None:
+    made = function.run(message("a"), writes=cancelling({"a": "TransactionConflict"}))
+    commits = [p["TransactItems"][0]["Put"]["Item"]["commit"]["S"] for _, p in made.dynamodb]
+    assert len(commits) == 2
+    assert len({*commits}) == 1
+
+
+# Groups whose answer is lost: each message counts once, whether or not its commit took place.
+
+
+GROUP = ["a", "b", "c", "d", "e"]
+ONE_EACH = dict.fromkeys(GROUP, 1)
+SERVER_ERROR = refused("InternalServerError", status=500)
+FIRST, AGAIN = batch_of(*GROUP), batch_of(*GROUP, **SECOND)
+
+
+def redeliver(function: Function, *, committed: bool) -> None:
+    """Deliver the batch again, without faults; check that each message has counted once."""
+    assert function.run(*AGAIN).operations == ([READ] if committed else [READ, WRITE])
+    assert function.amounts == ONE_EACH
+    assert function.aws.dead_letters() == []
+
+
+def test_a_lost_answer_is_found_in_the_records(function: Function) -> None:
+    log = Log(function.aws)
+    assert function.run(*FIRST, writes=[answer_lost()]).operations == [WRITE, READ]
+    assert function.handled == GROUP
+    assert fates(log) == {"committed": 5}
+    redeliver(function, committed=True)
+
+
+@pytest.mark.parametrize("unread", [never_sent(), SERVER_ERROR, refused("ThrottlingException")])
+@pytest.mark.parametrize("fault", [answer_lost(), never_sent(), SERVER_ERROR])
+def test_without_any_answer_each_counts_once(
+    function: Function, fault: Fault, unread: Fault
+) -> None:
+    function.run(*FIRST, reports=GROUP, writes=[fault], reads=[unread])
+    assert function.amounts == (ONE_EACH if fault.done else {})
+    redeliver(function, committed=fault.done)
+
+
+def test_a_commit_that_arrives_after_the_look_up_counts_once(function: Function) -> None:
+    log, under_way = Log(function.aws), list[Entries]()
+
+    def late(entries: Entries) -> Fault | None:
+        if not under_way:
+            under_way.append(entries)
+            return never_sent()
+        function.aws.dynamodb.transact_write_items(TransactItems=under_way[0])
+        return None
+
+    assert function.run(*FIRST, writes=late).operations == [WRITE, READ, WRITE]
+    assert function.amounts == ONE_EACH
+    assert fates(log) == {"committed": 5}
+
+
+def test_a_duplicate_in_a_group_that_did_not_arrive_is_acknowledged(function: Function) -> None:
+    function.run(*batch_of("b"))
+    made = function.run(*FIRST, writes=[never_sent()])
+    assert made.groups == [GROUP, ["a", "c", "d", "e"]]
+    assert function.amounts == ONE_EACH
+
+
+def test_a_group_that_never_arrives_is_reported(function: Function) -> None:
+    function.run(*FIRST, reports=GROUP, writes=lambda entries: never_sent())
+    assert function.amounts == {}
+    redeliver(function, committed=False)
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+def test_a_kill_at_the_commit_of_a_group_counts_each_once(
+    function: Function, *, done: bool
+) -> None:
+    with kill(function.aws.runtime.dynamodb, 1, done=done):
+        function.run(*FIRST, reports=None)
+    assert function.amounts == (ONE_EACH if done else {})
+    redeliver(function, committed=done)
+
+
+def test_a_kill_between_two_groups_counts_each_once(make: Make) -> None:
+    function = make(group_size=3)
+    with kill(function.aws.runtime.dynamodb, 2, done=False):
+        function.run(*FIRST, reports=None)
+    assert function.amounts == dict.fromkeys("abc", 1)
+    redeliver(function, committed=False)

@@ -11,17 +11,21 @@ import pytest
 
 from once.names import Limits
 from once.testing import inject, refused
-from tests.once.batch.batches import (
+from tests.once.batch.function import (
+    ISOLATION_ARN,
+    ISOLATION_URL,
     LAST,
     READ,
     SECOND,
     SPENT,
     THIRD,
     WRITE,
+    Function,
+    Make,
     batch_of,
+    isolated_again,
     message,
 )
-from tests.once.batch.function import ISOLATION_ARN, ISOLATION_URL, Function, Make, isolated_again
 from tests.once.support import Log, facts, record
 
 UNAVAILABLE = refused("ServiceUnavailable")
@@ -248,3 +252,15 @@ def test_a_spent_message_is_dead_lettered_unread(
         "Unfinished: the function did not start, died, timed out or was throttled in each of its "
         "5 deliveries"
     )
+
+
+# Message groups of a standard queue: kept on every way of a message, without an order.
+
+
+def test_an_isolated_message_of_a_fair_queue_keeps_its_message_group(function: Function) -> None:
+    shared: Any = {"group": "tenant-1", "eventSourceARN": "arn:aws:sqs:us-east-1:1:queue"}
+    made = function.run(*batch_of("a", "b", **shared, **THIRD))
+    [sent] = [parameters for name, parameters in made.sqs if name == "SendMessageBatch"]
+    assert [entry["MessageGroupId"] for entry in sent["Entries"]] == ["tenant-1", "tenant-1"]
+    function.run(*map(isolated_again, function.isolated()))
+    assert function.amounts == {"a": 1, "b": 1}

@@ -1,20 +1,30 @@
-"""Record look-up: redelivered messages are looked up in one read before any handler runs."""
+"""Record look-up: redelivered messages, and those whose data does not fit, are looked up first."""
 
+import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
-from once.names import CLOCK_MARGIN_SECONDS
+from once.consumer import Consumer
+from once.effects.declaration import Policy
+from once.errors import NotDone
 from once.testing import Fault, never_sent, refused
 from once.transaction import Transaction
-from tests.once.batch.batches import READ, SECOND, WRITE, batch_of, message
-from tests.once.batch.function import Function, Make
-from tests.once.effects.provider import NOW, SETTINGS, TAKEOVER, Killed, Provider
+from tests.in_memory import Start
+from tests.once.batch.function import READ, SECOND, WRITE, Function, Make, batch_of, message
+from tests.once.effects.provider import (
+    SETTINGS,
+    TAKEOVER,
+    Killed,
+    Provider,
+    Till,
+    after,
+    start_till,
+)
 from tests.once.effects.provider import consumer_of as effect_consumer_of
-from tests.once.support import Note, consumer_of, count, invoke, record
+from tests.once.support import Note, consumer_of, count, facts, invoke, note, record
 
 TEN = [f"n{i}" for i in range(10)]
 
@@ -71,16 +81,6 @@ def test_after_the_time_is_up_no_message_is_looked_up(function: Function) -> Non
     assert made.dynamodb == []
 
 
-@pytest.mark.parametrize(("seconds_after", "amount"), [(0, 1), (1, 2)])
-def test_an_expired_record_is_ignored(function: Function, seconds_after: int, amount: int) -> None:
-    function.aws.time = NOW
-    function.seed("a")
-    window = function.aws.runtime.settings.dedup_window_seconds
-    function.aws.time = NOW + window + CLOCK_MARGIN_SECONDS + seconds_after
-    function.run(*batch_of("a", "b", **SECOND))
-    assert function.amounts == {"a": amount, "b": 1}
-
-
 def test_a_pending_record_is_neither_new_nor_a_duplicate(make: Make) -> None:
     # An earlier version of the consumer had an effect, and was killed while it called it.
     function, before = make(**SETTINGS), effect_consumer_of(Provider(plan=[Killed()]))
@@ -133,41 +133,6 @@ def test_a_failed_look_up_fails_no_message(function: Function, fault: Fault) -> 
     assert function.amounts == {"known": 1, "a": 1, "b": 1}
 
 
-@contextmanager
-def unprocessed(function: Function, *left_out: int) -> Iterator[None]:
-    """Leave so many keys out of the next answers of BatchGetItem, as DynamoDB does when busy."""
-    numbers = iter(left_out)
-
-    def leave_out(parsed: dict[str, Any], **_: Any) -> None:
-        items, number = parsed["Responses"]["dedup"], next(numbers, 0)
-        keys = [{"pk": item["pk"]} for item in items[:number]]
-        del items[:number]
-        parsed["UnprocessedKeys"] = {"dedup": {"Keys": keys}} if keys else {}
-
-    events: Any = function.aws.runtime.dynamodb.meta.events
-    events.register(f"after-call.dynamodb.{READ}", leave_out)
-    try:
-        yield
-    finally:
-        events.unregister(f"after-call.dynamodb.{READ}", leave_out)
-
-
-@pytest.mark.parametrize(
-    ("left_out", "asked", "writes"),
-    [([3, 1], [5, 3, 1], 0), ([3] * 9, [5, 3, 3], 1)],
-    ids=["answered in the end", "never answered"],
-)
-def test_unprocessed_keys_are_read_three_times_and_then_treated_as_new(
-    function: Function, left_out: list[int], asked: list[int], writes: int
-) -> None:
-    function.seed(*"abcde")
-    with unprocessed(function, *left_out):
-        made = function.run(*batch_of(*"abcde", **SECOND))
-    assert made.operations == [READ] * 3 + [WRITE] * writes
-    assert [len(keys) for keys in made.asked] == asked
-    assert function.amounts == dict.fromkeys("abcde", 1)
-
-
 @pytest.mark.parametrize("receive_count", [1, 2], ids=["first delivery", "looked up"])
 def test_an_unreadable_record_fails_its_message_only(
     function: Function, receive_count: int
@@ -212,3 +177,126 @@ def test_redelivered_duplicates_cause_no_look_up_of_first_deliveries(function: F
     for _ in range(5):
         stream.deliver("abcdefghij", **SECOND)
     assert stream.deliver() == [WRITE]
+
+
+# Data that does not fit the model: the dedup record is looked up before the error counts.
+
+
+INTEGER = json.dumps(note(event_id="e"))
+FRACTION = INTEGER.replace('"amount": 1', '"amount": 1.0')
+OTHER = INTEGER.replace('"amount": 1', '"amount": "many"')
+
+
+class Renamed(Struct, frozen=True):
+    """A later model, which earlier events do not fit."""
+
+    title: str
+
+
+@pytest.mark.parametrize("receive_count", [1, 2, 5])
+@pytest.mark.parametrize(("body", "reasons"), [(FRACTION, []), (OTHER, ["key-conflict"])])
+def test_a_record_decides_about_a_message_whose_data_does_not_fit(
+    function: Function, body: str, reasons: list[str], receive_count: int
+) -> None:
+    function.run(record(INTEGER, "m-1"))
+    function.run(record(body, "m-2", receive_count=receive_count))
+    assert function.reasons() == reasons
+    assert function.amounts == {"a": 1}
+
+
+def test_a_duplicate_in_the_same_batch_is_acknowledged(function: Function) -> None:
+    made = function.run(record(INTEGER, "m-1"), record(FRACTION, "m-2"))
+    assert function.reasons() == []
+    assert function.amounts == {"a": 1}
+    assert made.operations.count(WRITE) == 1
+
+
+def test_a_duplicate_from_before_a_change_of_the_model_is_acknowledged(function: Function) -> None:
+    changed = Consumer("notes")
+    changed.handles("noted", Renamed)(lambda event, tx: None)
+    function.run(record(INTEGER, "m-1"))
+    assert invoke(function.aws, changed, record(INTEGER, "m-2"), message("new")) == []
+    [letter] = function.aws.dead_letters()
+    assert facts(letter)["reason"] == "invalid-data"
+    assert facts(letter)["lineage"] == "new"
+
+
+def test_only_a_message_whose_data_does_not_fit_costs_a_look_up(function: Function) -> None:
+    assert function.run(record(INTEGER, "m-1")).operations == [WRITE]
+    assert function.run(record(FRACTION.replace('"e"', '"new"'), "m-2")).operations == [READ]
+    assert function.reasons() == ["invalid-data"]
+    mixed = function.run(*batch_of("b", "c"), record(OTHER.replace('"e"', '"f"'), "m-3"))
+    assert sorted(mixed.operations) == [READ, WRITE]
+    assert function.amounts == dict.fromkeys("abc", 1)
+
+
+def test_while_the_breaker_is_open_invalid_data_is_dead_lettered_at_once(make: Make) -> None:
+    function, denied = make(group_size=1), [refused("AccessDeniedException")] * 3
+    batch = [*batch_of(*"abcd"), record(OTHER, "invalid")]
+    made = function.run(*batch, writes=denied, reports=["a", "b", "c", "d"])
+    assert made.groups == [["a"], ["b"], ["c"]]  # then the breaker opens
+    assert function.reasons() == ["invalid-data"]
+
+
+def test_without_an_answer_about_its_record_a_message_is_reported(function: Function) -> None:
+    function.run(record(OTHER, "m"), reads=[refused("AccessDeniedException")], reports=["m"])
+    function.run(record(OTHER, "m", receive_count=2))
+    assert function.reasons() == ["invalid-data"]
+
+
+def pending(start: Start, provider: Provider, *plan: Any) -> Till:
+    """A function with a pending effect, whose calls met this."""
+    till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
+    provider.plan = [*plan]
+    till.killed(json.loads(INTEGER))
+    assert till.record["state"] == "pending"
+    till.aws.dead_letters()
+    provider.calls.clear()
+    return till
+
+
+def test_an_effect_in_flight_is_waited_for(start: Start, provider: Provider) -> None:
+    till = pending(start, provider, after(Killed()))
+    with till.delays() as delays:
+        assert not till.deliver(json.loads(FRACTION), receive_count=2)
+    assert delays == [TAKEOVER]
+    assert till.deliver(json.loads(FRACTION), receive_count=5)
+    [(reason, error)] = till.dead_letters()
+    assert reason == "not-tried"
+    assert "is at the effect 'charge' for at most 630 s more, under the provider key" in error
+    till.later(TAKEOVER)
+    assert till.deliver(json.loads(FRACTION), receive_count=5)
+    [(reason, error)] = till.dead_letters()
+    assert reason == "effect-unknown"
+    assert till.record["provider_key"] in error
+
+
+@pytest.mark.parametrize(
+    ("plan", "reason", "error"),
+    [
+        (
+            [after(TimeoutError())],
+            "effect-unknown",
+            "its effect 'charge' may have happened under the provider key once-",
+        ),
+        ([NotDone()] * 3, "invalid-data", "its effect 'charge' was certainly not done"),
+    ],
+    ids=["unknown", "not done"],
+)
+def test_an_effect_is_not_called_for_data_that_does_not_fit(
+    start: Start, provider: Provider, plan: list[Any], reason: str, error: str
+) -> None:
+    till = pending(start, provider, *plan)
+    assert till.deliver(json.loads(FRACTION), receive_count=2)
+    [letter] = till.aws.dead_letters()
+    assert facts(letter)["reason"] == reason
+    assert "noted does not fit Note" in facts(letter)["error"]
+    assert error in facts(letter)["error"]
+    assert provider.calls == []
+
+
+def test_a_duplicate_of_a_completed_effect_is_acknowledged(till: Till, provider: Provider) -> None:
+    assert till.deliver(json.loads(INTEGER))
+    assert till.deliver(json.loads(FRACTION), receive_count=2)
+    assert till.aws.dead_letters() == []
+    assert len(provider.calls) == 1

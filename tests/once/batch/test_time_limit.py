@@ -11,8 +11,18 @@ from once.settings import TIME_MARGIN_MS
 from once.testing import Fault, never_sent, refused
 from once.transaction import Transaction
 from tests.in_memory import Start
-from tests.once.batch.batches import LAST, THIRD, Choose, Entries, batch_of, cancelling, message
-from tests.once.batch.function import Function, Make, Run
+from tests.once.batch.function import (
+    LAST,
+    THIRD,
+    Choose,
+    Entries,
+    Function,
+    Make,
+    Run,
+    batch_of,
+    cancelling,
+    message,
+)
 from tests.once.support import Log, Note, count, record
 
 GROUP = ["a", "b", "c", "d", "e"]

@@ -11,8 +11,16 @@ from once.errors import NotDone
 from once.names import Metric
 from once.testing import refused
 from tests.in_memory import Start
-from tests.once.batch.batches import SECOND, THIRD, batch_of, cancelling, message
-from tests.once.batch.function import Function, Make, isolated_again
+from tests.once.batch.function import (
+    SECOND,
+    THIRD,
+    Function,
+    Make,
+    batch_of,
+    cancelling,
+    isolated_again,
+    message,
+)
 from tests.once.effects.provider import Provider, Till, start_till
 from tests.once.support import note, record
 

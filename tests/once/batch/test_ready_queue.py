@@ -1,13 +1,24 @@
-"""Order in groups: FIFO groups, keys that occur twice, and messages that were received often."""
+"""The order of a batch: FIFO groups, repeated keys, and messages that were received often."""
 
+import time
 from typing import Any
 
 import pytest
 
+from once.names import Limits
 from once.testing import inject, never_sent, refused
 from once.transaction import Transaction
-from tests.once.batch.batches import LAST, SECOND, THIRD, batch_of, cancelling, message
-from tests.once.batch.function import Function, Make
+from tests.once.batch.function import (
+    LAST,
+    SECOND,
+    SPENT,
+    THIRD,
+    Function,
+    Make,
+    batch_of,
+    cancelling,
+    message,
+)
 from tests.once.support import Note, count, record
 
 CONFLICT = "TransactionConflict"
@@ -104,12 +115,6 @@ def test_a_failed_quarantine_blocks_the_fifo_group(function: Function, faults: l
     assert function.amounts == ({} if faults else {"x": 1})
 
 
-def test_after_the_time_is_up_a_fifo_group_is_reported_in_its_order(function: Function) -> None:
-    function.context.remaining_ms = 0
-    function.run(*of("g", "x", "y"), reports=["x", "y"])
-    assert function.reasons() == []
-
-
 @pytest.mark.parametrize(
     ("group", "order"),
     [("g", {"MessageGroupId": "bad", "MessageDeduplicationId": "bad"}), (None, {})],
@@ -133,11 +138,6 @@ def test_a_refusal_commits_before_the_next_message_of_its_fifo_group(function: F
     batch = alternating(of("g", "refuse g1", "g2"), of("h", "h1", "h2"))
     assert function.run(*batch).groups == [["refuse g1", "h1"], ["g2", "h2"]]
     assert function.handled == ["refuse g1", "h1", "g2", "h2"]
-
-
-def test_ten_fifo_groups_share_one_request(function: Function) -> None:
-    names = [f"n{i}" for i in range(10)]
-    assert function.run(*(m for name in names for m in of(name, name))).groups == [names]
 
 
 def test_a_repeated_key_is_decided_by_its_first_message(function: Function) -> None:
@@ -175,13 +175,6 @@ def test_last_chances_run_first_and_often_received_messages_last(function: Funct
     assert function.handled == ["l1", "l2", "a", "b", "s1", "s2", "s3"]
 
 
-@pytest.mark.parametrize("conflicts", [0, 4])
-def test_often_received_messages_run_after_the_others(function: Function, conflicts: int) -> None:
-    batch = [*batch_of("a", "b"), message("kill", **THIRD), *batch_of("c", "d", **SECOND)]
-    function.run(*batch, reports=None, writes=cancelling({"a": CONFLICT}, times=conflicts))
-    assert function.amounts == dict.fromkeys("abcd", 1)
-
-
 @pytest.mark.parametrize(
     ("receive_count", "committed"), [(3, "ab"), (4, "cd")], ids=["from the front", "from the back"]
 )
@@ -208,3 +201,96 @@ def test_an_often_received_message_runs_last_behind_a_duplicate(function: Functi
 def test_an_often_received_duplicate_is_acknowledged_without_a_commit(function: Function) -> None:
     function.run(*batch_of("a"))
     assert function.run(*batch_of("a", "b", **THIRD)).groups == [["b"]]
+
+
+# Failed messages of FIFO groups: which end, which wait, and which were only behind another.
+
+
+HOUR = 3600
+
+
+def of_group(*names: str, group: str = "g", left: float | None = None, **more: Any) -> list[Any]:
+    """Messages of one group; `left` are the seconds until SQS deletes them."""
+    batch = batch_of(*names, group=group, **more)
+    for each in batch if left is not None else ():
+        sent = time.time() + (left or 0) - Limits.QUEUE_RETENTION_SECONDS
+        each["attributes"]["SentTimestamp"] = str(int(sent * 1000))
+    return batch
+
+
+@pytest.mark.parametrize("first", ["fail", "later"])
+def test_a_message_that_is_blocked_at_its_last_receive_waits(
+    function: Function, first: str
+) -> None:
+    batch = [message(first, group="g"), *of_group("x", **LAST), *of_group("y", **SPENT)]
+    function.run(*batch, reports=[first, "x", "y"])
+    assert function.reasons() == []
+
+
+def test_a_message_without_time_at_its_last_receive_keeps_its_place(function: Function) -> None:
+    function.context.remaining_ms = 3000
+    function.run(*of_group("x", "y", **LAST), reports=["x", "y"])
+    assert function.reasons() == []
+
+
+def test_only_the_first_message_of_a_group_was_tried_in_every_delivery(function: Function) -> None:
+    function.run(*of_group("fatal", "x", "y", **SPENT), *of_group("h", group="h", **SPENT))
+    assert function.reasons() == ["unfinished", "unfinished"]
+    assert function.handled == ["x", "y"]
+
+
+def test_a_spent_message_leaves_the_queue_before_its_group_goes_on(function: Function) -> None:
+    made = function.run(*of_group("fatal", "kill x", "y", **SPENT), reports=None)
+    assert made.deleted == ["fatal"]
+    made = function.run(*of_group("kill x", "y", receive_count=7))
+    assert (made.deleted, function.handled) == (["kill x"], ["kill x", "y"])
+    assert function.reasons() == ["unfinished", "unfinished"]
+
+
+def test_a_spent_message_that_is_not_quarantined_stays_and_blocks_its_group(
+    function: Function,
+) -> None:
+    function.aws.sqs.delete_queue(QueueUrl=function.aws.dead_letter_queue)
+    made = function.run(*of_group("killer", "x", **SPENT), reports=["killer", "x"])
+    assert (made.deleted, function.handled) == ([], [])
+
+
+UNREADABLE = record("{", "bad", group="g")
+
+
+@pytest.mark.parametrize("left", [None, 4.1 * HOUR])
+@pytest.mark.parametrize("failed", ["poison", "later", "unsendable", "bad"])
+def test_with_blocks_group_a_failed_message_is_retried_and_its_group_waits(
+    make: Make, failed: str, left: float | None
+) -> None:
+    function = make(blocks_group=True, max_receive_count=999)
+    first = [UNREADABLE] if failed == "bad" else of_group(failed, left=left, receive_count=200)
+    made = function.run(*first, *of_group("x"), reports=[failed, "x"])
+    assert function.reasons() == []
+    assert function.amounts == {}
+    assert made.delays["x"] == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"left": 3.9 * HOUR}, "permanent"),
+        ({"receive_count": 999}, "permanent"),
+        ({"left": 1.9 * HOUR}, "permanent"),
+        ({"left": 1.9 * HOUR, "receive_count": 2}, "unfinished"),
+        ({"receive_count": 1000}, "unfinished"),
+    ],
+)
+def test_with_blocks_group_a_message_is_quarantined_before_sqs_deletes_it(
+    make: Make, more: dict[str, Any], reason: str
+) -> None:
+    function = make(blocks_group=True, max_receive_count=999)
+    function.run(*of_group("poison", **more), *of_group("x"))
+    assert function.reasons() == [reason]
+    assert function.amounts == {"x": 1}
+
+
+def test_blocks_group_changes_nothing_on_a_standard_queue(make: Make) -> None:
+    function = make(blocks_group=True)
+    function.run(message("poison"), message("x"))
+    assert function.reasons() == ["permanent"]

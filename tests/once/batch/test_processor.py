@@ -1,0 +1,511 @@
+"""The batch processor: each message has its own result, and the answer names the failed ones."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from once.cdk.checks.deployment_options import message_life_days
+from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.props import DAY_SECONDS
+from once.errors import OnceError, PermanentError, RetryableError
+from once.events.identity import Key, key_hash
+from once.failures.circuit_breaker import CircuitBreaker
+from once.names import Limits
+from once.testing import (
+    FakeAws,
+    FakeContext,
+    Fault,
+    answer_lost,
+    inject,
+    never_sent,
+    refused,
+)
+from once.transaction import Transaction
+from tests.in_memory import Start
+from tests.once.batch.function import (
+    LAST,
+    SECOND,
+    THIRD,
+    WRITE,
+    Function,
+    Make,
+    batch_of,
+    message,
+)
+from tests.once.effects.provider import LAST_RECEIVE, Till
+from tests.once.support import (
+    COUNTERS,
+    Log,
+    Note,
+    amounts,
+    consumer_of,
+    count,
+    facts,
+    failures,
+    note,
+    reasons,
+    record,
+)
+
+
+def test_a_duplicate_changes_nothing_and_costs_no_read(function: Function) -> None:
+    for _ in range(2):
+        assert function.run(message("a")).operations == [WRITE]
+        assert function.amounts == {"a": 1}
+        [stored] = function.aws.items("dedup")
+        assert (stored["state"], stored["outcome"]) == ("done", "accepted")
+    assert function.reasons() == []
+
+
+def test_a_key_conflict_is_quarantined_and_changes_nothing(function: Function) -> None:
+    function.run(message("a", "e"))
+    function.run(message("a", "e", amount=5))
+    assert function.reasons() == ["key-conflict"]
+    assert function.amounts == {"a": 1}
+
+
+def test_a_repeated_key_is_attempted_after_an_error_of_the_first(make: Make) -> None:
+    def fail_once(event: Note, tx: Transaction) -> None:
+        if len(notes.handled) == 1:
+            raise ValueError
+        count(event, tx)
+
+    notes = make(fail_once)
+    notes.run(message("a", message_id="m-1"), message("a", message_id="m-2"), reports=["m-1"])
+    assert notes.amounts == {"a": 1}
+
+
+def test_a_repeated_key_is_attempted_after_a_conflict_of_the_first(function: Function) -> None:
+    function.run(message("a", "e"))
+    function.run(message("a", "e", amount=5), message("a", "e", message_id="duplicate"))
+    assert function.reasons() == ["key-conflict"]
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class Answered(Exception):
+    """Has a `response` that is no AWS answer, as the errors of HTTP clients do."""
+
+    response = object()
+
+
+@pytest.mark.parametrize("error", [Unprintable(), Answered(), RecursionError(), MemoryError()])
+def test_an_exception_of_a_handler_fails_only_its_message(make: Make, error: Exception) -> None:
+    def handle(event: Note, tx: Transaction) -> None:
+        if event.name == "bad":
+            raise error
+        count(event, tx)
+
+    function = make(handle)
+    function.run(*batch_of("before", "bad", "after"), reports=["bad"])
+    assert function.amounts == {"before": 1, "after": 1}
+
+
+def test_a_duplicate_is_recognized_by_its_record_alone(function: Function) -> None:
+    function.keep_warm()
+    function.run(message("a"))
+    [stored] = function.aws.items("dedup")
+    function.aws.dynamodb.delete_item(TableName="dedup", Key={"pk": {"S": stored["pk"]}})
+    # Without the record, only the memory of the function could tell a duplicate.
+    function.run(message("a"))
+    assert function.amounts == {"a": 2}
+
+
+FIELDS = ("message", "reason", "error", "message_id", "receive_count", "key_hash")
+DENIED = refused("AccessDenied", status=403)
+LINES: dict[str, tuple[str, list[Any], dict[str, str]]] = {
+    "retried": ("later", [], {"message": "will be retried", "error": "RetryableError"}),
+    "quarantined": (
+        "poison",
+        [],
+        {"message": "quarantined", "reason": "permanent", "error": "PermanentError"},
+    ),
+    "not quarantined": (
+        "poison",
+        [DENIED],
+        {"message": "not quarantined: ClientError AccessDenied", "error": "PermanentError"},
+    ),
+    "duplicate": ("known", [], {"message": "duplicate"}),
+}
+
+
+def logged(function: Function, sent: dict[str, Any], *faults: Any) -> dict[str, Any]:
+    """The first line about a message; its dead letter meets these faults."""
+    log, is_reported = Log(function.aws), "later" in sent["body"] or faults
+    with inject(function.aws.runtime.sqs, "SendMessage", *faults) as left:
+        function.run(sent, reports=["m-1"] if is_reported else [])
+    assert left == []
+    line = log.lines()[0]
+    return {name: line[name] for name in FIELDS if name in line}
+
+
+@pytest.mark.parametrize(("name", "faults", "expected"), LINES.values(), ids=LINES)
+def test_a_log_line_identifies_the_message_and_says_its_result(
+    function: Function, name: str, faults: list[Any], expected: dict[str, str]
+) -> None:
+    function.run(*[message("known")] * (name == "known"))
+    ids = {
+        "message_id": "m-1",
+        "receive_count": 2,
+        "key_hash": key_hash(f"notes#event#/test#{name}"),
+    }
+    sent = message(name, message_id="m-1", **SECOND)
+    assert logged(function, sent, *faults) == expected | ids
+
+
+@pytest.mark.parametrize("body", ["{}", "[]"])
+def test_without_a_key_the_message_id_is_logged(function: Function, body: str) -> None:
+    found = logged(function, record(body, "m-1"))
+    assert "key_hash" not in found
+    assert found["message_id"] == "m-1"
+
+
+# Failures: retryable errors are reported, permanent ones quarantined, and no message is lost.
+
+
+class Later(RetryableError):
+    """A handler's own."""
+
+
+class Never(PermanentError):
+    """A handler's own."""
+
+    reason = "never-ever"  # type: ignore[assignment]
+
+
+def raising(*errors: Exception) -> Callable[[Note, Transaction], None]:
+    """A handler that raises these errors, one each time, and then succeeds."""
+    left = [*errors]
+
+    def handle(event: Note, tx: Transaction) -> None:
+        count(event, tx)
+        if left:
+            raise left.pop(0)
+
+    return handle
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), Later("x"), OnceError("x"), KeyError("x"), TimeoutError()], ids=repr
+)
+@pytest.mark.parametrize(
+    ("max_receive_count", "receive_count"), [(5, 1), (5, 2), (5, 4), (5, 5), (3, 2), (3, 3)]
+)
+def test_a_retryable_error_is_reported_until_the_last_receive(
+    make: Make, error: Exception, max_receive_count: int, receive_count: int
+) -> None:
+    function = make(raising(error), max_receive_count=max_receive_count)
+    is_last = receive_count == max_receive_count
+    function.run(message("a", receive_count=receive_count), reports=["a"] * (not is_last))
+    assert function.reasons() == ["retries-exhausted"] * is_last
+    assert function.aws.items("dedup") == function.aws.items("counters") == []
+
+
+@pytest.mark.parametrize("receive_count", [1, 5])
+@pytest.mark.parametrize(
+    ("error", "reason"), [(PermanentError("x"), "permanent"), (Never("x"), "never-ever")]
+)
+def test_a_permanent_error_is_quarantined_at_once_and_leaves_the_key_unused(
+    make: Make, error: Exception, reason: str, receive_count: int
+) -> None:
+    function = make(raising(error))
+    function.run(message("a", receive_count=receive_count))
+    assert function.reasons() == [reason]
+    assert function.aws.items("dedup") == function.aws.items("counters") == []
+    function.run(message("a"))
+    assert function.amounts == {"a": 1}
+
+
+def test_a_message_whose_handler_cannot_read_an_item_is_reported(make: Make) -> None:
+    function = make(lambda event, tx: tx.get(COUNTERS, {"name": "a"}))
+    with inject(function.aws.runtime.dynamodb, "GetItem", refused("AccessDeniedException")):
+        function.run(message("a"), reports=["a"])
+
+
+UNSENT: dict[str, Fault] = {
+    "denied": refused("AccessDenied", status=403),
+    "no such queue": refused("QueueDoesNotExist"),
+    "no answer": never_sent(),
+    "server error": refused("InternalError", status=500),
+    "answer lost": answer_lost(),
+}
+
+
+@pytest.mark.parametrize("fault", UNSENT.values(), ids=UNSENT)
+@pytest.mark.parametrize("receive_count", [1, 5])
+def test_a_message_that_cannot_be_quarantined_is_not_acknowledged(
+    function: Function, fault: Fault, receive_count: int
+) -> None:
+    """After a lost answer there will be two dead letters, which is harmless."""
+    batch = record("{", "bad", receive_count=receive_count), *batch_of("a")
+    with inject(function.aws.runtime.sqs, "SendMessage", fault) as left:
+        function.run(*batch, reports=["bad"])
+    assert left == []
+    assert function.amounts == {"a": 1}
+    assert function.reasons() == ["unparseable"] * fault.done
+
+
+def test_an_open_breaker_delays_neither_last_chances_nor_bad_bodies(function: Function) -> None:
+    function.keep_warm()
+    denied = refused("AccessDeniedException")
+    function.run(message("a", **THIRD), writes=[denied], reports=["a"])
+    batch = message("b", **THIRD), record("{", "bad"), record("{", "unread", **THIRD)
+    function.run(*batch, reports=["b", "unread"])
+    assert function.reasons() == ["unparseable"]
+    function.run(message("c", **LAST))
+    assert function.amounts == {"c": 1}
+
+
+# The answer to Lambda: always given, and about messages of its batch only.
+
+
+KINDS: dict[str, Any] = {
+    "good": message("good"),
+    "other content": message("good", amount=7),
+    "fails": message("fail"),
+    "refuses": message("refuse"),
+    "unreadable": record("{", "unreadable"),
+    "without a key": record("{}", "without a key"),
+}
+
+
+def batch(kinds: Sequence[str], receive_count: int = 1) -> list[dict[str, Any]]:
+    return [
+        record(KINDS[kind]["body"], f"m-{number}", receive_count=receive_count)
+        for number, kind in enumerate(kinds)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "reports"),
+    [
+        ("dynamodb", "TransactWriteItems", ["m-1", "m-2"]),
+        ("sqs", "SendMessage", ["m-0", "m-1"]),
+        ("sqs", "ChangeMessageVisibility", ["m-1"]),
+    ],
+)
+@pytest.mark.parametrize("fault", [never_sent(), refused("AccessDenied", status=403)])
+def test_a1_the_function_answers_if_a_service_does_not(
+    function: Function, service: str, operation: str, reports: list[str], fault: Any
+) -> None:
+    client = getattr(function.aws.runtime, service)
+    with inject(client, operation, *[fault] * 50):
+        function.run(*batch(["unreadable", "fails", "good"]), reports=reports)
+
+
+@pytest.mark.parametrize("remaining_ms", [0, 2_000, 5_001, 30_000])
+@pytest.mark.parametrize("kinds", [[], ["good"], ["good", "fails"], [*KINDS]], ids=len)
+def test_a1_answers_without_time(function: Function, kinds: list[str], remaining_ms: int) -> None:
+    function.context.remaining_ms = remaining_ms
+    is_late = remaining_ms < 5_000
+    failing = [f"m-{n}" for n, kind in enumerate(kinds) if is_late or kind == "fails"]
+    function.run(*batch(kinds), reports=failing)
+
+
+@pytest.mark.parametrize(("receive_count", "reports"), [(1, ["m-2", "m-7"]), (5, [])])
+def test_a2_an_answer_names_failed_messages_in_their_order(
+    function: Function, receive_count: int, reports: list[str]
+) -> None:
+    function.run(*batch([*KINDS, "good", "fails"], receive_count), reports=reports)
+
+
+# Deliveries by SQS: repeated, concurrent, after the delete, and late.
+
+
+NOW = 1_800_000_000
+DEAD_LETTER = Limits.DEAD_LETTER_RETENTION_SECONDS
+
+
+def delivery(receive_count: int = 1) -> dict[str, Any]:
+    """A delivery of one message; only its receipt differs from the others."""
+    return message("a", receive_count=receive_count, receiptHandle=f"handle {receive_count}")
+
+
+def assert_counted_once(function: Function) -> None:
+    assert function.amounts == {"a": 1}
+    assert function.reasons() == []
+
+
+def test_r1_a_message_delivered_until_its_last_receive_counts_once(function: Function) -> None:
+    for receive_count in range(1, 6):
+        function.run(delivery(receive_count))
+    assert_counted_once(function)
+
+
+def test_r2_two_concurrent_deliveries_are_acknowledged_and_count_once(make: Make) -> None:
+    def slow(event: Note, tx: Transaction) -> None:
+        count(event, tx)
+        if len(notes.handled) == 1:  # the visibility timeout ends while the handler runs
+            notes.run(delivery(2))
+
+    notes = make(slow)
+    notes.run(delivery(1))
+    assert notes.handled == ["a", "a"]
+    assert_counted_once(notes)
+
+
+@pytest.mark.parametrize("receive_count", [1, 2, 5])
+def test_r3_a_later_delivery_is_acknowledged(function: Function, receive_count: int) -> None:
+    # The delete named an expired receipt, or SQS has lost it.
+    function.run(delivery())
+    function.run(delivery(receive_count), message("b"))
+    assert function.amounts == {"a": 1, "b": 1}
+    assert function.reasons() == []
+
+
+@pytest.mark.parametrize("receive_count", [2, 4, 5])
+def test_r4_a_throttled_message_is_attempted(function: Function, receive_count: int) -> None:
+    function.run(delivery(receive_count))
+    assert_counted_once(function)
+
+
+def test_r5_a_message_is_attempted_shortly_before_its_retention_ends(function: Function) -> None:
+    function.aws.time, late = NOW, delivery()
+    late["attributes"]["SentTimestamp"] = str((NOW - Limits.QUEUE_RETENTION_SECONDS + 60) * 1000)
+    function.run(late)
+    assert_counted_once(function)
+
+
+def longest_life(redrives: int) -> int:
+    """Seconds for which a message exists, if it stays in each queue for the whole retention."""
+    in_queues = (1 + redrives) * Limits.QUEUE_RETENTION_SECONDS
+    return in_queues + redrives * DEAD_LETTER
+
+
+DEPLOYED = DeploymentConfig()
+WINDOWS = [(message_life_days(n) * DAY_SECONDS, longest_life(n)) for n in (0, 1, 2, 3, 5)]
+AS_DEPLOYED = DEPLOYED.dedup_window_seconds, (1 + DEPLOYED.redrives) * DEAD_LETTER
+
+
+@pytest.mark.parametrize(("window", "life"), [*WINDOWS, AS_DEPLOYED])
+def test_d2_the_window_contains_the_latest_duplicate(make: Make, window: int, life: int) -> None:
+    function = make(dedup_window_seconds=window)
+    function.aws.time = NOW
+    function.run(delivery())
+    function.aws.time += life
+    function.run(delivery())
+    assert_counted_once(function)
+
+
+# Tables and queues that are missing while a deployment is under way, or after a bad one.
+
+
+def read_and_count(event: Note, tx: Transaction) -> None:
+    tx.get(COUNTERS, {"name": "other"})
+    count(event, tx)
+
+
+def without(aws: FakeAws, table: str) -> None:
+    aws.dynamodb.delete_table(TableName=table)
+
+
+def with_again(aws: FakeAws, table: str, key: str) -> None:
+    aws.dynamodb.create_table(
+        TableName=table,
+        KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+@pytest.mark.parametrize("handler", [count, read_and_count])
+@pytest.mark.parametrize(("table", "key"), [("counters", "name"), ("dedup", "pk")])
+def test_a_missing_table_dead_letters_no_message_and_opens_the_breaker(
+    start: Start, monkeypatch: pytest.MonkeyPatch, table: str, key: str, handler: Any
+) -> None:
+    breakers: list[CircuitBreaker] = []
+    learn = CircuitBreaker.learn
+
+    def watched(self: CircuitBreaker, *ended: Any) -> None:
+        breakers.append(self)
+        learn(self, *ended)
+
+    monkeypatch.setattr(CircuitBreaker, "learn", watched)
+    consumer = consumer_of(handler)
+    aws = start(consumer)
+    without(aws, table)
+    handle = consumer.bound_to(aws.runtime)
+    for receive_count in range(1, LAST_RECEIVE):
+        message = record(json.dumps(note("a", event_id="a")), "m", receive_count=receive_count)
+        assert failures(handle({"Records": [message]}, FakeContext())) == ["m"]
+    assert reasons(aws) == []
+    assert breakers[0].is_open
+    with_again(aws, table, key)
+    assert failures(aws.deliver(note("a", event_id="a"))) == []
+    assert amounts(aws) == {"a": 1}
+
+
+@pytest.mark.parametrize("table", ["counters", "dedup"])
+def test_a_table_that_is_missing_at_the_outcome_makes_no_second_charge(
+    till: Till, table: str
+) -> None:
+    till.provider.plan = [lambda: without(till.aws, table)]
+    event = note()
+    assert not till.deliver(event)
+    assert till.dead_letters() == []
+    with_again(till.aws, table, {"counters": "name", "dedup": "pk"}[table])
+    till.later()
+    assert till.deliver(event)
+    assert len(till.provider.charges) == 1
+    till.assert_completed()
+
+
+# Invalid bodies: a dead letter with its reason for each, and the other messages commit.
+
+
+GOOD = json.dumps(note())
+
+
+def event(**changes: Any) -> str:
+    return json.dumps({**note("bad"), **changes})
+
+
+def raw(data: str) -> str:
+    """An event whose data is this JSON text."""
+    return f'{{"specversion":"1.0","id":"e","source":"/s","type":"noted","data":{data}}}'
+
+
+BAD: dict[str, tuple[str, str]] = {
+    "empty": ("", "unparseable"),
+    "not JSON": ("hello", "unparseable"),
+    "no object": ("[]", "invalid-event"),
+    "no id": (json.dumps({k: v for k, v in note().items() if k != "id"}), "no-key"),
+    "empty object": ("{}", "no-key"),
+    "unknown type": (event(type="unheard"), "unknown-type"),
+    "field of another type": (event(data={"name": 1}), "invalid-data"),
+    "1 MiB": ('"' + "x" * (2**20 - 2) + '"', "too-large"),
+    "key twice": (raw('{"name":"a","name":"a"}'), "unparseable"),
+    "1e400": (raw('{"name":"a","amount":1e400}'), "unparseable"),
+    "raw surrogate": (raw('{"name":"\ud800"}'), "unparseable"),
+    "nested 10,000 deep": (raw("[" * 10_000 + "]" * 10_000), "unparseable"),
+    "key too long": (event(id="x" * 3000), "too-large"),
+    "SNS envelope": (json.dumps({"Type": "Notification", "Message": GOOD}), "no-key"),
+}
+
+
+@pytest.mark.parametrize(("body", "reason"), BAD.values(), ids=BAD)
+def test_an_invalid_body_is_quarantined_alone(function: Function, body: str, reason: str) -> None:
+    function.run(message("x"), record(body, "m-2"), message("y"))
+    assert function.amounts == {"x": 1, "y": 1}
+    [letter] = function.aws.dead_letters()
+    assert facts(letter)["reason"] == reason
+    assert facts(letter)["lineage"] == "m-2"
+
+
+def test_two_spellings_of_an_event_are_one_event(function: Function) -> None:
+    bodies = [raw('{"name":"\u00e9","amount":2}'), raw(' {"amount":2, "name":"e\\u0301"} ')]
+    function.run(*(record(body, body) for body in bodies))
+    assert function.amounts == {"é": 2}
+    assert function.reasons() == []
+
+
+def test_volatile_fields_are_no_part_of_a_key_by_content(start: Start) -> None:
+    aws = start(consumer_of(count, key=Key.content(), volatile=("amount",)))
+    assert failures(aws.deliver(note("a", 1), note("a", 2))) == []
+    assert amounts(aws) == {"a": 1}
+    assert aws.dead_letters() == []

@@ -1,21 +1,104 @@
-"""Every documented shell command is run by a test, or is parsed and says why it is not run."""
+"""Every documented command is run by a test or parsed, and every path in a page exists.
+
+Links and anchors are followed on the site (`test_site`).
+"""
 
 import re
-import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import botocore.session
 import pytest
+from typer.main import get_command
 
 from docs.site.command_reference import commands
 from once.ops.__main__ import app
 from tests.architecture.imports import ROOT
-from tests.docs.documented_commands import PARSED, RUN_BY, documented, lines, names
-from tests.docs.test_references import unknown_words
+
+PAGES = [
+    *sorted(path for files in ("*.md", "docs/**/*.md") for path in ROOT.glob(files)),
+    *(ROOT / "conformance" / "README.md", ROOT / "events" / "README.md"),
+]
+SHELL = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+
+RUN_BY = {
+    "python -m demo": "tests/e2e/test_traffic.py",
+    "pip install": "tests/wheel/test_wheel.py::test_the_console_script_starts",
+    "redelivery check": "tests/conformance/test_readme.py",
+    "pytest": "tests/conformance/test_readme.py",
+    "once status": "tests/ops/test_status.py",
+    "once trace": "tests/ops/trace/test_command.py",
+    "once send": "tests/ops/test_send.py",
+    "once console": "tests/ops/console/test_command.py",
+    "once outbox republish": "tests/ops/outbox/test_command.py",
+    "once dlq list": "tests/ops/dlq/test_list.py",
+    "once dlq show": "tests/ops/dlq/test_show.py",
+    "once dlq redrive": "tests/ops/dlq/test_redrive.py",
+    "once dlq purge": "tests/ops/dlq/test_purge.py",
+    "once dlq import": "tests/ops/dlq/test_import.py",
+    "once effects list": "tests/ops/effects/test_list.py",
+    "once effects settle": "tests/ops/effects/test_settle.py",
+    "once webhooks list": "tests/ops/webhooks/test_list.py",
+    "once webhooks show": "tests/ops/webhooks/test_list.py",
+    "once webhooks replay": "tests/ops/webhooks/test_replay.py",
+    "once webhooks send": "tests/ops/webhooks/test_send.py",
+    "once webhooks listen": "tests/ops/webhooks/test_listen.py",
+    "once new consumer": "tests/newcomer/test_new_consumer.py",
+    "once new service": "tests/ops/new/test_service.py",
+    **{
+        f"once local {name}": "tests/newcomer/test_new_consumer.py"
+        for name in ("up", "deploy", "env", "logs", "down")
+    },
+}
+"""By command: the file, or the one test, that runs it. Options are compared with the command's."""
+
+NEEDS_AWS = "needs an account of AWS: its arguments are parsed, nothing is called"
+PARSED = {
+    "make wheels": "tests/wheel/test_release_wheels.py",
+    **dict.fromkeys(("make bootstrap", "make deploy", "make verify"), NEEDS_AWS),
+    "make test": "is this suite",
+    "make demo": "takes minutes: tests/e2e/test_traffic.py runs its traffic and its audit",
+}
+"""Commands that no test runs, with the reason. All of the AWS CLI's are parsed only, too."""
+
+_START = re.compile(r"\b(make|once|aws|pip install|redelivery|pytest|python -m) (?=[\w'-])")
+
+
+def lines(text: str) -> Iterator[str]:
+    """Yield the commands of a script: without comments, and each part of a line by itself."""
+    for line in text.replace("\\\n", " ").splitlines():
+        bare = re.sub(r"(^|\s)#.*", "", line).strip().removeprefix("export ")
+        for part in re.split(r";|&&|\|", bare) if "'" not in bare else [bare]:
+            if found := _START.search(part.replace(".venv/bin/", "")):
+                yield part.replace(".venv/bin/", "")[found.start() :].strip(' )"')
+
+
+def documented() -> list[str]:
+    """Return the commands of all shell blocks."""
+    texts = (text for page in PAGES for text in SHELL.findall(Path(page).read_text()))
+    return sorted({line for text in texts for line in lines(text)})
+
+
+def names(line: str) -> list[str]:
+    """Return the names in the table that a command line stands for."""
+    match line.split():
+        case ["make", *targets]:
+            return [f"make {target}" for target in targets if "=" not in target]
+        case ["once", *_]:
+            known = [each for each in commands(app, "once") if f"{line} ".startswith(f"{each} ")]
+            return known or [line]
+        case ["python", "-m", module, *_]:
+            return [f"python -m {module}"]
+        case ["pytest", *_]:
+            return ["pytest"]
+        case [*words]:
+            return [" ".join(words[:2])]
+
 
 DOCUMENTED = documented()
 OURS = [line for line in DOCUMENTED if not line.startswith("aws ")]
 AWS = [line for line in DOCUMENTED if line.startswith("aws ")]
-TARGETS = {name for line in OURS for name in names(line) if name.startswith("make ")}
 OWN = {"--query", "--output", "--region", "--profile", "--notification-endpoint"}
 """Options that the AWS CLI has and the services' models have not."""
 
@@ -23,7 +106,7 @@ OWN = {"--query", "--output", "--region", "--profile", "--notification-endpoint"
 @pytest.mark.parametrize("line", OURS)
 def test_a_documented_command_has_a_test(line: str) -> None:
     missing = [name for name in names(line) if name not in {*RUN_BY, *PARSED}]
-    assert missing == [], "name the test that runs it in tests/docs/documented_commands.py"
+    assert missing == [], "name the test that runs it in RUN_BY"
 
 
 def test_every_command_of_once_has_a_test() -> None:
@@ -42,16 +125,10 @@ def test_the_named_test_exists_and_has_the_words_of_the_command(command: str) ->
         assert [word for word in words if word not in folder + page] == []
 
 
-@pytest.mark.parametrize("line", [line for line in OURS if line.startswith("once ")])
-def test_the_options_of_a_documented_command_exist(line: str) -> None:
-    assert unknown_words(line.removeprefix("once ")) == []
-
-
-@pytest.mark.parametrize("target", sorted(TARGETS))
-def test_make_knows_a_target(target: str) -> None:
-    command = ["make", "-n", "--no-print-directory", target.split()[1], "ACCOUNT=111122223333"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_make_knows_every_target() -> None:
+    known = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    named = {name for line in OURS for name in names(line) if name.startswith("make ")}
+    assert named <= {f"make {target}" for target in known}
 
 
 @pytest.mark.parametrize("line", AWS)
@@ -72,14 +149,43 @@ def unknown_aws_words(line: str) -> list[str]:
     return [word for word in re.findall(r"(?<=\s)--[a-z-]+", line) if word not in known]
 
 
-def test_what_is_not_documented_or_unknown_is_detected() -> None:
-    assert names("once lost") == ["once lost"]
-    assert names("make lost") == ["make lost"]
-    assert [*lines("a; once status  # text\nmake a && pip install b")] == [
-        "once status",
-        "make a",
-        "pip install b",
-    ]
-    assert unknown_aws_words("aws sqs lose-queue") == ["lose-queue"]
-    assert unknown_aws_words("aws sqs delete-queue --queue-name a") == ["--queue-name"]
-    assert len(DOCUMENTED) > 20
+FOLDERS = "once|functions|stacks|demo|emulator|lab|proof|benchmarks|tests|docs|events|conformance"
+PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
+COMMAND = re.compile(
+    r"`(?:once )?((?:status|dlq|trace|outbox|(?<=once )(?:send|local))(?: [^`]*)?)`"
+)
+EXAMPLE = {
+    *(ROOT / "functions/tickets", ROOT / "functions/tickets/handler.py"),
+    *(ROOT / "tests/functions/test_tickets.py", ROOT / "events/ticket-requested.json"),
+}
+"""The pages tell their reader to create these."""
+
+COMMANDS = {
+    text for page in ROOT.glob("docs/**/*.md") for text in COMMAND.findall(page.read_text())
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
+def test_the_paths_in_a_page_exist(page: Path) -> None:
+    named = [ROOT / path for path in PATH.findall(page.read_text())]
+    assert [str(path) for path in named if not path.exists() and path not in EXAMPLE] == []
+
+
+def unknown_words(text: str) -> list[str]:
+    """Return the words of a command that the command line does not have."""
+    found: Any = get_command(app)
+    words = text.split()
+    while words and hasattr(found, "commands") and words[0] in found.commands:
+        found = found.commands[words.pop(0)]
+    options = {name for parameter in found.params for name in parameter.opts}
+    unknown = [word for word in words if word.startswith("--") and word not in options]
+    missing_command = [words[0]] if words and hasattr(found, "commands") else []
+    return unknown + missing_command
+
+
+IN_BLOCKS = {line.removeprefix("once ") for line in OURS if line.startswith("once ")}
+
+
+@pytest.mark.parametrize("text", sorted(COMMANDS | IN_BLOCKS))
+def test_a_command_exists_with_its_options(text: str) -> None:
+    assert unknown_words(text) == []

@@ -1,15 +1,18 @@
-"""The examples in README and documents run, and its ratios hold for the measured figures."""
+"""The Python blocks of the pages run, and README's ratios hold for the measured figures."""
 
 import json
 import re
 from hashlib import sha256
 from pathlib import Path
+from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
-from once.cdk import ConsumerProps, TableProps
+from once import Consumer, Key, S3Object, Source, Transaction
+from once.cdk import ConsumerProps, Dedup, Pollers, TableProps, WarmThroughput
 from once.cdk.checks.consumer_props import line_group_faults
 from once.cdk.checks.consumer_set import group_set_faults
 from once.events.identity import message_group
@@ -85,10 +88,6 @@ def test_the_workflow_and_its_test_run() -> None:
     assert names["execution"]["status"] == "RUNNING"
 
 
-def test_the_readme_is_short() -> None:
-    assert len(README.read_text().splitlines()) < 120
-
-
 @pytest.mark.parametrize(
     ("row", "claim", "contender", "least", "most"),
     [
@@ -104,3 +103,74 @@ def test_the_readme_states_a_ratio_that_holds_for_the_measured_one(
     table = PERFORMANCE.read_text().split("<!-- measured: begin -->")[1].split("\n\n")[1]
     (at_5_ms,) = re.findall(rf"^\| {contender} \| [\d.]+ \| ([\d.]+) \|", table, re.MULTILINE)
     assert least < float(at_5_ms) < most
+
+
+RUN_BY = {
+    "README.md": "tests/docs/test_examples.py",
+    "conformance/README.md": "tests/conformance/test_readme.py",
+    "docs/effects.md": "tests/docs/test_examples.py",
+    "docs/fifo.md": "tests/docs/test_examples.py",
+    "docs/migrating.md": "tests/docs/test_migrating.py",
+    "docs/webhooks.md": "tests/docs/test_webhooks_page.py",
+    "docs/your-service.md": "tests/docs/test_your_service.py",
+}
+"""The test that runs the blocks of a page, each block by its number or all of them."""
+
+FRAGMENTS = ("docs/item-dedup.md", "docs/scaling.md", "docs/sources.md")
+"""Pages with fragments: lines of a registry, and handlers without their models."""
+
+
+class OrderPlaced(Struct):
+    order_id: str
+
+
+class PaymentCaptured(Struct):
+    order_id: str
+    amount: int
+
+
+class Night(Struct):
+    scheduled_at: str
+
+
+class Document(Struct):
+    name: str
+    scheduled_at: str
+
+
+def names() -> dict[str, Any]:
+    library = (Key, S3Object, Source, Transaction, ConsumerProps, Dedup, Pollers, TableProps)
+    models = (WarmThroughput, OrderPlaced, PaymentCaptured, Night, Document)
+    shown = {each.__name__: each for each in (*library, *models)}
+    consumer = Consumer("example")
+    return {**shown, "consumer": consumer, "DUE": ("a",), "ORDERS": consumer.table("orders")}
+
+
+def completed(block: str) -> str:
+    """Return a block that ends with a decorator with a function below it."""
+    last = block.strip().splitlines()[-1]
+    return block + "def handle(event, tx): ...\n" * last.startswith("@")
+
+
+CASES = [(page, place) for page in FRAGMENTS for place in range(len(blocks(ROOT / page)))]
+
+
+@pytest.mark.parametrize(("page", "place"), CASES)
+def test_a_fragment_runs(page: str, place: int) -> None:
+    block = completed(blocks(ROOT / page)[place])
+    found = run(ROOT / page, block, **names())
+    assert found["consumer"].handlers or "@consumer" not in block
+
+
+def test_every_page_with_python_has_a_test_that_runs_it() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")]
+    with_python = {str(p.relative_to(ROOT)) for p in pages if blocks(p)}
+    assert with_python == {*RUN_BY, *FRAGMENTS}
+    for page, test in RUN_BY.items():
+        assert page.rpartition("/")[2] in (ROOT / test).read_text()
+
+
+@pytest.mark.parametrize("page", [*RUN_BY, *FRAGMENTS])
+def test_every_python_block_compiles(page: str) -> None:
+    for block in blocks(ROOT / page):
+        compile(completed(dedent(block)), Path(page).name, "exec")

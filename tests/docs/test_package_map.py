@@ -60,11 +60,6 @@ def test_an_indirect_import_has_no_arrow() -> None:
     assert mermaid(graph).splitlines()[-3:] == ["    a --> b", "    b --> c", "```"]
 
 
-def test_an_import_cycle_is_rejected() -> None:
-    with pytest.raises(ValueError, match="a circle of imports: a, b"):
-        reduced({"a": {"b"}, "b": {"a"}, "c": {"a"}})
-
-
 @pytest.mark.parametrize(
     "page",
     [

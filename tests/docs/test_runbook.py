@@ -1,4 +1,4 @@
-"""The runbook has an entry for each kind of alarm and a row for each reason."""
+"""Entries of the runbook for alarms and reasons, and rows of the page on real AWS for checks."""
 
 import re
 from collections.abc import Iterator
@@ -6,13 +6,18 @@ from collections.abc import Iterator
 import pytest
 
 from once.names import Reason
+from proof.real_aws.checks import CHECKS
 from tests.architecture.imports import ROOT
-from tests.docs.test_references import anchor
 from tests.stacks.booking_office import booking_office
 from tests.stacks.cloud import Cloud
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
-REASON = re.compile(r"^\| `([a-z-]+)` \|", re.MULTILINE)
+ROW = re.compile(r"^\| `([a-z-]+)` \|", re.MULTILINE)
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def entries() -> dict[str, str]:
@@ -42,18 +47,9 @@ def test_an_entry_has_four_steps(entry: str) -> None:
 
 
 def test_every_reason_has_one_row_and_every_row_a_reason() -> None:
-    assert REASON.findall(RUNBOOK) == list(Reason)
+    assert ROW.findall(RUNBOOK) == list(Reason)
 
 
-def test_the_row_of_a_reason_has_all_its_cells() -> None:
-    rows = [line for line in RUNBOOK.splitlines() if REASON.match(line)]
-    for row in rows:
-        _, _, means, safe, first, _ = (cell.strip() for cell in row.split("|"))
-        assert means
-        assert first
-        assert safe in {"yes", "yes, but it comes back", "**no**", "it has no queue"}
-
-
-def test_anchors_are_unique() -> None:
-    anchors = [anchor(text) for text in re.findall(r"^###? (.+)$", RUNBOOK, re.MULTILINE)]
-    assert len(set(anchors)) == len(anchors)
+def test_the_page_of_real_aws_lists_every_check_in_its_order() -> None:
+    page = (ROOT / "docs" / "verify.md").read_text()
+    assert ROW.findall(page) == [check.name for check in CHECKS]

@@ -9,7 +9,6 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from docs.site import error_reference
-from docs.site.generated import filled
 from once.errors import OnceError
 from once.names import Reason
 from once.ops.dead_letters.assessment import remedy
@@ -74,17 +73,6 @@ def test_the_reference_shows_public_names_commands_and_errors(site: Path) -> Non
         "errors.html": "unknowntype",
     }.items():
         assert anchor in Page((reference / page).read_text()).anchors
-
-
-def test_dead_links_are_detected(tmp_path: Path) -> None:
-    links = '<a id="here" href="#here"></a><a href="#lost"></a><a href="lost.html"></a>'
-    (tmp_path / "page.html").write_text(links)
-    assert sorted(dead_links(tmp_path)) == ["page.html: #lost", "page.html: lost.html"]
-
-
-def test_a_marker_without_a_part_is_an_error() -> None:
-    with pytest.raises(KeyError, match="lost"):
-        filled("<!-- generated: lost -->")
 
 
 ERRORS = [kind for kind in error_reference.errors() if kind is not OnceError]

@@ -1,12 +1,8 @@
 """The webhook page: its example runs, and its tables say what profiles and ingress do."""
 
-import hmac
-import json
 import math
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from hashlib import sha256
 from textwrap import dedent
 from typing import Any
 
@@ -15,7 +11,7 @@ import pytest
 from once.commit.item_size import item_bytes
 from once.testing import FakeAws
 from once.webhooks.capture import Standing
-from once.webhooks.endpoint import CAPTURES, GITHUB, PROFILES, SHOPIFY, STRIPE, Endpoint, Profile
+from once.webhooks.endpoint import CAPTURES, GITHUB, PROFILES, SHOPIFY, Endpoint, Profile
 from once.webhooks.signature import KEPT_SECONDS, REFRESH_SECONDS, sign
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
@@ -25,7 +21,6 @@ from tests.once.webhooks.service import (
     NOW,
     SECRET,
     Service,
-    github_request,
     request,
     stripe_body,
     stripe_request,
@@ -92,86 +87,6 @@ def test_the_row_of_a_provider_names_the_places_of_id_and_type(row: list[str]) -
         assert f"`{place.partition(':')[2]}`" in cell.lower()
     answer = {"–": 10}.get(row[7]) or int(row[7].removesuffix(" s"))
     assert answer == profile.answer_seconds
-
-
-Send = Callable[[Service], int]
-
-
-def genuine(body: bytes) -> Send:
-    return lambda service: service.post(stripe_request(body))
-
-
-def posted(path: str = "/stripe", body: bytes = b"{}", method: str = "POST") -> Send:
-    return lambda service: service.post(request(path, body, {}, method=method))
-
-
-def signed(**how: Any) -> Send:
-    return lambda service: service.post(stripe_request(stripe_body(), **how))
-
-
-def after(first: Send, then: Send) -> Send:
-    def send(service: Service) -> int:
-        assert first(service) == 200
-        return then(service)
-
-    return send
-
-
-def pushed(kind: str) -> Send:
-    return lambda service: service.post(github_request(b"{}", event=kind))
-
-
-def without_secrets(service: Service) -> int:
-    for secret in service.settings.secrets.values():
-        service.secretsmanager.delete_secret(SecretId=secret, ForceDeleteWithoutRecovery=True)
-    return signed()(service)
-
-
-def handshake(service: Service) -> int:
-    body = b'{"type": "url_verification", "challenge": "c"}'
-    mac = hmac.new(SECRET.encode(), f"v0:{NOW:.0f}:".encode() + body, sha256).hexdigest()
-    headers = {"x-slack-signature": f"v0={mac}", "x-slack-request-timestamp": f"{NOW:.0f}"}
-    return service.post(request("/slack", body, headers))
-
-
-SENT: dict[str, Send] = {
-    "genuine, new, of a type in `types`": signed(),
-    "genuine, known id, same content": after(signed(), signed()),
-    "genuine, known id, other content": after(signed(), genuine(stripe_body(amount=7))),
-    "genuine, known body, other type in a header": after(pushed("issues"), pushed("push")),
-    "genuine, of another type": genuine(b'{"id": "evt_2", "type": "charge.updated"}'),
-    "genuine, body is not strict JSON": genuine(b'{"id": "evt_3", "id": "evt_4"}'),
-    (
-        "genuine, and no event can be made of it: nested too deep, too many objects and arrays, "
-        "too large for consumers"
-    ): genuine(stripe_body(a=json.loads("[" * 63 + "]" * 63))),
-    "handshake of the provider, genuine": handshake,
-    "signature wrong or missing": signed(secret="another"),
-    "signed time more than 5 minutes off, in either direction": signed(at=NOW + 301),
-    "unknown path": posted("/unknown"),
-    "other method than `POST`": posted(method="GET"),
-    "body over the limit": posted(body=b" " * (STRIPE.body_bytes + 1)),
-    "secret, table or bucket does not answer": without_secrets,
-}
-EARLIER = {
-    "genuine, known id, same content": [Standing.HANDED_ON],
-    "genuine, known id, other content": [Standing.HANDED_ON],
-    "genuine, known body, other type in a header": [Standing.CAPTURED],
-}
-"""Standings of the captures that were there before."""
-
-
-def test_the_table_of_answers_has_every_case() -> None:
-    assert [row[0] for row in rows("Answers")] == list(SENT)
-
-
-@pytest.mark.parametrize("row", rows("Answers"), ids=lambda row: str(row[0]))
-def test_a_request_is_answered_and_stored_as_its_row_says(row: list[str], service: Service) -> None:
-    case, answer, stored = row
-    assert SENT[case](service) == int(answer.partition(",")[0])
-    standings = re.findall(r"capture `([a-z-]+)`", stored) + EARLIER.get(case, [])
-    assert sorted(each.standing for each in service.captures()) == sorted(standings)
-    assert len(service.events()) == standings.count(Standing.HANDED_ON)
 
 
 SHOP = Endpoint("shopify", SHOPIFY, types=("orders/create", "orders/paid"))

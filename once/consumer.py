@@ -40,6 +40,7 @@ from once.names import CONSUMER_NAME
 from once.runtime.deadline import Context
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, S3Client, s3_client, sqs_client
+from once.runtime.snapshot import prepare_snapshot
 from once.settings import Dedup, Settings
 from once.transaction import FormerRecords, Table, read_item
 
@@ -196,7 +197,9 @@ class Consumer:
         """
         self._check()
         if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-            return self.bound_to(Runtime.of(Settings.from_env()))
+            runtime = Runtime.of(Settings.from_env())
+            prepare_snapshot(runtime.sqs, *([runtime.s3] if runtime.s3 else []))
+            return self.bound_to(runtime)
         # On a laptop or in a unit test there is no environment to check yet.
         return lambda event, context: self.bound_to(Runtime.of(Settings.from_env()))(event, context)
 

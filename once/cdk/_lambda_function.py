@@ -70,6 +70,7 @@ class FunctionConstruct(Construct):
         memory_mb: int,
         aws_services: Collection[str] | None = (),
         reserved_concurrency: int | None = None,
+        snap_start: bool = False,
         after: Sequence[IDependable] = (),
     ) -> None:
         """Make the function whose `handler.py` is in `folder`, and its alias.
@@ -107,6 +108,7 @@ class FunctionConstruct(Construct):
             timeout=Duration.seconds(timeout_seconds),
             memory_size=memory_mb,
             reserved_concurrent_executions=reserved_concurrency,
+            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
             log_group=self._log_group,
             role=role,
             layers=layers or None,

@@ -370,6 +370,7 @@ class DeploymentConfig:
             max_concurrency=min(consumer.concurrency, 3),
             pollers=None,
             reserved_concurrency=None,
+            snap_start=False,  # the embedded AWS takes no snapshots
         )
 
     def webhook_reservation(self, declared: int | None) -> int | None:

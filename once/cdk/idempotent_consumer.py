@@ -163,6 +163,7 @@ class IdempotentConsumer(FunctionConstruct):
             memory_mb=self.props.memory_mb,
             aws_services=props.aws_services,
             reserved_concurrency=self.props.reserved_concurrency,
+            snap_start=self.props.snap_start,
             # The relay dead-letters a type that it does not know yet.
             after=[relay.alias] if relay else [],
         )

@@ -184,6 +184,8 @@ class ConsumerProps:
         group_size: the most messages that commit in one request; 1 to have each commit alone.
         commit_threads: the number of such requests that are made side by side.
         memory_mb: memory of its function.
+        snap_start: True to start its function from a snapshot, taken when the function is deployed.
+            It needs Python 3.12 or newer.
         rollout: how a deployment moves its traffic to a new version. Unless that is all at once,
             CodeDeploy moves the traffic back if an alarm on the consumer's errors, new dead letters
             or circuit breaker fires meanwhile, and the deployment fails.
@@ -237,6 +239,7 @@ class ConsumerProps:
     group_size: int = 10
     commit_threads: int = 4
     memory_mb: int = 512
+    snap_start: bool = False
     rollout: Rollout = Rollout.ALL_AT_ONCE
     renamed_from: str | None = None
     fifo: bool = False

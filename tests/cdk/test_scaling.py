@@ -22,6 +22,7 @@ from once.cdk import (
     deployment_faults,
 )
 from once.cdk.checks.consumer_props import consumer_props_faults
+from once.cdk.deployment_options import this_python
 from stacks.folders import ROOT
 
 SEATS = TableProps("seats", "show")
@@ -41,7 +42,8 @@ Resources = dict[str, dict[str, Any]]
 
 def synthesize(folder: Path, *, local: bool = False, **options: Any) -> Resources:
     """Return the properties of each resource of a consumer's stack, by its type and name."""
-    stack = cdk.Stack(cdk.App(outdir=str(folder), context={"local": local}), "tickets")
+    context = {"local": local, "python_runtime": this_python() if local else "3.13"}
+    stack = cdk.Stack(cdk.App(outdir=str(folder), context=context), "tickets")
     props = replace(TICKETS, **options)
     tables = {"seats": RetainedTable(stack, "seats", SEATS)}
     IdempotentConsumer(stack, props, dedup_table=DedupTable(stack, "dedup"), tables=tables)
@@ -87,13 +89,28 @@ def test_without_mapping_metrics_there_is_no_alarm_on_them(tmp_path: Path) -> No
     assert "MetricsConfig" not in one(quiet, "ticketsMapping")
 
 
-def test_the_embedded_aws_gets_neither_pollers_nor_a_reservation(tmp_path: Path) -> None:
-    options = {"pollers": Pollers(2, 4), "reserved_concurrency": 42}
+def test_snap_start_is_for_the_versions_that_the_alias_points_to(tmp_path: Path) -> None:
+    plain, quick = (synthesize(tmp_path / str(on), snap_start=on) for on in (False, True))
+    assert one(quick, "ticketsFunction")["SnapStart"] == {"ApplyOn": "PublishedVersions"}
+    assert "SnapStart" not in one(plain, "ticketsFunction")
+
+
+def test_snap_start_on_python_3_11_is_a_fault() -> None:
+    props = replace(TICKETS, snap_start=True)
+    old, new = (DeploymentConfig(python_runtime=version) for version in ("3.11", "3.12"))
+    [fault] = consumer_props_faults(props, old)
+    assert fault.startswith("snap_start=True on Python 3.11, of which Lambda takes no snapshots")
+    assert list(consumer_props_faults(props, new)) == []
+
+
+def test_the_embedded_aws_gets_no_scaling_option(tmp_path: Path) -> None:
+    options = {"pollers": Pollers(2, 4), "reserved_concurrency": 42, "snap_start": True}
     resources = synthesize(tmp_path, local=True, **options)
     mapping = one(resources, "ticketsMapping")
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": 3}
     assert "ProvisionedPollerConfig" not in mapping
-    assert "ReservedConcurrentExecutions" not in one(resources, "ticketsFunction")
+    function = one(resources, "ticketsFunction")
+    assert function.keys().isdisjoint({"ReservedConcurrentExecutions", "SnapStart"})
     assert DeploymentConfig(local=True).warm(WARM) is None
     assert CONFIG.warm(WARM) == WARM
 
@@ -131,6 +148,7 @@ def test_a_table_has_the_warm_throughput_of_its_declaration(tmp_path: Path) -> N
             *("the table 'seats' has warm_throughput=12000,3999", "raise both to that or more"),
         ),
         ({"mapping_metrics": 1}, "mapping_metrics=1", "give True or False"),
+        ({"snap_start": "yes"}, "snap_start='yes'", "give True or False"),
     ],
     ids=str,
 )

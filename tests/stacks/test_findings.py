@@ -47,6 +47,7 @@ OPTIONS = [
         pollers=Pollers(minimum=2, maximum=4),
         max_concurrency=None,
         reserved_concurrency=42,
+        snap_start=True,
     )
     for line in CONSUMERS
 ]
@@ -64,7 +65,7 @@ WITH_OPTIONS = replace(REGISTRY, consumers=OPTIONS, webhooks=WEBHOOK_OPTIONS)
 
 
 def test_cfn_lint_finds_nothing_in_the_options(tmp_path: Path) -> None:
-    app = new_app(tmp_path / "out", dedup_warm_throughput="24000,8000")
+    app = new_app(tmp_path / "out", dedup_warm_throughput="24000,8000", python_runtime="3.13")
     assert assemble(app, WITH_OPTIONS)
     app.synth()
     for stack in ("once-state", "once-service"):
@@ -74,7 +75,7 @@ def test_cfn_lint_finds_nothing_in_the_options(tmp_path: Path) -> None:
 
 def nag_findings(directory: Path, add: Callable[[cdk.App], object] = lambda _: None) -> set[str]:
     """Return rule and construct of every finding in the app, and in the constructs added to it."""
-    app = new_app(directory)
+    app = new_app(directory, python_runtime="3.13")  # with SnapStart
     lines = [*OPTIONS, *lines_in(directory / "functions")]
     assemble(app, replace(WITH_OPTIONS, consumers=lines))
     add(app)
@@ -102,7 +103,7 @@ def test_cdk_nag_finds_a_bad_queue_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_every_acknowledgement_has_a_reason(tmp_path: Path) -> None:
-    app = new_app(tmp_path)
+    app = new_app(tmp_path, python_runtime="3.13")
     assert assemble(app, WITH_OPTIONS)
     reasons = [
         reason

@@ -54,6 +54,8 @@ RANGES = {
 POLLERS = {"minimum": range(2, 201), "maximum": range(2, 10_001)}
 INITIAL = WarmThroughput(reads=12_000, writes=4_000)
 """Warm throughput of a new on-demand table. DynamoDB refuses a lower one."""
+PYTHON_WITHOUT_SNAP_START = "3.11"
+"""All newer runtimes have SnapStart (Lambda Developer Guide, "Lambda SnapStart")."""
 START_SECONDS = 4
 """Longest duration of a start: two requests, each with a second to connect and one to answer."""
 TAKEN_VARIABLES = ("once_", "aws_", "secret_", "workflow_", "powertools_")
@@ -79,6 +81,12 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _parameter_faults(consumer, config)
     yield from _time_faults(consumer)
     yield from _capacity_faults(consumer)
+    old = not config.local and config.python_runtime == PYTHON_WITHOUT_SNAP_START
+    if consumer.snap_start and old:
+        yield (
+            f"snap_start=True on Python {config.python_runtime}, of which Lambda takes no "
+            "snapshots; set a newer one, as with -c python_runtime=3.13, or leave snap_start out"
+        )
     yield from _concurrency_faults(consumer)
     yield from line_group_faults(consumer)
 

@@ -1,6 +1,6 @@
 """Settings: written by the infrastructure as environment variables, and read by the function."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -58,11 +58,6 @@ def test_settings_that_are_written_are_read_back(
 ) -> None:
     settings = data.draw(kind)
     assert type(settings).from_env(settings.to_env()) == settings
-
-
-def test_an_event_type_with_a_comma_is_read_back() -> None:
-    settings = replace(SETTINGS, event_types=("a,b", "c"))
-    assert Settings.from_env(settings.to_env()) == settings
 
 
 def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,24 +1,117 @@
-"""Former records: how they decide a commit, a group and a look-up, and how a commit takes them."""
+"""Former records: how they decide a commit, and the switch from a function with Powertools."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from time import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from aws_lambda_powertools.utilities.idempotency import (
     DynamoDBPersistenceLayer,
     IdempotencyConfig,
+    idempotent_function,
+)
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyAlreadyInProgressError,
 )
 
-from once import FormerRecords
+from once.consumer import Consumer
 from once.errors import PermanentError, RegistrationError
 from once.settings import Dedup
-from once.testing import FakeAws
-from once.transaction import Table, Transaction
+from once.testing import FakeAws, FakeContext
+from once.transaction import FormerRecords, Table, Transaction
 from tests.once.effects.provider import SETTINGS, Provider, Till
 from tests.once.effects.provider import consumer_of as paying
-from tests.once.former import TABLES, FormerFunction, consumer_after_powertools
-from tests.once.support import Note, SoldOut, amounts, calls, event_of, failures, note, reasons
+from tests.once.support import (
+    Function,
+    Note,
+    SoldOut,
+    amounts,
+    calls,
+    count,
+    event_of,
+    failures,
+    note,
+    reasons,
+)
+
+TABLES = {"counters": "name", "idempotency": "id"}
+PREFIX = "notes-fn.tests.once.commit.test_former_records.FormerFunction.deliver.<locals>.process"
+
+
+class Killed(BaseException):
+    """The end of the former function's process."""
+
+
+def consumer_after_powertools(
+    function: Function = count, *, former: bool = True, value: Callable[[Any], Any] | None = None
+) -> Consumer:
+    consumer = Consumer("notes")
+    consumer.table("counters")
+    records = FormerRecords.powertools(
+        consumer.table("idempotency"), prefix=PREFIX, value=value or (lambda event: event.id)
+    )
+    consumer.handles("noted", Note, former=records if former else None)(function)
+    consumer.rejects(SoldOut)(lambda event, refusal, tx: None)
+    return consumer
+
+
+class FormerFunction:
+    """The function that Once replaces. It counts by a plain write, between two of Powertools'.
+
+    Attributes:
+        changes: the changes that it made.
+        between: called at each of its four points: before its record, before and after its change,
+            and after its record is completed.
+    """
+
+    def __init__(self, aws: FakeAws) -> None:
+        self._aws = aws
+        self._store = DynamoDBPersistenceLayer("idempotency", boto3_client=aws.dynamodb)
+        self.changes = 0
+        self.between: Callable[[int], None] = lambda point: None
+
+    def deliver(self, event: dict[str, Any], *, lease_ms: int = 60_000) -> bool:
+        """Deliver a message; return whether it was acknowledged."""
+        config = IdempotencyConfig(event_key_jmespath="id")
+        config.register_lambda_context(FakeContext(lease_ms))  # type: ignore[arg-type]
+
+        def process(event: dict[str, Any]) -> None:
+            self.between(1)
+            self._aws.dynamodb.update_item(
+                TableName="counters",
+                Key={"name": {"S": event["data"]["name"]}},
+                UpdateExpression="ADD amount :one",
+                ExpressionAttributeValues={":one": {"N": "1"}},
+            )
+            self.changes += 1
+            self.between(2)
+
+        idempotent: Callable[..., None] = idempotent_function(
+            process, data_keyword_argument="event", config=config, persistence_store=self._store
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AWS_LAMBDA_FUNCTION_NAME", "notes-fn")
+            try:
+                self.between(0)
+                idempotent(event=event)
+                self.between(3)
+            except (IdempotencyAlreadyInProgressError, Killed):
+                return False
+        return True
+
+
+def end_leases(aws: FakeAws) -> None:
+    """Set the end of each lease in the former store to a time that has passed."""
+    for item in aws.dynamodb.scan(TableName="idempotency")["Items"]:
+        if item["status"] == {"S": "INPROGRESS"}:
+            item["in_progress_expiration"] = {"N": "1000"}
+            aws.dynamodb.put_item(TableName="idempotency", Item=item)
+
+
+# Former records: how they decide a commit, a group and a look-up, and how a commit takes them.
+
 
 IDEMPOTENCY = Table("idempotency")
 
@@ -179,3 +272,107 @@ def test_the_keys_are_those_of_powertools(
     key = store._get_hashed_idempotency_key({"data": {"key": value}})
     expected = store._get_key(key or "")
     assert former.key(event_of({"key": value})) == tuple(part["S"] for part in expected.values())
+
+
+# The switch from Powertools: both functions get one event, in each order and with each crash.
+
+
+FORMER, ONCE, LEASE_ENDS = "former", "once", "lease ends"
+AFTER = (
+    (ONCE, FORMER),
+    (FORMER, ONCE),
+    (LEASE_ENDS, ONCE, FORMER, ONCE),
+    (LEASE_ENDS, FORMER, ONCE),
+)
+
+
+class Schedule(NamedTuple):
+    """A delivery to the former function, and the steps during and after it.
+
+    Attributes:
+        point: where `meanwhile` takes place; see `FormerFunction.between`.
+        killed_at: the point at which the former function ends; None if it does not.
+    """
+
+    point: int
+    meanwhile: str | None
+    killed_at: int | None
+    after: tuple[str, ...]
+
+
+class Ending(NamedTuple):
+    """The changes of both functions, the reasons of dead letters, and the last acknowledgement."""
+
+    by_former: int
+    by_once: int
+    letters: list[str]
+    acknowledged: bool
+
+
+def schedules(after: tuple[str, ...]) -> Iterator[Schedule]:
+    meanwhile = ((0, None), *product(range(4), (FORMER, ONCE)))
+    for (point, step), killed_at in product(meanwhile, (None, 1, 2)):
+        yield Schedule(point, step, killed_at, after)
+
+
+class Switch:
+    """The former function and a consumer, which both receive the event with this name."""
+
+    def __init__(
+        self, aws: FakeAws, function: FormerFunction, schedule: Schedule, name: str
+    ) -> None:
+        self._aws, self._function, self._schedule = aws, function, schedule
+        self._name, self._event = name, note(name, event_id=name)
+        function.changes = 0
+        self._acknowledged = False
+
+    def play(self) -> Ending:
+        """Play the schedule."""
+        self._function.between = self._between
+        self._take(FORMER)
+        for step in self._schedule.after:
+            self._take(step)
+        by_former = self._function.changes
+        by_once = amounts(self._aws).get(self._name, 0) - by_former
+        return Ending(by_former, by_once, reasons(self._aws), self._acknowledged)
+
+    def _between(self, point: int) -> None:
+        schedule, hook = self._schedule, self._function.between
+        self._function.between = lambda point: None  # later deliveries are not disturbed
+        if schedule.meanwhile and schedule.point == point:
+            self._take(schedule.meanwhile)
+        if schedule.killed_at == point:
+            raise Killed
+        if point < 3:
+            self._function.between = hook
+
+    def _take(self, step: str) -> None:
+        if step == FORMER:
+            self._acknowledged = self._function.deliver(self._event)
+        elif step == ONCE:
+            self._acknowledged = not failures(self._aws.deliver(self._event, fails=None))
+        else:
+            end_leases(self._aws)
+
+
+def endings(after: tuple[str, ...], *, former: bool = True) -> Iterator[tuple[Schedule, Ending]]:
+    with FakeAws(consumer_after_powertools(former=former), TABLES) as aws:
+        function = FormerFunction(aws)
+        for number, schedule in enumerate(schedules(after)):
+            yield schedule, Switch(aws, function, schedule, f"e-{number}").play()
+
+
+@pytest.mark.parametrize("after", AFTER, ids=", ".join)
+def test_one_function_changes_the_data_and_no_event_is_lost(after: tuple[str, ...]) -> None:
+    for schedule, end in endings(after):
+        assert end.by_once <= 1, schedule
+        assert not (end.by_former and end.by_once), schedule
+        settled = end.by_former or end.by_once or end.letters == ["former-unfinished"]
+        assert settled or not end.acknowledged, schedule
+        # The former function repeats its work when its lease ended, as it did before the switch.
+        assert end.by_former <= 1 or (schedule.killed_at == 2 and LEASE_ENDS in after), schedule
+
+
+def test_without_the_former_records_both_functions_change_the_data() -> None:
+    doubled = [s for s, end in endings(AFTER[0], former=False) if end.by_former and end.by_once]
+    assert doubled

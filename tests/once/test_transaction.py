@@ -1,0 +1,353 @@
+"""A transaction: its writes and events, and those refused before anything is sent."""
+
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from once.commit.result import COMMITTED, CommitOutcome
+from once.errors import InvalidWrite, OnceError, TooLarge
+from once.names import COMMIT_ATTRIBUTE
+from once.transaction import Table, Transaction
+from tests.in_memory import Start
+from tests.once.support import (
+    COUNTERS,
+    PUBLISHES,
+    Bench,
+    Note,
+    SoldOut,
+    calls,
+    consumer_of,
+    count,
+    failures,
+    note,
+    offline,
+    reasons,
+)
+
+
+def error_of(bench: Bench, tx: Transaction, kind: type[OnceError]) -> str:
+    """The error of a transaction that must not reach DynamoDB."""
+    with calls(bench.client) as made:
+        [result] = bench.commit(tx)
+    assert made == []
+    assert result.outcome is CommitOutcome.FAILED
+    assert isinstance(result.cause, kind)
+    return str(result.cause)
+
+
+def putting(bench: Bench, number: int, **values: Any) -> Transaction:
+    tx = bench.transaction()
+    for i in range(number):
+        tx.put(COUNTERS, {"name": f"n{i}", **values})
+    return tx
+
+
+def test_the_record_counts_among_the_hundred_actions(bench: Bench) -> None:
+    assert bench.commit(putting(bench, 99)) == [COMMITTED]
+    assert len(bench.aws.items("counters")) == 99
+    text = error_of(bench, putting(bench, 100), TooLarge)
+    assert "100 actions and the dedup record: DynamoDB takes 100" in text
+
+
+def test_an_item_that_is_only_read_counts_among_the_hundred_actions(bench: Bench) -> None:
+    tx = putting(bench, 99)
+    tx.get(COUNTERS, {"name": "n0"})
+    assert len(tx.actions()) == 99
+    tx.get(COUNTERS, {"name": "one more"})
+    error_of(bench, tx, TooLarge)
+
+
+ACTIONS: dict[str, Any] = {
+    "put": lambda tx, key: tx.put(COUNTERS, key),
+    "update": lambda tx, key: tx.update(COUNTERS, key, "SET amount = :a", {":a": 1}),
+    "delete": lambda tx, key: tx.delete(COUNTERS, key),
+    "check": lambda tx, key: tx.check(COUNTERS, key, condition="attribute_exists(amount)"),
+    "get": lambda tx, key: tx.get(COUNTERS, key),
+}
+WRITES = ["put", "update", "delete", "check"]
+BAD_KEYS: list[dict[str, Any]] = [
+    {},
+    {"nmae": "a"},
+    {"name": ""},
+    {"name": None},
+    {"name": ["a"]},
+    {"name": {"a": 1}},
+]
+MORE_THAN_THE_KEY = {"name": "a", "more": "b"}
+"""To a put, this is an item with its key."""
+
+
+@pytest.mark.parametrize("second", WRITES)
+@pytest.mark.parametrize("first", WRITES)
+def test_two_actions_on_one_item_are_refused(first: str, second: str) -> None:
+    tx = offline()
+    ACTIONS[first](tx, {"name": "a"})
+    with pytest.raises(InvalidWrite, match=r"two actions on one item of counters.*merge them"):
+        ACTIONS[second](tx, {"name": "a"})
+
+
+@pytest.mark.parametrize(
+    ("action", "key"),
+    [
+        *((action, key) for action in ACTIONS for key in BAD_KEYS),
+        *((action, MORE_THAN_THE_KEY) for action in ACTIONS if action != "put"),
+    ],
+)
+def test_an_action_without_the_tables_key_is_refused(action: str, key: dict[str, Any]) -> None:
+    with pytest.raises(InvalidWrite, match="the key of counters is name"):
+        ACTIONS[action](offline(), key)
+
+
+UNHELD = [
+    *(1.5, [1.5], {"deep": {"er": [0.1]}}, object(), {1, "a"}),
+    *map(Decimal, ("NaN", "Infinity", "1E+200", "1" * 39)),
+]
+
+
+@pytest.mark.parametrize("value", UNHELD)
+def test_a_value_that_dynamodb_cannot_hold_is_refused(bench: Bench, value: Any) -> None:
+    text = error_of(bench, putting(bench, 1, amount=value), InvalidWrite)
+    assert "money is int minor units or Decimal" in text
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        *({1: 2}, {None: 2}, ({1: 2},), MappingProxyType({1: 2})),
+        *({"\ud800": 2}, {"text": "\ud800"}),
+    ],
+    ids=repr,
+)
+def test_an_item_that_cannot_be_encoded_is_refused(bench: Bench, inner: Any) -> None:
+    error_of(bench, putting(bench, 1, inner=inner), InvalidWrite)
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_float_among_the_values_of_an_expression_is_refused(bench: Bench, write: str) -> None:
+    tx = bench.transaction()
+    arguments: dict[str, Any] = {"values": {":a": 1.5}, "condition": "amount = :a"}
+    if write == "update":
+        arguments["expression"] = "SET amount = :a"
+    getattr(tx, write)(COUNTERS, {"name": "a"}, **arguments)
+    error_of(bench, tx, InvalidWrite)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["text", "", 0, -5, Decimal("19.99"), True, None, b"raw", ["a", 1], {"a": {"b": None}}, {1, 2}],
+    ids=repr,
+)
+def test_a_value_is_stored_as_it_was_at_the_put(bench: Bench, value: Any) -> None:
+    tx, item = bench.transaction(), {"name": "a", "amount": value}
+    tx.put(COUNTERS, item)
+    item["amount"] = "changed later"
+    assert bench.commit(tx) == [COMMITTED]
+    assert bench.aws.items("counters")[0]["amount"] == value
+
+
+def test_a_refusal_without_a_condition_is_refused() -> None:
+    # Without a condition nothing can ever fail, and the refusal would never be seen.
+    with pytest.raises(InvalidWrite, match="otherwise"):
+        offline().put(COUNTERS, {"name": "a"}, otherwise=SoldOut())
+
+
+def test_a_delete_removes_the_item(bench: Bench) -> None:
+    bench.aws.put("counters", {"name": "a"})
+    tx = bench.transaction()
+    tx.delete(COUNTERS, {"name": "a"})
+    assert bench.commit(tx) == [COMMITTED]
+    assert bench.aws.items("counters") == []
+
+
+def test_a_table_that_the_consumer_did_not_declare_is_unknown() -> None:
+    with pytest.raises(KeyError, match="unknown"):
+        offline().put(Table("unknown"), {"name": "a"})
+
+
+# Update expressions: each is extended to store the commit id.
+
+
+STAMP = "SET #once_commit = :once_commit"
+
+
+def rendered(kind: str, *args: Any, **terms: Any) -> Any:
+    """Render the only action of a transaction, for the commit id "c-1"."""
+    tx = offline()
+    getattr(tx, kind)(COUNTERS, {"name": "a"}, *args, **terms)
+    [action] = tx.actions().values()
+    assert action.render("c-1") == action.render("c-1")
+    [request] = action.render("c-1").values()
+    return request
+
+
+def stored(bench: Bench) -> Any:
+    """Return the only item of the table, with the attribute that `FakeAws.items` leaves out."""
+    [item] = bench.client.scan(TableName="counters")["Items"]
+    return item
+
+
+@pytest.mark.parametrize(
+    ("expression", "stamped"),
+    [
+        ("", STAMP),
+        ("SET a = :a", f"{STAMP}, a = :a"),
+        ("set a = :a", f"{STAMP}, a = :a"),
+        ("Set a = :a, b = :b", f"{STAMP}, a = :a, b = :b"),
+        ("\n  SET\n  a = :a", f"\n  {STAMP},\n  a = :a"),
+        ("ADD a :a", f"{STAMP} ADD a :a"),
+        ("REMOVE a", f"{STAMP} REMOVE a"),
+        ("DELETE a :a", f"{STAMP} DELETE a :a"),
+        ("ADD a :a SET b = :b", f"ADD a :a {STAMP}, b = :b"),
+        ("REMOVE a\tSET b = :b ADD c :c", f"REMOVE a\t{STAMP}, b = :b ADD c :c"),
+        ("REMOVE #SET", f"{STAMP} REMOVE #SET"),
+        ("ADD #set :set", f"{STAMP} ADD #set :set"),
+        ("SET #set = :set", f"{STAMP}, #set = :set"),
+        ("SET #SET = :SET", f"{STAMP}, #SET = :SET"),
+        ("REMOVE #set SET a = :set", f"REMOVE #set {STAMP}, a = :set"),
+        ("ADD asset :a", f"{STAMP} ADD asset :a"),
+        ("ADD settled :a", f"{STAMP} ADD settled :a"),
+        ("ADD set_of_all :a", f"{STAMP} ADD set_of_all :a"),
+        ("REMOVE a.set", f"{STAMP} REMOVE a.set"),
+        ("REMOVE offset, reset SET asset = :a", f"REMOVE offset, reset {STAMP}, asset = :a"),
+        ("SET a = if_not_exists(a, :set) + :set", f"{STAMP}, a = if_not_exists(a, :set) + :set"),
+    ],
+)
+def test_an_expression_stores_the_commit_id_in_its_only_set_clause(
+    expression: str, stamped: str
+) -> None:
+    request = rendered("update", expression, {":a": 1})
+    assert request["UpdateExpression"] == stamped
+    assert request["ExpressionAttributeNames"]["#once_commit"] == COMMIT_ATTRIBUTE
+    assert request["ExpressionAttributeValues"][":once_commit"] == {"S": "c-1"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "values", "names"),
+    [
+        ("SET amount = :a", {":a": 1}, {}),
+        ("set amount = :a REMOVE extra", {":a": 1}, {}),
+        ("ADD amount :a", {":a": 1}, {}),
+        ("REMOVE extra", {}, {}),
+        ("REMOVE extra SET amount = :a", {":a": 1}, {}),
+        ("DELETE labels :l", {":l": {"x"}}, {}),
+        ("SET #set = :set", {":set": 1}, {"#set": "set"}),
+        ("REMOVE #SET", {}, {"#SET": "set"}),
+        ("ADD offset_of_set :a", {":a": 1}, {}),
+        ("", {}, {}),
+    ],
+)
+def test_dynamodb_accepts_the_extended_expression(
+    bench: Bench, expression: str, values: dict[str, Any], names: dict[str, str]
+) -> None:
+    bench.aws.put("counters", {"name": "a", "amount": 0, "extra": 1, "labels": {"x", "y"}})
+    tx = bench.transaction()
+    tx.update(COUNTERS, {"name": "a"}, expression, values or None, names=names)
+    assert bench.commit(tx) == [COMMITTED]
+    assert stored(bench)[COMMIT_ATTRIBUTE] == {"S": tx.commit_id}
+
+
+def test_an_item_that_is_put_stores_the_commit_id(bench: Bench) -> None:
+    tx = bench.transaction()
+    tx.put(COUNTERS, {"name": "a", COMMIT_ATTRIBUTE: "of another commit"})
+    assert bench.commit(tx) == [COMMITTED]
+    assert stored(bench) == {"name": {"S": "a"}, COMMIT_ATTRIBUTE: {"S": tx.commit_id}}
+
+
+@pytest.mark.parametrize("kind", ["delete", "check"])
+def test_an_action_that_writes_no_item_stores_no_commit_id(kind: str) -> None:
+    assert "once_commit" not in str(rendered(kind, condition="attribute_exists(amount)"))
+
+
+def test_the_condition_names_and_values_of_the_handler_are_kept() -> None:
+    terms: Any = {"condition": "#n >= :q", "names": {"#n": "number"}}
+    request = rendered("update", "SET #n = #n - :q", {":q": 2}, **terms)
+    assert request["ConditionExpression"] == "#n >= :q"
+    assert request["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
+    assert request["ExpressionAttributeNames"] == {"#n": "number", "#once_commit": COMMIT_ATTRIBUTE}
+    assert request["ExpressionAttributeValues"] == {":q": {"N": "2"}, ":once_commit": {"S": "c-1"}}
+    assert terms["names"] == {"#n": "number"}
+
+
+# `tx.publish`: an event commits with its cause, or neither does.
+
+
+COMMITTED_AT = 1_800_000_000.5
+
+
+def publish(event: Note, tx: Transaction) -> None:
+    count(event, tx)
+    tx.publish("counted", event, subject=event.name)
+
+
+def test_an_event_commits_with_its_cause(start: Start) -> None:
+    aws = start(consumer_of(publish), publishes=PUBLISHES)
+    aws.time = COMMITTED_AT
+    assert failures(aws.deliver(note("a", 3))) == []
+    [body] = aws.published()
+    assert (body["type"], body["subject"]) == ("counted", "a")
+    assert body["data"] == {"name": "a", "amount": 3}
+    assert body["time"] == "2027-01-15T08:00:00.500+00:00"
+
+
+def test_events_keep_their_order_and_the_data_that_they_were_published_with() -> None:
+    tx, data = offline(), {"number": 0}
+    for number in range(3):
+        data["number"] = number
+        tx.publish("counted", data)
+    assert [event.data["number"] for event in tx.drafts] == [0, 1, 2]
+
+
+def test_a_record_has_an_outbox_if_its_transaction_has_events(bench: Bench) -> None:
+    tx = bench.transaction("without writes")
+    tx.publish("counted", {})
+    assert bench.commit(tx) == [COMMITTED]
+    assert bench.commit(bench.counting("without events")) == [COMMITTED]
+    assert [body["type"] for body in bench.aws.published()] == ["counted"]
+    with_outbox = [item["pk"] for item in bench.aws.items("dedup") if "outbox" in item]
+    assert with_outbox == ["notes#without writes"]
+
+
+def test_a_type_that_the_consumer_does_not_declare_is_refused() -> None:
+    with pytest.raises(InvalidWrite, match=r"unheard.*add it to publishes= of the consumer's decl"):
+        offline().publish("unheard", {})
+
+
+def test_the_answer_to_a_refusal_replaces_the_events_of_the_handler(start: Start) -> None:
+    def refuse(event: Note, tx: Transaction) -> None:
+        publish(event, tx)
+        raise SoldOut
+
+    def answer(event: Note, refusal: SoldOut, tx: Transaction) -> None:
+        tx.publish("counted", {"refused": True})
+
+    consumer = consumer_of(refuse)
+    consumer.rejects(SoldOut)(answer)
+    aws = start(consumer, publishes=PUBLISHES)
+    assert failures(aws.deliver(note())) == []
+    assert [body["data"] for body in aws.published()] == [{"refused": True}]
+    assert aws.items("counters") == []
+
+
+BAD: dict[str, tuple[list[Any], str]] = {
+    "not a number": ([float("nan")], "invalid-write"),
+    "a lone surrogate": (["\ud800"], "invalid-write"),
+    "too large an event": (["x" * 300_000], "too-large"),
+    "events too large for their record": (["x" * 210_000] * 2, "too-large"),
+}
+
+
+@pytest.mark.parametrize(("events", "reason"), BAD.values(), ids=BAD)
+def test_an_event_that_cannot_be_published_is_quarantined_and_writes_nothing(
+    start: Start, events: list[Any], reason: str
+) -> None:
+    def handle(event: Note, tx: Transaction) -> None:
+        count(event, tx)
+        for data in events:
+            tx.publish("counted", data)
+
+    aws = start(consumer_of(handle), publishes=PUBLISHES)
+    assert failures(aws.deliver(note(), fails=True)) == []
+    assert reasons(aws) == [reason]
+    assert aws.items("dedup") == aws.items("counters") == []

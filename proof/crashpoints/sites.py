@@ -36,7 +36,7 @@ EXPLORED = (
 """The sites at which every kind of fault is tried."""
 
 _SENT_BY_A_PERSON = "a producer: after a lost answer it names the id with which to send again"
-_WORKFLOW = "the shop starts no workflow; each death and lost answer: tests/once/effects/workflows"
+_WORKFLOW = "the shop starts none; deaths and lost answers: tests/once/effects/test_workflows.py"
 _OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
 _CAPTURES = "`webhooks` only reads captures, before anything else"
 LEFT_OUT = {

@@ -24,7 +24,7 @@ COMPILED = ("cffi", "hypothesis", "markupsafe", "msgspec", "pydantic-core", "pyy
 CACHE = ROOT / ".cache" / "pythons"
 LOCK = ROOT / "requirements-dev.txt"
 KEEP_SECONDS = 30 * 24 * 60 * 60.0
-TESTS = ("tests/once/test_transaction.py", "tests/once/events/claim_check")
+TESTS = ("tests/once/test_transaction.py", "tests/once/events/test_claim_check.py")
 """Transactions, and events from a publisher to a consumer against the fakes."""
 SYNTHESIS = "tests/cdk/test_claim_check.py"
 """Of the newest Python only: to compile the CDK takes most of the time."""

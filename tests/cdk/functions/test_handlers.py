@@ -9,8 +9,15 @@ import pytest
 from once.cdk import functions
 from once.errors import SettingsError
 from once.names import RELAY, UNROUTED
-from tests.once.outbox.relaying import RelayHarness, change, image, outgoing
-from tests.once.outbox.sweeping import PLACED, SweepHarness, string
+from tests.once.outbox.relaying import (
+    PLACED,
+    RelayHarness,
+    SweepHarness,
+    change,
+    image,
+    outgoing,
+    string,
+)
 
 VARIABLES = {
     RELAY: [

@@ -1,6 +1,5 @@
-"""An effect from its intent to its outcome: one key, one request and one charge."""
+"""An effect from its intent to its outcome, its policies, and faults of DynamoDB at its writes."""
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -8,20 +7,22 @@ import pytest
 from once.commit.dedup_record import StoredRecord
 from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.testing import Fault, refused
+from once.names import CLOCK_MARGIN_SECONDS
+from once.testing import Fault, answer_lost, cancelled, never_sent, refused
 from once.transaction import Transaction, serialize
 from tests.once.effects.provider import (
     LIFETIME,
     NOW,
+    TAKEOVER,
     WRITE,
     Charge,
     Killed,
     Make,
+    Step,
     Till,
     after,
-    kill,
 )
-from tests.once.support import COUNTERS, Note, calls, note, reasons
+from tests.once.support import COUNTERS, Log, Note, amounts, calls, note, reasons
 
 UNKNOWN = after(TimeoutError())
 
@@ -121,15 +122,6 @@ def test_x1_an_effect_whose_record_was_deleted_starts_again_with_the_same_key(ti
     till.assert_paid_once(calls=2)
 
 
-def test_x1_a_key_conflict_with_a_pending_record_is_quarantined(till: Till) -> None:
-    till.leave_pending(note(event_id="e"))
-    pending = till.record
-    assert till.deliver(note(amount=2, event_id="e"))
-    assert reasons(till.aws) == ["key-conflict"]
-    assert till.record == pending
-    assert len(till.provider.calls) == 1
-
-
 @pytest.mark.parametrize("policy", Policy)
 def test_a_call_that_was_not_done_is_tried_three_times_and_then_redelivered(
     make: Make, policy: Policy
@@ -143,33 +135,174 @@ def test_a_call_that_was_not_done_is_tried_three_times_and_then_redelivered(
     till.assert_paid_once(calls=4)
 
 
-KILLS = {
-    "before the first write": (1, False),
-    "after the first write": (1, True),
-    "before the charge": (None, False),
-    "after the charge": (None, True),
-    "before the second write": (2, False),
-    "after the second write": (2, True),
-}
+# DynamoDB faults at an effect's writes: none causes a second charge or loses an outcome.
 
 
-def kill_at(till: Till, write: int | None, *, done: bool) -> AbstractContextManager[None]:
-    if write is None:
-        till.provider.plan = [after(Killed()) if done else Killed()]
-        return nullcontext()
-    return kill(till.aws.runtime.dynamodb, write, done=done)
+CONFLICT = cancelled("TransactionConflict")
+NO_ANSWER = {"committed": answer_lost(), "not committed": never_sent()}
+LOST = pytest.mark.parametrize("fault", NO_ANSWER.values(), ids=NO_ANSWER)
+WRITES = pytest.mark.parametrize("before", [[], [None]], ids=["intent", "completion"])
 
 
-@pytest.mark.parametrize("first", KILLS)
-@pytest.mark.parametrize("second", KILLS)
-def test_x1_a_function_killed_at_any_two_points_charges_and_completes_once(
-    till: Till, first: str, second: str
+@LOST
+@WRITES
+@pytest.mark.parametrize("policy", Policy)
+def test_x1_a_write_without_an_answer_is_looked_up_and_called_once(
+    make: Make, policy: Policy, before: list[None], fault: Fault
 ) -> None:
-    event = note("a", 7)
-    for write, done in (KILLS[first], KILLS[second]):
-        with kill_at(till, write, done=done):
-            till.killed(event)
-        till.provider.plan = []
-        till.later()
+    till = make(policy=policy)
+    with till.faults(*before, fault):
+        assert till.deliver(note())
+    till.assert_paid_once(calls=1)
+
+
+def test_a_completion_is_attempted_eleven_times_and_then_handed_back(till: Till) -> None:
+    event = note()
+    with till.faults(None, *[never_sent()] * 11):
+        assert not till.deliver(event)
+    assert len(till.aws.slept) == 10
+    assert till.standing == "settled"  # the next delivery commits the outcome, at once
     assert till.deliver(event)
-    till.assert_paid_once(calls=len(till.provider.calls), amount=7)
+    till.assert_paid_once(calls=1)
+
+
+def test_contention_at_the_intent_uses_no_attempts_of_the_completion(make: Make) -> None:
+    till = make(policy=Policy.AT_MOST_ONCE)
+    with till.faults(*[CONFLICT] * 10, None, cancelled("TransactionConflict", "None")):
+        assert till.deliver(note())
+    assert len(till.aws.slept) == 11
+    till.assert_paid_once(calls=1)
+
+
+@pytest.mark.parametrize(
+    ("faults", "standing"),
+    [
+        ([answer_lost()], "unknown"),
+        ([never_sent()], "unknown"),
+        ([never_sent()] * 3, "in-flight"),
+        ([CONFLICT], "unknown"),
+    ],
+)
+def test_x1_a_hand_back_without_an_answer_is_retried_and_then_logged(
+    till: Till, faults: list[Fault], standing: str
+) -> None:
+    event, log = note(), Log(till.aws)
+    till.provider.plan = [after(TimeoutError())] * 3
+    with till.faults(None, *faults):
+        assert not till.deliver(event)
+    assert till.standing == standing
+    logged = "effect not handed back" in [line["message"] for line in log.lines()]
+    assert logged == (standing == "in-flight")
+    till.later()
+    assert till.deliver(event)
+    till.assert_paid_once(calls=4)
+
+
+def test_an_effect_that_was_not_done_and_not_handed_back_is_unknown(make: Make) -> None:
+    till, event = make(*[NotDone()] * 3, policy=Policy.AT_MOST_ONCE), note()
+    with till.faults(None, *[never_sent()] * 3):
+        assert not till.deliver(event)
+    till.later(TAKEOVER)
+    assert till.deliver(event)
+    assert reasons(till.aws) == ["effect-unknown"]
+
+
+# Policies: whether an effect with an unknown outcome is called again, and for how long.
+
+
+DAY = 24 * 60 * 60
+
+
+@pytest.mark.parametrize(
+    ("seconds", "called"),
+    [
+        (LIFETIME - CLOCK_MARGIN_SECONDS - 1, True),
+        (LIFETIME - CLOCK_MARGIN_SECONDS, False),
+        (30 * DAY, False),
+    ],
+)
+@pytest.mark.parametrize("step", [UNKNOWN, Killed()], ids=["unanswered", "killed"])
+def test_x4_a_provider_key_is_not_used_after_its_lifetime(
+    till: Till, step: Step, seconds: int, *, called: bool
+) -> None:
+    event, till.provider.plan = note(), [step] * 3
+    till.killed(event)
+    pending, earlier, till.provider.plan = till.record, len(till.provider.calls), []
+    till.later(seconds)
+    text = (
+        "EffectUnknown: the effect 'charge' may have happened, and the provider may have forgotten "
+        f"the key {pending['provider_key']}: look it up there"
+    )
+    for _ in ("delivery", "redrive"):
+        assert till.deliver(event)
+        assert till.dead_letters() == [("effect-unknown", text)] * (not called)
+    assert len(till.provider.calls) == earlier + called
+    assert amounts(till.aws) == ({"a": 1} if called else {})
+    assert (till.record == pending) is not called
+
+
+def test_x4_the_lifetime_of_a_key_starts_with_its_first_unknown_call(make: Make) -> None:
+    till, event = make(*[NotDone()] * 9), note()
+    for _ in range(3):
+        assert not till.deliver(event)
+        till.later(DAY)
+    till.leave_pending(event)
+    assert till.record["key_expires_at"] == NOW + 3 * DAY + LIFETIME
+    till.later()
+    assert till.deliver(event)
+    till.assert_paid_once(calls=11)
+
+
+def test_x4_a_later_call_that_was_not_done_leaves_an_earlier_one_unknown(make: Make) -> None:
+    till, event = make(UNKNOWN, *[NotDone()] * 5), note()
+    assert not till.deliver(event)
+    assert till.standing == "unknown"
+    till.later(DAY / 2)
+    assert not till.deliver(event)
+    assert (till.standing, till.record["key_expires_at"]) == ("unknown", NOW + LIFETIME)
+    till.later(DAY / 2)
+    assert till.deliver(event)
+    assert reasons(till.aws) == ["effect-unknown"]
+
+
+def test_at_least_once_is_called_again_without_a_time_limit(make: Make) -> None:
+    till, event = make(*[UNKNOWN] * 3, policy=Policy.AT_LEAST_ONCE), note()
+    assert not till.deliver(event)
+    assert "key_expires_at" not in till.record
+    till.later(365 * DAY)
+    assert till.deliver(event)
+    till.assert_paid_once(calls=4)
+
+
+@pytest.mark.parametrize("error", [TimeoutError, ValueError, KeyError])
+def test_at_most_once_is_not_called_again_after_an_unknown_outcome(
+    make: Make, error: type[Exception]
+) -> None:
+    till, event = make(after(error()), policy=Policy.AT_MOST_ONCE), note()
+    assert till.deliver(event)
+    text = (
+        f"EffectUnknown: the effect 'charge' brought no outcome: {error.__name__}; it is done at "
+        "most once: find out outside whether it was"
+    )
+    assert till.dead_letters() == [("effect-unknown", text)]
+    assert till.deliver(event)
+    assert reasons(till.aws) == ["effect-unknown"]
+    assert len(till.provider.calls) == 1
+    assert till.standing == "unknown"
+
+
+@pytest.mark.parametrize("charged", [False, True])
+def test_at_most_once_is_not_called_again_after_a_kill(make: Make, *, charged: bool) -> None:
+    till = make(policy=Policy.AT_MOST_ONCE)
+    event = till.leave_pending(charged=charged)
+    till.later(TAKEOVER - 1)
+    assert not till.deliver(event)
+    till.later(1)
+    assert till.deliver(event)
+    text = (
+        "EffectUnknown: the effect 'charge' may have happened, and is done at most once: find out "
+        "outside whether it did"
+    )
+    assert till.dead_letters() == [("effect-unknown", text)]
+    assert len(till.provider.calls) == 1
+    assert amounts(till.aws) == {}

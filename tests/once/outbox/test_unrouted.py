@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from once.errors import Unparseable
 from once.names import Reason
 from once.outbox.unrouted import SnsEnvelope, unrouted
-from tests.once.outbox.sweeping import PLACED, RESERVED, SweepHarness, envelope, string
+from tests.once.outbox.relaying import PLACED, RESERVED, SweepHarness, envelope, string
 from tests.once.support import facts, quick
 
 BODY = '{"id": "1", "source": "/shop", "type": "order.placed"}'

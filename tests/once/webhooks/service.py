@@ -1,10 +1,11 @@
-"""An ingress over AWS in memory, and requests as a function URL passes them on."""
+"""An ingress over AWS in memory, and signed requests as a function URL passes them on."""
 
 import base64
 import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from io import StringIO
 from typing import Any
@@ -20,9 +21,20 @@ from once.runtime.sdk import SDK
 from once.settings import TableSettings
 from once.testing.events import FakeContext
 from once.webhooks.capture import Capture, CaptureAttribute
-from once.webhooks.endpoint import CAPTURES, GITHUB, SLACK, STRIPE, Endpoint, WebhookSettings
+from once.webhooks.endpoint import (
+    CAPTURES,
+    GITHUB,
+    PROFILES,
+    SLACK,
+    STRIPE,
+    Endpoint,
+    Profile,
+    WebhookSettings,
+    hmac_profile,
+)
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.signature import SecretCache
+from once.webhooks.signature import SecretCache, Verdict, sign, verify
+from once.webhooks.webhook import Request
 
 SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cw=="  # decodes: Standard Webhooks takes base64
 NOW = 1_800_000_000.0
@@ -149,3 +161,33 @@ def request(
         "body": base64.b64encode(body).decode(),
         "isBase64Encoded": True,
     }
+
+
+# Secrets, and requests that are verified with them.
+
+
+GENUINE, FORGED, STALE = Verdict
+SIGNED_AT = 1_800_000_000
+PAID = json.dumps({"id": "evt_1", "type": "paid", "text": "é {id} {0}"}).encode()
+STANDARD_KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+PREVIOUS = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+SECRET_KEY = (
+    "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg=="
+)
+PUBLIC_KEY = "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4="
+GENERIC = hmac_profile(
+    "acme",
+    signature_header="x-acme",
+    signed="{id}|{timestamp}|{body}",
+    id="header:x-acme-id",
+    timestamp_header="x-acme-time",
+    retry_seconds=60,
+)
+ALL = [*PROFILES.values(), GENERIC]
+signed_by = partial(sign, webhook_id="msg_1", now=SIGNED_AT)
+
+
+def check(
+    profile: Profile, headers: Any, body: bytes = PAID, *secrets: str, now: float = SIGNED_AT
+) -> Verdict:
+    return verify(profile, secrets or (STANDARD_KEY,), Request("POST", "/a", headers, body), now)

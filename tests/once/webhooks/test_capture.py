@@ -1,15 +1,21 @@
-"""Captures: everything that is kept of a webhook, and how it is read back."""
+"""Captures: everything that is kept of a webhook, and the event that is rebuilt from it."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from hashlib import sha256
+from typing import Any
 
 import boto3
 import pytest
 
-from once.events.claim_check import ClaimMissing, InvalidClaim
+from once.errors import OnceError, Unparseable, Unpublishable
+from once.events.claim_check import Claim, ClaimMissing, InvalidClaim
+from once.events.outgoing import ClaimPlace, OutgoingEvent
 from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts, read_body
 from once.webhooks.endpoint import OBJECTS, STRIPE, Endpoint
+from once.webhooks.webhook import rebuilt_event
 from tests.once.webhooks.service import (
+    ENDPOINTS,
     NOW,
     SECRET,
     Service,
@@ -148,3 +154,75 @@ def test_a_capture_is_in_one_part_of_its_day() -> None:
     found = {day_part("stripe", SECOND * 1000, digest) for digest in digests}
     assert found == {*day_parts("stripe", SECOND * 1000)}
     assert {part.rpartition("#")[0] for part in found} == {"stripe#2027-01-15"}
+
+
+# Replay: the event of a capture is the one that was published, byte for byte.
+
+
+BUCKET = "claims"
+
+
+@pytest.fixture
+def replaying() -> Service:
+    boto3.client("s3", "us-east-1").create_bucket(Bucket=BUCKET)
+    groups = {"stripe.charge.refunded": "id"}
+    return Service(claim_bucket=BUCKET, max_body_bytes=4 * 1024 * 1024, groups=groups)
+
+
+def rebuilt(replaying: Service, capture: Capture) -> tuple[OutgoingEvent, Claim | None]:
+    [endpoint] = (each for each in ENDPOINTS if each.name == capture.endpoint)
+    body = read_body(capture, boto3.client("s3", "us-east-1"), BUCKET)
+    field = replaying.settings.groups.get(str(capture.event_type))
+    place = ClaimPlace(BUCKET, "webhooks", 4 * 1024 * 1024)
+    return rebuilt_event(capture, body, endpoint, group_field=field, claims=place)
+
+
+@pytest.mark.parametrize(
+    "request_event",
+    [
+        stripe_request(stripe_body("évt", note="ünï", amount=1.5)),
+        github_request(b'{"ref": "main"}'),
+        github_request(b'{"ref": "%s"}' % (b"x" * 300_000)),
+    ],
+    ids=["signed id", "id in a header", "data in S3"],
+)
+def test_the_event_of_a_capture_is_the_one_that_was_published(
+    replaying: Service, request_event: Mapping[str, Any]
+) -> None:
+    replaying.now += 0.0057
+    assert replaying.post(request_event) == 200
+    [capture], [published] = replaying.captures(), replaying.events()
+    event, claim = rebuilt(replaying, capture)
+    assert event == published
+    assert (claim is not None) is ("dataref" in published.body)
+
+
+def test_a_webhook_that_was_not_handed_on_gets_an_event_of_its_own(replaying: Service) -> None:
+    for amount in (1, 2):
+        assert replaying.post(stripe_request(stripe_body(amount=amount))) == 200
+    [conflict] = (c for c in replaying.captures() if c.standing is Standing.CONFLICT)
+    [published] = replaying.events()
+    replayed, _ = rebuilt(replaying, conflict)
+    assert replayed.type == published.type
+    assert replayed.id != published.id
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [(stripe_body(type="charge.captured"), Unpublishable), (b"{", Unpublishable)],
+    ids=["another type", "no JSON"],
+)
+def test_a_capture_without_an_event_says_why(
+    replaying: Service, body: bytes, error: type[OnceError]
+) -> None:
+    assert replaying.post(stripe_request(body)) == 200
+    [capture] = replaying.captures()
+    with pytest.raises(error, match="add the type to types="):
+        rebuilt(replaying, capture)
+
+
+def test_a_body_that_is_not_json_has_no_event(replaying: Service) -> None:
+    assert replaying.post(github_request(b"{")) == 200
+    [capture] = replaying.captures()
+    with pytest.raises(Unparseable, match="to a URL only"):
+        rebuilt(replaying, capture)

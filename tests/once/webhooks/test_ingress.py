@@ -1,10 +1,29 @@
-"""The ingress: capture, dedup record and event in one transaction, and the answer after it."""
+"""The ingress: each of its answers, the standing of each webhook that it keeps, and its counts."""
+
+import json
+from typing import Any
 
 import pytest
 
 from once.events.outgoing import events_in
+from once.names import Metric
+from once.testing.events import FakeContext
 from once.webhooks.capture import Standing
-from tests.once.webhooks.service import NOW, Service, stripe_body, stripe_request
+from once.webhooks.endpoint import Endpoint
+from tests.once.webhooks.service import (
+    ENDPOINTS,
+    NOW,
+    Service,
+    github_request,
+    request,
+    slack_request,
+    stripe_body,
+    stripe_request,
+)
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+HANDSHAKE = json.dumps({"type": "url_verification", "challenge": "c-1"}).encode()
+PUSH = b'{"ref": "main"}'
 
 
 @pytest.fixture
@@ -12,37 +31,242 @@ def service() -> Service:
     return Service()
 
 
-def test_a_webhook_is_captured_and_handed_on_as_one_event(service: Service) -> None:
-    body = stripe_body()
-    assert service.post(stripe_request(body)) == 200
+TAKEN: dict[str, tuple[dict[str, Any], Standing]] = {
+    "of a type that is handed on": (stripe_request(stripe_body()), Standing.HANDED_ON),
+    "with its id in a header": (github_request(PUSH), Standing.HANDED_ON),
+    "a form": (github_request(b"payload=%7B%22a%22%3A1%7D", **FORM), Standing.HANDED_ON),
+    "of another type": (stripe_request(stripe_body(type="payout.paid")), Standing.CAPTURED),
+    "without a type": (stripe_request(b'{"id": "evt_1"}'), Standing.CAPTURED),
+    "without id and type": (stripe_request(b"{}"), Standing.CAPTURED),
+    "no object": (stripe_request(b"[1]"), Standing.CAPTURED),
+    "no JSON": (stripe_request(b"{"), Standing.UNREADABLE),
+    "not UTF-8": (stripe_request(b"\xff\x00"), Standing.UNREADABLE),
+    "empty": (stripe_request(b""), Standing.UNREADABLE),
+    "a key twice": (stripe_request(b'{"id": "a", "id": "b"}'), Standing.UNREADABLE),
+    "too deep": (github_request(b"[" * 65 + b"]" * 65), Standing.UNREADABLE),
+    "a number that no consumer reads": (github_request(b'{"a": 1e400}'), Standing.UNREADABLE),
+}
+STANDINGS = {
+    Standing.HANDED_ON: {Metric.WEBHOOKS_TAKEN},
+    Standing.CAPTURED: {Metric.WEBHOOKS_TAKEN},
+    Standing.UNREADABLE: {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOKS_UNREADABLE},
+    Standing.UNPUBLISHABLE: {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOKS_UNPUBLISHABLE},
+    Standing.CONFLICT: {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOK_CONFLICTS},
+}
+
+
+@pytest.mark.parametrize(("event", "standing"), TAKEN.values(), ids=TAKEN)
+def test_a_webhook_is_captured_once(
+    service: Service, event: dict[str, Any], standing: Standing
+) -> None:
+    assert [service.post(event), service.post(event)] == [200, 200]
     [capture] = service.captures()
-    assert (capture.body, capture.webhook_id, capture.standing) == (
-        body,
-        "evt_1",
-        Standing.HANDED_ON,
-    )
-    [event] = service.events()
-    assert (event.type, event.source) == ("stripe.charge.refunded", "/once/webhooks")
+    assert capture.standing is standing
+    assert len(service.events()) == (standing is Standing.HANDED_ON)
+    assert service.counted() == [STANDINGS[standing], {Metric.WEBHOOK_DUPLICATES}]
 
 
-def test_a_webhook_that_comes_again_makes_no_second_event(service: Service) -> None:
-    later = NOW + 100
-    assert service.post(stripe_request(stripe_body(pending_webhooks=1))) == 200
-    service.now = later
-    assert service.post(stripe_request(stripe_body(pending_webhooks=0), at=later)) == 200
-    assert len(service.events()) == len(service.captures()) == 1
+REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
+    "no endpoint": (request("/nobody", b"{}", {}), 404, Metric.WEBHOOKS_MISADDRESSED),
+    "no path": (request("/", b"{}", {}), 404, Metric.WEBHOOKS_MISADDRESSED),
+    "GET": (request("/stripe", b"", {}, method="GET"), 405, Metric.WEBHOOKS_MISADDRESSED),
+    "too large": (request("/stripe", b"x" * 131_073, {}), 413, Metric.WEBHOOKS_TOO_LARGE),
+    "too large as text": (
+        request("/stripe", b"", {}) | {"body": "é" * 65_537, "isBase64Encoded": False},
+        *(413, Metric.WEBHOOKS_TOO_LARGE),
+    ),
+    "too large, before it is decoded": (
+        request("/stripe", b"", {}) | {"body": "!" * 200_000},
+        *(413, Metric.WEBHOOKS_TOO_LARGE),
+    ),
+    "over what an item holds": (
+        github_request(b"x" * 262_145),
+        *(413, Metric.WEBHOOKS_TOO_LARGE),
+    ),
+    "not signed": (request("/stripe", b"{}", {}), 401, Metric.WEBHOOKS_FORGED),
+    "forged": (stripe_request(stripe_body(), secret="no"), 401, Metric.WEBHOOKS_FORGED),
+    "old": (stripe_request(stripe_body(), at=NOW - 301), 401, Metric.WEBHOOKS_STALE),
+    "of the future": (stripe_request(stripe_body(), at=NOW + 301), 401, Metric.WEBHOOKS_STALE),
+    "forged handshake": (request("/slack", HANDSHAKE, {}), 401, Metric.WEBHOOKS_FORGED),
+    "not base64": (stripe_request(b"") | {"body": "!"}, 503, Metric.WEBHOOKS_FAILED),
+    "payload format 1.0": (
+        {"version": "1.0", "path": "/stripe", "httpMethod": "POST", "requestContext": {}},
+        *(503, Metric.WEBHOOKS_FAILED),
+    ),
+}
 
 
-def test_a_forged_webhook_leaves_nothing(service: Service) -> None:
-    assert service.post(stripe_request(stripe_body(), secret="another")) == 401
-    assert [*service.events(), *service.captures()] == []
+@pytest.mark.parametrize(("event", "status", "metric"), REFUSED.values(), ids=REFUSED)
+def test_a_refused_request_leaves_nothing_and_is_counted(
+    service: Service, event: dict[str, Any], status: int, metric: str
+) -> None:
+    answer = service.ingress.handle(event, FakeContext())
+    assert (answer["statusCode"], answer["body"]) == (status, "")
+    assert [*service.captures(), *service.events()] == []
+    assert service.counted() == [{metric}]
 
 
-def test_an_id_with_other_content_is_captured_as_a_conflict(service: Service) -> None:
-    assert service.post(stripe_request(stripe_body(amount=1))) == 200
-    assert service.post(stripe_request(stripe_body(amount=2))) == 200
-    assert sorted(each.standing for each in service.captures()) == ["conflict", "handed-on"]
+def test_a_body_of_the_largest_size_is_taken(service: Service) -> None:
+    body = stripe_body(note="")
+    full = body.replace(b'""', b'"%s"' % (b"x" * (131_072 - len(body))))
+    assert len(full) == 131_072
+    assert service.post(stripe_request(full)) == 200
+
+
+def test_another_method_learns_which_one_is_taken(service: Service) -> None:
+    answer = service.ingress.handle(request("/stripe", b"", {}, method="PUT"), FakeContext())
+    assert answer["headers"]["allow"] == "POST"
+
+
+def test_a_handshake_is_answered_and_not_kept(service: Service) -> None:
+    answer = service.ingress.handle(slack_request(HANDSHAKE), FakeContext())
+    assert (answer["statusCode"], answer["body"]) == (200, "c-1")
+    assert service.captures() == []
+    assert service.counted() == [{Metric.WEBHOOK_HANDSHAKES}]
+
+
+def test_a_handshake_of_another_provider_is_a_webhook(service: Service) -> None:
+    assert service.post(stripe_request(HANDSHAKE)) == 200
+    assert len(service.captures()) == 1
+
+
+def test_a_text_body_is_taken_like_one_in_base64(service: Service) -> None:
+    body = stripe_body(note="é")
+    text = {"body": body.decode(), "isBase64Encoded": False}
+    assert service.post(stripe_request(body) | text) == 200
+    assert service.post(stripe_request(body)) == 200
+    assert service.counted()[1] == {Metric.WEBHOOK_DUPLICATES}
+
+
+def test_a_line_has_endpoint_standing_and_hash_of_the_key(service: Service) -> None:
+    service.post(stripe_request(stripe_body()))
+    service.post(stripe_request(stripe_body()))
+    service.post(request("/nobody", b"", {}))
+    taken, duplicate, unknown = service.properties()
+    assert (taken["endpoint"], taken["standing"]) == ("stripe", "handed-on")
+    assert taken["key_hash"] == duplicate["key_hash"]
+    assert "standing" not in duplicate
+    assert taken[Metric.WEBHOOK_MS] == [0]
+    assert unknown.keys() & {"endpoint", "key_hash", Metric.WEBHOOK_MS} == set()
+
+
+def test_a_webhook_after_the_window_is_new(service: Service) -> None:
+    assert service.post(stripe_request(stripe_body())) == 200
+    service.now += 46 * 86400
+    assert service.post(stripe_request(stripe_body(), at=service.now)) == 200
+    assert service.counted() == [{Metric.WEBHOOKS_TAKEN}] * 2
+    [capture] = service.captures()
+    assert capture.received_at == int(service.now * 1000)
+
+
+# Webhooks that cannot be handed on: captured once, with a standing of their own.
+
+
+GROUPED: dict[str, Any] = {"groups": {"stripe.charge.refunded": "charge"}}
+WIDE = stripe_body(note="?").replace(b"?", "é".encode() * 60_000)
+"""In the event, each character takes six bytes."""
+
+UNPUBLISHABLE: dict[str, tuple[dict[str, Any], bytes]] = {
+    "over the limit of the topic": ({}, WIDE),
+    "without its message group": (GROUPED, stripe_body()),
+    "with an object as its message group": (GROUPED, stripe_body(charge={})),
+    "of a type that was not deployed": ({"publishes": ()}, stripe_body()),
+    "as deep as JSON may be": ({}, stripe_body(a=json.loads("[" * 63 + "]" * 63))),
+}
+
+
+@pytest.mark.parametrize(("settings", "body"), UNPUBLISHABLE.values(), ids=UNPUBLISHABLE)
+def test_a_webhook_that_cannot_be_published_is_captured_once(
+    settings: dict[str, Any], body: bytes
+) -> None:
+    service = Service(**settings)
+    assert [service.post(stripe_request(body)) for _ in range(2)] == [200, 200]
+    [capture] = service.captures()
+    assert (capture.standing, capture.event_type) == (Standing.UNPUBLISHABLE, None)
+    assert capture.body == body
+    assert service.events() == []
+    taken = {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOKS_UNPUBLISHABLE}
+    assert service.counted() == [taken, {Metric.WEBHOOK_DUPLICATES}]
+
+
+def test_an_id_that_is_longer_than_a_key_is_handed_on_once() -> None:
+    service = Service()
+    body = stripe_body("e" * 100_000)
+    assert [service.post(stripe_request(body)) for _ in range(2)] == [200, 200]
+    assert [each.standing for each in service.captures()] == [Standing.HANDED_ON]
     assert len(service.events()) == 1
+
+
+def test_texts_of_any_length_are_captured() -> None:
+    service = Service()
+    body = stripe_body(type="t" * 120_000)
+    assert service.post(stripe_request(body) | {"rawQueryString": "q" * 500_000}) == 200
+    [capture] = service.captures()
+    assert capture.standing is Standing.CAPTURED
+    assert len(capture.webhook_type) == 1024
+    assert len(capture.path) == 8192
+
+
+def test_a_conflict_is_captured_once_for_each_content() -> None:
+    service = Service()
+    first, second, third = (stripe_body(amount=n) for n in range(3))
+    again = stripe_body(amount=1, pending_webhooks=7)  # a field that may differ
+    for body in (first, second, second, again, third, first):
+        assert service.post(stripe_request(body)) == 200
+    conflict = {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOK_CONFLICTS}
+    duplicate = {Metric.WEBHOOK_DUPLICATES}
+    assert service.counted() == [
+        *({Metric.WEBHOOKS_TAKEN}, conflict, duplicate, duplicate, conflict, duplicate),
+    ]
+    found = {each.body: each.standing for each in service.captures()}
+    assert found == {
+        first: Standing.HANDED_ON,
+        second: Standing.CONFLICT,
+        third: Standing.CONFLICT,
+    }
+    assert len(service.events()) == 1
+
+
+@pytest.mark.parametrize("standing", [Standing.UNPUBLISHABLE, Standing.CAPTURED])
+def test_a_conflict_with_a_webhook_that_was_not_handed_on(standing: Standing) -> None:
+    kind = "charge.refunded" if standing is Standing.UNPUBLISHABLE else "payout.paid"
+    service = Service(**GROUPED)
+    for amount in (1, 2, 2):
+        assert service.post(stripe_request(stripe_body(type=kind, amount=amount))) == 200
+    assert {each.standing for each in service.captures()} == {Standing.CONFLICT, standing}
+    assert service.counted()[2] == {Metric.WEBHOOK_DUPLICATES}
+
+
+def test_a_conflict_under_the_longest_key_is_captured() -> None:
+    service = Service()
+    webhook_id = "%" * 512  # escaped, each takes three bytes
+    for amount in (1, 2):
+        assert service.post(stripe_request(stripe_body(webhook_id, amount=amount))) == 200
+    assert max(len(each.pk) for each in service.captures()) > 1536
+    standings = sorted(each.standing for each in service.captures())
+    assert standings == [Standing.CONFLICT, Standing.HANDED_ON]
+
+
+def test_a_record_that_cannot_be_read_counts_as_a_conflict() -> None:
+    service = Service()
+    pk = "webhooks#event#/webhooks/stripe#evt_1"
+    service.dynamodb.put_item(TableName="dedup", Item={"pk": {"S": pk}})
+    assert [service.post(stripe_request(stripe_body())) for _ in range(2)] == [200, 200]
+    [capture] = service.captures()
+    assert capture.standing is Standing.CONFLICT
+    assert capture.pk != pk
+
+
+def test_two_endpoints_never_share_a_webhook() -> None:
+    twin = Endpoint("twin", ENDPOINTS[0].profile, types=("charge.refunded",))
+    service = Service((*ENDPOINTS, twin))
+    event = stripe_request(stripe_body())
+    assert [service.post(event), service.post(event | {"rawPath": "/twin"})] == [200, 200]
+    assert sorted(each.endpoint for each in service.captures()) == ["stripe", "twin"]
+    assert len({event.id for event in service.events()}) == 2
+
+
+# The ingress: capture, dedup record and event in one transaction, and the answer after it.
 
 
 def test_an_event_of_an_ordered_type_is_in_the_sequence_of_its_group() -> None:

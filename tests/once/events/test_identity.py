@@ -1,0 +1,408 @@
+"""Identity: key rules, message groups, the fingerprint and its canonical form (RFC 8785, NFC)."""
+
+import json
+import re
+from hashlib import sha256
+from json import dumps
+from typing import Any
+from unicodedata import is_normalized, normalize
+
+import pytest
+import rfc8785
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from once.errors import NoKey, TooLarge, Unparseable
+from once.events.cloud_event import CloudEvent
+from once.events.identity import Key, canonical, digest, fingerprint, message_group
+from once.events.strict_json import MAX_SAFE_INTEGER, parse
+from once.names import Limits
+from once.transaction import Transaction
+from tests.in_memory import Start
+from tests.once.events.json_values import JSON, TEXT
+from tests.once.support import (
+    Note,
+    amounts,
+    consumer_of,
+    count,
+    event_of,
+    invoke,
+    note,
+    quick,
+    record,
+)
+
+TRICKY = TEXT.filter(str.strip) | st.text("#%23a", min_size=1, max_size=3)
+SEPARATORS = st.sampled_from(["#", "%23", "%25", "%", "#last#str:", "e\u0301", "\u00e9", "-"])
+ID = Key.field("id")
+
+
+def key(rule: Key, event: CloudEvent, consumer: str = "notes") -> str:
+    return rule.of(event, fingerprint=fingerprint(event), consumer=consumer)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (Key.event(), "notes#event#/s#e"),
+        (Key.field("order.id"), "notes#field#noted#order.id#int:7"),
+        (Key.field("name", "order.id"), "notes#field#noted#name#str:x#order.id#int:7"),
+        (Key.attribute("delivery"), "notes#attribute#/s#delivery#str:d-1"),
+        (Key.attribute("subject"), "notes#attribute#/s#subject#str:order-7"),
+    ],
+)
+def test_a_rule_takes_its_parts_from_the_event(rule: Key, expected: str) -> None:
+    data = {"name": "x", "order": {"id": 7}}
+    event = event_of(data, subject="order-7", extensions={"delivery": "d-1"})
+    assert key(rule, event) == expected
+
+
+@quick
+@given(TRICKY, TRICKY)
+def test_a_key_states_its_rule(name: str, value: str) -> None:
+    name = normalize("NFC", name.replace(".", "-"))
+    event = event_of({name: value, "id": 7}, id=value, source=value, extensions={name: value})
+    for rule in (
+        *(Key.event(), Key.content(), Key.field(name), Key.field("id", name)),
+        *([Key.attribute(name)] if name != "subject" else []),
+    ):
+        assert Key.of_record(key(rule, event)) == rule
+
+
+NO_RULE = (
+    *("", "notes", "notes#event#/s", "notes#event#/s#e#f", "notes#field#noted"),
+    *("notes#field#a#b", "notes#attribute#/s#name", "notes#content#/s", "notes#unheard#/s#e"),
+)
+
+
+@pytest.mark.parametrize("pk", NO_RULE)
+def test_a_text_that_no_rule_gave_states_none(pk: str) -> None:
+    assert Key.of_record(pk) is None
+
+
+def test_two_consumers_never_share_a_key() -> None:
+    event = event_of()
+    assert key(Key.event(), event, "orders") != key(Key.event(), event, "inventory")
+
+
+def test_a_field_identifies_by_event_type_and_not_by_the_envelopes_id() -> None:
+    one, other, another_type = (
+        event_of({"id": "x"}, id="1", type="placed"),
+        event_of({"id": "x"}, id="2", type="placed"),
+        event_of({"id": "x"}, id="1", type="paid"),
+    )
+    assert key(ID, one) == key(ID, other) != key(ID, another_type)
+
+
+UNUSABLE = [None, True, False, 1.5, 1.0, "", " ", [], ["x"], {}, {"id": 1}]
+
+
+@pytest.mark.parametrize("value", UNUSABLE)
+def test_a_field_that_identifies_nothing_is_no_key(value: Any) -> None:
+    for rule in (ID, Key.field("name", "id")):
+        with pytest.raises(NoKey, match="id is the event's key"):
+            key(rule, event_of({"name": "x", "id": value}))
+    with pytest.raises(NoKey, match="delivery is the event's key"):
+        key(Key.attribute("delivery"), event_of(extensions={"delivery": value}))
+
+
+@pytest.mark.parametrize("data", [None, {}, [], "text", {"order": None}, {"order": [{"id": 1}]}])
+def test_a_field_that_is_missing_is_no_key(data: Any) -> None:
+    with pytest.raises(NoKey):
+        key(Key.field("order.id"), event_of(data))
+
+
+@pytest.mark.parametrize("name", ["delivery", "subject"])
+def test_an_attribute_that_is_missing_is_no_key(name: str) -> None:
+    with pytest.raises(NoKey, match=f"{name} is the event's key"):
+        key(Key.attribute(name), event_of())
+
+
+def test_the_number_1_and_the_text_1_are_two_identities() -> None:
+    assert len({key(ID, event_of({"id": value})) for value in (1, "1", "int:1", "str:1")}) == 4
+
+
+@quick
+@given(TRICKY, TRICKY, TRICKY, st.lists(SEPARATORS, min_size=2))
+def test_two_events_never_share_a_key(a: str, b: str, c: str, separators: list[str]) -> None:
+    pairs = {pair for s in separators for pair in ((a + s + b, c), (a, b + s + c))}
+    identities = {tuple(normalize("NFC", part) for part in pair) for pair in pairs}
+    by_event = {key(Key.event(), event_of(source=one, id=two)) for one, two in pairs}
+    assert len(by_event) == len(identities)
+    rule = Key.field("first", "last")
+    by_fields = {key(rule, event_of({"first": one, "last": two})) for one, two in pairs}
+    assert len(by_fields) == len(identities)
+
+
+def test_a_key_over_dynamodbs_limit_in_bytes_is_refused() -> None:
+    spare = Limits.PARTITION_KEY_BYTES - len(key(Key.event(), event_of(id="")))
+    assert len(key(Key.event(), event_of(id="x" * spare))) == Limits.PARTITION_KEY_BYTES
+    with pytest.raises(TooLarge, match="2049 bytes"):
+        key(Key.event(), event_of(id="x" * (spare + 1)))
+    with pytest.raises(TooLarge):
+        key(Key.event(), event_of(id="é" * 1500))
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"id": "another", "data": {"b": "cafe\u0301", "a": 1.0}}, True),
+        ({"data": {"a": 2}}, False),
+        ({"type": "paid"}, False),
+        ({"source": "/other"}, False),
+        ({"subject": "x"}, False),
+    ],
+)
+def test_content_identifies_an_event_in_each_spelling(change: Any, *, same: bool) -> None:
+    one = {"data": {"a": 1, "b": "caf\u00e9"}, "type": "placed", "source": "/s"}
+    keys = [key(Key.content(), event_of(**event)) for event in (one, one | change)]
+    assert (keys[0] == keys[1]) is same
+
+
+class Renamed(Note, frozen=True):
+    """The data of the same events, in a model that was renamed."""
+
+
+def moved(event: Renamed, tx: Transaction) -> None:
+    count(event, tx)
+
+
+moved.__module__ = "functions.moved.elsewhere"
+
+
+@pytest.mark.parametrize("rule", [Key.event(), Key.field("name"), Key.content()])
+def test_k4_events_are_known_after_function_model_and_module_are_renamed(
+    start: Start, rule: Key
+) -> None:
+    old = consumer_of(key=rule)
+    new = type(old)("notes")
+    new.table("counters")
+    new.handles("noted", Renamed, key=rule)(moved)
+    aws, message = start(old), record(json.dumps(note(event_id="e")), "m-1")
+    assert invoke(aws, old, message) == []
+    assert invoke(aws, new, message) == []
+    assert amounts(aws) == {"a": 1}
+    assert aws.dead_letters() == []
+
+
+# The fingerprint: the parts of an event that count, and their canonical form (RFC 8785, NFC).
+
+
+DATA = {"name": "a", "amount": 1, "at": "noon"}
+VOLATILE = frozenset({"at"})
+
+
+def changed(**changes: Any) -> CloudEvent:
+    return event_of(**{"data": DATA, "subject": "x", **changes})
+
+
+EVENT = changed()
+
+
+def test_a_fingerprint_is_64_hexadecimal_digits() -> None:
+    assert len(bytes.fromhex(fingerprint(EVENT))) == 32
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"type": "other"},
+        {"subject": "y"},
+        {"subject": None},
+        {"data": None},
+        {"data": {**DATA, "amount": 2}},
+        {"data": {**DATA, "amount": "1"}},
+        {"data": {**DATA, "more": None}},
+        {"data": {"name": "a", "amount": 1}},
+        {"data": [DATA]},
+    ],
+)
+def test_type_subject_and_data_count(change: dict[str, Any]) -> None:
+    assert fingerprint(changed(**change)) != fingerprint(EVENT)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"time": "2026-01-01T00:00:00Z"},
+        {"extensions": {"traceparent": "00-1"}},
+        {"id": "another"},
+        {"source": "/another"},
+        {"data": {"at": "noon", "amount": 1.0, "name": "a"}},
+    ],
+)
+def test_attributes_that_a_retry_changes_do_not_count(change: dict[str, Any]) -> None:
+    assert fingerprint(changed(**change)) == fingerprint(EVENT)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param(DATA, {**DATA, "at": "night"}, True, id="differs"),
+        pytest.param(DATA, {"name": "a", "amount": 1}, True, id="missing"),
+        pytest.param(DATA, {**DATA, "name": "b"}, False, id="another field"),
+        pytest.param({"in": {"at": 1}}, {"in": {"at": 2}}, False, id="inside another field"),
+    ],
+)
+def test_a_volatile_field_does_not_count_at_the_top(one: Any, other: Any, *, same: bool) -> None:
+    found = [fingerprint(changed(data=data), volatile=VOLATILE) for data in (one, other)]
+    assert (found[0] == found[1]) is same
+
+
+@pytest.mark.parametrize("data", [None, [1], "text"])
+def test_other_data_than_an_object_has_no_volatile_fields(data: Any) -> None:
+    event = changed(data=data)
+    assert fingerprint(event, volatile=VOLATILE) == fingerprint(event)
+
+
+def test_the_event_is_left_unchanged() -> None:
+    fingerprint(EVENT, volatile=VOLATILE)
+    assert EVENT.data == {"name": "a", "amount": 1, "at": "noon"}
+
+
+RFC_8785_SAMPLE = r"""{
+  "numbers": [333333333.3333333, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
+  "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+  "literals": [null, true, false]
+}"""
+RFC_8785_FORM = (
+    '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],'
+    '"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
+)
+
+
+def test_the_sample_of_rfc_8785_has_its_published_form() -> None:
+    assert canonical(parse(RFC_8785_SAMPLE, max_bytes=1000)).decode() == RFC_8785_FORM
+
+
+APPENDIX_B = """0 5e-324 -5e-324 1.7976931348623157e+308 9007199254740992 295147905179352830000
+    9.999999999999997e+22 1e+23 1.0000000000000001e+23 999999999999999900000 1e+21
+    9.999999999999997e-7 0.000001 333333333.3333332 -0.0000033333333333333333 1424953923781206.2"""
+
+
+@pytest.mark.parametrize("form", APPENDIX_B.split())
+def test_a_number_of_rfc_8785_appendix_b_has_its_published_form(form: str) -> None:
+    assert canonical(float(form)).decode() == form
+
+
+def test_keys_are_sorted_as_composed_by_utf_16_code_units() -> None:
+    keys = {"\u20ac": 1, "\r": 1, "\uffee": 1, "1": 1, "\U0001f600": 1, "\u0080": 1, "\u00f6": 1}
+    expected = '{"\\r":1,"1":1,"\u0080":1,"\u00f6":1,"\u20ac":1,"\U0001f600":1,"\uffee":1}'
+    assert canonical(keys).decode() == expected
+    assert canonical({"e\u0301": 1, "z": 2}).decode() == '{"z":2,"\u00e9":1}'
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"a": 1, "b": [2, 3]}', '{ "b":[2,3],\n"a":1 }'),
+        ("1.0", "1"),
+        ("[-0, -0.0, 0e5]", "[0, 0, 0]"),
+        ("1e2", "100"),
+        ('"\\u0041\\/"', '"A/"'),
+        ('{"caf\u00e9": "\u00e9"}', '{"cafe\u0301": "e\u0301"}'),
+        ('[["\uac00"]]', '[["\u1100\u1161"]]'),
+        ('"\u212b"', '"\u00c5"'),
+    ],
+)
+def test_one_value_has_one_digest_in_each_spelling(one: str, other: str) -> None:
+    assert digest(parse(one, max_bytes=1000)) == digest(parse(other, max_bytes=1000))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, "1"),
+        (0, False),
+        (1, True),
+        (None, "null"),
+        ([], {}),
+        ([1, 2], [2, 1]),
+        ({}, {"a": None}),
+        ("A", "a"),
+        ("\uff21", "A"),
+        ("\ufb01", "fi"),
+        (0.1, 0.10000000000000002),
+    ],
+)
+def test_two_values_have_two_digests(one: Any, other: Any) -> None:
+    assert digest(one) != digest(other)
+
+
+def test_each_text_is_composed_alone() -> None:
+    # Next to what JSON puts around it, a text that begins with a mark must stay as it is.
+    assert canonical(["\n\u0303", "\u0338"]).decode() == '["\\n\u0303","\u0338"]'
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_keys_that_become_one_when_composed_are_refused(depth: int) -> None:
+    value: Any = {"\u00e9": 1, "e\u0301": 2}
+    for _ in range(depth):
+        value = [{"inner": value}]
+    with pytest.raises(Unparseable, match="Unicode form"):
+        canonical(value)
+
+
+@quick
+@given(value=JSON.filter(lambda value: is_normalized("NFC", dumps(value, ensure_ascii=False))))
+@example(value={"\uffee": 1, "\U0001f600": 2})
+@example(value={"a": [1, {"b": 1.0}]})
+def test_a_form_is_that_of_rfc8785(value: Any) -> None:
+    assert canonical(value) == rfc8785.dumps(value)
+
+
+def test_each_character_is_escaped_as_by_rfc8785() -> None:
+    text = list(map(chr, range(0x300)))
+    assert canonical(text) == rfc8785.dumps(text)
+
+
+@pytest.mark.parametrize("number", [MAX_SAFE_INTEGER + 1, -MAX_SAFE_INTEGER - 1, float("nan")])
+def test_a_number_without_a_canonical_form_is_refused(number: float) -> None:
+    with pytest.raises(rfc8785.CanonicalizationError):
+        canonical({"number": number})
+
+
+# Message group ids: accepted by SNS, and equal for equal values of the field.
+
+
+ACCEPTED_BY_SNS = re.compile(r"[A-Za-z0-9!-/:-@\[-`{-~]{1,128}")
+
+
+def hashed(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("value", "group"),
+    [
+        ("c-17", "c-17"),
+        ("x" * 128, "x" * 128),
+        ("x" * 129, hashed("x" * 129)),
+        ("two words", hashed("two words")),
+        ("Zo\u00eb", hashed("Zo\u00eb")),
+        ("Zoe\u0308", hashed("Zo\u00eb")),
+        (17, "17"),
+        (-1, "-1"),
+        ("", None),
+        (" ", None),
+        (1.5, None),
+        (True, None),
+        (None, None),
+        (2**53, None),
+        ({"id": 1}, None),
+    ],
+)
+def test_a_group_is_non_blank_text_or_a_whole_number(value: Any, group: str | None) -> None:
+    assert message_group({"customer": {"id": value}}, "customer.id") == group
+
+
+@pytest.mark.parametrize("data", [None, [], "c-17", {}, {"customer": None}])
+def test_data_without_the_field_has_no_group(data: Any) -> None:
+    assert message_group(data, "customer.id") is None
+
+
+@given(TEXT.filter(str.strip))
+def test_every_text_has_a_group_that_sns_accepts(text: str) -> None:
+    group = message_group({"id": text}, "id")
+    assert group is not None
+    assert ACCEPTED_BY_SNS.fullmatch(group)

@@ -1,0 +1,478 @@
+"""A webhook: its HTTP request, its identity, and headers that no signature covers."""
+
+import base64
+import hmac
+import json
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from once.names import Limits, Metric
+from once.webhooks.capture import Conflict, Standing
+from once.webhooks.endpoint import (
+    GITHUB,
+    PROFILES,
+    SHOPIFY,
+    SLACK,
+    STANDARD,
+    STRIPE,
+    Endpoint,
+    Profile,
+    hmac_profile,
+)
+from once.webhooks.signature import sign
+from once.webhooks.webhook import Request, RequestLine, Webhook, answer, body_bytes
+from tests.once.webhooks.service import (
+    NOW,
+    SECRET,
+    Service,
+    github_request,
+    request,
+    slack_request,
+    stripe_body,
+    stripe_request,
+)
+
+CONTEXT = {
+    "accountId": "123456789012",
+    "apiId": "api-id",
+    "authentication": None,
+    "domainName": "id.execute-api.us-east-1.amazonaws.com",
+    "domainPrefix": "id",
+    "http": {
+        "method": "POST",
+        "path": "/my/path",
+        "protocol": "HTTP/1.1",
+        "sourceIp": "192.0.2.1",
+        "userAgent": "agent",
+    },
+    "requestId": "id",
+    "routeKey": "$default",
+    "stage": "$default",
+    "time": "12/Mar/2020:19:03:58 +0000",
+    "timeEpoch": 1583348638390,
+}
+EVENT: dict[str, Any] = {
+    "version": "2.0",
+    "routeKey": "$default",
+    "rawPath": "/my/path",
+    "rawQueryString": "parameter1=value1&parameter1=value2&parameter2=value",
+    "cookies": ["cookie1", "cookie2"],
+    "headers": {"header1": "value1", "header2": "value1,value2"},
+    "queryStringParameters": {"parameter1": "value1,value2", "parameter2": "value"},
+    "requestContext": CONTEXT,
+    "body": "Hello from client!",
+    "pathParameters": None,
+    "isBase64Encoded": False,
+    "stageVariables": None,
+}
+"""The example that AWS documents for function URLs."""
+
+HTTP_API = EVENT | {
+    "body": "Hello from Lambda",
+    "pathParameters": {"parameter1": "value1"},
+    "stageVariables": {"stageVariable1": "value1"},
+}
+"""The one for HTTP APIs, as far as it differs."""
+
+
+@pytest.mark.parametrize("event", [EVENT, HTTP_API], ids=["function URL", "HTTP API"])
+def test_the_examples_of_aws_are_read(event: dict[str, Any]) -> None:
+    request = Request.of(event)
+    assert request == Request(
+        "POST",
+        "/my/path?parameter1=value1&parameter1=value2&parameter2=value",
+        {"header1": "value1", "header2": "value1,value2"},
+        event["body"].encode(),
+    )
+    assert RequestLine.of(event).endpoint == "my/path"
+
+
+@pytest.mark.parametrize(
+    ("path", "stage", "endpoint"),
+    [
+        ("/stripe", "$default", "stripe"),
+        ("/stripe/", "$default", "stripe"),
+        ("/prod/stripe", "prod", "stripe"),
+        ("/stripe", "prod", "stripe"),
+        ("/stripe", "stripe", ""),
+        ("/production", "prod", "production"),
+        ("/prod/stripe", "$default", "prod/stripe"),
+        ("/", "$default", ""),
+    ],
+)
+def test_the_endpoint_is_the_path_without_the_stage(path: str, stage: str, endpoint: str) -> None:
+    event = EVENT | {"rawPath": path, "requestContext": CONTEXT | {"stage": stage}}
+    assert RequestLine.of(event).endpoint == endpoint
+
+
+BODIES: dict[str, tuple[dict[str, Any], bytes]] = {
+    "text": ({"body": "é"}, "é".encode()),
+    "base64": (
+        {"body": base64.b64encode(b"\x00\xff").decode(), "isBase64Encoded": True},
+        b"\0\xff",
+    ),
+    "null": ({"body": None}, b""),
+    "empty": ({"body": "", "isBase64Encoded": True}, b""),
+    "lone surrogate": ({"body": "\ud800"}, b"?"),
+}
+
+
+@pytest.mark.parametrize(("fields", "body"), BODIES.values(), ids=BODIES)
+def test_a_body_is_read(fields: dict[str, Any], body: bytes) -> None:
+    assert Request.of(EVENT | fields).body == body
+
+
+def test_a_missing_body_and_missing_headers_are_empty() -> None:
+    event = {name: EVENT[name] for name in ("rawPath", "requestContext")}
+    assert Request.of(event) == Request("POST", "/my/path", {}, b"")
+
+
+def test_the_names_of_headers_are_in_lower_case() -> None:
+    event = EVENT | {"headers": {"Stripe-Signature": "T=1"}}
+    assert Request.of(event).headers == {"stripe-signature": "T=1"}
+
+
+@pytest.mark.parametrize("size", range(7))
+def test_the_size_of_a_body_is_known_without_decoding_it(size: int) -> None:
+    body = b"x" * size
+    assert body_bytes({"body": base64.b64encode(body).decode(), "isBase64Encoded": True}) == size
+    assert body_bytes({"body": body.decode()}) == size
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {"version": "1.0", "path": "/stripe", "httpMethod": "POST", "requestContext": {}},
+        {"Records": []},
+        EVENT | {"headers": {"a": ["b"]}},
+        EVENT | {"body": {"a": 1}},
+        EVENT | {"body": "!", "isBase64Encoded": True},
+        EVENT | {"rawPath": None},
+    ],
+)
+def test_an_event_of_another_form_is_refused(event: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        Request.of(event)
+
+
+def test_an_answer_is_a_text() -> None:
+    headers = {"content-type": "text/plain", "allow": "POST"}
+    assert answer(405, allow="POST") == {"statusCode": 405, "headers": headers, "body": ""}
+
+
+# Identity of webhooks: which two requests are one webhook, and that none raises an error.
+
+
+FORM_HEADERS = {"content-type": "Application/X-WWW-Form-Urlencoded; charset=utf-8"}
+NO_ID = hmac_profile("acme", signature_header="x-s", retry_seconds=60, volatile=("attempt",))
+BODY_ID = hmac_profile("acme", signature_header="x-s", retry_seconds=60, id="body:event.id")
+
+
+def webhook(profile: Profile, body: Any, headers: Any = (), **endpoint: Any) -> Webhook:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Webhook.of(Endpoint("a", profile, **endpoint), Request("POST", "/a", dict(headers), raw))
+
+
+def key(*args: Any, **endpoint: Any) -> str:
+    return webhook(*args, **endpoint).identity("webhooks").pk
+
+
+def test_a_signed_id_is_the_key_whatever_else_differs() -> None:
+    assert key(STRIPE, {"id": "evt_1"}) == key(STRIPE, {"id": "evt_1", "x": 1})
+    assert key(STRIPE, {"id": "evt_1"}) == "webhooks#event#/webhooks/a#evt_1"
+    one, other = ({"webhook-id": each} for each in ("msg_1", "msg_2"))
+    assert key(STANDARD, {"a": 1}, one) == key(STANDARD, {"a": 2}, one)
+    assert key(STANDARD, {"a": 1}, one) != key(STANDARD, {"a": 1}, other)
+
+
+def test_an_id_that_is_not_signed_does_not_make_another_webhook() -> None:
+    for profile in (GITHUB, SHOPIFY):
+        name = profile.id.removeprefix("header:")
+        one, other = ({name: each} for each in ("1", "2"))
+        assert key(profile, {"a": 1}, one) == key(profile, {"a": 1}, other)
+        assert key(profile, {"a": 1}, one) != key(profile, {"a": 2}, one)
+        assert key(profile, {"a": 1}, one) == key(profile, {"a": 1})
+        assert key(profile, b'{"a":1}', one) != key(profile, {"a": 1}, one)
+
+
+def test_a_trusted_id_tells_equal_bodies_apart_and_is_still_bound_to_the_body() -> None:
+    one, other = ({"x-github-delivery": each} for each in ("1", "2"))
+    assert key(GITHUB, {"a": 1}, one, trusts_id=True) != key(
+        GITHUB, {"a": 1}, other, trusts_id=True
+    )
+    assert key(GITHUB, {"a": 1}, one, trusts_id=True) != key(GITHUB, {"a": 2}, one, trusts_id=True)
+
+
+def test_without_an_id_the_canonical_form_is_the_identity() -> None:
+    assert key(NO_ID, b'{"a":1,"b":"\\u00e9"}') == key(NO_ID, '{"b": "é", "a": 1}'.encode())
+    assert key(NO_ID, {"a": 1, "attempt": 1}) == key(NO_ID, {"a": 1, "attempt": 2})
+    assert key(NO_ID, {"a": 1}) != key(NO_ID, {"a": 2})
+    assert key(NO_ID, b"\xff") != key(NO_ID, b"\xfe")
+
+
+def test_fields_that_change_do_not_make_a_conflict() -> None:
+    contents = [webhook(STRIPE, {"id": "e", "pending_webhooks": n}).content for n in (0, 1)]
+    assert contents[0] == contents[1]
+    nested = [webhook(STRIPE, {"id": "e", "a": {"pending_webhooks": n}}).content for n in (0, 1)]
+    assert nested[0] != nested[1]
+
+
+@pytest.mark.parametrize(
+    ("profile", "body", "headers", "expected"),
+    [
+        (STRIPE, {"id": "evt_1", "type": "charge.refunded"}, {}, ("evt_1", "charge.refunded")),
+        (GITHUB, {}, {"x-github-delivery": "d", "x-github-event": "push"}, ("d", "push")),
+        (SLACK, {"event_id": "Ev1", "event": {"type": "x"}, "type": "y"}, {}, ("Ev1", "x")),
+        (SLACK, {"event_id": "Ev1", "event": 1, "type": "y"}, {}, ("Ev1", "y")),
+        (BODY_ID, {"event": {"id": 7}}, {}, ("7", "")),
+        (BODY_ID, {"event": {"id": 7.5}}, {}, ("", "")),
+        (BODY_ID, {"event": {"id": True}}, {}, ("", "")),
+        (BODY_ID, {"event.id": "7"}, {}, ("", "")),
+        (STRIPE, {"id": " ", "type": ["x"]}, {}, ("", "")),
+        (STRIPE, [], {}, ("", "")),
+        (GITHUB, {}, {"x-github-event": "\ud800"}, ("", "")),
+    ],
+)
+def test_places_are_read(profile: Profile, body: Any, headers: Any, expected: Any) -> None:
+    found = webhook(profile, body, headers)
+    assert (found.id, found.type) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "data"),
+    [
+        (urlencode({"payload": '{"a": "é&="}'}), {"a": "é&="}),
+        ("payload=%7B%7D", {}),
+        ("payload={}&payload={}", None),
+        ("other={}", None),
+        ("payload", None),
+        ("", None),
+        ("payload=%ff", None),
+        ("payload=%22%ff%22", None),
+        ("payload={}" + "&a=b" * 100, None),
+        ('"payload={}"', None),
+        ('{"a": "&payload=1&"}', {"a": "&payload=1&"}),
+        (' \n[{"a": "payload=1"}]', [{"a": "payload=1"}]),
+    ],
+)
+def test_a_body_is_a_form_unless_it_is_an_object_or_an_array(body: str, data: Any) -> None:
+    for headers in ({}, FORM_HEADERS, {"content-type": "application/json"}):
+        assert webhook(GITHUB, body.encode(), headers).data == data
+
+
+def test_a_form_is_unreadable_for_a_provider_without_forms() -> None:
+    assert webhook(STRIPE, b"payload={}", FORM_HEADERS).data is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf{}",
+        b"{'a': 1}",
+        b'{"a": 1, "a": 2}',
+        b'{"a": NaN}',
+        b'{"a": 1e999}',
+        b'{"a": "\\ud800"}',
+        b"[" * 100_000,
+        '{"é": 1, "e\u0301": 2}'.encode(),  # one name in two spellings: there is no canonical form
+    ],
+)
+def test_a_body_that_is_not_strict_json_has_its_bytes_as_content(body: bytes) -> None:
+    found = webhook(STRIPE, body)
+    assert (found.data, found.content) == (None, found.sha256)
+    pushed = webhook(GITHUB, body, {"x-github-event": "push"}, types=("push",))
+    assert (pushed.type, pushed.event_type) == ("push", None)
+    assert found.identity("webhooks").pk.endswith(f"sha256:{found.sha256}")
+
+
+LONG = ["x" * 3000, "é" * 512, "#" * 5000, "%" * 512, "\U0001d160" * 128, "\ud800", "a\udfff" * 9]
+
+
+@pytest.mark.parametrize("webhook_id", LONG)
+@pytest.mark.parametrize("profile", [STANDARD, GITHUB, SHOPIFY], ids=lambda each: each.name)
+def test_every_id_and_type_makes_a_key_that_a_table_takes(
+    profile: Profile, webhook_id: str
+) -> None:
+    def key_of(text: str) -> str:
+        headers = {place.removeprefix("header:"): text for place in (profile.id, *profile.type)}
+        return key(profile, {"a": 1}, headers, trusts_id=not profile.has_signed_id)
+
+    assert len(key_of(webhook_id).encode()) <= Limits.PARTITION_KEY_BYTES
+    assert key_of(webhook_id) == key_of(webhook_id) != key_of(webhook_id + "x")
+
+
+# Headers that no signature covers: they never choose the key, and hide no genuine webhook.
+
+
+FORM = "application/x-www-form-urlencoded"
+TYPES = {
+    "stripe": "charge.refunded",
+    "github": "push",
+    "shopify": "orders/paid",
+    "slack": "app_mention",
+    "standard": "ticket.opened",
+}
+BODY = json.dumps({"id": "evt_1", "event_id": "Ev1", "event": {"type": TYPES["slack"]}}).encode()
+TAKEN, DUPLICATE = {Metric.WEBHOOKS_TAKEN}, {Metric.WEBHOOK_DUPLICATES}
+CONFLICT = {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOK_CONFLICTS}
+
+
+def body_of(profile: Profile) -> bytes:
+    """Return a body with the type in each place of it where a profile has one."""
+    return json.dumps(json.loads(BODY) | {"type": TYPES[profile.name]}).encode()
+
+
+def signed(profile: Profile, body: bytes = BODY, webhook_id: str = "w-1", **headers: str) -> Any:
+    """Return a request that the provider of a profile signed, at its endpoint of that name."""
+    kind = {place.removeprefix("header:"): TYPES[profile.name] for place in profile.type[:1]}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    made = sign(profile, SECRET, body, webhook_id=webhook_id, now=NOW)
+    return request(f"/{profile.name}", body, {**kind, **made, **named})
+
+
+def shopify(topic: str = "orders/paid", webhook_id: str = "w-1") -> Any:
+    named = {"x-shopify-topic": topic, "x-shopify-webhook-id": webhook_id}
+    digest = hmac.new(SECRET.encode(), b'{"id": 7}', sha256).digest()
+    mac = {"x-shopify-hmac-sha256": base64.b64encode(digest).decode()}
+    return request("/shopify", b'{"id": 7}', named | mac)
+
+
+def service_of(*types: str, **endpoint: Any) -> Service:
+    """Return an ingress with an endpoint for each provider, which hands on further types."""
+    return Service(
+        tuple(
+            Endpoint(p.name, p, types=(TYPES[p.name], *types), **endpoint)
+            for p in PROFILES.values()
+            if not endpoint or p.id.startswith("header:x-")
+        )
+    )
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["before", "after"])
+@pytest.mark.parametrize("altered", ["", FORM, "application/json; charset=utf-16"])
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_the_content_type_does_not_decide_how_a_body_is_read(
+    profile: Profile, altered: str, order: int
+) -> None:
+    service, body = service_of(), body_of(profile)
+    for content_type in (altered, "application/json")[::order]:
+        assert service.post(signed(profile, body, content_type=content_type)) == 200
+    assert service.counted() == [TAKEN, DUPLICATE]
+    assert [each.standing for each in service.captures()] == [Standing.HANDED_ON]
+    [event] = service.events()
+    assert json.loads(event.body)["data"] == json.loads(body)
+
+
+@pytest.mark.parametrize("content_type", ["", "application/json", FORM])
+def test_a_form_is_known_by_its_signed_bytes(content_type: str) -> None:
+    service = service_of()
+    for profile in (GITHUB, SLACK):
+        body = urlencode({"payload": BODY.decode()}).encode()
+        assert service.post(signed(profile, body, content_type=content_type)) == 200
+        assert service.post(signed(profile, body, content_type="text/plain")) == 200
+    assert {json.dumps(json.loads(each.body)["data"]) for each in service.events()} == {
+        BODY.decode()
+    }
+    assert service.counted() == [TAKEN, DUPLICATE] * 2
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["before", "after"])
+@pytest.mark.parametrize("other", ["issues", "unknown", ""])
+def test_another_type_for_known_bytes_is_a_conflict_that_is_counted_and_kept(
+    other: str, order: int
+) -> None:
+    service = Service((Endpoint("github", GITHUB, types=("push", "issues")),))
+    first, second = (github_request(b"{}", event=each) for each in (other, "push")[::order])
+    assert [service.post(each) for each in (first, second, second, first)] == [200] * 4
+    assert service.counted() == [TAKEN, CONFLICT, DUPLICATE, DUPLICATE]
+    earlier, conflict = sorted(service.captures(), key=lambda c: c.standing is Standing.CONFLICT)
+    assert conflict.standing is Standing.CONFLICT
+    assert (conflict.conflict, conflict.conflicts_with) == (Conflict.TYPE, earlier.pk)
+    assert (earlier.conflict, earlier.conflicts_with) == (None, None)
+    assert [earlier.webhook_type, conflict.webhook_type] == [*(other, "push")[::order]]
+    assert len(service.events()) == (earlier.webhook_type in ("push", "issues"))
+
+
+def test_another_content_under_a_signed_id_is_a_conflict_with_its_key() -> None:
+    service = Service()
+    for amount in (1, 2):
+        assert service.post(stripe_request(stripe_body(amount=amount))) == 200
+    [conflict] = [c for c in service.captures() if c.standing is Standing.CONFLICT]
+    assert conflict.conflict is Conflict.CONTENT
+    assert conflict.conflicts_with == "webhooks#event#/webhooks/stripe#evt_1"
+
+
+def test_two_topics_of_shopify_with_equal_bytes_are_two_events() -> None:
+    service = service_of("orders/create")
+    for topic in ("orders/create", "orders/paid", "orders/create", "orders/paid"):
+        assert service.post(shopify(topic)) == 200
+    assert {e.type for e in service.events()} == {"shopify.orders/create", "shopify.orders/paid"}
+    assert service.counted() == [TAKEN, TAKEN, DUPLICATE, DUPLICATE]
+    assert {each.standing for each in service.captures()} == {Standing.HANDED_ON}
+
+
+def test_a_forged_topic_never_takes_the_place_of_the_genuine_one() -> None:
+    service = service_of()
+    for topic in ("unknown", "", "orders/paid", "orders/paid:", "t" * 5000):
+        assert service.post(shopify(topic)) == 200
+    assert [event.type for event in service.events()] == ["shopify.orders/paid"]
+
+
+@pytest.mark.parametrize("profile", [GITHUB, SHOPIFY], ids=["github", "shopify"])
+def test_an_unsigned_id_is_a_claim_of_the_first_request_and_no_key(profile: Profile) -> None:
+    service = service_of()
+    for webhook_id in ("forged", "genuine", ""):
+        assert service.post(signed(profile, webhook_id=webhook_id)) == 200
+    [event] = service.events()
+    assert json.loads(event.body)["webhookid"] == "forged"
+    assert service.counted() == [TAKEN, DUPLICATE, DUPLICATE]
+
+
+def test_a_trusted_id_makes_two_webhooks_and_hides_no_type() -> None:
+    service = service_of(trusts_id=True)
+    for webhook_id, kind in (("1", "push"), ("2", "push"), ("1", "issues"), ("1", "push")):
+        sent = signed(GITHUB, webhook_id=webhook_id, x_github_event=kind)
+        assert service.post(sent) == 200
+    assert len(service.events()) == 2
+    assert service.counted() == [TAKEN, TAKEN, CONFLICT, DUPLICATE]
+
+
+@pytest.mark.parametrize("type_in_key", [False, True])
+def test_a_generic_profile_says_whether_equal_bodies_have_several_types(
+    type_in_key: bool,  # noqa: FBT001
+) -> None:
+    acme = hmac_profile(
+        "acme",
+        signature_header="x-acme",
+        type=("header:x-kind",),
+        retry_seconds=60,
+        type_in_key=type_in_key,
+    )
+    service = Service((Endpoint("acme", acme, types=("paid", "sent")),))
+    made = sign(acme, SECRET, b'{"n": 1}', webhook_id="", now=NOW)
+    for kind in ("paid", "sent"):
+        assert service.post(request("/acme", b'{"n": 1}', made | {"x-kind": kind})) == 200
+    assert service.counted() == [TAKEN, TAKEN if type_in_key else CONFLICT]
+    assert len(service.events()) == 1 + type_in_key
+
+
+def test_signed_types_have_nothing_to_conflict_with() -> None:
+    service = Service()
+    body = b'{"event_id": "Ev1", "event": {"type": "app_mention"}, "type": "event_callback"}'
+    sent = slack_request(body)
+    sent["headers"] |= {"x-slack-topic": "other", "content-type": FORM}
+    assert [service.post(sent), service.post(slack_request(body))] == [200, 200]
+    assert service.counted() == [TAKEN, DUPLICATE]
+
+
+def test_profiles_say_which_types_are_signed() -> None:
+    assert {p.name for p in PROFILES.values() if p.has_signed_type} == {
+        *(STRIPE.name, SLACK.name, STANDARD.name),
+    }
+    assert [p.name for p in PROFILES.values() if p.type_in_key] == [SHOPIFY.name]

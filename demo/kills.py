@@ -1,10 +1,13 @@
-"""Process kills: of a function during its charge, and of functions by turns, within a context."""
+"""Process kills: of a function during its charge, and of functions at random, within a context."""
 
+import math
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import cycle
 from queue import Empty
+from random import Random
 from threading import Event
 
 import psutil
@@ -13,7 +16,7 @@ from demo.background import background
 from demo.payment_sandbox import PaymentSandbox
 from emulator.embedded_aws import EmbeddedAws
 
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.02
 CHARGES_PER_OTHER_KILL = 4
 """Number of processes killed during a charge for each process of another function."""
 
@@ -38,10 +41,11 @@ def kill_processes(
 
     def kill_client(port: int) -> None:
         for process in aws.function_processes(charging):
-            if port in _local_ports(process) and _killed(process):
-                killed[charging] += 1
-                if killed[charging] % CHARGES_PER_OTHER_KILL == 0 and (other := next(turns, None)):
-                    _kill(aws.function_processes(other)[:1], other, killed)
+            if port not in _local_ports(process) or not _kill(process, charging, killed):
+                continue
+            if killed[charging] % CHARGES_PER_OTHER_KILL == 0 and (other := next(turns, None)):
+                for first in aws.function_processes(other)[:1]:
+                    _kill(first, other, killed)
 
     def work(over: Event) -> None:
         while not over.is_set():
@@ -55,42 +59,51 @@ def kill_processes(
 
 
 @contextmanager
-def kill_periodically(
-    aws: EmbeddedAws, functions: Sequence[str], *, period: float, most: int
+def kill_at_random(
+    aws: EmbeddedAws,
+    functions: Sequence[str],
+    *,
+    every: float,
+    clock: Callable[[], float] = time.monotonic,
+    most: float = math.inf,
+    seed: int | None = None,
 ) -> Iterator[Counter[str]]:
-    """Kill the processes of one function after the other until the context ends.
+    """Kill processes of functions until the context ends, each function as often as the others.
+
+    A clock that counts the functions' calls kills on a slow machine as often as on a fast one.
 
     Args:
         aws: the AWS that the functions run on.
         functions: their names.
-        period: the time between two kills, in seconds.
+        every: mean time between two kills.
+        clock: returns a time in any unit, by default in seconds.
         most: the number of processes after which it ends.
+        seed: of the choice; random by default.
 
     Yields:
         The number of killed processes by function.
     """
     killed: Counter[str] = Counter()
+    random = Random(seed)
 
     def work(over: Event) -> None:
-        turns = cycle(functions)
-        while killed.total() < most and not over.wait(period):
-            function = next(turns)
-            _kill(aws.function_processes(function), function, killed)
+        due = clock() + random.expovariate(1 / every)
+        while killed.total() < most and not over.wait(_POLL_SECONDS):
+            if clock() >= due:
+                due = clock() + random.expovariate(1 / every)
+                function = random.choice(functions)
+                if processes := aws.function_processes(function):
+                    _kill(random.choice(processes), function, killed)
 
-    with background("periodic kills", work):
+    with background("random kills", work):
         yield killed
 
 
-def _kill(processes: Sequence[psutil.Process], function: str, killed: Counter[str]) -> None:
-    for process in processes:
-        if _killed(process):
-            killed[function] += 1
-
-
-def _killed(process: psutil.Process) -> bool:
-    """Kill a process; return False if it has already ended."""
+def _kill(process: psutil.Process, function: str, killed: Counter[str]) -> bool:
+    """Kill a process and count it; return False if it has already ended."""
     with suppress(psutil.NoSuchProcess):
         process.kill()
+        killed[function] += 1
         return True
     return False
 

@@ -13,9 +13,6 @@ import json
 import math
 import re
 import secrets
-import socket
-import socketserver
-import sys
 import threading
 import time
 from collections import Counter, deque
@@ -24,11 +21,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, auto
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from queue import Queue
 from random import Random
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from demo.http_server import HOST, Server
 
 KEY_LIFETIME_SECONDS = 86_400.0
 _KEY_LENGTH = 255
@@ -49,8 +48,6 @@ _DECLINE = {
     "message": "Your card was declined.",
 }
 _COMMON = ("amount", "created", "currency", "metadata", "transfer_group")
-_HOST = "127.0.0.1"
-_POLL_SECONDS = 0.05
 
 
 class PaymentFault(StrEnum):
@@ -539,17 +536,9 @@ def payment_sandbox(
     """
     sandbox = PaymentSandbox(faults, key_lifetime_seconds, clock)
     server = _Server(sandbox)
-    sandbox.url = f"http://{_HOST}:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=[_POLL_SECONDS])
-    thread.start()
-    try:
+    sandbox.url = f"http://{HOST}:{server.port}"
+    with server.running("payment sandbox"):
         yield sandbox
-    finally:
-        sandbox.end()
-        server.shutdown()
-        thread.join()
-        server.hang_up()
-        server.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -598,42 +587,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: the book records all charges."""
 
 
-class _Server(ThreadingHTTPServer):
-    """A thread for each connection; all connections are known, so that they can be closed."""
-
-    daemon_threads = False  # `server_close` waits for these alone
-    request_queue_size = 128
-
+class _Server(Server):
     def __init__(self, sandbox: PaymentSandbox) -> None:
         self.sandbox = sandbox
-        self._lock = threading.Lock()
-        self._connections: set[socket.socket] = set()
-        super().__init__((_HOST, 0), _Handler)
+        super().__init__(_Handler)
 
-    def server_bind(self) -> None:
-        """Bind, without the look-up of the host's name, which may take seconds offline."""
-        socketserver.TCPServer.server_bind(self)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Note the connection before its thread starts."""
-        with self._lock:
-            self._connections.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Forget the connection before it closes."""
-        with self._lock:
-            self._connections.discard(request)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore disconnected clients; report every other error."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-    def hang_up(self) -> None:
-        """Accept no further request on any connection; responses in progress are still sent."""
-        with self._lock:
-            for connection in self._connections:
-                with suppress(OSError):  # the client has disconnected
-                    connection.shutdown(socket.SHUT_RD)
+    def end(self) -> None:
+        """Release the requests that the sandbox holds."""
+        self.sandbox.end()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -82,7 +83,7 @@ def report_orders(
     figures = {key: getattr(findings, key) for key in wanted if hasattr(findings, key)}
     figures |= run_figures
     samples = {each: asdict(sample) for each, sample in findings.samples.items()}
-    _write(name, figures | ({"samples": samples} if samples else {}))
+    write_report(name, figures | ({"samples": samples} if samples else {}))
     reasons = sorted(findings.quarantined_by_reason.items())
     more = [(f"  {reason}", count) for reason, count in reasons]
     title = "Audit, from tables, queues, provider and mailboxes"
@@ -124,7 +125,7 @@ def report_figures(
     name: str,
     title: str,
     labels: Mapping[str, str],
-    figures: _Figures,
+    figures: Mapping[str, Any],
     must_be_zero: Collection[str],
     *,
     good: str,
@@ -148,7 +149,7 @@ def report_figures(
     Returns:
         Whether it has passed, and enough faults occurred.
     """
-    _write(name, figures)
+    write_report(name, figures)
     table = Table("figure", title=title)
     table.add_column("", justify="right")
     for each, label in labels.items():
@@ -160,12 +161,13 @@ def report_figures(
     return passed and _has_enough(figures, minimum or {})
 
 
-def _write(name: str, figures: Mapping[str, object]) -> None:
+def write_report(name: str, figures: Mapping[str, object]) -> None:
+    """Write `reports/<name>.json`, and replace an earlier one."""
     REPORTS.mkdir(exist_ok=True)
     (REPORTS / f"{name}.json").write_text(json.dumps(figures, indent=2) + "\n")
 
 
-def _has_enough(figures: _Figures, minimum: Mapping[str, int]) -> bool:
+def _has_enough(figures: Mapping[str, Any], minimum: Mapping[str, int]) -> bool:
     """Tell whether each figure reaches its minimum; print those that do not."""
     missing = {name: least for name, least in minimum.items() if figures[name] < least}
     for name, least in missing.items():

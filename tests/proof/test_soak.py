@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from demo.payment_sandbox import PaymentFault, payment_sandbox
+from demo.proxy import Drop, Proxy, rerouted
 from demo.shop import Shop, deploy_service
 from emulator.embedded_aws import embedded_aws
 from once.names import LIVE_ALIAS
-from proof.soak.drops import Drop
-from proof.soak.main import complaints
-from proof.soak.play import Shape, play, redrive_safe
-from proof.soak.proxy import Proxy, rerouted
+from proof.soak import Shape, complaints, play, redrive_safe
 from tests.e2e.test_orders import placed
 
 TRAFFIC = "--count 40 --duplicates 100% --conflicts 1 --malformed 1 --declines 2"
@@ -25,8 +23,6 @@ SHORT = Shape(
     charges={PaymentFault.DROP: 0.2},
     least={"sends": 80, "kills": 3, "drops": 3, "answers_lost": 1, "effects": 100},
 )
-VISIBILITY_SECONDS = 10
-"""Shorter than deployed, so that a killed batch is delivered again soon."""
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +34,8 @@ def service() -> Iterator[Shop]:
 def test_nothing_is_lost_or_doubled_while_processes_die_and_answers_are_lost(
     service: Shop,
 ) -> None:
-    sqs = service.aws.client("sqs")
-    for consumer in service.deployment.consumers.values():
-        attributes = {"VisibilityTimeout": str(VISIBILITY_SECONDS)}
-        for url in consumer.queue_urls:
-            sqs.set_queue_attributes(QueueUrl=url, Attributes=attributes)
-    figures = play(service.aws, service.sandbox, service.deployment, SHORT, seed=11)
+    service.shorten_visibility(*service.deployment.consumers)
+    figures = play(service, SHORT, seed=11)
     assert complaints(figures, SHORT.least) == []
     assert figures["quarantined"].items() >= {"key-conflict": 2}.items()
     assert figures["drops"] == sum(figures["drops_by_kind"].values())

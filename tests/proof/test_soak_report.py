@@ -9,8 +9,7 @@ import pytest
 
 from demo.audit import Findings
 from demo.report import FAULT_FIGURES
-from proof.soak.main import SOAK, conclude
-from proof.soak.play import audit_figures
+from proof.soak import SOAK, audit_figures, conclude
 
 FAULTS = {
     "kills": 200,
@@ -23,7 +22,7 @@ FAULTS = {
 
 @pytest.fixture(autouse=True)
 def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("proof.report.REPORTS", tmp_path)
+    monkeypatch.setattr("demo.report.REPORTS", tmp_path)
     return tmp_path
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from demo.audit import Evidence
 from demo.audit.evidence import Item
-from demo.kills import kill_periodically
+from demo.kills import kill_at_random
 from demo.report import console, report_figures, step
 from demo.scenarios import drawn_seed
 from demo.scenarios.fifo.app import LINES
@@ -61,8 +61,8 @@ def fifo(shop: Shop, deploy_seconds: float) -> bool:
     seed = drawn_seed()
     plan = MovementPlan.draw(Random(seed))
     evidence = replace(shop.evidence(), subscribers=subscribers(LINES))
-    period, functions = _KILL_SECONDS, shop.functions(*_NAMES)
-    with kill_periodically(shop.aws, functions, period=period, most=_MOST_KILLS) as killed:
+    functions = shop.functions(*_NAMES)
+    with kill_at_random(shop.aws, functions, every=_KILL_SECONDS, most=_MOST_KILLS) as killed:
         with step(f"sending {len(plan.messages)} messages (seed {seed})"):
             topic = shop.deployment.ordered_ingress_topic_arn or ""  # the lines of this app make it
             _publish(shop.aws.client("sns"), topic, plan.messages)

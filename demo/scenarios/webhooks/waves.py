@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from demo.audit.evidence import Item
-from demo.kills import kill_periodically
+from demo.kills import kill_at_random
 from demo.scenarios.webhooks.deliveries import Delivery, Genuine, Handshake, HttpRequest
 from demo.scenarios.webhooks.webhook_plan import HOURS_BEFORE
 from emulator.connection import Connection
@@ -145,7 +145,7 @@ class WaveRun:
         aws: the AWS that the functions run on.
         ingress: the ingress.
         dedup_table: the physical name of the dedup table.
-        functions: the names of the functions that are killed, by turns.
+        functions: the names of the functions that are killed at random.
         random: draws the secrets.
         answers: the answers until now.
         killed: the number of function processes that were killed.
@@ -174,7 +174,7 @@ class WaveRun:
             last = number == len(waves) - 1
             rotation = self._rotate if number == _ROTATED_WAVE else None
             most = 0 if last else KILLS_PER_WAVE
-            kills = kill_periodically(self.aws, self.functions, period=_KILL_SECONDS, most=most)
+            kills = kill_at_random(self.aws, self.functions, every=_KILL_SECONDS, most=most)
             with kills as killed:
                 left = self._post([*left, *wave], rotation)
             self.killed += killed.total()

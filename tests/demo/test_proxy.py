@@ -2,6 +2,7 @@
 
 import ssl
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPSConnection
@@ -16,12 +17,11 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError
 
+from demo.proxy import Drop, Drops, Proxy, proxying
 from demo.quiescence import wait_until
 from emulator.certificate import write_certificate
 from emulator.connection import HOST
 from emulator.embedded_aws import EmbeddedAws
-from proof.soak.drops import Drop, Drops
-from proof.soak.proxy import Proxy, proxying
 
 PATIENCE_SECONDS = 20
 HEADERS = {"amz-sdk-invocation-id": "1", "amz-sdk-request": "attempt=1", "X-Own": "a: b"}
@@ -31,6 +31,7 @@ ANSWERS = {
     "chunked": b"HTTP/1.1 200 OK\r\nx-crc: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"2\r\n{}\r\n2\r\n\r\n\r\n0\r\n\r\n",
 }
+SHARES = {Drop.ANSWER_LOST: 0.03, Drop.REFUSED: 0.02, Drop.LATE: 0.01}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -217,3 +218,23 @@ def test_the_proxy_ends_with_a_context_that_fails(aws: Aws) -> None:
     assert "proxy" not in [thread.name for thread in threading.enumerate()]
     with pytest.raises(ConnectionRefusedError), connect(proxy) as connection:
         connection.connect()
+
+
+def drawn(drops: Drops, *, is_retry: bool = False) -> dict[str, Drop]:
+    found = {call: drops.drawn(call, is_retry=is_retry) for call in map(str, range(10_000))}
+    return {call: drop for call, drop in found.items() if drop is not None}
+
+
+def test_calls_are_chosen_by_the_seed_with_the_given_shares() -> None:
+    found = drawn(Drops(7, SHARES))
+    assert found == drawn(Drops(7, SHARES)) != drawn(Drops(8, SHARES))
+    expected = {drop: pytest.approx(share * 10_000, rel=0.2) for drop, share in SHARES.items()}
+    assert Counter(found.values()) == expected
+
+
+@pytest.mark.parametrize("stubborn", [0, 0.5, 1])
+def test_a_share_of_the_retries_is_cut_off_in_the_same_way(stubborn: float) -> None:
+    drops = Drops(7, SHARES, stubborn)
+    first, retries = drawn(drops), drawn(drops, is_retry=True)
+    assert retries.items() <= first.items()
+    assert len(retries) == pytest.approx(stubborn * len(first), rel=0.2)

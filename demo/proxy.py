@@ -6,26 +6,68 @@ It decrypts the calls: a lost answer has arrived here completely, so AWS has exe
 import re
 import ssl
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import StrEnum, auto
 from http.client import HTTPException, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socket import SHUT_RDWR, socket
-from socketserver import ThreadingTCPServer
-from threading import Event, Lock, Thread
+from random import Random
+from threading import Event, Lock
 from typing import Any
 
+from demo.http_server import HOST, Server
 from emulator.certificate import write_certificate
-from emulator.connection import HOST
 from emulator.embedded_aws import EmbeddedAws
 from emulator.function_versions import reconfigured
 from once.names import LIVE_ALIAS
-from proof.soak.drops import Drop, Drops
 
 _ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
 _FRAMING = {"transfer-encoding", "content-length"}
+
+
+class Drop(StrEnum):
+    """A way to cut off a call. The caller always sees a closed connection.
+
+    Attributes:
+        REFUSED: the call does not reach AWS.
+        ANSWER_LOST: the call is executed, and its answer is lost.
+        LATE: the call is executed some time after the connection to the caller is closed.
+    """
+
+    REFUSED = auto()
+    ANSWER_LOST = auto()
+    LATE = auto()
+
+
+@dataclass(frozen=True)
+class Drops:
+    """The rates of cut-off calls.
+
+    Attributes:
+        seed: of the choice, together with the call's id.
+        shares: the share of the calls that are cut off in each way, from 0 to 1.
+        stubborn: the share of these whose retry by the SDK is cut off as well.
+        late_seconds: the delay of a LATE call.
+    """
+
+    seed: int
+    shares: Mapping[Drop, float]
+    stubborn: float = 0.5
+    late_seconds: float = 1.0
+
+    def drawn(self, call: str, *, is_retry: bool) -> Drop | None:
+        """Return how an attempt of a call, given by its id, is cut off; None if it is not."""
+        random = Random(f"{self.seed}/{call}")
+        left, is_stubborn = random.random(), random.random() < self.stubborn
+        if is_retry and not is_stubborn:
+            return None
+        for drop, share in self.shares.items():
+            left -= share
+            if left < 0:
+                return drop
+        return None
 
 
 @dataclass(frozen=True)
@@ -54,26 +96,15 @@ class Proxy:
 def proxying(aws: EmbeddedAws, drops: Drops) -> Iterator[Proxy]:
     """Run a proxy in front of an embedded AWS. LATE calls that wait at the end are not executed."""
     certificate, key = write_certificate(aws.state_dir / "proxy")
-    server = _Server((HOST, 0), _Handler)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
+    server = _Server(aws, drops, certificate)
     # The handshake is left to the connection's thread: a slow one would block the others.
     server.socket = context.wrap_socket(
         server.socket, server_side=True, do_handshake_on_connect=False
     )
-    server.proxy = Proxy(server.server_address[1], certificate)
-    server.drops, server.aws_port = drops, aws.port
-    server.trust = ssl.create_default_context(cafile=str(aws.certificate))
-    thread = Thread(target=server.serve_forever, args=[0.05], name="proxy")
-    thread.start()
-    try:
+    with server.running("proxy"):
         yield server.proxy
-    finally:
-        server.over.set()
-        server.shutdown()
-        thread.join()
-        server.close_connections()
-        server.server_close()
 
 
 @contextmanager
@@ -98,46 +129,26 @@ def _variables(aws: EmbeddedAws, function: str) -> dict[str, str]:
     return dict(configuration["Environment"]["Variables"])
 
 
-class _Server(ThreadingTCPServer):
-    daemon_threads = True
-    request_queue_size = 128
-    proxy: Proxy
-    drops: Drops
-    aws_port: int
-    trust: ssl.SSLContext
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+class _Server(Server):
+    def __init__(self, aws: EmbeddedAws, drops: Drops, certificate: Path) -> None:
+        super().__init__(_Handler)
+        self.proxy = Proxy(self.port, certificate)
+        self.drops, self.aws_port = drops, aws.port
+        self.trust = ssl.create_default_context(cafile=str(aws.certificate))
         self.over = Event()
-        self._lock = Lock()
-        self._connections: set[socket] = set()
+        self._counting = Lock()
+
+    def end(self) -> None:
+        """Let no LATE call wait any more."""
+        self.over.set()
 
     def count(self, drop: Drop | None, operation: str) -> None:
         """Count an attempt."""
-        with self._lock:
+        with self._counting:
             if drop is None:
                 self.proxy.passed[operation] += 1
             else:
                 self.proxy.dropped[drop, operation] += 1
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in its own thread."""
-        self._connections.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection."""
-        self._connections.discard(request)
-        super().shutdown_request(request)
-
-    def close_connections(self) -> None:
-        """Close all connections; one that is idle would keep its thread, and that of AWS."""
-        for connection in [*self._connections]:
-            with suppress(OSError):
-                connection.shutdown(SHUT_RDWR)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing: connections that are cut off are intended."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,0 +1,220 @@
+"""Soak: the demo's fault scenario for minutes, with more kills and with calls to AWS cut off."""
+
+import json
+import secrets
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from demo.audit import Findings, audit
+from demo.background import background
+from demo.kills import kill_at_random
+from demo.payment_sandbox import FaultRates, PaymentFault, payment_sandbox
+from demo.proxy import Drop, Drops, Proxy, proxying, rerouted
+from demo.report import FAULT_FIGURES, console, print_failure, report_figures, step, write_report
+from demo.scenarios.orders import send_traffic
+from demo.shop import Shop, deploy_service
+from emulator.child_processes import ProcessFailed
+from emulator.embedded_aws import embedded_aws
+from once.names import Reason
+from once.ops.aws.clients import total_depth
+from once.ops.dead_letters.letter import DIED
+
+SAFE_REASONS = (DIED, Reason.UNFINISHED, Reason.RETRIES_EXHAUSTED)
+"""Reasons of dead letters that may be redriven unchanged."""
+PROGRESS_SECONDS = 15.0
+NAME = "soak"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The amount of traffic and of faults.
+
+    Attributes:
+        traffic: options of `python -m demo send`.
+        calls_a_kill: mean number of the functions' calls between two kills.
+        drops: the share of calls to AWS that are cut off in each way.
+        charges: the share of charges with each fault of the provider.
+        least: the minimum of figures; a run with less proves nothing.
+    """
+
+    traffic: Sequence[str]
+    calls_a_kill: float
+    drops: Mapping[Drop, float]
+    charges: Mapping[PaymentFault, float]
+    least: Mapping[str, int]
+
+
+TRAFFIC = ("--count", "2500", "--duplicates", "100%", "--conflicts", "5", "--malformed", "5",
+           "--refusals", "50", "--declines", "50", "--timeout", "900")  # fmt: skip
+SOAK = Shape(
+    traffic=TRAFFIC,
+    calls_a_kill=75,
+    drops={Drop.ANSWER_LOST: 0.012, Drop.REFUSED: 0.004, Drop.LATE: 0.004},
+    charges={
+        PaymentFault.DROP: 0.05,
+        PaymentFault.DROP_BEFORE: 0.01,
+        PaymentFault.ERROR_BEFORE: 0.01,
+        PaymentFault.ERROR_AFTER: 0.01,
+        PaymentFault.UNAVAILABLE: 0.01,
+    },
+    least={
+        "sends": 5000,
+        "kills": 200,
+        "kills_in_mid_batch": 50,
+        "drops": 200,
+        "answers_lost": 100,
+        "charge_answers_dropped": 50,
+    },
+)
+
+
+def run(shape: Shape = SOAK, *, seed: int | None = None) -> int:
+    """Run a soak; the seed of its faults is random by default.
+
+    Returns:
+        The exit status: 0 if the audit finds nothing wrong, and there were enough faults.
+    """
+    started = time.monotonic()
+    write_report(NAME, {"complaints": ["the run was interrupted"]})
+    with payment_sandbox() as sandbox, embedded_aws() as aws:
+        try:
+            with step("cdk bootstrap, cdk deploy") as shown:
+                shop = Shop(aws, sandbox, deploy_service(aws, sandbox.url, report=shown.show))
+            figures = play(shop, shape, secrets.randbits(32) if seed is None else seed)
+        except (subprocess.CalledProcessError, ProcessFailed) as error:
+            print_failure(aws, error)
+            return 1
+        return conclude({**figures, "seconds": round(time.monotonic() - started, 1)}, shape)
+
+
+def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
+    """Send traffic under faults until it is processed, redrive dead letters, and audit.
+
+    Returns:
+        The figures of the report.
+
+    Raises:
+        subprocess.CalledProcessError: messages could not be sent.
+    """
+    shop.sandbox.faults = FaultRates(seed=seed, shares=shape.charges)
+    with _faults(shop, shape, seed) as (proxy, killed):
+        sent = send_traffic(shop, shape.traffic)
+    shop.sandbox.faults = FaultRates()
+    sent_back = redrive_safe(shop)
+    with step("auditing"):
+        findings = audit(sent.manifest, shop.evidence())
+    by_kind: Counter[str] = Counter()
+    by_operation: Counter[str] = Counter()
+    for (drop, operation), number in proxy.dropped.items():
+        by_kind[drop] += number
+        by_operation[operation] += number
+    return {
+        "seed": seed,
+        **audit_figures(findings),
+        "kills": killed.total(),
+        "kills_by_function": dict(killed),
+        "kills_in_mid_batch": shop.aws.child.log.read_text().count(
+            "errorMessage=Worker process died"
+        ),
+        "calls": proxy.passed.total() + proxy.dropped.total(),
+        "drops": proxy.dropped.total(),
+        "answers_lost": by_kind[Drop.ANSWER_LOST],
+        "drops_by_kind": dict(by_kind),
+        "drops_by_operation": dict(by_operation),
+        "charge_answers_dropped": shop.sandbox.fired[PaymentFault.DROP],
+        "sent_back": sent_back,
+    }
+
+
+@contextmanager
+def _faults(shop: Shop, shape: Shape, seed: int) -> Iterator[tuple[Proxy, Counter[str]]]:
+    """Cut off calls and kill processes until the context ends, and print the progress."""
+    functions = shop.functions(*shop.deployment.consumers)
+    sqs = shop.aws.client("sqs")
+
+    def print_progress(over: Event) -> None:
+        started = time.monotonic()
+        while not over.wait(PROGRESS_SECONDS):
+            queues = shop.deployment.consumers.values()
+            left = sum(total_depth(sqs, consumer.queue_urls).total for consumer in queues)
+            dropped, passed = proxy.dropped.total(), proxy.passed.total()
+            console.print(
+                f"[dim]{time.monotonic() - started:5.0f} s: {left} messages left, "
+                f"{killed.total()} processes killed, {dropped} of {dropped + passed} calls cut off",
+                highlight=False,
+            )
+
+    with proxying(shop.aws, Drops(seed, shape.drops)) as proxy:
+        calls, every = proxy.passed.total, shape.calls_a_kill
+        with (
+            rerouted(shop.aws, functions, proxy),
+            kill_at_random(shop.aws, functions, every=every, clock=calls, seed=seed) as killed,
+            background("progress", print_progress),
+        ):
+            yield proxy, killed
+
+
+def audit_figures(findings: Findings) -> dict[str, Any]:
+    """Return the audit's figures, by their keys in the report."""
+    counted = ("distinct", "deliveries", "effects", "charges", "emails", *FAULT_FIGURES)
+    return {
+        "sends": findings.sent,
+        "quarantined": dict(findings.quarantined_by_reason),
+        **{name: getattr(findings, name) for name in counted},
+    }
+
+
+def redrive_safe(shop: Shop) -> int:
+    """Redrive the dead letters whose only cause is too many kills, as an operator would.
+
+    Returns:
+        The number of these dead letters.
+    """
+    file = shop.aws.state_dir / "letters.json"
+    with file.open("wb") as output:
+        shop.run("once.ops", "dlq", "list", "--json", stdout=output)
+    reasons = Counter(
+        letter["reason"] or DIED for letter in json.loads(file.read_text())["letters"]
+    )
+    for reason in filter(reasons.get, SAFE_REASONS):
+        # The command fails if it keeps a letter; the audit finds that letter.
+        with suppress(subprocess.CalledProcessError):
+            shop.run("once.ops", "dlq", "redrive", "--reason", reason, "--rate", "50")
+    shop.wait_until_processed()
+    return sum(reasons[reason] for reason in SAFE_REASONS)
+
+
+def conclude(figures: Mapping[str, Any], shape: Shape) -> int:
+    """Write and print the report, and return the exit status."""
+    wrong = complaints(figures, shape.least)
+    passed = report_figures(
+        NAME,
+        "soak",
+        {
+            name: name.replace("_", " ")
+            for name, each in figures.items()
+            if not isinstance(each, dict)
+        },
+        {**figures, "complaints": wrong},
+        FAULT_FIGURES,
+        good="nothing was lost or doubled",
+        bad="\n".join(wrong),
+        passed=not wrong,
+    )
+    return 0 if passed else 1
+
+
+def complaints(figures: Mapping[str, Any], least: Mapping[str, int]) -> list[str]:
+    """Return the fault figures that are not 0, and the figures below their minimum."""
+    wrong = [f"{name} is {figures[name]}, and must be 0" for name in FAULT_FIGURES if figures[name]]
+    return wrong + [
+        f"{name} is {figures[name]}, and less than {number} shows nothing"
+        for name, number in least.items()
+        if figures[name] < number
+    ]

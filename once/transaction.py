@@ -25,10 +25,12 @@ from once.effects.ledger import Intent
 from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused
 from once.events.cloud_event import CloudEvent
 from once.events.outgoing import ClaimPlace, Draft, draft
+from once.expressions import CHANGES, Changes, Expressions, Presence
 from once.names import COMMIT_ATTRIBUTE
 from once.settings import TableSettings
 
 if TYPE_CHECKING:
+    from boto3.dynamodb.conditions import ConditionBase
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
 
@@ -58,15 +60,20 @@ class Table:
 
 
 class Terms(TypedDict, total=False):
-    """Optional terms of a write: a condition expression, its names, and a refusal.
+    """Optional terms of a write: a condition, the names of its text, and a refusal.
 
-    `otherwise` is the business refusal to raise if the condition fails. Without it, a failed
-    condition makes the message retry later.
+    The condition is `absent`, `present`, one of `boto3.dynamodb.conditions`, or a text. `otherwise`
+    is the business refusal to raise if the condition fails. Without it, a failed condition makes
+    the message retry later.
     """
 
-    condition: str
+    condition: "str | Presence | ConditionBase"
     names: Mapping[str, str]
     otherwise: Refusal
+
+
+class UpdateTerms(Terms, Changes, total=False):
+    """The changes of an update, and its terms."""
 
 
 class Identity(Struct, frozen=True):
@@ -130,15 +137,24 @@ class Transaction:
         self,
         table: Table,
         key: Item,
-        expression: str,
+        expression: str | None = None,
         values: Values = None,
-        **terms: Unpack[Terms],
+        **terms: Unpack[UpdateTerms],
     ) -> None:
-        """Change an item by an update expression, or create it if it does not exist.
+        """Change an item, or create it if it does not exist.
 
-        `values` are those of both the expression and the condition.
+        The changes are data: `set=`, `if_not_exists=`, `append=`, `add=` and `remove=`. An update
+        expression as text says what these cannot; `values` are those of the texts.
+
+        Raises:
+            InvalidWrite: the changes contradict one another, or DynamoDB would refuse them.
         """
-        self._add(table, key, terms, values, kind="Update", update=expression)
+        changes = {name: terms.pop(name) for name in CHANGES if name in terms}  # type: ignore[misc]
+        if expression is not None and changes:
+            raise InvalidWrite(
+                f"an update of {table.name} has a text and {', '.join(changes)}=; give one of both"
+            )
+        self._add(table, key, terms, values, kind="Update", update=expression, changes=changes)
 
     def delete(
         self, table: Table, key: Item, values: Values = None, **terms: Unpack[Terms]
@@ -273,7 +289,8 @@ class Transaction:
         *,
         kind: str,
         item: Item | None = None,
-        update: str = "",
+        update: str | None = "",
+        changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         settings = self._tables[table.name]
         found = _item_key(table, settings, key)
@@ -283,14 +300,23 @@ class Transaction:
             raise InvalidWrite(
                 f"two actions on one item of {table.name}: DynamoDB takes one an item; merge them"
             )
+        names, values = terms.get("names") or {}, values or {}
+        condition = terms.get("condition") or ""
+        if update is None or not isinstance(condition, str):
+            built = Expressions(table.name, settings.key, dict(names), dict(values))
+            update = built.update(changes) if update is None else update
+            condition = built.condition(condition)
+            names, values = built.names, built.values
         self._actions[found] = Action(
             kind=kind,
             table=settings,
             key=dict(key),
             item=item,
             update=update,
-            values=values or {},
-            **terms,
+            condition=condition,
+            names=names,
+            values=values,
+            otherwise=terms.get("otherwise"),
         )
 
 

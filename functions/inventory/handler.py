@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Annotated
 
+from boto3.dynamodb.conditions import Attr
 from msgspec import Meta, Struct
 
 from once import Consumer, Refusal, Transaction
@@ -69,9 +70,8 @@ def reserve(event: OrderPlaced, tx: Transaction) -> None:
         tx.update(
             STOCK,
             {"sku": sku},
-            "SET available = available - :quantity",
-            {":quantity": quantity},
-            condition="available >= :quantity",
+            add={"available": -quantity},
+            condition=Attr("available").gte(quantity),
             otherwise=OutOfStock(sku),
         )
     tx.put(
@@ -108,19 +108,15 @@ def release(event: PaymentEnded, tx: Transaction) -> None:
     reservation = tx.get(RESERVATIONS, {"order_id": event.order_id}) or {}
     _end(event, "released", tx)
     for sku, quantity in reservation.get("quantities", {}).items():
-        tx.update(
-            STOCK, {"sku": sku}, "SET available = available + :quantity", {":quantity": quantity}
-        )
+        tx.update(STOCK, {"sku": sku}, add={"available": quantity})
 
 
 def _end(event: PaymentEnded, status: str, tx: Transaction) -> None:
     tx.update(
         RESERVATIONS,
         {"order_id": event.order_id},
-        "SET #status = :status",
-        {":status": status, ":reserved": "reserved"},
-        names={"#status": "status"},
-        condition="#status = :reserved",
+        set={"status": status},
+        condition=Attr("status").eq("reserved"),
     )
 
 

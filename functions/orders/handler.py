@@ -75,22 +75,18 @@ def store(event: OrderPlaced, tx: Transaction) -> None:
     tx.update(
         ORDERS,
         {"order_id": event.order_id},
-        "SET customer_id = :customer, currency = :currency, #lines = :lines, #total = :total,"
-        " #status = if_not_exists(#status, :placed)",
-        {
-            ":customer": event.customer_id,
-            ":currency": event.currency,
-            ":lines": to_builtins(event.lines),
-            ":total": event.total,
-            ":placed": "placed",
+        set={
+            "customer_id": event.customer_id,
+            "currency": event.currency,
+            "lines": to_builtins(event.lines),
+            "total": event.total,
         },
-        names={"#lines": "lines", "#total": "total", "#status": "status"},
+        if_not_exists={"status": "placed"},
     )
     tx.update(
         CUSTOMERS,
         {"customer_id": event.customer_id},
-        "ADD orders_placed :one, amount_ordered :total",
-        {":one": 1, ":total": event.total},
+        add={"orders_placed": 1, "amount_ordered": event.total},
     )
 
 
@@ -120,27 +116,14 @@ def refunded(event: ChargeRefunded, tx: Transaction) -> None:
     known = (tx.get(ORDERS, key) or {}).get("amount_refunded", 0)
     if charge.amount_refunded <= known:  # a later refund has overtaken this one
         return
-    amount = {":amount": charge.amount_refunded}
-    if charge.refunded:
-        tx.update(
-            ORDERS,
-            key,
-            "SET amount_refunded = :amount, #status = :status, final_status = :status",
-            {**amount, ":status": "refunded"},
-            names={"#status": "status"},
-        )
-    else:
-        tx.update(ORDERS, key, "SET amount_refunded = :amount", amount)
+    final = {"status": "refunded", "final_status": "refunded"} if charge.refunded else {}
+    tx.update(ORDERS, key, set={"amount_refunded": charge.amount_refunded, **final})
 
 
 def _end(event: OrderEnded, status: str, tx: Transaction) -> None:
-    tx.update(
-        ORDERS,
-        {"order_id": event.order_id},
-        "SET #status = if_not_exists(final_status, :status)",  # a refund may have overtaken it
-        {":status": status},
-        names={"#status": "status"},
-    )
+    key = {"order_id": event.order_id}
+    if "final_status" not in (tx.get(ORDERS, key) or {}):  # a refund may have overtaken it
+        tx.update(ORDERS, key, set={"status": status})
 
 
 lambda_handler = consumer.lambda_handler

@@ -39,6 +39,7 @@ NAMES = {
             "PermanentError",
         ),
         *("Policy", "Refusal", "RetryableError", "S3Object", "Source", "Transaction"),
+        *("absent", "present"),
         *("durable_function", "state_machine"),
     },
     "once.cdk": {

@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from msgspec import Struct
@@ -16,6 +17,7 @@ from once.cdk import ConsumerProps, Dedup, Pollers, TableProps, WarmThroughput
 from once.cdk.checks.consumer_props import line_group_faults
 from once.cdk.checks.consumer_set import group_set_faults
 from once.events.identity import message_group
+from once.testing import FakeAws, cloud_event
 from tests.architecture.imports import ROOT
 
 README = ROOT / "README.md"
@@ -76,6 +78,34 @@ class Bank:
         return answer
 
 
+BOOKED = {"booking": "b-1", "show": "Hamlet", "seats": 2, "at": "2026-11-24T08:00:00Z"}
+
+
+def test_the_handlers_page_books_refuses_and_computes() -> None:
+    first, computed = blocks(document := ROOT / "docs" / "handlers.md")
+    names = run(document, first)
+    tables, published = {"seats": "show", "bookings": "booking"}, ("seat.taken",)
+    with FakeAws(names["consumer"], tables, publishes=published) as aws:
+        aws.put("seats", {"show": "Hamlet", "available": 3, "last": {}})
+        for event in (BOOKED, BOOKED, BOOKED | {"booking": "b-2"}, BOOKED | {"seats": 1}):
+            aws.deliver(cloud_event("seat.booked", event))
+        assert aws.items("bookings") == [
+            {"booking": "b-1", "status": "paid", "show": "Hamlet", "repetitions": 1}
+        ]
+        assert aws.items("seats") == [
+            {
+                "show": "Hamlet",
+                "available": 1,
+                "size": 0,
+                "last": {"turned_away": BOOKED["at"]},
+                "history": [{"booking": "b-1", "seats": 2}],
+            }
+        ]
+    tx = Mock()
+    exec(compile(computed, "handlers.md", "exec"), {**names, "tx": tx})
+    assert tx.update.call_args.args[2] == "SET available = #size - sold"
+
+
 def test_the_effect_and_its_test_run() -> None:
     bank, document = Bank(), ROOT / "docs" / "effects.md"
     run(document, *blocks(document)[:2], bank=bank)
@@ -110,6 +140,7 @@ RUN_BY = {
     "conformance/README.md": "tests/conformance/test_readme.py",
     "docs/effects.md": "tests/docs/test_examples.py",
     "docs/fifo.md": "tests/docs/test_examples.py",
+    "docs/handlers.md": "tests/docs/test_examples.py",
     "docs/migrating.md": "tests/docs/test_migrating.py",
     "docs/webhooks.md": "tests/docs/test_webhooks_page.py",
     "docs/your-service.md": "tests/docs/test_your_service.py",

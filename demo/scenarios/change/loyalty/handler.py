@@ -17,7 +17,7 @@ class OrderPlaced(Struct, frozen=True):
 @consumer.handles("order.placed", OrderPlaced)
 def count(event: OrderPlaced, tx: Transaction) -> None:
     """Give a point for the order."""
-    tx.update(POINTS, {"order_id": event.order_id}, "ADD points :one", {":one": 1})
+    tx.update(POINTS, {"order_id": event.order_id}, add={"points": 1})
 
 
 lambda_handler = consumer.lambda_handler

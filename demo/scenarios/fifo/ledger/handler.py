@@ -30,12 +30,7 @@ def note(event: Moved, tx: Transaction) -> None:
     if event.fails and (event.account_id, event.number) not in _failed:
         _failed.add((event.account_id, event.number))
         raise RuntimeError("the movement asks for a failure")
-    tx.update(
-        ACCOUNTS,
-        {"account_id": event.account_id},
-        "SET applied = list_append(if_not_exists(applied, :none), :one)",
-        {":none": [], ":one": [event.number]},
-    )
+    tx.update(ACCOUNTS, {"account_id": event.account_id}, append={"applied": [event.number]})
     tx.publish("account.balanced", Balanced(event.account_id, event.number))
 
 

@@ -18,12 +18,7 @@ class Balanced(Struct, frozen=True):
 @consumer.handles("account.balanced", Balanced)
 def list_movement(event: Balanced, tx: Transaction) -> None:
     """Append the movement's number to the statement."""
-    tx.update(
-        STATEMENTS,
-        {"account_id": event.account_id},
-        "SET applied = list_append(if_not_exists(applied, :none), :one)",
-        {":none": [], ":one": [event.number]},
-    )
+    tx.update(STATEMENTS, {"account_id": event.account_id}, append={"applied": [event.number]})
 
 
 lambda_handler = consumer.lambda_handler

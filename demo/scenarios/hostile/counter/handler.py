@@ -26,7 +26,7 @@ def count(event: Raised, tx: Transaction) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if event.fault == "hang":
         time.sleep(3600)
-    tx.update(COUNTERS, {"id": event.counter}, "ADD amount :one", {":one": 1})
+    tx.update(COUNTERS, {"id": event.counter}, add={"amount": 1})
 
 
 lambda_handler = consumer.lambda_handler

@@ -22,10 +22,7 @@ class Received(Struct, frozen=True):
 def note(event: Received, tx: Transaction) -> None:
     """Count the webhook, and keep its amount."""
     tx.update(
-        RECEIPTS,
-        {"serial": event.serial},
-        "SET amount = :amount ADD times :one",
-        {":amount": event.amount, ":one": 1},
+        RECEIPTS, {"serial": event.serial}, set={"amount": event.amount}, add={"times": 1}
     )
 
 

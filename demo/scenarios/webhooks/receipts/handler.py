@@ -21,9 +21,7 @@ class Received(Struct, frozen=True):
 @consumer.handles("standard.ticket.opened", Received)
 def note(event: Received, tx: Transaction) -> None:
     """Count the webhook, and keep its amount."""
-    tx.update(
-        RECEIPTS, {"serial": event.serial}, set={"amount": event.amount}, add={"times": 1}
-    )
+    tx.update(RECEIPTS, {"serial": event.serial}, set={"amount": event.amount}, add={"times": 1})
 
 
 lambda_handler = consumer.lambda_handler

@@ -67,10 +67,10 @@ LEFT_OUT = {
     "once.ops.console.figures._metric_points cloudwatch.GetMetricData": "a page only reads",
     "once.ops.dead_letters.export.LetterImport._send.<locals>.<lambda> sqs.SendMessageBatch": (
         "an import that is killed is repeated: it sends no letter that is there already, "
-        "tests/ops/dlq/test_import.py"
+        "tests/ops/dead_letters/test_export.py"
     ),
     "once.ops.dead_letters.redrive._publisher.<locals>.publish sns.PublishBatch": (
-        "this world has no unrouted queue; tests/ops/dlq/test_unrouted.py"
+        "this world has no unrouted queue; tests/ops/dead_letters/test_unrouted.py"
     ),
     "once.ops.dedup_records.DedupRecordReader.approximate_count dynamodb.DescribeTable": (
         "only reads, for a progress bar"
@@ -79,7 +79,7 @@ LEFT_OUT = {
     "once.ops.effects.settle sts.GetCallerIdentity": "only reads, before the change",
     "once.ops.effects.write_intent dynamodb.TransactWriteItems": (
         "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "
-        "read back, tests/ops/effects/test_settle.py"
+        "read back, tests/ops/test_effects.py"
     ),
     "once.ops.operator_log._write logs.PutLogEvents": _OPERATOR_LOG,
     "once.ops.operator_log.logged_change logs.CreateLogStream": _OPERATOR_LOG,

@@ -19,7 +19,6 @@ from once.ops.dead_letters import search as walk
 from once.ops.terminal import console
 from once.ops.trace import timeline
 from tests.ops.cloud import REGION, Cloud
-from tests.ops.editing import Editor
 from tests.ops.hostile import Mess
 from tests.ops.letters import Shop
 from tests.ops.support import OK, refusal
@@ -41,6 +40,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("_width", "_height"):  # set when the console was made
         monkeypatch.setattr(console, name, None)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)  # commands write files
 
 
 def _number_messages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,12 +94,6 @@ def shop(cloud: Cloud) -> Iterator[Shop]:
     """A consumer with its queues and dead letters."""
     with Shop(cloud) as shop:
         yield shop
-
-
-@pytest.fixture
-def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
-    """The program in EDITOR."""
-    return Editor(monkeypatch, tmp_path)
 
 
 @pytest.fixture

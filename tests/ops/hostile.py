@@ -16,8 +16,7 @@ from moto.sqs.models import sqs_backends
 from once.failures.quarantine import allowed
 from once.names import RELAY, DeadLetter, Outcome, Reason, Record, Standing, State
 from tests.ops.cloud import REGION
-from tests.ops.letters import Shop
-from tests.ops.notes import KEY, note
+from tests.ops.letters import KEY, Shop, note
 from tests.ops.support import add_to_answer
 
 quick = settings(

@@ -1,14 +1,29 @@
-"""The root of the command line: its version, and completion by the shell."""
+"""The root of the command line: version, Ctrl-C, plugins, times in options, and `--json`."""
 
-from importlib.metadata import version
+import json
+import re
+from datetime import UTC, datetime
+from importlib.metadata import EntryPoint, entry_points, version
+from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+import typer
+from typer import BadParameter
+from typer.main import get_command
 
-from once.ops.__main__ import app
+from once.effects.declaration import Policy
+from once.ops import __main__
+from once.ops.__main__ import PLUGIN_GROUP, app
 from once.ops.aws.deployment import Deployment
+from once.ops.console.server import ConsoleServer
 from once.ops.errors import ExitCode
-from tests.ops.output import stderr_of, stdout_of
+from once.ops.terminal import parse_time_option
+from tests.architecture.imports import ROOT
+from tests.ops.cloud import Cloud
+from tests.ops.letters import Shop, note
+from tests.ops.outboxes import REPUBLISH, commit_each
+from tests.ops.support import fail_entries, run, stderr_of, stdout_of
 
 
 def test_version_is_that_of_the_distribution() -> None:
@@ -23,10 +38,194 @@ def test_ctrl_c_ends_any_command_without_a_traceback(monkeypatch: pytest.MonkeyP
     assert "run the same command again" in stderr_of("dlq", "list", code=ExitCode.STOPPED)
 
 
-@pytest.mark.parametrize(("typed", "completed"), [("once d", "dlq"), ("once dlq red", "redrive")])
-def test_shell_completes_commands(typed: str, completed: str) -> None:
-    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
-    answer = CliRunner().invoke(
-        app, prog_name="once", env={"_ONCE_COMPLETE": "complete_bash", **words}
+TRIED = typer.Typer()
+
+
+def test_a_plugin_that_cannot_be_loaded_is_reported_and_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [
+        EntryPoint("broken", "tests.ops.missing:app", __main__.PLUGIN_GROUP),
+        EntryPoint("tried", "tests.ops.test_main:TRIED", __main__.PLUGIN_GROUP),
+    ]
+    monkeypatch.setattr(__main__, "entry_points", lambda *, group: found)
+    assert [name for name, _ in __main__._plugin_commands()] == ["tried"]
+    assert (
+        "the command 'broken' (tests.ops.missing:app) cannot be loaded" in capsys.readouterr().err
     )
-    assert answer.stdout.split() == [completed]
+
+
+NOW = datetime(2026, 7, 30, 12, tzinfo=UTC)
+
+
+def read(text: str) -> str:
+    return parse_time_option(text, now=NOW, option="--since").astimezone(UTC).isoformat()
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("90m", "2026-07-30T10:30:00+00:00"),
+        ("26h", "2026-07-29T10:00:00+00:00"),
+        (" 2d ", "2026-07-28T12:00:00+00:00"),
+        ("2026-07-28", "2026-07-28T00:00:00+00:00"),
+        ("2026-07-28T09:15", "2026-07-28T09:15:00+00:00"),
+        ("2026-07-28T09:15:00Z", "2026-07-28T09:15:00+00:00"),
+        ("2026-07-28T09:15+02:00", "2026-07-28T07:15:00+00:00"),
+    ],
+)
+def test_times_are_in_utc_unless_they_have_an_offset(text: str, moment: str) -> None:
+    assert read(text) == moment
+
+
+INVALID = (
+    *("", "yesterday", "26", "-2d", "2 d", "2w", "1.5h", "٣d"),
+    *("2026-02-30", "999999999d", "0001-01"),
+)
+
+
+@pytest.mark.parametrize("text", INVALID)
+def test_invalid_time_is_refused_with_the_valid_forms(text: str) -> None:
+    with pytest.raises(BadParameter, match="is no point in time: give a date") as error:
+        read(text)
+    assert "90m, 26h, 2d" in str(error.value)
+    assert error.value.param_hint == "--since"
+
+
+PAGE = (ROOT / "docs" / "command-line.md").read_text()
+DOCUMENTED = {
+    name: json.loads(example)
+    for name, example in re.findall(
+        r"^### once ([\w ]+)\n.*?^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+    )
+}
+CONSOLE = "console"
+LIST, SETTLE = EFFECTS = ("effects list", "effects settle")
+WEBHOOKS = {name for name in DOCUMENTED if name.startswith("webhooks ")}
+"""Tested with a deployment that has an ingress: tests/ops/webhooks/test_list.py."""
+NEW = {name for name in DOCUMENTED if name.startswith("new ")}
+"""They write into the working directory."""
+FREE = {"events", "attributes", "failed", "moments", "headers"}
+"""Members whose own members are names of data, or differ from entry to entry."""
+
+
+def shape(value: Any) -> Any:
+    """Return the names of the members, in their order; None for the rest."""
+    if isinstance(value, dict):
+        return {k: None if k in FREE else shape(member) for k, member in value.items()}
+    if isinstance(value, list) and value:
+        return shape(value[0])
+    return None
+
+
+@pytest.fixture
+def shop(shop: Shop) -> Shop:
+    """A shop with one dead letter and one committed event."""
+    commit_each(shop.cloud, "orders#a", age=1)
+    shop.fail("a")
+    return shop
+
+
+def arguments(shop: Shop, command: str) -> tuple[object, ...]:
+    match command:
+        case "dlq show":
+            return (shop.letter().message_id,)
+        case "dlq redrive":
+            shop.dead_letter(note("late") | {"time": "2020-01-01T00:00:00Z"}, error=ValueError())
+            return ("--yes", "--rate", 1000)
+        case "dlq purge":
+            return ("--yes",)
+        case "dlq import":
+            assert run("dlq", "purge", "--yes", "--export", "purged").exit_code == 0
+            return ("purged",)
+        case "outbox republish":
+            return (*REPUBLISH[2:], "2h")
+        case "send":
+            return ("--type", "order.placed", "--data", "1")
+        case "trace":
+            return ("id-a", "--no-logs")
+    return ()
+
+
+def has_documented_shape(command: str, output: str) -> bool:
+    return output.count("\n") == 1 and shape(json.loads(output)) == shape(DOCUMENTED[command])
+
+
+@pytest.mark.parametrize(
+    "command", sorted(DOCUMENTED.keys() - {CONSOLE, *EFFECTS, *NEW} - WEBHOOKS)
+)
+def test_stdout_is_one_value_of_the_documented_shape(shop: Shop, command: str) -> None:
+    result = run(*command.split(), *arguments(shop, command), "--json")
+    assert has_documented_shape(command, result.stdout), result.output
+
+
+def test_a_pending_effect_and_its_settlement_have_the_documented_shape(cloud: Cloud) -> None:
+    with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
+        shop.outside.answers = [TimeoutError()]
+        shop.dead_letter(note("a"))
+        listed = run(*LIST.split(), "--json")
+        decision = ("--done", '"ref-1"', "--why", "asked", "--yes")
+        result = run(*SETTLE.split(), shop.letter().message_id, *decision, "--json")
+    assert has_documented_shape(LIST, listed.stdout), listed.output
+    assert has_documented_shape(SETTLE, result.stdout), result.output
+
+
+def test_the_console_tells_its_url_in_the_documented_shape(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ConsoleServer, "serve_until_stopped", lambda server: None)
+    result = run(CONSOLE, "--read-only", "--json")
+    assert has_documented_shape(CONSOLE, result.stdout), result.output
+
+
+def test_new_files_are_told_in_the_documented_shape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / f"once_consumer-{version('once-consumer')}-py3-none-any.whl").touch()
+    (folder := tmp_path / "shop").mkdir()
+    monkeypatch.chdir(folder)
+    result = run("new", "service", "shop", "--wheels", "../dist", "--json")
+    assert has_documented_shape("new service", result.stdout), result.output
+
+
+def test_every_command_has_json_and_a_documented_shape() -> None:
+    plugins = {entry.name for entry in entry_points(group=PLUGIN_GROUP)}
+    found = {
+        name: options
+        for name, options in _commands(get_command(app))
+        if name.partition(" ")[0] not in plugins
+    }
+    assert set(found) == set(DOCUMENTED)
+    assert [name for name, options in found.items() if "--json" not in options] == []
+
+
+def _commands(group: Any, path: str = "") -> Any:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{name} ")
+        else:
+            options = {option for parameter in command.params for option in parameter.opts}
+            yield f"{path}{name}", options
+
+
+def test_result_of_a_redrive_that_failed_in_part_is_json_and_its_error_is_on_stderr(
+    shop: Shop,
+) -> None:
+    fail_entries("sqs.SendMessageBatch", {"Code": "Odd", "SenderFault": True})
+    result = run("dlq", "redrive", "--yes", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["failed"]
+    assert "1 dead letters are still here" in result.stderr
+
+
+def test_dry_run_of_a_redrive_plans_in_json(shop: Shop) -> None:
+    found = json.loads(run("dlq", "redrive", "--dry-run", "--json").stdout)
+    assert (found["dry_run"], found["sent"]) == (True, 1)
+    assert [one["outcome"] for one in found["planned"]] == ["processed"]
+
+
+def test_editor_and_json_exclude_one_another(shop: Shop) -> None:
+    result = run("dlq", "redrive", shop.letter().message_id, "--edit", "--json")
+    assert result.exit_code == 2
+    assert result.stdout == ""

@@ -10,8 +10,16 @@ from once.ops.errors import ExitCode, OpsError
 from once.ops.terminal import error_console
 from tests.ops.letters import Shop
 from tests.ops.outboxes import REPUBLISH, commit_each
-from tests.ops.output import stderr_of, stdout_of, words
-from tests.ops.support import OK, add_to_answer, answer_with, refuse, run
+from tests.ops.support import (
+    OK,
+    add_to_answer,
+    answer_with,
+    refuse,
+    run,
+    stderr_of,
+    stdout_of,
+    words,
+)
 
 ROOT = "arn:aws:sts::123456789012:user/moto"
 CHOSEN = ("--reason", "retries-exhausted")
@@ -54,9 +62,8 @@ def changes(shop: Shop) -> dict[str, tuple[object, ...]]:
 @pytest.mark.parametrize("command", ["dlq redrive", "dlq purge", "outbox republish"])
 @pytest.mark.parametrize("call", ["CreateLogStream", "PutLogEvents"])
 def test_a_change_that_cannot_be_logged_is_not_made(
-    shop: Shop, command: str, call: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    shop: Shop, command: str, call: str, tmp_path: Any
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     arguments = changes(shop)[command]
     refuse(f"logs.{call}")
     said = stderr_of(*arguments)
@@ -70,9 +77,8 @@ def test_a_change_that_cannot_be_logged_is_not_made(
 
 @pytest.mark.parametrize("command", ["dlq redrive", "dlq purge", "outbox republish"])
 def test_each_command_that_changes_something_is_logged_and_a_dry_run_is_not(
-    shop: Shop, command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    shop: Shop, command: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     arguments = changes(shop)[command]
     stdout_of(*arguments, "--dry-run")
     assert shop.cloud.logged() == []

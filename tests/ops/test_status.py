@@ -11,8 +11,7 @@ from once.ops.aws.clients import oldest_message_seconds
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode
 from tests.ops.cloud import Cloud
-from tests.ops.output import rows, stderr_of, stdout_of
-from tests.ops.support import OK, answer_with, refuse, run
+from tests.ops.support import OK, answer_with, refuse, rows, run, stderr_of, stdout_of
 
 TIMES = "Init Duration: 402.23 ms\tPhase: init"
 FAILED_START = (

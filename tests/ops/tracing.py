@@ -11,8 +11,8 @@ from once.events.identity import Key, fingerprint, key_hash
 from once.events.outgoing import draft, written
 from once.names import CAUSE_EXTENSION, RELAY, Outcome, Reason, Record, State
 from tests.ops.cloud import Cloud
-from tests.ops.notes import DAY
-from tests.ops.output import stdout_of
+from tests.ops.letters import DAY
+from tests.ops.support import stdout_of
 
 TABLE = "physical-dedup"
 ORDER_ID = Key.field("order_id")

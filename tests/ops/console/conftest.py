@@ -1,11 +1,15 @@
-"""A console of the deployment in memory, and a browser's requests to it."""
+"""A console of the deployment in memory, a browser's requests to it, and the jobs that it plans."""
 
+import re
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from once.ops.aws.deployment import Deployment
+from once.ops.console.jobs import Job
 from once.ops.console.server import Address, console_app
 from once.ops.console.state import ConsoleState
 from tests.ops.cloud import Cloud
@@ -24,3 +28,27 @@ def browser(state: ConsoleState) -> Iterator[TestClient]:
     """Sends the requests of the console's own pages; paths are below its root."""
     with TestClient(console_app(state, ADDRESS), base_url=ADDRESS.url, headers=OWN) as client:
         yield client
+
+
+def finished(job: Job) -> None:
+    """Wait until a job has ended."""
+    for thread in threading.enumerate():
+        if thread.name == f"job {job.title}":
+            thread.join()
+
+
+def planned(browser: TestClient, state: ConsoleState, path: str, **fields: Any) -> Job:
+    """Send a form, and return the job that it planned."""
+    answer = browser.post(path, data=fields)
+    found = re.search(r"/jobs/([\w-]+)$", str(answer.url))
+    assert found, answer.text
+    job = state.jobs.find(found[1])
+    assert job
+    return job
+
+
+def confirmed(browser: TestClient, job: Job, why: str = "") -> str:
+    """Confirm a job, wait for it, and return its page."""
+    browser.post(f"jobs/{job.id}/start", data={"why": why})
+    finished(job)
+    return browser.get(f"jobs/{job.id}").text

@@ -14,10 +14,8 @@ from once.ops.console.server import console_app
 from once.ops.console.state import ConsoleState
 from once.ops.effects import list_pending
 from tests.ops.cloud import Cloud
-from tests.ops.console.conftest import ADDRESS, OWN
-from tests.ops.console.waiting import confirmed, planned
-from tests.ops.letters import Shop
-from tests.ops.notes import KEY, note
+from tests.ops.console.conftest import ADDRESS, OWN, confirmed, planned
+from tests.ops.letters import KEY, Shop, note
 
 SETTLE = "effects/settle"
 

@@ -12,7 +12,7 @@ from once.ops import dedup_records
 from once.ops.console.jobs import JobPhase
 from once.ops.console.state import ConsoleState
 from tests.ops.cloud import Cloud
-from tests.ops.console.waiting import confirmed, planned
+from tests.ops.console.conftest import confirmed, planned
 from tests.ops.outboxes import commit, commit_each, event, ids, published
 from tests.ops.tracing import Saga
 

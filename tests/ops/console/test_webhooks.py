@@ -13,11 +13,9 @@ from once.ops.console.jobs import JobPhase
 from once.ops.console.server import console_app
 from once.ops.console.state import ConsoleState
 from tests.ops.cloud import Cloud
-from tests.ops.console.conftest import ADDRESS, OWN
-from tests.ops.console.waiting import confirmed, planned
+from tests.ops.console.conftest import ADDRESS, OWN, confirmed, planned
 from tests.ops.support import refuse
-from tests.ops.webhooks.ingress import Webhooks, stripe
-from tests.ops.webhooks.receiver import receiver
+from tests.ops.webhooks.ingress import Webhooks, receiver, stripe
 
 REPLAY = "webhooks/replay"
 HOSTILE = "<script>alert(1)</script>\u202e\x1b]0;owned\x07"

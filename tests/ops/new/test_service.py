@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from once.ops.new import service_files
-from tests.ops.output import stderr_of, stdout_of
+from tests.ops.support import stderr_of, stdout_of
 from tests.stacks.cloud import CONTEXT
 
 WHEEL = f"once_consumer-{version('once-consumer')}-py3-none-any.whl"

@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.ops.cloud import Cloud
-from tests.ops.webhooks.ingress import Webhooks
-from tests.ops.webhooks.receiver import Receiver, receiver
+from tests.ops.webhooks.ingress import Receiver, Webhooks, receiver
 
 
 @pytest.fixture(autouse=True)

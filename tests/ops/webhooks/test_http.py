@@ -15,7 +15,7 @@ from once.ops.webhooks._http import (
     is_public,
     send_request,
 )
-from tests.ops.webhooks.receiver import Receiver
+from tests.ops.webhooks.ingress import Receiver
 
 PUBLIC = ("93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822")
 OTHERS = (

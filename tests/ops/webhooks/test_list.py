@@ -1,4 +1,4 @@
-"""`once webhooks list` and `show`: captures by time and by id, and no text that is a command."""
+"""`once webhooks list` and `show`: captures by time and by id; and the JSON of all the commands."""
 
 import json
 import time
@@ -11,13 +11,13 @@ import pytest
 from once.events.identity import key_hash
 from once.names import StackOutput
 from once.ops.webhooks import captures
-from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS, event_name
+from once.ops.webhooks.capture_text import event_name
 from once.ops.webhooks.captures import SEARCH_PERIOD
-from once.webhooks.capture import Conflict, Standing
 from once.webhooks.endpoint import CAPTURES
 from tests.ops.cloud import Cloud
-from tests.ops.output import rows, stderr_of, stdout_of
-from tests.ops.webhooks.ingress import BUCKET, Webhooks, stripe
+from tests.ops.support import rows, run, stderr_of, stdout_of
+from tests.ops.test_main import WEBHOOKS, has_documented_shape
+from tests.ops.webhooks.ingress import BUCKET, Receiver, Webhooks, stripe
 
 DAY = 86400
 HOSTILE = "\x1b]0;owned\x07\x9b31m\u202e\u2066\x7f\r\n[bold]:smile:"
@@ -184,11 +184,6 @@ def test_errors_say_what_is_wrong(webhooks: Webhooks, monkeypatch: pytest.Monkey
     assert "deploy" in stderr_of("webhooks", "list")
 
 
-def test_every_standing_and_every_conflict_has_its_words() -> None:
-    assert {*STANDINGS} | {Standing.CONFLICT} == {*Standing}
-    assert {*CONFLICTS} == {*Conflict}
-
-
 def test_a_conflict_is_listed_and_shown_with_its_reason_and_the_earlier_webhook(
     webhooks: Webhooks,
 ) -> None:
@@ -216,3 +211,29 @@ def test_the_event_of_a_webhook_is_traced_by_its_id_and_by_its_key(webhooks: Web
     for key in (event_id, capture.pk):
         found = json.loads(stdout_of("trace", key, "--source", source, "--no-logs", "--json"))
         assert "orders" in {one["consumer"] for one in found["moments"]}
+
+
+ARGUMENTS = {
+    "webhooks list": (),
+    "webhooks show": ("evt_1",),
+    "webhooks replay": ("evt_1", "--to-queue", "orders"),
+    "webhooks send": ("stripe",),
+    "webhooks listen": ("--since", "1h", "--to"),
+}
+
+
+def test_stdout_is_one_value_of_the_documented_shape(
+    webhooks: Webhooks, gateway: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    assert set(ARGUMENTS) == WEBHOOKS
+    webhooks.cloud.set_types("orders", events=["stripe.charge.refunded"])
+    webhooks.receive(stripe())
+    monkeypatch.setattr(time, "sleep", stop)  # the end of `listen`
+    for command, arguments in ARGUMENTS.items():
+        to = (gateway.url,) if command == "webhooks listen" else ()
+        result = run(*command.split(), *arguments, *to, "--json")
+        assert result.exit_code == 0, result.output
+        assert has_documented_shape(command, result.stdout), result.output

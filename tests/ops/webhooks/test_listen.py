@@ -10,10 +10,8 @@ from botocore.exceptions import EndpointConnectionError
 
 from once.ops.webhooks import _listen
 from once.ops.webhooks._http import NotSent, Unanswered
-from tests.ops.output import stderr_of
-from tests.ops.support import answer_with, run
-from tests.ops.webhooks.ingress import Webhooks, stripe
-from tests.ops.webhooks.receiver import Receiver
+from tests.ops.support import answer_with, run, stderr_of
+from tests.ops.webhooks.ingress import Receiver, Webhooks, stripe
 
 Steps = Callable[..., None]
 

@@ -10,10 +10,8 @@ from once.events.identity import key_hash
 from once.events.outgoing import events_in
 from once.names import Record
 from once.webhooks.capture import Standing
-from tests.ops.output import stderr_of, stdout_of
-from tests.ops.support import answer_with, refuse, run
-from tests.ops.webhooks.ingress import ENDPOINTS, Webhooks, stripe
-from tests.ops.webhooks.receiver import Receiver
+from tests.ops.support import answer_with, refuse, run, stderr_of, stdout_of
+from tests.ops.webhooks.ingress import ENDPOINTS, Receiver, Webhooks, stripe
 
 DAY = 86400
 REFUNDED = "stripe.charge.refunded"

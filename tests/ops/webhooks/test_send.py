@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from once.webhooks.capture import Standing
-from tests.ops.output import stderr_of, stdout_of
-from tests.ops.webhooks.ingress import SECRET, Webhooks
-from tests.ops.webhooks.receiver import Received, Receiver
+from tests.ops.support import stderr_of, stdout_of
+from tests.ops.webhooks.ingress import SECRET, Received, Receiver, Webhooks
 
 
 def taken(webhooks: Webhooks, request: Received) -> int:

@@ -1,0 +1,502 @@
+"""Dead letters in the console: their pages, and redrive, edit and purge after a dry run."""
+
+import html
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from playwright.sync_api import Page, ViewportSize, expect
+from starlette.testclient import TestClient
+
+from demo.browser.chromium import chromium
+from once.names import RELAY, DeadLetter
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import Deployment
+from once.ops.console import dead_letters
+from once.ops.console.jobs import Job, JobPhase
+from once.ops.console.server import console_server
+from once.ops.console.state import ConsoleState
+from once.ops.dead_letters.search import QueueWalk
+from tests.ops.console.conftest import confirmed
+from tests.ops.dead_letters.test_hostile import records, time_out_of_range
+from tests.ops.hostile import Forged, Mess, letters, quick
+from tests.ops.letters import KEY, Shop, note
+from tests.ops.support import REFUSED_ENTRY, add_to_answer, fail_entries, requests_of, run
+
+Plan = Callable[..., Job]
+Confirm = Callable[[Job], str]
+
+
+@pytest.fixture
+def state(shop: Shop) -> ConsoleState:
+    """The console of a deployment whose consumer `orders` writes real dead letters."""
+    return ConsoleState(Deployment.find())
+
+
+@pytest.fixture
+def plan(browser: TestClient, state: ConsoleState) -> Plan:
+    """Posts a form that plans a job; returns the job."""
+
+    def post(path: str, **form: Any) -> Job:
+        answer = browser.post(path, data=form, follow_redirects=False)
+        assert answer.status_code == 303, answer.text
+        job = state.jobs.find(answer.headers["location"].rsplit("/", 1)[-1])
+        assert job is not None
+        return job
+
+    return post
+
+
+@pytest.fixture
+def confirm(browser: TestClient) -> Confirm:
+    """Confirms a job, and returns its page after its end."""
+    return lambda job: words(confirmed(browser, job, "mended"))
+
+
+def words(html: str) -> str:
+    """The page's text with single blanks."""
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+BACKGROUND = {"sec-fetch-dest": "empty"}
+
+
+@pytest.fixture(autouse=True)
+def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letters, "FRESH_SECONDS", -1)
+
+
+def test_letters_that_failed_alike_are_one_group_with_their_verdicts(
+    browser: TestClient, shop: Shop
+) -> None:
+    for number in range(3):
+        shop.dead_letter(note(f"a{number}"), error=ValueError(f"order 7f{number} has no price"))
+    shop.dead_letter(note("b"), error=KeyError("sku"))
+    shop.dead_letter("{")
+    text = browser.get("dead-letters").text
+    assert text.count('<th scope="row">orders</th>') == 3
+    assert "Unexpected: ValueError at meet:…: order … has no price" in text
+    assert 'aria-label="3 dead letters from 20' in text
+    assert "3 safe" in words(text)
+    assert "1 would come back" in words(text)
+    assert shop.hidden() == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ("", 4),
+        ("?consumer=orders", 3),
+        (f"?consumer={RELAY}", 1),
+        ("?reason=retries-exhausted", 2),
+        ("?reason=unparseable", 1),
+        ("?reason=died", 1),
+        ("?key=id-a", 1),
+        ("?key=orders%23event", 2),
+        ("?older_than=1h", 0),
+        ("?younger_than=1h", 4),
+        ("?reason=retries-exhausted&error=Unexpected:%20ValueError%20at%20meet:41:%20boom", 2),
+        ("?error=another", 0),
+    ],
+)
+def test_filters_select_what_the_commands_select(
+    browser: TestClient, shop: Shop, query: str, number: int
+) -> None:
+    shop.fail("a", "b")
+    shop.dead_letter("{")
+    shop.cloud.bury(RELAY, "event")
+    assert browser.get(f"dead-letters/letters{query}").text.count("<tr>\n") == number
+    shown = words(browser.get(f"dead-letters{query}").text)
+    assert (f"All {number} letters" in shown) is bool(number)
+
+
+@pytest.mark.parametrize("query", ["reason=none", "older_than=soon"])
+def test_filter_that_cannot_be_read_is_an_error(browser: TestClient, query: str) -> None:
+    answer = browser.get(f"dead-letters?{query}")
+    assert answer.status_code == 400
+    assert query.partition("=")[2] in answer.text
+
+
+def test_long_list_has_parts(
+    browser: TestClient, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "PAGE_LETTERS", 2)
+    shop.fail("a", "b", "c")
+    ids = {letter.message_id for letter in shop.letters()}
+    seen = set()
+    for number, rel in ((1, 'rel="next"'), (2, 'rel="prev"')):
+        text = browser.get(f"dead-letters/letters?consumer=orders&page={number}").text
+        assert rel in text
+        assert "consumer=orders&amp;page=" in text
+        seen |= {one for one in ids if one in text}
+    assert seen == ids
+    assert browser.get("dead-letters/letters?page=99999").text.count("<tr>\n") == 1
+
+
+def test_letters_that_another_command_holds_are_told(browser: TestClient, shop: Shop) -> None:
+    shop.fail("a")
+    with QueueWalk(client("sqs"), [shop.box], limit=2) as walk:
+        assert [*walk.pages()]
+        text = browser.get("dead-letters").text
+    assert "No dead letter could be seen" in text
+    assert "1 hidden until" in text
+
+
+def test_page_that_is_read_again_in_the_background_receives_no_letter(
+    browser: TestClient, shop: Shop
+) -> None:
+    shop.fail("a")
+    browser.get("dead-letters")
+    received = requests_of("sqs.ReceiveMessage")
+    assert "boom" in browser.get("dead-letters", headers=BACKGROUND).text
+    assert received == []
+    browser.get("dead-letters")
+    assert received
+
+
+def test_page_shows_its_last_reading_while_a_change_holds_the_letters(
+    browser: TestClient, shop: Shop, state: ConsoleState
+) -> None:
+    shop.fail("a")
+    browser.get("dead-letters")
+    with state.letters.changing():
+        assert "boom" in browser.get("dead-letters").text
+        answer = browser.get("dead-letters/orders/unknown")
+        assert "a change of this console is under way" in answer.text
+    assert "boom" in browser.get("dead-letters").text
+
+
+def test_letter_has_all_that_the_command_shows(browser: TestClient, shop: Shop) -> None:
+    shop.process(note("a"))
+    shop.dead_letter(note("a", data={"amount": 9}), tenant="x")
+    letter = shop.letter()
+    text = html.unescape(browser.get(f"dead-letters/orders/{letter.message_id}").text)
+    assert "key-conflict" in text
+    assert "accepted, committed at" in text
+    assert f"<dd>{KEY}\n" in text
+    assert '"tenant"' in text
+    assert "If sent back: safe, but comes back" in text
+    assert "message?key=id-a&source=%2Ftest" in text
+    assert '"amount": 9' in text
+    assert json.dumps(note("a", data={"amount": 9})) in text  # as it was received
+
+
+def test_letter_that_is_gone_is_told(browser: TestClient) -> None:
+    answer = browser.get("dead-letters/orders/no-such-letter")
+    assert answer.status_code == 404
+    assert "there is no dead letter" in html.unescape(answer.text)
+
+
+@settings(quick, max_examples=15)  # each reads many pages
+@given(st.lists(letters, min_size=1, max_size=2), records)
+@example([time_out_of_range], [])
+@example([Forged("<script>alert(1)</script>\u202e\x1b[31m", {})], [])
+def test_every_page_shows_any_letter(
+    mess: Mess, browser: TestClient, found: Sequence[Forged], stored: Sequence[Any]
+) -> None:
+    with mess.of(found, stored) as ids:
+        shown(browser, "dead-letters")
+        shown(browser, "dead-letters/letters")
+        for letter, message_id in zip(found, ids, strict=True):
+            path = f"dead-letters/{RELAY if letter.relay else 'orders'}/{message_id}"
+            shown(browser, path)
+            shown(browser, f"{path}/edit")
+        assert mess.left() == len(found)
+
+
+def shown(browser: TestClient, path: str) -> None:
+    answer = browser.get(path)
+    assert answer.status_code == 200, answer.text
+    assert "unexpected" not in answer.text
+    assert "<script>alert" not in answer.text
+    assert all(c.isprintable() or c in "\n\t" for c in answer.text)
+
+
+def test_read_only_console_offers_no_change(
+    shop: Shop, state: ConsoleState, browser: TestClient
+) -> None:
+    shop.fail("a")
+    path = f"dead-letters/orders/{shop.letter().message_id}"
+    object.__setattr__(state, "read_only", True)
+    for page in ("dead-letters", "dead-letters/letters", path, f"{path}/edit"):
+        assert 'method="post"' not in browser.get(page).text
+
+
+PHONE: ViewportSize = {"width": 390, "height": 800}
+
+
+@pytest.fixture
+def page(shop: Shop, state: ConsoleState) -> Iterator[Page]:
+    """The page of dead letters of a console with two of them, on a phone."""
+    shop.fail("a", "b")
+    with console_server(state) as server, chromium() as browser:
+        thread = threading.Thread(target=server.serve_until_stopped)
+        thread.start()
+        try:
+            opened = browser.new_page(viewport=PHONE)
+            opened.goto(f"{server.address.url}dead-letters")
+            yield opened
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def test_letters_are_redriven_from_their_group(page: Page, shop: Shop) -> None:
+    fits(page)
+    page.get_by_role("link", name="ValueError").click()
+    fits(page)
+    page.get_by_role("checkbox").nth(1).check()
+    page.get_by_label("Letters").select_option("chosen")
+    page.get_by_role("button", name="Redrive…").click()
+    fits(page)
+    page.get_by_label("Reason").fill("the price list is there")
+    page.get_by_role("button", name="Redrive 1 dead letters").click()
+    expect(page.get_by_role("status").first).to_contain_text("done", timeout=20_000)
+    page.get_by_role("link", name="Back").click()
+    expect(page.get_by_role("cell", name="1", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Audit log").click()
+    expect(page.get_by_role("row", name="the price list is there")).to_contain_text("sent 1")
+    fits(page)
+    assert len(shop.letters()) == 1
+
+
+def fits(page: Page) -> None:
+    page.wait_for_load_state()  # with the style sheet
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+FAST = {"rate": "1000"}
+
+
+def test_group_is_redriven_as_the_dry_run_says(shop: Shop, plan: Plan, confirm: Confirm) -> None:
+    shop.fail("a", "b")
+    shop.dead_letter("{")
+    job = plan("dead-letters/redrive", consumer="orders", reason="retries-exhausted", **FAST)
+    assert job.title == "Redrive 2 dead letters"
+    assert "would be sent: 2" in job.plan[0]
+    assert shop.cloud.logged() == []
+    assert shop.hidden() == 0
+    assert "sent 2 kept 0 failed 0" in confirm(job)
+    assert len(shop.waiting()) == 2
+    assert [letter.reason for letter in shop.letters()] == ["unparseable"]
+
+
+def test_console_and_command_leave_the_same_entries(
+    shop: Shop, plan: Plan, confirm: Confirm
+) -> None:
+    shop.fail("a")
+    job = plan("dead-letters/redrive", reason="retries-exhausted", key="id-a", rate="10")
+    assert job.command == ("once dlq redrive --reason retries-exhausted --key id-a --rate 10")
+    confirm(job)
+    shop.waiting()  # hides the message that was sent
+    shop.fail("a")
+    run(*job.command.split()[1:], "--why", "mended")
+    console, command = [one for one in shop.cloud.logged() if one["phase"] == "outcome"]
+    for entry in (console, command):
+        for name in ("change", "at", "message_ids"):
+            del entry[name]
+    assert console == command
+    assert "id-a" not in json.dumps(console)
+
+
+def test_letters_that_come_back_are_sent_if_this_is_chosen(shop: Shop, plan: Plan) -> None:
+    shop.dead_letter("{")
+    assert plan("dead-letters/redrive").changes == 0
+    assert plan("dead-letters/redrive", reason="unparseable").changes == 0
+    assert plan("dead-letters/redrive", reason="unparseable").command is None  # it would send it
+    assert plan("dead-letters/redrive", returning="yes").changes == 1
+
+
+def test_unsafe_letter_is_never_sent(shop: Shop, plan: Plan) -> None:
+    shop.cloud.bury("orders", json.dumps(note("a")), reason="effect-unknown", key=KEY)
+    forms: list[dict[str, Any]] = [
+        {"reason": "effect-unknown", "returning": "yes", "unsafe": "yes"},
+        {"which": "chosen", "id": shop.letter().message_id, "returning": "yes", "unsafe": "true"},
+    ]
+    for form in forms:
+        job = plan("dead-letters/redrive", **form)
+        assert job.changes == 0
+        assert "NOT SAFE" in job.plan[-1]
+
+
+def test_letter_that_changed_since_the_dry_run_stays(
+    shop: Shop, plan: Plan, confirm: Confirm
+) -> None:
+    shop.fail("a", "b")
+    job = plan("dead-letters/redrive", **FAST)
+    shop.process(note("a"))  # its producer has sent it again, and it was committed
+    text = confirm(job)
+    assert "sent 1 kept 1" in text
+    assert "stayed, as its verdict is now: safe, a duplicate" in text
+    assert len(shop.letters()) == 1
+
+
+def test_letter_that_arrived_since_the_dry_run_stays(
+    shop: Shop, plan: Plan, confirm: Confirm
+) -> None:
+    shop.fail("a")
+    job = plan("dead-letters/redrive", **FAST)
+    shop.fail("b")
+    assert "sent 1 kept 0" in confirm(job)
+    assert len(shop.letters()) == 1
+
+
+def test_letter_that_another_command_holds_or_sent_is_told(
+    shop: Shop, plan: Plan, confirm: Confirm
+) -> None:
+    shop.fail("a", "b")
+    job = plan("dead-letters/redrive", **FAST)
+    again = plan("dead-letters/redrive", **FAST)
+    with QueueWalk(client("sqs"), [shop.box], limit=1) as walk:
+        assert [*walk.pages()]
+        text = confirm(job)
+        assert "sent 1" in text
+        assert "1 letters of the dry run were not found: sent, deleted or hidden by" in text
+    assert "sent 1" in (text := confirm(again))
+    assert "1 letters of the dry run were not found: sent or deleted meanwhile" in text
+    assert len(shop.waiting()) == 2
+
+
+def test_chosen_letters_alone_are_sent(shop: Shop, plan: Plan, confirm: Confirm) -> None:
+    shop.fail("a", "b", "c")
+    ids = [letter.message_id for letter in shop.letters()]
+    confirm(plan("dead-letters/redrive", which="chosen", id=ids[:2], consumer="orders", **FAST))
+    assert [letter.message_id for letter in shop.letters()] == ids[2:]
+    assert shop.cloud.logged()[0]["arguments"]["message_ids"] == ids[:2]
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"which": "chosen"}, "no letter is chosen"),
+        ({"rate": "0"}, "'0' is no rate"),
+        ({"rate": "nan"}, "'nan' is no rate"),
+        ({"reason": "none"}, "'none' is none"),
+    ],
+)
+def test_form_that_cannot_be_read_is_an_error(
+    browser: TestClient, form: dict[str, str], said: str
+) -> None:
+    answer = browser.post("dead-letters/redrive", data=form)
+    assert answer.status_code == 400
+    assert said in html.unescape(answer.text)
+
+
+def test_stop_ends_a_redrive_between_calls(shop: Shop, plan: Plan, confirm: Confirm) -> None:
+    shop.fail("a", "b", "c")
+    job = plan("dead-letters/redrive", rate="1")
+    add_to_answer("sqs.SendMessageBatch", lambda _: job.progress.stop.set())
+    assert "1 certainly sent back" in confirm(job)
+    assert job.phase is JobPhase.STOPPED
+    assert len(shop.letters()) == 2
+    outcome = shop.cloud.logged()[-1]
+    assert (outcome["outcome"], outcome["counts"]["sent"]) == ("stopped", 1)
+
+
+def test_edited_letter_keeps_its_identity_and_history(
+    shop: Shop, plan: Plan, confirm: Confirm, browser: TestClient
+) -> None:
+    shop.dead_letter(note("a", data={"amount": "three", "sent": "\x7f\u202e"}))
+    path = f"dead-letters/orders/{shop.letter().message_id}/edit"
+    form = browser.get(path).text
+    assert "\\u007f\\u202e" in form
+    text = html.unescape(form.partition("<textarea")[2].partition("</textarea>")[0])
+    text = text.partition(">\n")[2].replace('"three"', "3").replace("\n", "\r\n")
+    job = plan(path, body=text)
+    told = "\n".join(job.plan)
+    assert "dedup key: orders#event#/test#id-a, before: orders#event#/test#id-a" in told
+    assert "fingerprint: " in told
+    assert "safe: no record of it was found" in told
+    assert "sent 1" in confirm(job)
+    [message] = shop.waiting()
+    assert message["MessageAttributes"][DeadLetter.LINEAGE]["StringValue"].endswith(" edited")
+    assert json.loads(message["Body"])["data"]["sent"] == "\x7f\u202e"
+    [entry] = [one for one in shop.cloud.logged() if one["phase"] == "outcome"]
+    assert (entry["command"], entry["arguments"]["edit"]) == ("dlq redrive", True)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (note("a", event_id="b"), 422, "the event's key would change"),
+        ("{", 422, "no consumer could read it"),
+        (note("a"), 502, "the body was not changed"),
+    ],
+)
+def test_edit_that_may_not_be_sent_is_refused(
+    shop: Shop, browser: TestClient, body: Any, status: int, said: str
+) -> None:
+    shop.fail("a")
+    path = f"dead-letters/orders/{shop.letter().message_id}/edit"
+    text = body if isinstance(body, str) else json.dumps(body, indent=2)
+    answer = browser.post(path, data={"body": text})
+    assert answer.status_code == status
+    assert said in html.unescape(answer.text)
+    assert shop.waiting() == []
+
+
+def test_edit_of_an_event_that_was_committed_meanwhile_is_not_sent(
+    shop: Shop, plan: Plan, confirm: Confirm
+) -> None:
+    shop.fail("a")
+    path = f"dead-letters/orders/{shop.letter().message_id}/edit"
+    job = plan(path, body=json.dumps(note("a", data={"amount": 3})))
+    shop.process(note("a"))
+    assert "other content was committed under its key" in html.unescape(confirm(job))
+    assert job.phase is JobPhase.FAILED
+    assert len(shop.letters()) == 1
+
+
+def exports() -> list[Path]:
+    return [*Path("once-exports").glob("*.jsonl")]
+
+
+def test_export_can_be_imported_again(shop: Shop, plan: Plan, confirm: Confirm) -> None:
+    shop.fail("a", "b")
+    job = plan("dead-letters/purge", consumer="orders")
+    assert str(Path("once-exports").resolve()) in job.plan[0]
+    assert (exports(), job.changes) == ([], 2)
+    shop.fail("c")  # arrives after the dry run, and stays
+    text = confirm(job)
+    [file] = exports()
+    assert f"2 written to {file.resolve()}" in text
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert len(shop.letters()) == 1
+    intent, outcome = shop.cloud.logged()
+    assert (intent["command"], outcome["counts"]) == ("dlq purge", {"deleted": 2, "failed": 0})
+    assert run("dlq", "import", file).exit_code == 0
+    assert len(shop.letters()) == 3
+
+
+def test_nothing_is_deleted_without_a_file(shop: Shop, plan: Plan, confirm: Confirm) -> None:
+    shop.fail("a")
+    job = plan("dead-letters/purge")
+    Path("once-exports").write_text("a file in place of the folder")
+    assert "nothing was deleted" in confirm(job)
+    assert job.phase is JobPhase.FAILED
+    assert len(shop.letters()) == 1
+
+
+def test_letter_that_is_not_deleted_is_told(shop: Shop, plan: Plan, confirm: Confirm) -> None:
+    shop.fail("a")
+    fail_entries("sqs.DeleteMessageBatch", REFUSED_ENTRY)
+    text = confirm(plan("dead-letters/purge"))
+    assert "1 dead letters were not deleted" in text
+    assert "too odd" in text
+
+
+def test_stop_ends_a_purge_between_batches(shop: Shop, plan: Plan, confirm: Confirm) -> None:
+    shop.fail(*(f"a{number}" for number in range(12)))
+    job = plan("dead-letters/purge")
+    add_to_answer("sqs.DeleteMessageBatch", lambda _: job.progress.stop.set())
+    assert "stopped: 10 were deleted; the files have all that were planned" in confirm(job)
+    assert len(shop.letters()) == 2
+    [file] = exports()
+    assert len(file.read_text().splitlines()) == 12
+    assert shop.cloud.logged()[-1]["outcome"] == "stopped"

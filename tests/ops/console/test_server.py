@@ -1,0 +1,230 @@
+"""The console answers its operator alone; what it remembers, and the jobs that it runs."""
+
+import socket
+import threading
+import urllib.request
+from collections.abc import Callable
+from itertools import count
+from math import inf
+
+import pytest
+from starlette.requests import Request
+from starlette.testclient import TestClient
+
+from once.ops.console import state
+from once.ops.console.jobs import Job, JobPhase, Progress
+from once.ops.console.server import console_app, console_server
+from once.ops.console.state import (
+    ConsoleState,
+    LetterReadings,
+    PageUpdates,
+    QueueDepths,
+    Readings,
+    max_age,
+)
+from once.ops.errors import OpsError
+from once.ops.status import QueueStatus
+from tests.ops.console.conftest import ADDRESS, OWN, finished
+
+ROOT = "http://127.0.0.1:8080"
+OTHER_SITE = {"origin": "https://example.com", "sec-fetch-site": "cross-site"}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("", {}, 200),
+        ("", {"host": "localhost:8080"}, 200),
+        ("", {"host": "attacker.example"}, 421),
+        ("", {"host": "127.0.0.1:9090"}, 421),
+        (f"{ROOT}/other-token/", {}, 403),
+        (f"{ROOT}/", {}, 403),
+        ("", OTHER_SITE, 403),
+        ("", {"origin": "http://127.0.0.1:9090", "sec-fetch-site": "same-site"}, 403),
+        ("", {"origin": "null", "sec-fetch-site": "none"}, 403),
+        ("", {"origin": OWN["origin"], "sec-fetch-site": "none"}, 200),
+        ("static/console.css", {}, 200),
+        ("static/%2e%2e/app.py", {}, 404),
+        ("nothing", {}, 404),
+    ],
+)
+def test_a_request_is_answered_if_it_is_the_operators(
+    browser: TestClient, path: str, headers: dict[str, str], status: int
+) -> None:
+    answer = browser.get(path, headers=headers)
+    assert answer.status_code == status
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["referrer-policy"] == "same-origin"
+
+
+def test_a_form_of_another_site_is_refused(browser: TestClient) -> None:
+    assert browser.post("jobs/x/start", headers=OTHER_SITE).status_code == 403
+    assert browser.post("jobs/x/start").status_code == 404  # its own form; there is no job x
+
+
+def test_a_form_without_an_origin_is_refused(state: ConsoleState) -> None:
+    with TestClient(console_app(state, ADDRESS), base_url=ADDRESS.url) as client:
+        assert client.post("jobs/x/start").status_code == 403
+
+
+def test_a_read_only_console_refuses_every_change(state: ConsoleState) -> None:
+    read_only = ConsoleState(state.deployment, read_only=True)
+    with TestClient(console_app(read_only, ADDRESS), base_url=ADDRESS.url, headers=OWN) as client:
+        assert client.post("jobs/x/start").status_code == 403
+        assert "read-only" in client.get("").text
+
+
+def test_an_error_of_the_console_is_a_page_of_its_own(
+    state: ConsoleState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise ValueError("<b>a fault</b>")
+
+    monkeypatch.setattr(state.queues, "latest", fails)
+    app = console_app(state, ADDRESS)
+    with TestClient(
+        app, base_url=ADDRESS.url, headers=OWN, raise_server_exceptions=False
+    ) as client:
+        answer = client.get("")
+    assert answer.status_code == 500
+    assert "&lt;b&gt;a fault" in answer.text
+    assert "content-security-policy" in answer.headers
+
+
+def test_the_server_answers_at_its_url_and_ends(state: ConsoleState) -> None:
+    with console_server(state) as server:
+        thread = threading.Thread(target=server.serve_until_stopped)
+        thread.start()
+        try:
+            with urllib.request.urlopen(server.address.url + "static/console.css") as answer:
+                assert answer.status == 200
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def test_a_taken_port_is_an_error(state: ConsoleState) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = console_server(state, other.getsockname()[1])
+        with pytest.raises(OpsError, match="another --port"):
+            taken.__enter__()
+
+
+def test_a_job_is_planned_confirmed_and_run_once(browser: TestClient, state: ConsoleState) -> None:
+    reasons: list[str | None] = []
+
+    def work(why: str | None, progress: Progress) -> None:
+        reasons.append(why)
+        progress.advance(2, {"sent": 2})
+
+    job = state.jobs.plan(Job("Redrive 2 letters", ["one", "<b>two</b>"], 2, work))
+    planned = browser.get(f"jobs/{job.id}").text
+    assert "&lt;b&gt;two&lt;/b&gt;" in planned
+    assert not reasons
+    for _ in range(2):
+        answer = browser.post(f"jobs/{job.id}/start", data={"why": " provider is back "})
+        finished(job)
+    assert reasons == ["provider is back"]
+    assert "<dd>2</dd>" in answer.text
+
+
+def test_a_job_that_fails_says_why(browser: TestClient, state: ConsoleState) -> None:
+    def work(why: str | None, progress: Progress) -> None:
+        raise OpsError("the queue is gone")
+
+    job = state.jobs.plan(Job("Purge", ["one"], 1, work))
+    browser.post(f"jobs/{job.id}/start")
+    finished(job)
+    assert job.phase is JobPhase.FAILED
+    assert "the queue is gone" in browser.get(f"jobs/{job.id}").text
+
+
+def test_a_plan_without_changes_cannot_be_started(browser: TestClient, state: ConsoleState) -> None:
+    job = state.jobs.plan(Job("Redrive nothing", [], 0, lambda why, progress: None))
+    assert "start" not in browser.get(f"jobs/{job.id}").text
+    browser.post(f"jobs/{job.id}/start")
+    assert job.phase is JobPhase.PLANNED
+
+
+@pytest.fixture
+def read() -> Callable[[], int]:
+    """Returns another number each time."""
+    return count(1).__next__
+
+
+def test_a_reading_is_kept_for_the_age_that_is_asked_for(read: Callable[[], int]) -> None:
+    readings = Readings()
+    assert [readings.latest("a", read, age) for age in (30, 30, inf, 0, 30)] == [1, 1, 1, 2, 2]
+    assert readings.latest("b", read, 30) == 3
+
+
+def test_a_reading_that_failed_is_not_kept(read: Callable[[], int]) -> None:
+    readings = Readings()
+
+    def fail() -> int:
+        raise OpsError("the queue is gone")
+
+    with pytest.raises(OpsError):
+        readings.latest("a", fail, 30)
+    assert readings.latest("a", read, inf) == 1
+
+
+def test_requests_at_the_same_time_read_once(read: Callable[[], int]) -> None:
+    readings, begun, end, found = Readings(), threading.Event(), threading.Event(), list[int]()
+
+    def read_slowly() -> int:
+        begun.set()
+        assert end.wait(10)
+        return read()
+
+    threads = [
+        threading.Thread(target=lambda: found.append(readings.latest("a", read_slowly, 30)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    assert begun.wait(10)
+    assert readings.latest("b", read, 30) == 1  # another key does not wait
+    end.set()
+    for thread in threads:
+        thread.join()
+    assert found == [2, 2, 2]
+
+
+def test_a_change_of_letters_ends_their_readings(read: Callable[[], int]) -> None:
+    letters = LetterReadings()
+    assert letters.latest("a", read, 15) == 1
+    with letters.changing():
+        assert letters.latest("a", read, 0) == 1
+        with pytest.raises(OpsError, match="a change of this console"):
+            letters.latest("b", read, 0)
+    assert letters.latest("a", read, inf) == 2
+
+
+@pytest.mark.parametrize(("headers", "age"), [([], 0), ([(b"sec-fetch-dest", b"empty")], 30)])
+def test_only_a_refresh_shows_what_was_read_before(
+    headers: list[tuple[bytes, bytes]], age: float
+) -> None:
+    assert max_age(Request({"type": "http", "headers": headers})) == age
+
+
+def row(visible: int) -> QueueStatus:
+    return QueueStatus(
+        consumer="orders", visible=visible, in_flight=1, delayed=0, dead_letters=0, message_bytes=1
+    )
+
+
+def test_queue_depths_tell_of_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "QUEUE_SECONDS", 0.0)
+    answers = iter([[row(1)], [row(1)], [row(2)]])
+    updates = PageUpdates()
+    queues = QueueDepths(lambda: next(answers), updates)
+    queues.latest()
+    told = []
+    for _ in range(2):
+        queues._tell_if_different()
+        told.append(updates.number)
+    assert told == [0, 1]
+    assert queues.depths("orders") == [2, 2, 3]

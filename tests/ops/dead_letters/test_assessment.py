@@ -1,0 +1,332 @@
+"""The verdict on redriving a dead letter, and its outcome when it is redriven."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from once.effects.declaration import Policy
+from once.errors import NotDone
+from once.events.cloud_event import read_event
+from once.events.identity import Key, fingerprint
+from once.intake.original_message import OriginalMessage
+from once.names import CLOCK_MARGIN_SECONDS, RELAY, DeadLetter, Limits, Reason
+from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.assessment import RedriveOutcome, assess_letters, remedy
+from once.ops.dead_letters.letter import dead_letter_queues
+from once.ops.dead_letters.search import QueueWalk
+from tests.ops.cloud import Cloud
+from tests.ops.letters import DAY, HOUR, KEY, KEY_LIFETIME, Shop, note
+
+WINDOW = 28 * DAY
+
+every_key_rule = pytest.mark.parametrize("event_type", ["noted", "named", "nameless", "stamped"])
+
+
+def test_message_without_a_record_will_be_processed(shop: Shop) -> None:
+    shop.fail("a")
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.PROCESSED
+    assert "no record of it was found" in verdict.why
+    assert "see to what the error names" in verdict.why
+    assert shop.send_back() == []
+    assert shop.counted() == {"a": 1}
+
+
+@every_key_rule
+def test_committed_message_is_a_duplicate(shop: Shop, event_type: str) -> None:
+    shop.dead_letter(note("a", event_type), error=ValueError())
+    shop.process(note("a", event_type))
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.DUPLICATE
+    assert "will be acknowledged as a duplicate" in verdict.why
+    assert shop.send_back() == []
+    assert shop.counted() == {"a": 1}
+
+
+@every_key_rule
+def test_record_of_a_letter_without_a_key_is_found_by_the_key_rule(
+    shop: Shop, event_type: str
+) -> None:
+    shop.move(note("a", event_type))
+    assert shop.verdict().outcome is RedriveOutcome.PROCESSED
+    shop.process(note("a", event_type))
+    assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
+
+
+def test_key_conflict_whose_record_is_gone_is_unsafe(shop: Shop) -> None:
+    shop.process(note("a"))
+    shop.dead_letter(note("a", data={"amount": 9}))
+    shop.forget()
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.UNSAFE
+    assert "that record is gone" in verdict.why
+
+
+def test_old_event_without_a_record_is_unsafe(shop: Shop) -> None:
+    shop.dead_letter({**note("a"), "time": "2020-01-01T00:00:00Z"}, error=ValueError())
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.UNSAFE
+    assert "its producer made it at" in verdict.why
+
+
+def test_unreadable_record_makes_only_its_own_letter_unsafe(shop: Shop) -> None:
+    shop.fail("a", "b")
+    shop.aws.put("dedup", {"pk": KEY, "state": "done"})
+    found = {
+        str(assessed.pk): assessed.verdict
+        for assessed in assess_letters(shop.records, shop.letters())
+    }
+    assert [verdict.safe for key, verdict in sorted(found.items())] == [False, True]
+
+
+@pytest.mark.parametrize("event_type", ["stamped", "nameless"])
+def test_difference_in_a_volatile_field_is_a_duplicate(shop: Shop, event_type: str) -> None:
+    shop.dead_letter(note("a", event_type, data={"sent": "late"}), error=ValueError())
+    shop.process(note("a", event_type, data={"sent": "early"}))
+    assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
+    assert shop.send_back() == []
+    assert shop.counted() == {"a": 1}
+
+
+def unread(shop: Shop) -> None:
+    """Let synthesis read no key rule and no volatile fields."""
+    shop.set_rules(replace(shop.box.consumer, keys={}, volatile={}))
+
+
+def test_difference_may_be_volatile_if_the_fields_are_unknown_and_no_conflict_was_reported(
+    shop: Shop,
+) -> None:
+    unread(shop)
+    shop.dead_letter(note("a", data={"amount": 9}), error=ValueError())
+    shop.process(note("a"))
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
+    assert "as key-conflict, unless it differs only in volatile fields" in verdict.why
+    assert shop.send_back() == ["key-conflict"]
+    assert "as key-conflict: other content" in shop.verdict().why
+
+
+@every_key_rule
+def test_key_that_the_consumer_recorded_is_used_if_its_rule_is_unknown(
+    shop: Shop, event_type: str
+) -> None:
+    unread(shop)
+    shop.dead_letter(note("a", event_type), error=ValueError())
+    assert shop.verdict().outcome is RedriveOutcome.PROCESSED
+    shop.process(note("a", event_type))
+    assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
+
+
+@every_key_rule
+def test_letter_without_a_key_whose_rule_is_unknown_is_unsafe(shop: Shop, event_type: str) -> None:
+    unread(shop)
+    shop.move(note("a", event_type))
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.UNSAFE
+    assert f"the key rule of orders for {event_type!r} could not be read" in verdict.why
+
+
+@pytest.mark.parametrize(("recorded", "is_known"), [(KEY, True), (KEY + "b", False)])
+def test_key_of_a_letter_that_sqs_moved_counts_only_if_its_event_has_it(
+    shop: Shop, recorded: str, *, is_known: bool
+) -> None:
+    unread(shop)
+    shop.send(note("a"), **{DeadLetter.KEY: recorded})
+    shop.move_received(shop.waiting())
+    assert shop.verdict().safe is is_known
+
+
+def test_recorded_key_that_the_deployed_rule_does_not_give_is_unsafe(shop: Shop) -> None:
+    shop.fail("a")
+    shop.set_rules(replace(shop.box.consumer, keys={"noted": Key.field("name")}))
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.UNSAFE
+    other = "orders#field#noted#name#str:a"
+    assert f"names the key {KEY}, and the deployed key rule gives {other}" in verdict.why
+
+
+@pytest.mark.parametrize("event_type", ["noted", "named"])
+def test_other_content_is_dead_lettered_again_as_a_conflict(shop: Shop, event_type: str) -> None:
+    shop.dead_letter(note("a", event_type, data={"amount": 9}), error=ValueError())
+    shop.process(note("a", event_type, data={"amount": 1}))
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
+    assert "as key-conflict: other content" in verdict.why
+    assert "a new event, with an id of its own" in verdict.why
+    assert shop.send_back() == ["key-conflict"]
+    assert shop.counted() == {"a": 1}
+
+
+UNREADABLE = "no consumer can read it ({reason}: "
+REFUSED = "as {reason}, unless this was done: {remedy}"
+RETURNING: list[tuple[str, Any, str]] = [
+    (Reason.UNPARSEABLE, "{", UNREADABLE),
+    (Reason.INVALID_EVENT, note() | {"specversion": "2"}, UNREADABLE),
+    (Reason.NO_KEY, note() | {"id": None}, UNREADABLE),
+    (Reason.UNKNOWN_TYPE, note() | {"type": "unheard"}, REFUSED),
+    (Reason.INVALID_DATA, note(data={"amount": "many"}), REFUSED),
+    (Reason.TOO_LARGE, note(data={"sent": "x" * 300_000}), REFUSED),
+    (Reason.NO_KEY, note("", "named"), REFUSED),
+]
+
+
+@pytest.mark.parametrize(("reason", "message", "why"), RETURNING)
+def test_rejected_message_is_dead_lettered_again_with_a_remedy(
+    shop: Shop, reason: str, message: Any, why: str
+) -> None:
+    shop.dead_letter(message)
+    verdict = shop.verdict()
+    assert verdict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
+    assert why.format(reason=reason, remedy=remedy(reason)) in verdict.why
+    assert why == REFUSED or "redrive --edit" in verdict.why
+    assert shop.send_back() == [reason]
+
+
+def test_late_duplicate_with_data_that_the_model_rejects_is_a_duplicate(shop: Shop) -> None:
+    late = note(data={"amount": "many"})
+    shop.dead_letter(late)
+    shop.process(note())
+    [item] = shop.aws.items("dedup")
+    event = read_event(json.dumps(late), max_bytes=Limits.MESSAGE_BYTES)
+    shop.aws.put("dedup", item | {"fingerprint": fingerprint(event)})
+    assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
+    assert shop.send_back() == []
+
+
+@pytest.mark.parametrize(
+    ("committed", "seconds", "why"),
+    [
+        pytest.param(True, WINDOW - 9 * DAY, None, id="record outlives the message"),
+        pytest.param(True, WINDOW - 7 * DAY, "it would be done again", id="record expires first"),
+        pytest.param(False, 29 * DAY, None, id="no record, younger than any record's end"),
+        pytest.param(False, 31 * DAY, "a record may have expired", id="no record, older"),
+    ],
+)
+def test_old_message_is_unsafe(
+    shop: Shop, seconds: int, why: str | None, *, committed: bool
+) -> None:
+    shop.fail("a")
+    if committed:
+        shop.process(note("a"))
+    verdict = shop.verdict(in_seconds=seconds)
+    assert verdict.safe is (why is None)
+    reasons = ("it would be done again", "a record may have expired")
+    assert [one for one in reasons if one in verdict.why] == ([why] if why else [])
+
+
+def test_letter_of_the_relay_has_no_queue_to_be_redriven_to(shop: Shop) -> None:
+    shop.cloud.bury(RELAY, json.dumps(note()))
+    with QueueWalk(shop.sqs, dead_letter_queues(Deployment.find(), RELAY), limit=1) as walk:
+        [[letter]] = walk.pages()
+    [found] = assess_letters(shop.records, [letter])
+    assert not found.verdict.safe
+    assert "`once outbox republish` publishes it again" in found.verdict.why
+
+
+def test_every_reason_but_one_has_a_remedy() -> None:
+    assert [reason for reason in Reason if not remedy(reason)] == [Reason.NOT_TRIED]
+    assert remedy("reason of a later version") is None
+
+
+LAST_TAKEOVER = KEY_LIFETIME - CLOCK_MARGIN_SECONDS
+"""Seconds after which a consumer with a slow clock may not rely on the key."""
+
+Failing = Callable[..., Shop]
+
+
+@pytest.fixture
+def failing(cloud: Cloud) -> Iterator[Failing]:
+    """Start a consumer whose effect fails three times, and let it dead-letter a message."""
+    with ExitStack() as stack:
+
+        def start(policy: Policy, error: Exception | None = None) -> Shop:
+            shop = stack.enter_context(Shop(cloud, policy))
+            shop.outside.answers = [error or TimeoutError()] * 3
+            shop.dead_letter(note(data={"amount": 1}))
+            return shop
+
+        yield start
+
+
+def test_effect_that_was_certainly_not_done_continues(failing: Failing) -> None:
+    shop = failing(Policy.PROVIDER_KEY, NotDone())
+    verdict = shop.verdict(in_seconds=KEY_LIFETIME + HOUR)
+    assert verdict.outcome is RedriveOutcome.PROCESSED
+    assert "has certainly not been done" in verdict.why
+    assert shop.send_back() == []
+    assert shop.counted() == {"a": 1}
+
+
+def test_unknown_effect_continues_under_its_key_while_the_provider_knows_it(
+    failing: Failing,
+) -> None:
+    shop = failing(Policy.PROVIDER_KEY)
+    [key] = set(shop.outside.calls)
+    verdict = shop.verdict(in_seconds=KEY_LIFETIME - HOUR)
+    assert verdict.outcome is RedriveOutcome.PROCESSED
+    assert f"goes on under the same key {key}" in verdict.why
+    assert shop.send_back() == []
+    assert set(shop.outside.calls) == {key}
+    assert shop.counted() == {"a": 1}
+
+
+def test_unknown_effect_is_unsafe_once_the_provider_may_have_forgotten_its_key(
+    failing: Failing,
+) -> None:
+    shop = failing(Policy.PROVIDER_KEY)
+    [key] = set(shop.outside.calls)
+    verdict = shop.verdict(in_seconds=LAST_TAKEOVER + 1)
+    assert not verdict.safe
+    assert f"may forget the key {key} from" in verdict.why
+    assert "look it up there" in verdict.why
+    shop.aws.time = time.time() + LAST_TAKEOVER + 1
+    assert shop.send_back() == ["effect-unknown"]
+    assert set(shop.outside.calls) == {key}
+
+
+@pytest.mark.parametrize(
+    ("policy", "reasons"),
+    [(Policy.AT_MOST_ONCE, ["effect-unknown"]), (Policy.AT_LEAST_ONCE, [])],
+)
+def test_unknown_effect_without_a_key_is_unsafe(
+    failing: Failing, policy: Policy, reasons: list[str]
+) -> None:
+    shop = failing(policy)
+    verdict = shop.verdict()
+    assert not verdict.safe
+    assert "comes back as effect-unknown if it is done at most once" in verdict.why
+    assert shop.send_back() == reasons
+
+
+def test_unknown_effect_whose_record_is_gone_is_unsafe(failing: Failing) -> None:
+    shop = failing(Policy.AT_MOST_ONCE)
+    shop.forget()
+    verdict = shop.verdict()
+    assert not verdict.safe
+    assert "its record is gone" in verdict.why
+
+
+def test_conflict_with_a_pending_effect_is_dead_lettered_again(failing: Failing) -> None:
+    shop = failing(Policy.AT_MOST_ONCE)
+    shop.dead_letter(note(data={"amount": 9}))
+    unknown, conflict = (
+        assessed.verdict for assessed in assess_letters(shop.records, shop.letters())
+    )
+    assert unknown.outcome is RedriveOutcome.UNSAFE
+    assert conflict.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
+    assert "as key-conflict: other content" in conflict.why
+
+
+def test_unknown_effect_takes_precedence_over_a_difference_that_may_be_volatile(
+    failing: Failing,
+) -> None:
+    shop = failing(Policy.AT_MOST_ONCE)
+    shop.set_rules(replace(shop.box.consumer, volatile={"noted": None}))
+    other = OriginalMessage(json.dumps(note(data={"amount": 9})), {})
+    [found] = assess_letters(shop.records, [replace(shop.letter(), original=other)])
+    assert found.verdict.outcome is RedriveOutcome.UNSAFE

@@ -1,0 +1,213 @@
+"""`dlq list` and `dlq show`: groups, filters, and one letter with its record and its verdict."""
+
+import json
+import shlex
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from once.effects.declaration import Policy
+from once.errors import PermanentError
+from once.events.identity import key_hash
+from once.names import RELAY
+from once.ops.dead_letters import search as walk
+from once.ops.terminal import escape_controls
+from tests.ops.cloud import Cloud
+from tests.ops.letters import KEY, Shop, note
+from tests.ops.support import rows, stderr_of, stdout_of
+
+DIED = "no reason recorded: the function died"
+FAILED, UNREAD = "retries-exhausted", "unparseable"
+
+
+@pytest.fixture
+def mixed(shop: Shop) -> Shop:
+    """Two letters that failed, one unparseable, one moved by SQS, and one of the relay."""
+    shop.fail("a", "b")
+    shop.dead_letter("{")
+    shop.move(note("c", "named"))
+    shop.cloud.bury(RELAY, reason="unpublishable")
+    return shop
+
+
+def listed(*options: object) -> Any:
+    return json.loads(stdout_of("dlq", "list", "--json", *options))
+
+
+def test_letters_are_grouped_by_consumer_reason_and_age(mixed: Shop) -> None:
+    output = stdout_of("dlq", "list")
+    assert [row[:4] for row in rows(output) if row[0]] == [
+        ["orders", DIED, "under 1 h", "1"],
+        ["orders", FAILED, "under 1 h", "2"],
+        ["orders", UNREAD, "under 1 h", "1"],
+        [RELAY, "unpublishable", "under 1 h", "1"],
+    ]
+    assert "looked at 5 of about 5 dead letters" in output
+    assert "looked at 2 of about 5 dead letters" in stdout_of("dlq", "list", "--limit", 2)
+    assert "\x1b" not in output
+    shown = {message_id for *_, ids in rows(output)[:-1] for message_id in ids.split()}
+    assert shown == {letter.message_id[:8] for letter in mixed.letters()}
+
+
+def test_json_has_metadata_without_bodies_or_texts_that_may_quote_them(mixed: Shop) -> None:
+    before = mixed.letters()
+    output = stdout_of("dlq", "list", "--json")
+    assert mixed.hidden() == 0
+    found = json.loads(output)
+    assert (found["looked_at"], found["approximate_number"]) == (5, 5)
+    letters = {letter["message_id"]: letter for letter in found["letters"]}
+    for letter in before:
+        shown = letters[letter.message_id]
+        assert shown["consumer"] == "orders"
+        assert shown["reason"] == letter.reason
+        assert shown["key_hash"] == (letter.key and key_hash(letter.key))
+        assert shown["lineage"] == [stay.message_id for stay in letter.lineage]
+        assert shown["first_seen"] == letter.first_seen.isoformat()
+        assert shown["dead_lettered"] == letter.sent_at.isoformat()
+        # SQS counts each look as a receive.
+        assert shown["receive_count"] == (letter.receive_count + 1 if letter.moved else 5)
+    assert {letter["error"] for letter in letters.values()} == {"Unexpected", "Unparseable", None}
+    for secret in ("boom", "id-a", "specversion"):
+        assert secret not in output
+    assert [letter.original for letter in mixed.letters()] == [one.original for one in before]
+
+
+def test_empty_queues_are_reported(shop: Shop) -> None:
+    output = stdout_of("dlq", "list")
+    assert output.splitlines() == ["no dead letters", "looked at 0 of about 0 dead letters"]
+    assert listed()["letters"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (f"--consumer orders --reason {UNREAD}", [UNREAD]),
+        ("--reason died", [None]),
+        ("--consumer inventory", []),
+        (f"--consumer {RELAY}", ["unpublishable"]),
+        ("--error 'Unexpected: ValueError at meet:7: boom'", [FAILED, FAILED]),
+        ("--error boom", []),
+        ("--key id-a", [FAILED]),
+        (f"--key {KEY[:-1]}", [FAILED, FAILED]),
+        ("--key field#named#name#str:c", [None]),
+        ("--key field#noted#name#str:a", []),
+        ("--key id", [FAILED, FAILED]),
+        ("--older-than 1m", []),
+        (f"--younger-than 1m --reason {UNREAD}", [UNREAD]),
+        (f"--older-than 2099-01-01 --reason {UNREAD}", [UNREAD]),
+        ("--younger-than 2099-01-01", []),
+    ],
+)
+def test_filters_select_letters(mixed: Shop, options: str, found: list[str | None]) -> None:
+    letters = listed(*shlex.split(options))["letters"]
+    assert sorted((letter["reason"] for letter in letters), key=str) == found
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ("--reason bad-luck", 2, "give one of unparseable,"),
+        ("--older-than long", 2, "is no point in time"),
+        ("--limit 0", 2, "greater than or equal to 1"),
+        ("--consumer refunds", 1, "choose one of inventory, orders"),
+    ],
+)
+def test_invalid_filter_is_refused(cloud: Cloud, options: str, code: int, said: str) -> None:
+    assert said in stderr_of("dlq", "list", *options.split(), code=code)
+
+
+TODAY = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def shown(shop: Shop) -> str:
+    """The text of the only dead letter, each line with single blanks."""
+    output = stdout_of("dlq", "show", shop.letter().message_id)
+    return "\n".join(" ".join(line.split()) for line in output.splitlines())
+
+
+def test_letter_is_shown_with_its_metadata(shop: Shop) -> None:
+    error = PermanentError("no such counter")
+    [sent] = shop.dead_letter(note("a", time=TODAY), error=error, receives=3, tenant="t-1")
+    text = shown(shop)
+    letter = shop.letter()
+    for line in (
+        f"message {letter.message_id}",
+        "consumer orders",
+        "reason permanent",
+        "error PermanentError: no such counter",
+        "receives 3",
+        f"lineage {sent}",
+        "event noted, id id-a, source /test",
+        f"event's time {TODAY}",
+        f"dedup key {KEY}",
+        f"SHA-256 {key_hash(KEY)}",
+        "dedup record none",
+        '"name": "a"',
+    ):
+        assert f"\n{line}\n" in f"\n{text}"
+    assert "attributes {" in text
+    assert '"t-1"' in text
+    assert "if sent back safe: no record of it was found" in text
+    assert "see to what the handler's error names" in text
+
+
+def test_committed_record_is_described(shop: Shop) -> None:
+    shop.process(note("a"))
+    shop.dead_letter(note("a", data={"amount": 9}))
+    text = shown(shop)
+    assert "dedup record accepted, committed at 20" in text
+    assert "remembered until 20" in text
+    assert "if sent back safe, but comes back: as key-conflict" in text
+
+
+def test_pending_record_is_described_with_its_key_at_the_provider(cloud: Cloud) -> None:
+    with Shop(cloud, Policy.PROVIDER_KEY) as shop:
+        shop.outside.answers = [TimeoutError()] * 3
+        shop.dead_letter(note("a"))
+        text = shown(shop)
+        [key] = set(shop.outside.calls)
+    assert "pending since 20" in text
+    assert "effect 'charge': unknown: it may have been done" in text
+    assert f"key at the provider: {key} (may be forgotten from 20" in text
+    assert "lease until 20" in text
+
+
+def test_letter_moved_by_sqs_is_shown_without_a_reason(shop: Shop) -> None:
+    shop.move(note("a"))
+    text = shown(shop)
+    assert "reason no reason recorded: the function died" in text
+    assert "error" not in text.split("if sent back")[0]
+    assert "at most: looks at it here count as well" in text
+
+
+def test_control_characters_are_escaped(shop: Shop) -> None:
+    shop.process("\x85[31m{\u202e [bold]")
+    assert "\\x85[31m{\\u202e [bold]" in shown(shop)
+    assert escape_controls("a\x1b[0m\tb\n\x07é") == "a\\x1b[0m\tb\n\\x07é"
+
+
+def test_beginning_of_several_ids_is_refused_with_the_ids(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "BATCH_ENTRIES", 1)  # each letter is on a page of its own
+    for _ in range(17):  # one more than there are first digits
+        shop.cloud.bury("orders", "{")
+    ids = [letter.message_id for letter in shop.letters()]
+    digit, number = Counter(one[0] for one in ids).most_common(1)[0]
+    said = stderr_of("dlq", "show", digit)
+    assert f"{number} dead letters begin with '{digit}'" in said
+    assert next(one for one in ids if one[0] == digit) in said
+
+
+@pytest.mark.parametrize("message_id", ["", uuid4()])
+def test_unknown_id_is_refused_with_the_command_that_lists_ids(
+    shop: Shop, message_id: object
+) -> None:
+    shop.dead_letter("{")
+    said = stderr_of("dlq", "show", message_id)
+    assert f"there is no dead letter '{message_id}'" in said
+    assert "`once dlq list` shows" in said
+    assert shop.hidden() == 0

@@ -1,0 +1,258 @@
+"""`dlq redrive --edit`: the body may change, and the event stays the same event."""
+
+import json
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from once.effects.declaration import Policy
+from once.names import DeadLetter
+from once.ops.dead_letters.search import QueueWalk
+from tests.ops.cloud import Cloud
+from tests.ops.letters import KEY, Shop, note
+from tests.ops.support import stdout_of, words
+
+_SCRIPT = """
+import json, pathlib, sys
+folder, file = map(pathlib.Path, sys.argv[1:])
+(folder / "found").write_text(file.read_text())
+first, *rest = json.loads((folder / "texts").read_text())
+(folder / "texts").write_text(json.dumps(rest))
+if first is not None:
+    file.write_text(first)
+"""
+
+
+class Editor:
+    """The program in EDITOR: it writes the next of some texts, and keeps the text it opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.found, self._texts = folder / "found", folder / "texts"
+        script = folder / "editor.py"
+        script.write_text(_SCRIPT)
+        monkeypatch.delenv("VISUAL", raising=False)
+        command = [sys.executable, "-I", str(script), str(folder)]
+        monkeypatch.setenv("EDITOR", shlex.join(command))
+
+    def writes(self, *bodies: Any) -> None:
+        """Set the texts: a text, a value to write as JSON, or None to leave the file unchanged."""
+        texts = [body if isinstance(body, str | None) else json.dumps(body) for body in bodies]
+        self._texts.write_text(json.dumps(texts))
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Editor:
+    return Editor(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def invalid(shop: Shop) -> Shop:
+    """A shop with a dead letter whose data is invalid."""
+    shop.dead_letter(note("a", data={"amount": "three"}))
+    return shop
+
+
+VALID = note("a", data={"amount": 3})
+
+
+def edit(shop: Shop, *options: object, answer: str = "n\n") -> Result:
+    """Edit the only dead letter."""
+    return shop.redrive("--edit", *options, answer=answer)
+
+
+def refused(shop: Shop) -> str:
+    """Edit without success; return the error text. The letter must be unchanged."""
+    before = shop.letter().original
+    result = edit(shop)
+    assert result.exit_code == 1
+    assert shop.waiting() == []
+    assert shop.hidden() == 0
+    assert shop.letter().original == before
+    return words(result.stderr)
+
+
+def test_edited_message_is_redriven_with_a_note_of_the_edit(invalid: Shop, editor: Editor) -> None:
+    editor.writes(VALID)
+    result = edit(invalid)
+    assert result.exit_code == 0, result.output
+    assert invalid.letters() == []
+    [message] = invalid.waiting()
+    assert message["MessageAttributes"][DeadLetter.LINEAGE]["StringValue"].endswith(" edited")
+    assert DeadLetter.KEY not in message["MessageAttributes"]
+
+
+def test_edited_message_that_fails_again_shows_the_edit(invalid: Shop, editor: Editor) -> None:
+    editor.writes(note("a", data={"amount": "four"}))
+    edit(invalid)
+    invalid.work_off()
+    assert [stay.edited for stay in invalid.letter().lineage] == [True, False]
+    assert ", edited" in stdout_of("dlq", "show", invalid.letter().message_id)
+
+
+def test_unparseable_body_can_be_corrected(shop: Shop, editor: Editor) -> None:
+    whole = json.dumps(note("a"))
+    shop.dead_letter(whole[:-1])
+    editor.writes(whole)
+    assert edit(shop).exit_code == 0
+    shop.work_off()
+    assert shop.counted() == {"a": 1}
+
+
+CHANGED_KEYS = {
+    "id": (
+        note("a"),
+        note("a", event_id="b"),
+        "from orders#event#/test#id-a to orders#event#/test#b: put it back",
+    ),
+    "source": (
+        note("a"),
+        note("a", source="/else"),
+        "from orders#event#/test#id-a to orders#event#/else#id-a: put it back",
+    ),
+    "field": (
+        note("a", "named"),
+        note("b", "named", event_id="id-a"),
+        "from orders#field#named#name#str:a to orders#field#named#name#str:b: put it back as it "
+        "was, or have the producer send a new event with an id of its own",
+    ),
+    "content": (note("a", "nameless"), note("a", "nameless", data={"amount": 2}), ""),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "said"), CHANGED_KEYS.values(), ids=CHANGED_KEYS)
+def test_edit_that_changes_the_key_is_refused(
+    shop: Shop, editor: Editor, before: dict[str, Any], after: dict[str, Any], said: str
+) -> None:
+    shop.dead_letter(before, error=ValueError())
+    editor.writes(after)
+    assert f"the event's key would change, {said}" in refused(shop)
+
+
+def test_edit_of_source_or_id_is_refused_if_the_key_is_unknown(shop: Shop, editor: Editor) -> None:
+    shop.set_rules(replace(shop.box.consumer, keys={}))
+    shop.move(note("a"))
+    editor.writes(note("a", event_id="b"))
+    said = "from source '/test' and id 'id-a' to source '/test' and id 'b'"
+    assert said in refused(shop)
+
+
+def test_any_edit_is_refused_if_the_key_is_unknown(shop: Shop, editor: Editor) -> None:
+    shop.set_rules(replace(shop.box.consumer, keys={}))
+    shop.move(note("a", "named"))
+    editor.writes(note("a", "named", data={"more": True}))
+    assert "nothing tells whether its key would change" in refused(shop)
+
+
+INVALID_EDITS = {
+    "other type": (note("a", "named"), "its type would change"),
+    "no JSON": ("{", "no consumer could read it, unparseable"),
+    "empty": ("", "no consumer could read it, unparseable"),
+    "no id": (note("a") | {"id": None}, "no consumer could read it, no-key"),
+    "no event": (note("a") | {"specversion": "2"}, "no consumer could read it, invalid-event"),
+}
+
+
+@pytest.mark.parametrize(("body", "said"), INVALID_EDITS.values(), ids=INVALID_EDITS)
+def test_invalid_edit_is_refused(shop: Shop, editor: Editor, body: Any, said: str) -> None:
+    shop.fail("a")
+    editor.writes(body)
+    assert said in refused(shop)
+
+
+@pytest.mark.parametrize("more", [{"amount": 9}, {"note": "new"}])
+def test_edit_of_a_committed_event_is_refused(
+    shop: Shop, editor: Editor, more: dict[str, Any]
+) -> None:
+    shop.fail("a")
+    shop.process(note("a"))
+    editor.writes(note("a", data=more))
+    said = refused(shop)
+    assert f"other content was committed under its key {KEY}" in said
+    assert "would come back as key-conflict" in said
+    assert "have the producer send a new event" in said
+
+
+def test_conflict_edited_to_the_committed_content_is_a_duplicate(
+    shop: Shop, editor: Editor
+) -> None:
+    shop.process(note("a"))
+    shop.dead_letter(note("a", data={"amount": 9}))
+    editor.writes(note("a"))
+    assert edit(shop).exit_code == 0
+    shop.work_off()
+    assert shop.counted() == {"a": 1}
+    assert shop.letters() == []
+
+
+def test_edit_does_not_make_a_letter_safe(cloud: Cloud, editor: Editor) -> None:
+    with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
+        shop.outside.answers = [TimeoutError()]
+        shop.dead_letter(note("a"))
+        editor.writes(note("a") | {"time": "2026-07-30T14:00:00Z"})
+        assert "NOT SAFE" in refused(shop)
+
+
+INDENTED = json.dumps(note("é", data={"amount": "x"}), indent=2, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "opened"),
+    [
+        pytest.param(json.dumps(json.loads(INDENTED)), INDENTED, id="valid JSON is indented"),
+        pytest.param('{"id": 1, "id": 2}', '{"id": 1, "id": 2}', id="invalid JSON is unchanged"),
+    ],
+)
+def test_editor_opens_the_body(shop: Shop, editor: Editor, body: str, opened: str) -> None:
+    shop.dead_letter(body)
+    editor.writes(None)
+    assert "the body was not changed" in refused(shop)
+    assert editor.found.read_text() == opened
+
+
+def test_refused_text_can_be_edited_again(invalid: Shop, editor: Editor) -> None:
+    editor.writes("{ not yet", VALID)
+    result = edit(invalid, answer="y\n")
+    assert result.exit_code == 0, result.output
+    assert editor.found.read_text() == "{ not yet"
+    invalid.work_off()
+    assert invalid.counted() == {"a": 3}
+
+
+def test_dry_run_of_an_edit_sends_nothing(invalid: Shop, editor: Editor) -> None:
+    editor.writes(VALID)
+    result = edit(invalid, "--dry-run")
+    assert result.exit_code == 0
+    assert "would be sent: 1, of which will come back unless mended: 0" in words(result.stdout)
+    assert "safe: no record of it was found" in words(result.stdout)
+    assert "if its handler can read the edited body" in words(result.stdout)
+    assert invalid.waiting() == []
+    assert invalid.hidden() == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("", "there is no editor: set EDITOR, such as EDITOR=vi"),
+        ("/no/such/editor", "EDITOR=/no/such/editor cannot be started"),
+        (f"{shlex.quote(sys.executable)} -c 'import sys; sys.exit(3)'", "ended with 3"),
+    ],
+)
+def test_error_of_the_editor_names_the_remedy(
+    invalid: Shop, monkeypatch: pytest.MonkeyPatch, command: str, said: str
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", command)
+    assert said in refused(invalid)
+
+
+def test_letter_whose_hold_lapsed_is_not_sent(
+    invalid: Shop, editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor.writes(VALID)
+    monkeypatch.setattr(QueueWalk, "lapsed", 1)
+    assert "could not be held while this command waited" in refused(invalid)

@@ -1,0 +1,492 @@
+"""`dlq purge` deletes what a file holds, and `dlq import` puts it back as it was, once."""
+
+import json
+import os
+import subprocess
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from once.names import RELAY, DeadLetter, Limits, StackOutput
+from once.ops.dead_letters import search
+from once.ops.dead_letters.export import export, exported_line, read_line, safe_until
+from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
+from once.ops.dead_letters.search import HOLD_SECONDS, QueueWalk
+from once.ops.errors import ExitCode
+from tests.ops.letters import Shop, note
+from tests.ops.support import (
+    OK,
+    REFUSED_ENTRY,
+    add_to_answer,
+    answer_with,
+    facts,
+    fail_entries,
+    numbers,
+    run,
+    stderr_of,
+    stdout_of,
+    words,
+)
+
+
+@pytest.fixture
+def unread(shop: Shop) -> Shop:
+    """A shop with one dead letter."""
+    shop.dead_letter("{")
+    return shop
+
+
+def purge(*options: object, answer: str = "") -> Result:
+    return run("dlq", "purge", *options, answer=answer)
+
+
+def exported(file: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(file).read_text().splitlines()]
+
+
+def test_file_of_its_owner_is_on_the_disk_before_letters_are_deleted(
+    unread: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync = os.fsync
+
+    def noted(handle: int) -> None:
+        steps.append("fsync")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    answer_with("sqs.DeleteMessageBatch", lambda params: steps.append("delete"))
+    unread.dead_letter("[")
+    purge("--yes", "--export", "out")
+    assert steps == ["fsync", "fsync", "delete"]
+    assert len(exported("out")) == 2
+    assert Path("out").stat().st_mode & 0o777 == 0o600
+
+
+def test_each_consumer_has_a_file_of_its_own_without_a_file_name(unread: Shop) -> None:
+    unread.cloud.bury(RELAY, "event")
+    output = stdout_of("dlq", "purge", "--yes")
+    files = sorted(Path("once-exports").glob("*.jsonl"))
+    assert [file.name.split("-")[1] for file in files] == ["orders", RELAY]
+    assert all(
+        f"1 written to {file}; `once dlq import` is safe until 20" in output for file in files
+    )
+    [line] = exported(files[1])
+    assert line["send"]["QueueUrl"] == unread.cloud.box(RELAY)
+    assert line["send"]["MessageBody"] == "event"
+
+
+def test_git_ignores_the_folder_of_exports(unread: Shop) -> None:
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    stdout_of("dlq", "purge", "--yes")
+    assert list(Path("once-exports").glob("*.jsonl"))
+    listed = subprocess.check_output(["git", "status", "--porcelain"], text=True)
+    assert listed == ""
+    assert Path("once-exports").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("file", ["exists", "no/such/folder/out"])
+def test_no_letter_is_deleted_if_the_file_cannot_be_written(unread: Shop, file: str) -> None:
+    Path("exists").write_text("precious")
+    said = stderr_of("dlq", "purge", "--yes", "--export", file)
+    assert "nothing was deleted; name another file" in said
+    assert Path("exists").read_text() == "precious"
+    assert unread.hidden() == 0
+    assert len(unread.letters()) == 1
+
+
+@pytest.mark.parametrize(("answer", "left"), [("y\n", 0), ("n\n", 1), ("", 1)])
+def test_purge_asks_for_confirmation(unread: Shop, answer: str, left: int) -> None:
+    result = purge("--export", "out", answer=answer)
+    assert "delete 1 dead letters?" in result.stderr
+    assert result.exit_code == left
+    assert unread.hidden() == 0
+    assert len(unread.letters()) == left
+    assert Path("out").exists() is not bool(left)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds by which the clock of the walk is ahead."""
+    ahead = [0.0]
+    monkeypatch.setattr(search, "time", SimpleNamespace(time=lambda: time.time() + ahead[0]))
+    return ahead
+
+
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[QueueWalk]:
+    """The walks that were begun."""
+    found: list[QueueWalk] = []
+
+    def enter(walk: QueueWalk) -> QueueWalk:
+        found.append(walk)
+        return walk
+
+    monkeypatch.setattr(QueueWalk, "__enter__", enter)
+    return found
+
+
+def test_letter_that_another_command_took_while_the_prompt_was_open_is_not_deleted(
+    unread: Shop, clock: list[float], walks: list[QueueWalk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine slept. SQS accepts a renewal by the old receive, so that nothing else tells."""
+
+    def decide(*_: object, **__: object) -> bool:
+        clock[0] += HOLD_SECONDS
+        unread.show_hidden()
+        assert len(unread.letters()) == 1
+        list(walks[0].renewals())
+        return True
+
+    monkeypatch.setattr("typer.confirm", decide)
+    result = purge("--export", "out")
+    assert result.exit_code == 1
+    assert "1 dead letters could not be held while this command waited" in words(result.stderr)
+    assert len(unread.letters()) == 1
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("stolen_by", ["the clock", "SQS"])
+def test_letter_whose_hold_ends_after_the_export_is_not_deleted(
+    unread: Shop, clock: list[float], monkeypatch: pytest.MonkeyPatch, stolen_by: str
+) -> None:
+    if stolen_by == "SQS":
+        fail_entries("sqs.ChangeMessageVisibilityBatch", REFUSED_ENTRY, times=9)
+
+    def slowly(*arguments: Any) -> dict[str, str]:
+        clock[0] += HOLD_SECONDS if stolen_by == "the clock" else 0
+        return export(*arguments)
+
+    monkeypatch.setattr("once.ops.dead_letters.export.export", slowly)
+    said = stderr_of("dlq", "purge", "--yes", "--export", "out")
+    assert "its hold ended before it was deleted" in said
+    assert len(exported("out")) == 1
+    assert len(unread.letters()) == 1
+
+
+def test_dry_run_shows_the_letters_and_deletes_none(unread: Shop) -> None:
+    assert "unparseable" in stdout_of("dlq", "purge", "--dry-run", "--export", "out")
+    assert not Path("out").exists()
+    assert len(unread.letters()) == 1
+
+
+def test_nothing_is_asked_or_written_without_letters(shop: Shop) -> None:
+    assert "looked at 0 of about 0" in stdout_of("dlq", "purge")
+    assert not Path("once-exports").exists()
+
+
+def test_letter_that_was_not_deleted_is_reported(unread: Shop) -> None:
+    unread.dead_letter("[")
+    fail_entries("sqs.DeleteMessageBatch", REFUSED_ENTRY, 0)
+    kept = unread.letters()[0].message_id
+    said = stderr_of("dlq", "purge", "--yes", "--export", "out")
+    assert f"{kept}: InvalidParameter too odd" in said
+    assert len(exported("out")) == 2
+
+
+FILE = "purged.jsonl"
+
+
+def export_all() -> None:
+    """Export every dead letter and delete it."""
+    stdout_of("dlq", "purge", "--yes", "--export", FILE)
+
+
+def import_(*options: object) -> dict[str, str]:
+    """Import the letters; return the numbers of the table."""
+    return numbers(stdout_of("dlq", "import", FILE, *options))
+
+
+def lines() -> list[dict[str, Any]]:
+    """The lines of the export."""
+    return [json.loads(line) for line in Path(FILE).read_text().splitlines()]
+
+
+@pytest.fixture
+def purged(shop: Shop) -> Shop:
+    """A shop with an export of the two letters `a` and `b`, which are deleted."""
+    shop.fail("a", "b")
+    export_all()
+    return shop
+
+
+BINARY = {"DataType": "Binary", "BinaryValue": b"\x00\xff"}
+
+
+def messages(shop: Shop) -> list[tuple[str, Any]]:
+    """Body and attributes of every dead letter, as SQS has them."""
+    found = [letter.received for letter in shop.letters()]
+    return sorted((one["Body"], one.get("MessageAttributes", {})) for one in found)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        json.dumps(note("a")),
+        '{"é": "\\ud83d\\ude00 \U0001f600",\r\n\t "2": 1.0}  ',
+        "x" * Limits.MESSAGE_BYTES,  # compressed in the letter
+    ],
+    ids=["event", "text", "compressed"],
+)
+def test_letter_is_back_byte_by_byte(shop: Shop, body: str) -> None:
+    shop.outside.faults = {"a": ValueError("boom")}
+    attributes = {} if len(body) == Limits.MESSAGE_BYTES else {"raw": BINARY}
+    shop.sqs.send_message(QueueUrl=shop.aws.queue, MessageBody=body, MessageAttributes=attributes)
+    shop.work_off(receive_count=5)
+    before = messages(shop)
+    export_all()
+    assert shop.letters() == []
+    assert import_()["imported"] == "1"
+    assert messages(shop) == before
+
+
+def test_imported_letter_is_redriven_with_its_history_and_committed_once(purged: Shop) -> None:
+    import_()
+    ended = run("dlq", "redrive", "--yes", "--rate", 1000)
+    assert ended.exit_code == 0, ended.output
+    purged.outside.faults = {"b": ValueError("boom")}
+    purged.work_off(receive_count=5)
+    assert purged.counted() == {"a": 1}
+    assert len(purged.letter().lineage) == 2
+
+
+def test_relays_and_unrouted_letters_go_back_to_their_queues(shop: Shop) -> None:
+    shop.cloud.bury(RELAY, "event", reason="unpublishable")
+    shop.cloud.bury("unrouted", "{", reason="no-type")
+    export_all()
+    assert (shop.cloud.left(RELAY), shop.cloud.left("unrouted")) == (0, 0)
+    assert import_()["imported"] == "2"
+    assert (shop.cloud.left(RELAY), shop.cloud.left("unrouted")) == (1, 1)
+
+
+FIRST_SEEN = datetime.now(UTC).isoformat(timespec="milliseconds")
+SENT = datetime.now(UTC).replace(microsecond=0) - timedelta(days=5)
+
+
+def moved_letter(shop: Shop, **attributes: Any) -> None:
+    """Let SQS move a message that was sent five days ago, as the commands see it."""
+
+    def move(answer: Any) -> None:
+        for message in answer.get("Messages", []):
+            if DeadLetter.FIRST_SEEN not in message.get("MessageAttributes", {}):
+                message["Attributes"] |= {
+                    "SentTimestamp": str(int(SENT.timestamp() * 1000)),
+                    "DeadLetterQueueSourceArn": "arn:aws:sqs:::queue",
+                }
+
+    add_to_answer("sqs.ReceiveMessage", move)
+    shop.sqs.send_message(
+        QueueUrl=shop.box.url, MessageBody=json.dumps(note("a")), MessageAttributes=attributes
+    )
+
+
+@pytest.mark.parametrize("count", [0, 9, 10])
+def test_letter_that_sqs_moved_keeps_the_time_of_its_first_receive(shop: Shop, count: int) -> None:
+    text = {"DataType": "String", "StringValue": "x"}
+    moved_letter(shop, **{f"a{number}": text for number in range(count)})
+    original = shop.letter().original
+    export_all()
+    assert import_()["imported"] == "1"
+    letter = shop.letter()
+    assert letter.first_seen == SENT
+    assert letter.original == original
+    assert import_()["there already"] == "1"
+
+
+def test_reason_that_a_producer_forged_does_not_become_the_letters(shop: Shop) -> None:
+    moved_letter(shop, **{DeadLetter.REASON: {"DataType": "String", "StringValue": "permanent"}})
+    export_all()
+    assert lines()[0]["reason"] is None
+    import_()
+    assert shop.letter().reason is None
+
+
+@pytest.mark.parametrize("suffix", ["", ".fifo"])
+def test_message_group_is_kept_on_both_kinds_of_queues(suffix: str) -> None:
+    queue = DeadLetterQueue("orders", f"https://sqs/1/letters{suffix}", "https://sqs/1/orders")
+    system = {
+        "SentTimestamp": "1800000000000",
+        "ApproximateReceiveCount": "1",
+        "MessageGroupId": "tenant-1",
+    }
+    message: Any = {"MessageId": "m", "ReceiptHandle": "r", "Body": "{", "Attributes": system}
+    line = exported_line(Letter.read(queue, message)).encode()
+    first, second = (read_line(line).entry() for _ in range(2))
+    assert first["MessageGroupId"] == second["MessageGroupId"] == "tenant-1"
+    ids = {one.get("MessageDeduplicationId") for one in (first, second)}
+    assert len(ids) == (2 if suffix else 1)  # SQS drops a second message of one id
+    assert (None in ids) is not bool(suffix)
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_letters_of_a_fifo_queue_are_back_in_their_order_as_far_as_sqs_takes_them(
+    shop: Shop, *, moved: bool
+) -> None:
+    url = shop.sqs.create_queue(QueueName="dead.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    shop.cloud.service[f"{StackOutput.DEAD_LETTERS}Orders"] = url
+    for number, name in enumerate(("a-1", "a-2", "a-3", "b-1")):
+        # A letter of a consumer is a group of its own, and names that of its message.
+        own = facts(reason="permanent", first_seen=FIRST_SEEN, group=f"{name[0]} {number}")
+        shop.sqs.send_message(
+            QueueUrl=url,
+            MessageBody=json.dumps(note(name)),
+            MessageAttributes={} if moved else own,
+            MessageGroupId=name[0] if moved else name,
+            MessageDeduplicationId=name,
+        )
+    export_all()
+
+    refused = [True]
+
+    def refuse_once(params: Any) -> Any:
+        if b"id-a-2" not in params["body"] or not refused:
+            return None
+        failed = [{"Id": "0", **REFUSED_ENTRY}]
+        return OK, {"Failed": failed if refused.pop() else []}
+
+    def names() -> list[str]:
+        with QueueWalk(shop.sqs, [DeadLetterQueue("orders", url, None)], 10) as walk:
+            letters = [letter for page in walk.pages() for letter in page]
+        return [json.loads(letter.original.body)["data"]["name"] for letter in letters]
+
+    answer_with("sqs.SendMessageBatch", refuse_once)
+    assert WAITS in stderr_of("dlq", "import", FILE)
+    assert names() == ["a-1", "b-1"]
+    assert import_()["imported"] == "2"
+    # SQS numbers the letters anew; the place of a consumer's letter is in its attribute.
+    assert names() == (["a-1", "b-1", "a-2", "a-3"] if moved else ["a-1", "a-2", "a-3", "b-1"])
+
+
+def test_second_import_finds_the_letters_there(purged: Shop) -> None:
+    assert import_()["imported"] == "2"
+    for options in ((), ("--again",)):
+        found = import_(*options)
+        assert (found["imported"], found["there already"]) == ("0", "2")
+    assert len(purged.letters()) == 2
+
+
+def test_equal_letters_are_counted(shop: Shop) -> None:
+    for _ in range(2):
+        shop.cloud.bury("orders", "{", reason="unparseable", first_seen="2026-01-01T00:00:00Z")
+    export_all()
+    shop.cloud.bury("orders", "{", reason="unparseable", first_seen="2026-01-01T00:00:00Z")
+    found = import_("--unsafe")
+    assert (found["imported"], found["there already"]) == ("1", "1")
+
+
+def test_letter_that_was_imported_and_redriven_is_not_imported_again_unawares(
+    purged: Shop,
+) -> None:
+    import_()
+    assert purged.letters()
+    run("dlq", "redrive", "--yes", "--rate", 1000)
+    assert purged.letters() == []
+    said = stderr_of("dlq", "import", FILE)
+    assert "2 imported before, and redriven or purged since; --again imports them" in said
+    assert purged.letters() == []
+    assert import_("--again")["imported"] == "2"
+
+
+def test_dry_run_imports_nothing(purged: Shop) -> None:
+    assert import_("--dry-run")["imported"] == "2"
+    assert purged.letters() == []
+    assert not Path(f"{FILE}.imported").exists()
+
+
+def test_nothing_is_imported_while_another_command_hides_letters(purged: Shop) -> None:
+    purged.fail("c")
+    with QueueWalk(purged.sqs, [purged.box], limit=2) as walk:
+        assert [*walk.pages()]
+        result = run("dlq", "import", FILE)
+    assert result.exit_code == ExitCode.HIDDEN
+    assert "nothing was imported: it may be there already" in words(result.stderr)
+    assert len(purged.letters()) == 1
+
+
+def test_nothing_is_imported_if_not_every_letter_there_was_seen(purged: Shop) -> None:
+    purged.fail("c", "d")
+    assert "raise --limit" in stderr_of("dlq", "import", FILE, "--limit", 1)
+    assert len(purged.letters()) == 2
+
+
+@pytest.mark.parametrize(
+    "line", ["no JSON", "{}", '{"consumer": "orders", "message_id": 1}', "customer-7"]
+)
+def test_file_that_is_no_export_is_refused_with_the_line_and_without_its_text(
+    purged: Shop, line: str
+) -> None:
+    with Path(FILE).open("a") as file:
+        file.write(f"{line}\n")
+    said = stderr_of("dlq", "import", FILE)
+    assert f"line 3 of {FILE}: it is no" in said
+    assert "nothing was imported" in said
+    assert "customer-7" not in said
+    assert purged.letters() == []
+
+
+def expire(seconds: float | None) -> None:
+    """Let the letters of the export be safe for so long from now; None stands for not known."""
+    until = None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
+    changed = [{**line, "safe_until": until and until.isoformat()} for line in lines()]
+    Path(FILE).write_text("".join(json.dumps(line) + "\n" for line in changed))
+
+
+@pytest.mark.parametrize(("seconds", "refused"), [(60, False), (-1, True), (None, True)])
+def test_letter_past_its_time_is_imported_with_unsafe_only(
+    purged: Shop, seconds: float | None, *, refused: bool
+) -> None:
+    expire(seconds)
+    if refused:
+        assert "2 past their safe_until: their keys may be" in stderr_of("dlq", "import", FILE)
+        assert purged.letters() == []
+    assert import_("--unsafe" if refused else "--again")["imported"] == "2"
+
+
+@pytest.mark.parametrize("made", [None, datetime.now(UTC) - timedelta(days=20)])
+def test_safe_until_is_the_time_from_which_a_redrive_is_refused(
+    shop: Shop, made: datetime | None
+) -> None:
+    event = note("a") | ({"time": made.isoformat()} if made else {})
+    shop.dead_letter(event, error=ValueError("boom"))
+    until = safe_until(shop.letter())
+    assert until is not None
+    left = (until - datetime.now(UTC)).total_seconds()
+    assert shop.verdict(in_seconds=left - 5).safe
+    assert not shop.verdict(in_seconds=left + 5).safe
+
+
+def test_safe_until_is_not_known_without_the_producers_time(shop: Shop) -> None:
+    shop.dead_letter(note("a") | {"time": "yesterday"}, error=ValueError("boom"))
+    assert safe_until(shop.letter()) is None
+
+
+def test_journal_that_cannot_be_written_stops_the_import(purged: Shop) -> None:
+    Path(f"{FILE}.imported").mkdir()
+    assert "cannot be read" in stderr_of("dlq", "import", FILE)
+    assert purged.letters() == []
+
+
+def test_letters_of_a_renamed_consumer_are_imported_into_a_named_queue(purged: Shop) -> None:
+    Path(FILE).write_text(Path(FILE).read_text().replace('"orders"', '"gone"'))
+    assert "no consumer 'gone'" in stderr_of("dlq", "import", FILE)
+    assert import_("--into", "orders")["imported"] == "2"
+    assert len(purged.letters()) == 2
+
+
+def test_json_names_the_letters_by_their_ids_in_the_export(purged: Shop) -> None:
+    ids = [line["message_id"] for line in lines()]
+    stdout_of("dlq", "import", FILE)
+    result = run("dlq", "import", FILE, "--json")
+    assert json.loads(result.stdout) == {
+        "dry_run": False,
+        "imported": 0,
+        "there_already": ids,
+        "imported_before": [],
+        "past_safe_until": [],
+        "failed": {},
+    }

@@ -1,0 +1,165 @@
+"""A command that is killed at any call loses no letter, and its repetition succeeds."""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from once.ops.dead_letters import search as walk
+from tests.ops.letters import Shop
+from tests.ops.support import run, stdout_of
+
+BEFORE, AFTER = "before", "after"
+BAD = "{"
+PAGE, LETTERS = 2, 3
+
+CHOSEN = ("--consumer", "orders", "--reason", "retries-exhausted")
+REDRIVE = ("dlq", "redrive", "--rate", "1000", *CHOSEN)
+IMPORT = ("dlq", "import")
+PURGE = ("dlq", "purge", "--yes", *CHOSEN, "--export")
+
+
+class Killed(BaseException):
+    """The end of the process: it makes no further call."""
+
+
+class Process:
+    """Runs commands that are killed before or after a call of AWS, by its number."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self._end: tuple[int, str] | None = None
+        session = boto3.DEFAULT_SESSION
+        assert session is not None
+        session.events.register_first("before-call", self._before)
+        session.events.register_last("after-call", self._after)
+
+    def run(self, *arguments: object) -> None:
+        """Run a command to its end, and record its calls."""
+        self.calls, self._end = [], None
+        stdout_of(*arguments)
+
+    def kill(self, *arguments: object, end: tuple[int, str]) -> None:
+        """Run a command that is killed; every later call fails as well."""
+        self.calls, self._end = [], end
+        with suppress(Killed):
+            run(*arguments)
+        assert len(self.calls) >= end[0], "it ended before"
+        self._end = None
+
+    def ends(self) -> Iterator[tuple[tuple[int, str], str]]:
+        """Yield every point at which the last command can be killed, with a text for it."""
+        for number, name in enumerate([*self.calls], start=1):
+            yield from (
+                ((number, moment), f"{number}-{moment}-{name}") for moment in (BEFORE, AFTER)
+            )
+
+    def _before(self, model: Any, **_: Any) -> None:
+        if model.service_model.service_name == "cloudformation":
+            return  # does not exist in memory, and changes nothing
+        self.calls.append(model.name)
+        if self._is_over((len(self.calls), BEFORE)):
+            raise Killed
+
+    def _after(self, model: Any, **_: Any) -> None:
+        if self._is_over((len(self.calls), AFTER)):
+            raise Killed
+
+    def _is_over(self, point: tuple[int, str]) -> bool:
+        return self._end is not None and (point[0] > self._end[0] or point == self._end)
+
+
+@pytest.fixture
+def shop(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop with a letter that each command receives, and does not select."""
+    monkeypatch.setattr(walk, "BATCH_ENTRIES", PAGE)
+    shop.dead_letter(BAD)
+    return shop
+
+
+def dead_letter(shop: Shop, prefix: str) -> set[str]:
+    """Let letters be written; return the names of their counters."""
+    names = [f"{prefix}-{number}" for number in range(LETTERS)]
+    shop.fail(*names)
+    return {*names}
+
+
+def names_of(bodies: Iterable[str]) -> set[str]:
+    return {json.loads(body)["data"]["name"] for body in bodies}
+
+
+def exported(file: Path) -> set[str]:
+    lines = file.read_text().splitlines() if file.exists() else []
+    return names_of(json.loads(line)["send"]["MessageBody"] for line in lines)
+
+
+def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(shop: Shop) -> None:
+    process = Process()
+    expected = dead_letter(shop, "clean")
+    process.run(*REDRIVE)
+    assert set(process.calls) == {
+        "GetQueueAttributes",
+        "ReceiveMessage",
+        "BatchGetItem",
+        "SendMessageBatch",
+        "DeleteMessageBatch",
+        "ChangeMessageVisibilityBatch",
+        "GetCallerIdentity",
+        "CreateLogStream",
+        "PutLogEvents",
+    }
+    for end, name in process.ends():
+        expected |= dead_letter(shop, name)
+        process.kill(*REDRIVE, end=end)
+        shop.work_off()
+        shop.show_hidden()
+        process.run(*REDRIVE)
+        shop.work_off()
+        assert shop.letter().original.body == BAD, name
+        assert shop.counted() == dict.fromkeys(expected, 1), name
+
+
+def test_import_that_is_killed_is_completed_by_the_next_without_a_second_copy(
+    shop: Shop, tmp_path: Path
+) -> None:
+    process, file = Process(), tmp_path / "purged"
+    expected = dead_letter(shop, "letter")
+    process.run(*PURGE, file)
+    process.run(*IMPORT, file)
+    assert {"SendMessageBatch", "PutLogEvents"} < set(process.calls)
+    for number, (end, name) in enumerate([*process.ends()]):
+        process.run(*PURGE, tmp_path / f"emptied-{number}")
+        journal = file.with_name("purged.imported")
+        journal.unlink()
+        process.kill(*IMPORT, file, end=end)
+        shop.show_hidden()
+        process.run(*IMPORT, file)
+        bodies = [one.original.body for one in shop.letters()]
+        found = [json.loads(body)["data"]["name"] for body in bodies if body != BAD]
+        assert sorted(found) == sorted(expected), name
+
+
+def test_killed_purge_leaves_every_letter_in_the_file_or_in_the_queue(
+    shop: Shop, tmp_path: Path
+) -> None:
+    process = Process()
+    dead_letter(shop, "clean")
+    process.run(*PURGE, tmp_path / "clean")
+    assert {"ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"} < set(
+        process.calls
+    )
+    for end, name in process.ends():
+        expected = dead_letter(shop, name)
+        first, second = tmp_path / f"{name}-first", tmp_path / f"{name}-second"
+        process.kill(*PURGE, first, end=end)
+        bodies = [one.original.body for one in shop.letters()]
+        left = names_of(body for body in bodies if body != BAD)
+        assert exported(first) | left == expected, name
+        if left:
+            process.run(*PURGE, second)
+        assert exported(first) | exported(second) == expected
+        assert shop.letter().original.body == BAD

@@ -1,0 +1,197 @@
+"""Reading a dead letter: the original message, and its dead-letter attributes."""
+
+import gzip
+import json
+import tracemalloc
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from once.errors import PermanentError
+from once.failures.quarantine import carried, text
+from once.intake.original_message import MOVED, OriginalMessage
+from once.names import RELAY, UNROUTED, DeadLetter, Limits
+from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.letter import (
+    MAX_DECOMPRESSED_BYTES,
+    DeadLetterQueue,
+    Letter,
+    QueueStay,
+    dead_letter_queues,
+    decompressed,
+    lineage_text,
+    read_lineage,
+)
+from once.ops.dead_letters.redrive import redriven_message
+from tests.ops.letters import KEY, Shop, note
+from tests.ops.support import facts
+
+NOW = datetime(2026, 7, 30, 14, tzinfo=UTC)
+TENANT = {"tenant": {"stringValue": "é", "dataType": "String"}}
+STAYS = (
+    QueueStay("m-1", "permanent", "2026-07-30T14:00:00+00:00", edited=True),
+    QueueStay("m-2", "died", "2026-07-31T14:00:00+00:00"),
+    QueueStay("m-3"),
+)
+
+
+def received(
+    attributes: Mapping[str, Any], body: str = "{}", suffix: str = "", **system: str
+) -> Letter:
+    """A dead letter of ReceiveMessage, with these message attributes and system attributes."""
+    queue = DeadLetterQueue("orders", f"https://sqs/1/dead{suffix}", f"https://sqs/1/queue{suffix}")
+    usual = {"SentTimestamp": "1700000000000", "ApproximateReceiveCount": "7"}
+    message: Any = {
+        "MessageId": "m-9",
+        "ReceiptHandle": "r",
+        "Body": body,
+        "Attributes": usual | system,
+        "MessageAttributes": attributes,
+    }
+    return Letter.read(queue, message)
+
+
+def quarantined(original: OriginalMessage) -> Letter:
+    body, attributes = carried(original, facts(reason="too-large", lineage="m-1"))
+    return received(attributes, body)
+
+
+def test_quarantined_message_is_read_as_its_consumer_wrote_it(shop: Shop) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    error = PermanentError("no such counter")
+    [message_id] = shop.dead_letter(note("a"), error=error, receives=3, tenant="t-1")
+    found = shop.letter()
+    assert (found.reason, found.error) == ("permanent", "PermanentError: no such counter")
+    assert (found.queue.owner, found.receive_count, found.moved) == ("orders", 3, False)
+    assert found.lineage == (QueueStay(message_id),)
+    assert before < found.first_seen <= found.sent_at
+    assert json.loads(found.original.body) == note("a")
+    assert found.original.attributes["tenant"]["stringValue"] == "t-1"
+
+
+def test_message_moved_by_sqs_has_no_reason_and_is_its_own_last_stay(shop: Shop) -> None:
+    shop.move(note("a"))
+    found = shop.letter()
+    assert (found.moved, found.reason, found.error, found.key) == (True, None, None, None)
+    assert found.lineage == (QueueStay(found.message_id),)
+    assert found.first_seen == found.sent_at
+
+
+def test_reason_from_before_sqs_moved_a_message_does_not_apply() -> None:
+    values = facts(reason="permanent", error="E: x", receive_count="1", lineage="m-1", key=KEY)
+    moved = received(values, DeadLetterQueueSourceArn="arn")
+    assert (moved.reason, moved.error, moved.receive_count) == (None, None, 7)
+    assert moved.lineage == (QueueStay("m-1"), QueueStay("m-9"))
+    assert moved.key == KEY
+
+
+@pytest.mark.parametrize("first_seen", ["", "yesterday", "2026-13-01"])
+def test_unreadable_first_seen_is_replaced_by_the_time_of_sending(first_seen: str) -> None:
+    values = facts(reason="permanent", first_seen=first_seen, receive_count="many")
+    found = received(values)
+    assert found.first_seen == found.sent_at == datetime.fromtimestamp(1_700_000_000, UTC)
+    assert found.receive_count == 7
+
+
+def test_time_without_an_offset_is_in_utc() -> None:
+    found = received(facts(first_seen="2023-07-30T14:00:00"))
+    assert found.first_seen == datetime(2023, 7, 30, 14, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("suffix", ["", ".fifo"])
+def test_a_letter_keeps_its_message_group(suffix: str) -> None:
+    assert received({}, suffix=suffix, MessageGroupId="g").group == "g"
+    assert received({}, suffix=suffix).group is None
+
+
+def test_every_consumer_has_a_dead_letter_queue_and_the_others_come_last(shop: Shop) -> None:
+    found = dead_letter_queues(Deployment.find())
+    assert [queue.owner for queue in found] == ["inventory", "orders", RELAY, UNROUTED]
+    assert found[1] == shop.box
+    assert found[-1].source_url is None
+    assert dead_letter_queues(Deployment.find(), "orders") == [shop.box]
+    assert dead_letter_queues(Deployment.find(), RELAY) == found[-2:-1]
+    assert dead_letter_queues(Deployment.find(), UNROUTED) == found[-1:]
+
+
+def test_lineage_is_read_as_it_was_written() -> None:
+    written = lineage_text(STAYS)
+    assert written.split(",") == [
+        "m-1 permanent 2026-07-30T14:00:00+00:00 edited",
+        "m-2 died 2026-07-31T14:00:00+00:00",
+        "m-3",
+    ]
+    assert read_lineage(written) == STAYS
+    assert read_lineage("m-1, m-2,,") == (QueueStay("m-1"), QueueStay("m-2"))
+    assert read_lineage("") == ()
+
+
+@pytest.mark.parametrize("attributes", [{}, TENANT], ids=["no attributes", "attributes"])
+def test_compressed_message_is_decompressed_and_redriven_unchanged(
+    attributes: dict[str, Any],
+) -> None:
+    body = "é" * (Limits.MESSAGE_BYTES // 2 - 20)
+    found = quarantined(OriginalMessage(body, attributes))
+    assert (found.original.body, found.original.attributes) == (body, attributes)
+    back = redriven_message(found, NOW)
+    assert back.body == body
+    assert DeadLetter.ORIGINAL_GZIP not in back.attributes
+    assert back.size <= Limits.MESSAGE_BYTES
+
+
+def compressed(content: Any) -> bytes:
+    raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return gzip.compress(raw, compresslevel=1)
+
+
+FORGED: dict[str, bytes] = {
+    "no gzip": b"plain",
+    "cut off": compressed({"body": "x" * 1000, "attributes": {}})[:30],
+    "not UTF-8": compressed(b'{"body": "\xff", "attributes": {}}'),
+    "no object": compressed([1]),
+    "empty object": compressed({}),
+    "another member": compressed({"body": "x", "attributes": {}, "more": 1}),
+    "body is a number": compressed({"body": 5, "attributes": {}}),
+    "attribute is a number": compressed({"body": "x", "attributes": {"a": 5}}),
+    "attribute without a type": compressed({"body": "x", "attributes": {"a": {"stringValue": ""}}}),
+    "nested": compressed(b"[" * 200_000),
+    "bomb": compressed({"body": "x" * MAX_DECOMPRESSED_BYTES, "attributes": {}}),
+    "many arrays": compressed(b'{"body":"","attributes":' + b"[" + b"[]," * 900_000 + b"[]]}"),
+}
+
+
+@pytest.mark.parametrize("packed", FORGED.values(), ids=FORGED)
+def test_forged_compressed_message_is_left_unchanged(packed: bytes) -> None:
+    original = OriginalMessage(MOVED, {}, packed)
+    tracemalloc.start()
+    try:
+        assert decompressed(original) == original
+        assert tracemalloc.get_traced_memory()[1] < 4 * MAX_DECOMPRESSED_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+def test_compressed_message_is_ignored_if_the_body_is_there() -> None:
+    hidden = {"DataType": "Binary", "BinaryValue": compressed({"body": "no", "attributes": {}})}
+    assert received({DeadLetter.ORIGINAL_GZIP: hidden}, "{").original.body == "{"
+
+
+def test_attributes_too_large_as_json_are_redriven_in_the_form_they_were_sent() -> None:
+    quotes = '"' * (Limits.MESSAGE_BYTES - 100)
+    attributes = {"quotes": {"stringValue": quotes, "dataType": "String"}}
+    found = quarantined(OriginalMessage("{", attributes))
+    assert found.original.attributes == attributes
+    back = redriven_message(found, NOW)
+    assert dict(back.attributes) == {"quotes": text(quotes)}
+    assert back.size <= Limits.MESSAGE_BYTES
+
+
+def test_letter_names_the_part_that_was_left_out() -> None:
+    value = b64encode(Random(7).randbytes(Limits.MESSAGE_BYTES - 100)).decode()
+    found = quarantined(OriginalMessage("{", {"a": {"binaryValue": value, "dataType": "Binary"}}))
+    assert found.original == OriginalMessage("{", {})
+    assert found.left_out == "attributes"

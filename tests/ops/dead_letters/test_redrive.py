@@ -1,0 +1,364 @@
+"""`dlq redrive`: dead letters return unchanged with their history, also while SQS refuses calls."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from once.effects.declaration import Policy
+from once.names import RELAY, DeadLetter, Limits
+from once.ops.aws.clients import ATTEMPTS, RateLimiter
+from tests.ops.cloud import Cloud
+from tests.ops.letters import Shop, note
+from tests.ops.support import (
+    REFUSED_ENTRY,
+    THROTTLED_ENTRY,
+    answer_with,
+    fail_entries,
+    numbers,
+    refusal,
+    requests_of,
+    run,
+    stderr_of,
+    stdout_of,
+    words,
+)
+
+REDRIVE = ("dlq", "redrive", "--rate", "1000", "--yes", "--returning")
+
+
+def redrive(*options: object) -> str:
+    return stdout_of(*REDRIVE, *options)
+
+
+def test_letters_go_back_and_are_worked_on_once(shop: Shop) -> None:
+    names = [f"n-{number}" for number in range(23)]
+    shop.fail(*names)
+    output = redrive()
+    assert numbers(output) == {
+        "sent back": "23",
+        "of these, will come back unless mended": "0",
+        "skipped, as not safe": "0",
+        "failed": "0",
+    }
+    assert "looked at 23 of about 23" in output
+    assert shop.letters() == []
+    shop.work_off()
+    assert shop.counted() == dict.fromkeys(names, 1)
+
+
+def test_redriven_message_has_the_producers_body_and_attributes_and_its_history(shop: Shop) -> None:
+    shop.dead_letter(note("a"), error=ValueError(), tenant="é{}", traceparent="00-1")
+    redrive()
+    [message] = shop.waiting()
+    assert json.loads(message["Body"]) == note("a")
+    kept = json.loads(message["MessageAttributes"][DeadLetter.ATTRIBUTES]["StringValue"])
+    assert {name: value["stringValue"] for name, value in kept.items()} == {
+        "tenant": "é{}",
+        "traceparent": "00-1",
+    }
+    history = {DeadLetter.LINEAGE, DeadLetter.FIRST_SEEN, DeadLetter.KEY}
+    assert set(message["MessageAttributes"]) == {DeadLetter.ATTRIBUTES, *history}
+
+
+@pytest.mark.parametrize("number", [0, 10])
+def test_message_moved_by_sqs_keeps_all_of_its_attributes(shop: Shop, number: int) -> None:
+    shop.send(note("a"), **{f"a{n}": "x" for n in range(number)})
+    shop.move_received(shop.waiting())
+    redrive()
+    [message] = shop.waiting()
+    assert len(message["MessageAttributes"]) <= 10
+    kept = message["MessageAttributes"].get(DeadLetter.ATTRIBUTES, {"StringValue": "{}"})
+    assert len(json.loads(kept["StringValue"])) == number
+
+
+def test_message_that_fails_again_shows_its_lineage(shop: Shop) -> None:
+    shop.fail("a")
+    first = shop.letter()
+    for error in (KeyError(), TypeError()):
+        redrive()
+        shop.outside.faults["a"] = error
+        shop.work_off(receive_count=5)
+    last = shop.letter()
+    assert [stay.reason for stay in last.lineage] == ["retries-exhausted"] * 2 + [None]
+    assert [stay.edited for stay in last.lineage] == [False] * 3
+    assert last.lineage[0].message_id == first.lineage[0].message_id
+    assert last.first_seen == first.first_seen
+    assert last.sent_at > first.sent_at
+    shown = words(stdout_of("dlq", "show", last.message_id))
+    assert f"{first.lineage[0].message_id}: retries-exhausted, sent back at 20" in shown
+
+
+def test_message_that_sqs_moves_again_shows_its_lineage(shop: Shop) -> None:
+    shop.fail("a")
+    before = shop.letter()
+    for _ in range(2):
+        redrive()
+        shop.move_received(shop.waiting())
+    last = shop.letter()
+    assert last.reason is None
+    assert [stay.reason for stay in last.lineage] == ["retries-exhausted", "died", None]
+    assert (last.first_seen, last.key) == (before.first_seen, before.key)
+
+
+@pytest.mark.parametrize(("spare", "stays"), [(0, 1), (2000, 2)])
+def test_large_message_goes_back_with_its_history_if_that_fits(
+    shop: Shop, spare: int, stays: int
+) -> None:
+    body = "x" * (Limits.MESSAGE_BYTES - spare)
+    shop.dead_letter(body)
+    redrive()
+    [message] = shop.waiting()
+    assert message["Body"] == body
+    assert DeadLetter.ORIGINAL_GZIP not in message.get("MessageAttributes", {})
+    shop.move_received([message])
+    letter = shop.letter()
+    assert letter.original.body == body
+    assert len(letter.lineage) == stays
+
+
+def test_calls_are_kept_below_the_size_limit(shop: Shop) -> None:
+    shop.dead_letter(*[note("a", data={"sent": "x" * 240_000})] * 12, error=ValueError())
+    asked = requests_of("sqs.SendMessageBatch")
+    redrive()
+    assert max(len(json.dumps(request)) for request in asked) < Limits.MESSAGE_BYTES
+    assert len(asked) == 4
+    assert shop.letters() == []
+
+
+def test_only_letters_with_these_ids_are_redriven(shop: Shop) -> None:
+    shop.fail(*(f"n-{n}" for n in range(12)))
+    chosen = shop.letters()[:11]
+    shop.show_hidden()
+    redrive(chosen[0].message_id, *(letter.message_id[:13] for letter in chosen[1:]))
+    assert len(shop.letters()) == 1
+    assert len(shop.waiting()) == 11
+
+
+def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
+    shop.fail("a")
+    shop.dead_letter("{")
+    ids = [letter.message_id for letter in shop.letters()]
+    output = stdout_of("dlq", "redrive", "--dry-run")
+    assert all(one in output for one in ids)
+    assert "no record of it was found" in words(output)
+    assert words(output).endswith(
+        "would be sent: 1, of which will come back unless mended: 0, not safe: 0; would stay: 1, "
+        "of which would come back: 1, not safe to send: 0 looked at 2 of about 2 dead letters"
+    )
+    assert shop.waiting() == []
+    assert shop.hidden() == 0
+    assert len(shop.letters()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "code", "sent"),
+    [
+        pytest.param("", "y\n", 1, ["id-a"], id="letters that come back stay"),
+        pytest.param("--yes", None, 1, ["id-a"], id="without asking"),
+        pytest.param("--returning", "y\n", 0, ["id-a", None], id="they are sent on demand"),
+        pytest.param("--reason unparseable", None, 0, [None], id="a filter chooses them"),
+        pytest.param("--consumer orders", "n\n", 1, [], id="a consumer is no filter"),
+        pytest.param("", None, 1, [], id="no answer"),
+    ],
+)
+def test_redrive_without_a_filter_asks_and_leaves_out_what_would_come_back(
+    shop: Shop, options: str, answer: str | None, code: int, sent: list[str | None]
+) -> None:
+    shop.fail("a")
+    shop.dead_letter("{")
+    result = run("dlq", "redrive", "--rate", 1000, *options.split(), answer=answer)
+    assert result.exit_code == code, result.output
+    asked = re.findall(r"send (\d) dead letters back", result.stderr)
+    is_asked = not {"--yes", "--reason"} & {*options.split()}
+    assert asked == ([str(len(sent) or 1)] if is_asked else [])
+    bodies = [message["Body"] for message in shop.waiting()]
+    assert sorted(map(str, sent)) == sorted(
+        "None" if body == "{" else json.loads(body)["id"] for body in bodies
+    )
+    assert shop.hidden() == 0
+    if is_asked and code and not sent:
+        assert "nothing was sent: answer y, give --yes" in words(result.stderr)
+    if code and sent:
+        assert numbers(result.stdout)["left out, as they would come back"] == "1"
+        assert "safe, but comes back" in result.stderr
+
+
+@pytest.fixture
+def unsafe(cloud: Cloud) -> Iterator[Shop]:
+    """A shop with an unsafe letter, and one that is safe."""
+    with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
+        shop.outside.answers = [TimeoutError()]
+        shop.dead_letter(note("a"))
+        shop.dead_letter("{")
+        yield shop
+
+
+def test_unsafe_letter_stays_and_is_reported(unsafe: Shop) -> None:
+    message_id = unsafe.letters()[0].message_id
+    result = run(*REDRIVE)
+    assert result.exit_code == 1
+    assert numbers(result.stdout)["skipped, as not safe"] == "1"
+    said = f"{message_id}: NOT SAFE: the effect 'charge' may have been done"
+    assert said in result.stderr
+    assert "--unsafe" in result.stderr
+    assert [letter.message_id for letter in unsafe.letters()] == [message_id]
+    assert [message["Body"] for message in unsafe.waiting()] == ["{"]
+
+
+def test_unsafe_letter_is_sent_only_by_its_id_and_the_option(unsafe: Shop) -> None:
+    message_id = unsafe.letters()[0].message_id
+    assert run("dlq", "redrive", message_id).exit_code == 1
+    assert len(unsafe.letters()) == 2
+    planned = stdout_of("dlq", "redrive", message_id, "--unsafe", "--dry-run")
+    assert "would be sent: 1, of which will come back unless mended: 0, not safe: 1" in planned
+    redrive(message_id, "--unsafe")
+    assert message_id not in [letter.message_id for letter in unsafe.letters()]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ("--unsafe", 2, "is for dead letters that are named"),
+        ("--edit", 2, "changes one dead letter: name it"),
+        ("--edit a b", 2, "changes one dead letter: name it"),
+        ("a --reason died", 2, "leave the filters or the ids out"),
+        ("--rate 0", 2, "greater than or equal to 0.1"),
+        (f"--consumer {RELAY}", 1, "outbox republish"),
+    ],
+)
+def test_invalid_options_are_refused(cloud: Cloud, options: str, code: int, said: str) -> None:
+    assert said in stderr_of("dlq", "redrive", *options.split(), code=code)
+
+
+def test_letters_of_the_relay_stay(shop: Shop) -> None:
+    shop.cloud.bury(RELAY, json.dumps(note("a")))
+    assert numbers(redrive())["sent back"] == "0"
+    assert shop.cloud.left(RELAY) == 1
+
+
+def test_letters_dead_lettered_again_are_not_sent_a_second_time(shop: Shop) -> None:
+    shop.dead_letter(*["{"] * 12)
+    answer_with("sqs.DeleteMessageBatch", lambda params: shop.work_off())
+    assert numbers(redrive("--limit", 100)) == {
+        "sent back": "12",
+        "of these, will come back unless mended": "12",
+        "skipped, as not safe": "0",
+        "failed": "0",
+        "sent back, and here again": "12",
+    }
+    assert len(shop.letters()) == 12
+
+
+def test_only_the_message_that_is_too_large_for_a_call_stays(shop: Shop) -> None:
+    def answer(params: Any) -> Any:
+        return refusal("BatchRequestTooLong") if b"id-a" in params["body"] else None
+
+    shop.fail("a", "b")
+    answer_with("sqs.SendMessageBatch", answer)
+    assert "not sent: An error occurred" in stderr_of("dlq", "redrive", "--rate", "1", "--yes")
+    assert [json.loads(message["Body"]) for message in shop.waiting()] == [note("b")]
+    assert [json.loads(one.original.body) for one in shop.letters()] == [note("a")]
+
+
+def test_throttled_entries_are_sent_again(shop: Shop) -> None:
+    shop.fail("a", "b")
+    fail_entries("sqs.SendMessageBatch", THROTTLED_ENTRY)
+    stdout_of(*REDRIVE)
+    assert len(shop.waiting()) == 2
+    assert shop.letters() == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "times", "said"),
+    [
+        pytest.param(REFUSED_ENTRY, 1, "InvalidParameter too odd", id="refused"),
+        pytest.param(THROTTLED_ENTRY, ATTEMPTS, "Throttled", id="throttled in every attempt"),
+    ],
+)
+def test_entry_that_is_not_accepted_stays_and_is_reported(
+    shop: Shop, failure: dict[str, Any], times: int, said: str
+) -> None:
+    shop.fail("a")
+    letter = shop.letter()
+    fail_entries("sqs.SendMessageBatch", failure, times=times)
+    result = run(*REDRIVE)
+    assert result.exit_code == 1
+    assert f"{letter.message_id}: not sent: {said}" in result.stderr
+    assert numbers(result.stdout)["failed"] == "1"
+    assert shop.hidden() == 0
+    assert shop.letter().message_id == letter.message_id
+    assert shop.waiting() == []
+
+
+def test_a_letter_that_was_not_deleted_is_told_and_is_a_duplicate_next_time(shop: Shop) -> None:
+    shop.fail("a")
+    fail_entries("sqs.DeleteMessageBatch", REFUSED_ENTRY)
+    assert "sent, but not deleted" in stderr_of(*REDRIVE)
+    shop.work_off()
+    stdout_of(*REDRIVE)
+    shop.work_off()
+    assert shop.counted() == {"a": 1}
+    assert shop.letters() == []
+
+
+def test_refused_call_ends_the_redrive_with_its_summary(shop: Shop) -> None:
+    shop.fail(*(f"n-{n}" for n in range(12)))
+    answers = [None]
+    answer_with(
+        "sqs.SendMessageBatch",
+        lambda params: answers.pop() if answers else refusal("AccessDenied"),
+    )
+    result = run(*REDRIVE)
+    assert result.exit_code == 1
+    assert numbers(result.stdout)["sent back"] == "10"
+    assert "have this action granted" in result.stderr
+    assert shop.hidden() == 0
+    assert len(shop.letters()) == 2
+
+
+@pytest.mark.parametrize(
+    ("operation", "said", "sent"),
+    [
+        ("sqs.SendMessageBatch", "perhaps sent", 0),
+        ("sqs.DeleteMessageBatch", "sent, and perhaps not deleted", 2),
+    ],
+)
+def test_interrupted_redrive_says_what_is_certain(
+    shop: Shop, operation: str, said: str, sent: int
+) -> None:
+    def interrupt(params: Any) -> None:
+        raise KeyboardInterrupt
+
+    shop.fail("a", "b")
+    ids = [letter.message_id for letter in shop.letters()]
+    answer_with(operation, interrupt)
+    result = run(*REDRIVE)
+    assert result.exit_code == 130
+    text = words(result.stderr)
+    assert f"stopped: {sent} certainly sent back; in doubt: 2; all others" in text
+    assert all(f"{one}: {said}" in text for one in ids)
+    assert numbers(result.stdout)["sent back"] == str(sent)
+    assert shop.hidden() == 0
+    assert len(shop.letters()) == 2
+
+
+def test_rate_of_messages_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+    limiter = RateLimiter(2)
+    for _ in range(4):
+        limiter.wait(limiter.max_per_call)
+        now[0] += 0.25
+    assert slept == [0.75] * 3
+    assert [RateLimiter(rate).max_per_call for rate in (0.1, 3, 10, 500)] == [1, 3, 10, 10]

@@ -1,0 +1,261 @@
+"""`dlq redrive` of messages with a group: fair ones, and those of FIFO queues in their order."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from once.failures.quarantine import text
+from once.names import DeadLetter
+from once.ops.aws.clients import client
+from once.ops.dead_letters import redrive
+from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
+from once.ops.dead_letters.redrive import Redrive, RedriveRequest, redriven_message
+from once.ops.dead_letters.search import LetterOptions, QueueWalk
+from once.ops.dedup_records import DedupRecordReader
+from once.ops.errors import ExitCode
+from tests.ops.letters import Shop, note
+from tests.ops.support import (
+    answer_with,
+    refusal,
+    requests_of,
+    run,
+    stdout_of,
+    words,
+)
+
+
+@dataclass
+class Queues:
+    """A queue and its dead-letter queue."""
+
+    sqs: Any
+    box: DeadLetterQueue
+    records: DedupRecordReader
+
+    def add(self, name: str, group: str) -> None:
+        fifo = {"MessageDeduplicationId": name} if self.box.is_fifo else {}
+        self.sqs.send_message(
+            QueueUrl=self.box.url,
+            MessageBody=json.dumps(note(name)),
+            MessageAttributes={DeadLetter.REASON: text("permanent")},
+            MessageGroupId=group,
+            **fifo,
+        )
+
+    def redrive(self) -> Redrive:
+        sqs = client("sqs")
+        with QueueWalk(sqs, [self.box], limit=100) as walk:
+            request = RedriveRequest(options=LetterOptions(), unsafe=True, rate=1000)
+            job = Redrive(sqs, walk, self.records, request)
+            for page in walk.pages():
+                job.send_page(page)
+        return job
+
+    def arrived(self) -> list[tuple[str, str]]:
+        """The messages in the queue: groups and names."""
+        answer = self.sqs.receive_message(
+            QueueUrl=self.box.source_url, MaxNumberOfMessages=10, AttributeNames=["All"]
+        )
+        return [
+            (message["Attributes"]["MessageGroupId"], json.loads(message["Body"])["data"]["name"])
+            for message in answer.get("Messages", [])
+        ]
+
+
+@pytest.fixture
+def fifo(shop: Shop) -> Queues:
+    return queues(shop, ".fifo", {"FifoQueue": "true"})
+
+
+def queues(shop: Shop, suffix: str, attributes: Any) -> Queues:
+    url, dead = (
+        shop.sqs.create_queue(QueueName=name + suffix, Attributes=attributes)["QueueUrl"]
+        for name in ("tenants", "tenants-dead")
+    )
+    return Queues(shop.sqs, DeadLetterQueue("orders", dead, url), shop.records)
+
+
+def test_a_letter_of_a_standard_queue_keeps_its_message_group(shop: Shop) -> None:
+    standard = queues(shop, "", {})
+    standard.add("a", "tenant-1")
+    standard.redrive()
+    assert standard.arrived() == [("tenant-1", "a")]
+
+
+def test_letters_keep_their_groups_and_their_order(fifo: Queues) -> None:
+    for number in range(4):
+        fifo.add(f"a-{number}", "a")
+        fifo.add(f"b-{number}", "b")
+    fifo.redrive()
+    found = fifo.arrived()
+    for group in "ab":
+        names = [name for other, name in found if other == group]
+        assert names == [f"{group}-{number}" for number in range(4)]
+
+
+def test_each_message_of_a_fifo_queue_is_sent_in_a_call_of_its_own(fifo: Queues) -> None:
+    # Within one call, later messages would overtake a throttled one.
+    asked = requests_of("sqs.SendMessageBatch")
+    fifo.add("a", "g")
+    fifo.add("b", "g")
+    fifo.redrive()
+    assert [len(request["Entries"]) for request in asked] == [1, 1]
+
+
+@pytest.mark.parametrize("fault", ["refused", "impossible"])
+def test_after_a_letter_that_is_not_sent_its_group_stays_in_order(
+    fifo: Queues, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    for name, group in (("a-1", "a"), ("a-2", "a"), ("a-3", "a"), ("b-1", "b")):
+        fifo.add(name, group)
+    with monkeypatch.context() as patch:
+        if fault == "refused":
+            answer_with("sqs.SendMessageBatch", refuse_second)
+        else:
+            patch.setattr(redrive, "redriven_message", fail_second)
+        first, *others = fifo.redrive().failed
+    assert fifo.arrived() == [("a", "a-1"), ("b", "b-1")]
+    assert WAITS not in first
+    assert [said.split(": ", 1)[1] for said in others] == [WAITS]
+
+
+def refuse_second(params: Any) -> Any:
+    return refusal("BatchRequestTooLong") if b"id-a-2" in params["body"] else None
+
+
+def fail_second(letter: Letter, *args: Any, **more: Any) -> Any:
+    if "a-2" in letter.original.body:
+        raise ValueError
+    return redriven_message(letter, *args, **more)
+
+
+def test_letter_that_is_sent_twice_is_deduplicated_by_sqs(
+    fifo: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(walk: QueueWalk, letters: Any) -> dict[str, str]:
+        return {letters[0].message_id: "killed"}
+
+    fifo.add("a", "g")
+    with monkeypatch.context() as patch:
+        patch.setattr(QueueWalk, "delete", killed)
+        fifo.redrive()
+    fifo.redrive()
+    assert fifo.arrived() == [("g", "a")]
+
+
+GROUP = [f"a-{number}" for number in range(25)]
+OTHERS = [f"{name}-0" for name in "bcdefghijklmn"]
+
+
+@pytest.fixture
+def ordered(shop: Shop) -> Shop:
+    """A FIFO consumer with 25 dead letters of one message group, and 13 of others."""
+    shop.make_fifo()
+    shop.fail_in_groups(*GROUP, *OTHERS)
+    return shop
+
+
+def test_every_letter_of_a_fifo_consumer_is_listed_filtered_and_redriven_in_order(
+    ordered: Shop,
+) -> None:
+    found = json.loads(stdout_of("dlq", "list", "--json"))
+    assert (found["looked_at"], len(found["letters"])) == (38, 38)
+    assert "looked at 38 of about 38 dead letters\n" in stdout_of("dlq", "list")
+
+    sent = run("dlq", "redrive", "--key", "id-a-14", "--json")
+    assert json.loads(sent.stdout)["sent"] == 1
+    assert len(json.loads(sent.stdout)["overtaken"]) == 14
+    assert "14 earlier letters of the same message groups stay" in words(sent.stderr)
+    assert ordered.arrived() == ["a-14"]
+
+    sent = run("dlq", "redrive", "--yes", "--rate", 1000, "--json")
+    assert (json.loads(sent.stdout)["sent"], json.loads(sent.stdout)["overtaken"]) == (37, [])
+    assert "warning" not in sent.stderr
+    arrived = ordered.arrived()
+    assert [name for name in arrived if name in GROUP] == [*GROUP[:14], *GROUP[15:]]
+    assert sorted(set(arrived) - set(GROUP)) == OTHERS
+    assert ordered.letters() == []
+
+
+def test_letters_that_come_back_keep_their_place_among_those_that_stayed(shop: Shop) -> None:
+    shop.make_fifo()
+    shop.fail_in_groups("a-0", "a-1", "a-2", "a-3")
+    run("dlq", "redrive", "--key", "id-a-1")
+    run("dlq", "redrive", "--key", "id-a-0")
+    shop.outside.faults = {"a-0": ValueError("boom"), "a-1": ValueError("boom")}
+    shop.work_off(5)  # they are the last letters now
+    assert len(shop.letters()) == 4
+    stdout_of("dlq", "redrive", "--yes", "--rate", 1000)
+    assert shop.arrived() == ["a-0", "a-1", "a-2", "a-3"]
+
+
+def test_named_letters_are_sent_in_the_order_of_their_group(shop: Shop) -> None:
+    shop.make_fifo()
+    shop.fail_in_groups("a-0", "a-1", "a-2")
+    names = [letter.message_id for letter in shop.letters()]
+    stdout_of("dlq", "redrive", *reversed(names), "--rate", 1000)
+    assert shop.arrived() == ["a-0", "a-1", "a-2"]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_the_letters_behind_a_refused_one_of_their_group_stay(shop: Shop, *, dry_run: bool) -> None:
+    shop.make_fifo()
+    shop.fail_in_groups("a-0")
+    shop.send("{", "a")
+    shop.work_off()
+    shop.fail_in_groups("a-2", "b-0")
+    told = run("dlq", "redrive", "--json", "--rate", 1000, "--dry-run" if dry_run else "--yes")
+    found = json.loads(told.stdout)
+    assert (found["sent"], len(found["kept"])) == (2, 1)
+    [waiting] = found["failed"]
+    assert waiting.endswith(WAITS)
+    if dry_run:
+        assert "behind one of these in their message group: 1" in run("dlq", "redrive").stderr
+        assert len(shop.letters()) == 4
+    else:
+        assert shop.arrived() == ["a-0", "b-0"]
+        # It is sent when it is chosen without the other, with a warning.
+        chosen = run("dlq", "redrive", "--key", "id-a-2")
+        assert "1 earlier letters of the same message groups stay" in words(chosen.stderr)
+        assert shop.arrived() == ["a-2"]
+
+
+def test_a_redrive_with_a_limit_says_that_it_has_not_read_all_of_a_group(ordered: Shop) -> None:
+    sent = run("dlq", "redrive", "--reason", "retries-exhausted", "--limit", 5, "--rate", 1000)
+    assert "earlier ones of the same message groups may stay: raise --limit" in words(sent.stderr)
+
+
+@pytest.fixture
+def moved(shop: Shop) -> Shop:
+    """A FIFO consumer of whose messages SQS has moved twelve of one group, and one of another."""
+    shop.make_fifo()
+    for name in (*GROUP[:12], "b-0"):
+        shop.sqs.send_message(
+            QueueUrl=shop.box.url,
+            MessageBody=json.dumps(note(name)),
+            MessageAttributes={DeadLetter.GROUP: text("forged 1")},
+            MessageGroupId=name.partition("-")[0],
+            MessageDeduplicationId=name,
+        )
+    return shop
+
+
+def test_letters_that_sqs_withholds_are_not_blamed_on_another_command(moved: Shop) -> None:
+    told = run("dlq", "list")
+    assert told.exit_code == ExitCode.HIDDEN
+    first = moved.letters()[0].message_id
+    assert f"2 withheld by SQS behind earlier letters of their message group, such as {first}" in (
+        words(told.stdout)
+    )
+    assert "redrive or purge the earlier ones, and run this command again" in words(told.stderr)
+    assert "another command" not in told.output
+    found = json.loads(run("dlq", "list", "--json").stdout)
+    assert (found["hidden_by_other_commands"], found["withheld_by_sqs"]) == (None, 2)
+
+
+def test_withheld_letters_follow_when_the_earlier_ones_were_sent(moved: Shop) -> None:
+    sent = stdout_of("dlq", "redrive", "--reason", "died", "--rate", 1000, "--json")
+    assert json.loads(sent)["sent"] == 13
+    assert [name for name in moved.arrived() if name != "b-0"] == GROUP[:12]

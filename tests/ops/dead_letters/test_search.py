@@ -1,0 +1,266 @@
+"""Receiving dead letters: each once, hidden meanwhile, and what another command hides is told."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from threading import Barrier, Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from once.ops.aws.clients import client, depth
+from once.ops.dead_letters import search as walk
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter
+from once.ops.dead_letters.search import (
+    HOLD_SECONDS,
+    MOST_CHARACTERS,
+    NO_ERROR,
+    QueueWalk,
+    error_pattern,
+    open_search,
+    renewing,
+)
+from tests.ops.cloud import Cloud
+from tests.ops.letters import Shop
+from tests.ops.support import OK, answer_with, refusal, requests_of, run, words
+
+MANY = 23
+BODIES = sorted(map(str, range(MANY)))
+
+
+@pytest.fixture
+def full(shop: Shop) -> Shop:
+    for body in BODIES:
+        shop.sqs.send_message(QueueUrl=shop.box.url, MessageBody=body)
+    return shop
+
+
+def walk_of(full: Shop, *more: DeadLetterQueue, limit: int = 1000) -> QueueWalk:
+    return QueueWalk(client("sqs"), [full.box, *more], limit)
+
+
+def all_of(found: QueueWalk) -> list[Letter]:
+    return [letter for page in found.pages() for letter in page]
+
+
+def bodies(letters: list[Letter]) -> list[str]:
+    return sorted(letter.original.body for letter in letters)
+
+
+def test_every_letter_is_yielded_once_and_visible_afterwards(full: Shop) -> None:
+    with walk_of(full) as found:
+        letters = all_of(found)
+        assert full.hidden() == len(found.held) == MANY
+    assert bodies(letters) == BODIES
+    assert found.looked_at == MANY
+    assert (full.hidden(), len(found.held)) == (0, 0)
+    assert depth(full.sqs, full.box.url).visible == MANY
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_letters_are_visible_again_after_an_error(full: Shop, error: type[BaseException]) -> None:
+    def interrupted() -> None:
+        with walk_of(full) as found:
+            next(found.pages())
+            raise error
+
+    with pytest.raises(error):
+        interrupted()
+    assert full.hidden() == 0
+
+
+def test_letter_that_is_received_twice_counts_once(full: Shop) -> None:
+    with walk_of(full) as found:
+        pages = found.pages()
+        first = next(pages)
+        full.show_hidden()
+        letters = [*first, *(letter for page in pages for letter in page)]
+    assert bodies(letters) == BODIES
+    assert full.hidden() == 0
+
+
+def test_queues_are_read_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "THREADS", 2)
+    both = Barrier(2, timeout=10)  # an error, if one queue is read after the other
+
+    def receive_message(**_: Any) -> dict[str, Any]:
+        both.wait()
+        return {}
+
+    queues = [DeadLetterQueue(name, f"https://sqs/{name}", None) for name in ("a", "b")]
+    sqs: Any = SimpleNamespace(receive_message=receive_message)
+    with QueueWalk(sqs, queues, 1000) as found:
+        assert all_of(found) == []
+
+
+@pytest.mark.parametrize("limit", [1, 10, 15])
+def test_no_more_letters_than_the_limit_are_received(full: Shop, limit: int) -> None:
+    with walk_of(full, limit=limit) as found:
+        assert len(all_of(found)) == found.looked_at == full.hidden() == limit
+
+
+def test_queues_are_walked_one_after_the_other(full: Shop, cloud: Cloud) -> None:
+    other = DeadLetterQueue("inventory", cloud.box("inventory"), "queue")
+    cloud.bury("inventory")
+    with walk_of(full, other) as found:
+        letters = all_of(found)
+    assert [letter.queue for letter in letters] == [full.box] * MANY + [other]
+    assert depth(full.sqs, other.url).in_flight == full.hidden() == 0
+
+
+def test_deleted_letters_are_not_made_visible(full: Shop) -> None:
+    asked = requests_of("sqs.ChangeMessageVisibilityBatch")
+    with walk_of(full, limit=10) as found:
+        found.delete(all_of(found)[1:])
+    assert [len(one["Entries"]) for one in asked] == [1]
+    assert full.hidden() == 0
+
+
+def test_holds_that_end_soon_are_renewed(full: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = requests_of("sqs.ChangeMessageVisibilityBatch")
+    with walk_of(full) as found:
+        forgotten = all_of(found)[:2]
+        found.delete(forgotten)
+        assert [*found.renewals()] == []
+        monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
+        assert len([*found.renewals()]) == 3
+    renewed = [entry for request in asked[:3] for entry in request["Entries"]]
+    assert {entry["VisibilityTimeout"] for entry in renewed} == {walk.HOLD_SECONDS}
+    handles = {entry["ReceiptHandle"] for entry in renewed}
+    assert len(handles) == MANY - 2
+    assert not handles & {letter.receipt_handle for letter in forgotten}
+
+
+def test_holds_are_renewed_while_a_walk_waits(full: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    renewed = Event()
+    monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
+    monkeypatch.setattr(walk, "RENEW_EVERY_SECONDS", 0.01)
+    answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: renewed.set())
+    with walk_of(full, limit=1) as found:
+        all_of(found)
+        with renewing(found):
+            assert renewed.wait(10)
+        assert full.hidden() == 1
+    assert full.hidden() == 0
+
+
+def test_hold_that_could_not_be_renewed_has_lapsed(
+    full: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
+    answers = [refusal("AccessDenied")]
+    answer_with(
+        "sqs.ChangeMessageVisibilityBatch", lambda params: answers.pop() if answers else None
+    )
+    with walk_of(full, limit=2) as found:
+        letters = all_of(found)
+        assert [*found.renewals()] == [None]
+        assert found.lapsed == 0
+        now = time.time()
+        monkeypatch.setattr("time.time", lambda: now + walk.HOLD_SECONDS)
+        assert found.lapsed == 2
+        # SQS would accept it, although another command may have received the letters.
+        assert [*found.renewals()] == found.renew(letters) == []
+        assert found.lapsed == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(refusal("AccessDenied"), id="call refused"),
+        pytest.param(
+            (OK, {"Failed": [{"Id": "0", "Code": "X"}, {"Id": "1", "Code": "X"}]}),
+            id="entries refused",
+        ),
+    ],
+)
+def test_number_of_letters_that_stay_hidden_is_printed(
+    full: Shop, capsys: pytest.CaptureFixture[str], answer: object
+) -> None:
+    answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: answer)
+    with open_search(client("sqs"), [full.box], limit=2) as walked:
+        all_of(walked)
+    assert "2 dead letters could not be given back" in capsys.readouterr().err
+    assert full.hidden() == 2
+
+
+def test_error_of_one_queue_makes_the_letters_of_others_visible(full: Shop) -> None:
+    gone = DeadLetterQueue("gone", f"{full.box.url}-gone", None)
+    found = walk_of(full, gone)
+    with pytest.raises(full.sqs.exceptions.QueueDoesNotExist), found:
+        all_of(found)
+    assert full.hidden() == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "pattern"),
+    [
+        ("Unexpected: KeyError at meet:41: 'sku'", "Unexpected: KeyError at meet:…: 'sku'"),
+        ("order 6e1c9f0a-77aa-4b11: 3.50 EUR at 2026-11-22T08:00:00Z", "order …: … EUR at …"),
+        ("first\nsecond 2", "first"),
+        ("a\x1b[31m", "a\\…[…"),
+        ("x" * 1000, "x" * (MOST_CHARACTERS - 1) + "…"),
+        (None, NO_ERROR),
+        (" ", NO_ERROR),
+    ],
+)
+def test_pattern_has_no_ids_and_numbers(error: str | None, pattern: str) -> None:
+    assert error_pattern(error) == pattern
+
+
+HIDDEN = 3
+"""The exit code."""
+SAID = re.compile(r"(\d+) hidden until (\d\d:\d\d:\d\d) UTC, by another command")
+
+
+@pytest.fixture
+def others(shop: Shop) -> Iterator[QueueWalk]:
+    """A walk of another command that hides two of three letters."""
+    shop.fail("a", "b", "c")
+    with QueueWalk(client("sqs"), [shop.box], limit=2) as walk:
+        assert len([letter for page in walk.pages() for letter in page]) == 2
+        yield walk
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "list",
+        "list --reason died",
+        "list --json",
+        "redrive --rate 1000 --yes",
+        "purge --yes --export x",
+    ],
+)
+def test_command_says_how_many_letters_are_hidden_and_until_when(
+    others: QueueWalk, command: str
+) -> None:
+    began = datetime.now(UTC)
+    result = run("dlq", *command.split())
+    assert result.exit_code == HIDDEN, result.output
+    found = SAID.search(words(result.stderr))
+    assert found, result.stderr
+    assert found[1] == "2"
+    until = datetime.strptime(found[2], "%H:%M:%S").replace(tzinfo=UTC)
+    assert 0 <= (until - began.replace(year=1900, month=1, day=1)).seconds <= HOLD_SECONDS + 30
+    assert "run this command again then" in words(result.stderr)
+
+
+def test_json_has_the_number_of_hidden_letters(others: QueueWalk, shop: Shop) -> None:
+    hidden = json.loads(run("dlq", "list", "--json").stdout)["hidden_by_other_commands"]
+    assert hidden["number"] == 2
+    assert datetime.fromisoformat(hidden["until"]) > datetime.now(UTC)
+    shop.show_hidden()
+    assert json.loads(run("dlq", "list", "--json").stdout)["hidden_by_other_commands"] is None
+
+
+@pytest.mark.parametrize("command", ["show", "redrive"])
+def test_id_that_may_be_hidden_is_not_denied(others: QueueWalk, command: str) -> None:
+    result = run("dlq", command, "no-such-id")
+    assert result.exit_code == HIDDEN
+    assert "there is no dead letter 'no-such-id' among those that could be seen, and 2" in words(
+        result.stderr
+    )

@@ -1,0 +1,164 @@
+"""Unrouted events: shown with their reason, and published again if a consumer takes them."""
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from once.names import UNROUTED, Reason, StackOutput
+from once.outbox.unrouted import Sweep
+from once.settings import SweepSettings
+from once.testing import cloud_event
+from tests.ops.cloud import REGION, Cloud
+from tests.ops.support import OK, REFUSED_ENTRY, answer_with, run, stdout_of, words
+
+OWN = ("--consumer", UNROUTED)
+PLACED, LOST = "order.placed", "order.lost"
+
+
+def string(value: str) -> dict[str, str]:
+    return {"Type": "String", "Value": value}
+
+
+def event(event_type: str = PLACED, **more: Any) -> str:
+    return json.dumps(cloud_event(event_type, {"order_id": "o-1"}, **more))
+
+
+TEN = {f"a{n}": string("x") for n in range(10)}
+
+
+class Unrouted:
+    """The unrouted queue of a deployment, filled by the function itself."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud, self.ingress = cloud, cloud.service[StackOutput.INGRESS_TOPIC]
+        settings = SweepSettings(routes={self.ingress: (PLACED,)}, unrouted_url=cloud.box(UNROUTED))
+        self._sweep = Sweep.of(settings, region=REGION)
+
+    def publish(self, message: str, **attributes: Any) -> None:
+        """Let the function process a published message."""
+        record = {"messageId": "m-1", "body": self.envelope(message, **attributes)}
+        assert self._sweep.handle({"Records": [record]}) == {"batchItemFailures": []}
+
+    def envelope(self, message: str, **attributes: Any) -> str:
+        return json.dumps(
+            {
+                "Type": "Notification",
+                "TopicArn": self.ingress,
+                "Message": message,
+                "Timestamp": "2026-05-02T00:54:06.655Z",
+                "MessageAttributes": attributes,
+            }
+        )
+
+    def left(self) -> int:
+        return self.cloud.left(UNROUTED)
+
+
+@pytest.fixture
+def unrouted(cloud: Cloud) -> Unrouted:
+    return Unrouted(cloud)
+
+
+def listed(*options: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(stdout_of("dlq", "list", "--json", *OWN, *options))[
+        "letters"
+    ]
+    return found
+
+
+def redrive(*options: str) -> Result:
+    return run("dlq", "redrive", "--rate", "1000", "--yes", *OWN, *options)
+
+
+def test_unrouted_events_are_listed_with_their_reason(unrouted: Unrouted) -> None:
+    unrouted.publish(event())
+    unrouted.publish(event(LOST), type=string(LOST))
+    unrouted.publish(event(), type=string(PLACED), **TEN)
+    unrouted.publish("order 12, please")
+    assert {(letter["reason"], letter["event_type"]) for letter in listed()} == {
+        (Reason.NO_TYPE, PLACED),
+        (Reason.UNSUBSCRIBED_TYPE, LOST),
+        (Reason.TOO_MANY_ATTRIBUTES, PLACED),
+        (Reason.NO_TYPE, None),
+    }
+    assert listed("--reason", "no-type", "--key", "none") == []
+    assert {letter["first_seen"] for letter in listed()} == {"2026-05-02T00:54:06.655000+00:00"}
+
+
+def test_event_is_shown_with_its_attributes_and_its_remedy(unrouted: Unrouted) -> None:
+    unrouted.publish(event(LOST), type=string(LOST), tenant=string("x"))
+    [letter] = listed()
+    shown = words(stdout_of("dlq", "show", letter["message_id"]))
+    assert "consumer unrouted reason unsubscribed-type" in shown
+    assert '"tenant": {"stringValue": "x"' in shown
+    assert "if sent back stays: no consumer takes 'order.lost' from producers: add it to" in shown
+
+
+def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(
+    unrouted: Unrouted,
+) -> None:
+    body = event()
+    unrouted.publish(body)
+    unrouted.publish(event(LOST))
+    result = redrive()
+    assert result.exit_code == 1
+    assert "add it to `external=` of a consumer and deploy" in result.stderr
+    for consumer in ("orders", "inventory"):  # their filter policies select by the attribute
+        assert unrouted.cloud.take(consumer) == {body: 1}
+    assert [letter["event_type"] for letter in listed()] == [LOST]
+
+
+def test_event_is_published_once_a_consumer_takes_its_type(unrouted: Unrouted) -> None:
+    unrouted.publish(event(LOST), type=string(LOST))
+    assert redrive().exit_code == 1
+    unrouted.cloud.set_types("orders", external=[PLACED, LOST], events=[])
+    assert redrive().exit_code == 0
+    assert unrouted.left() == 0
+
+
+def test_event_with_too_many_attributes_is_published_without_them(unrouted: Unrouted) -> None:
+    body = event()
+    unrouted.publish(body, **TEN, type=string(PLACED))
+    assert redrive().exit_code == 0
+    assert unrouted.cloud.take("orders") == {body: 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("order 12, please", "no consumer can read it (unparseable"),
+        (event(LOST), "no consumer takes 'order.lost' from producers"),
+        (event(source="/once/payments"), "/once/payments publishes it, a consumer and no producer"),
+    ],
+)
+def test_event_that_no_consumer_takes_is_not_published_even_with_unsafe(
+    unrouted: Unrouted, body: str, why: str
+) -> None:
+    unrouted.publish(body)
+    [letter] = listed()
+    result = redrive(letter["message_id"], "--unsafe")
+    assert result.exit_code == 1
+    assert why in result.stderr
+    assert unrouted.left() == 1
+    assert unrouted.cloud.take("orders") == {}
+
+
+def test_event_that_sns_could_not_deliver_is_published_unchanged(unrouted: Unrouted) -> None:
+    raw, enveloped = event(event_id="raw"), event(event_id="enveloped")
+    for body in (raw, unrouted.envelope(enveloped, type=string(PLACED))):
+        unrouted.cloud.bury(UNROUTED, body)
+    assert {letter["event_type"] for letter in listed()} == {PLACED}
+    assert redrive().exit_code == 0
+    assert unrouted.cloud.take("orders") == {raw: 1, enveloped: 1}
+
+
+def test_event_that_the_topic_refuses_is_not_deleted(unrouted: Unrouted) -> None:
+    unrouted.publish(event())
+    failed = {"Successful": [], "Failed": [{"Id": "0", **REFUSED_ENTRY}]}
+    answer_with("sns.PublishBatch", lambda params: (OK, failed))
+    result = redrive()
+    assert result.exit_code == 1
+    assert "not sent: InvalidParameter" in result.stderr
+    assert unrouted.left() == 1

@@ -1,0 +1,153 @@
+"""A deployment is found by the outputs of its stacks; every error names a remedy."""
+
+import pytest
+
+from once.events.identity import Key
+from once.names import RELAY, UNROUTED, StackOutput
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.errors import OpsError
+from tests.ops.cloud import Cloud
+from tests.ops.support import refuse, stderr_of
+
+# Written out: stacks that are deployed already have these keys.
+OUTPUTS = {
+    "IngressTopicArn": "ingress",
+    "EventsTopicArn": "events",
+    "RelayFunction": "once-outbox_relay",
+    "RelayDeadLetters": "relay-letters",
+    "UnroutedQueue": "unrouted",
+    "SweepQueue": "sweep",
+    "DedupTable": "dedup",
+    "OperatorLog": "operator-log",
+    "TableDeadThings": "once-state-deadthings",
+    "FunctionRelayedMail2": "once-relayed_mail_2",
+    "QueueRelayedMail2": "queue",
+    "IsolationRelayedMail2": "isolation",
+    "DeadLettersRelayedMail2": "letters",
+    "IdentityRelayedMail2": "mail",
+    "TakesRelayedMail2": (
+        '{"external": ["a"], "events": ["b"], "keys": {"a": ["field", "id"]}, '
+        '"volatile": {"a": ["sent"], "b": null}, "grouped_by": "tenant"}'
+    ),
+}
+
+
+def test_outputs_of_deployed_stacks_are_read() -> None:
+    mail = DeployedConsumer(
+        name="relayed_mail_2",
+        queue_url="queue",
+        dead_letter_url="letters",
+        function_name="once-relayed_mail_2",
+        external=("a",),
+        events=("b",),
+        isolation_queue_url="isolation",
+        renamed_from="mail",
+        keys={"a": Key.field("id")},
+        volatile={"a": ("sent",), "b": None},
+        grouped_by="tenant",
+    )
+    assert mail.identity == "mail"
+    assert Deployment.of("once", OUTPUTS) == Deployment(
+        service="once",
+        ingress_topic_arn="ingress",
+        events_topic_arn="events",
+        relay_function_name="once-outbox_relay",
+        relay_dead_letter_url="relay-letters",
+        unrouted_queue_url="unrouted",
+        sweep_queue_url="sweep",
+        dedup_table="dedup",
+        operator_log="operator-log",
+        tables={"dead_things": "once-state-deadthings"},
+        consumers={"relayed_mail_2": mail},
+    )
+
+
+@pytest.mark.parametrize(
+    "key", sorted(OUTPUTS.keys() - {"TableDeadThings", "IsolationRelayedMail2"})
+)
+def test_error_for_a_missing_output_says_to_deploy_again(key: str) -> None:
+    left = {name: value for name, value in OUTPUTS.items() if name != key}
+    if key == "FunctionRelayedMail2":  # without its function, there is no consumer
+        assert Deployment.of("once", left).consumers == {}
+        return
+    with pytest.raises(OpsError, match=f"no output '{key}': deploy them again"):
+        Deployment.of("once", left)
+
+
+def test_deployment_is_found_in_both_stacks(cloud: Cloud) -> None:
+    found = Deployment.find()
+    assert list(found.consumers) == ["inventory", "orders"]
+    assert found.consumer("orders").function_name == "once-orders"
+    isolation = cloud.service[f"{StackOutput.ISOLATION_QUEUE}Orders"]
+    assert found.consumer("orders").queue_urls == (cloud.queue("orders"), isolation)
+    assert found.consumer("inventory").isolation_queue_url is None
+    assert found.consumer("inventory").queue_urls == (cloud.queue("inventory"),)
+    assert found.consumer("orders").dead_letter_url == cloud.box("orders")
+    assert found.relay_dead_letter_url == cloud.box(RELAY)
+    assert found.unrouted_queue_url == cloud.box(UNROUTED)
+    assert found.dedup_table == "physical-dedup"
+    assert found.table("stock") == "physical-stock"
+
+
+def test_another_service_has_another_pair_of_stacks(cloud: Cloud) -> None:
+    for part in ("state", "service"):
+        cloud.outputs[f"shop-{part}"] = cloud.outputs.pop(f"once-{part}")
+    assert Deployment.find("shop").ingress_topic_arn == cloud.service[StackOutput.INGRESS_TOPIC]
+    with pytest.raises(OpsError):
+        Deployment.find()
+
+
+def test_error_for_an_unknown_consumer_or_table_lists_the_known_ones(cloud: Cloud) -> None:
+    found = Deployment.find()
+    with pytest.raises(OpsError, match="no consumer 'refunds': choose one of inventory, orders"):
+        found.consumer("refunds")
+    with pytest.raises(OpsError, match="no table 'refunds'; its tables are stock"):
+        found.table("refunds")
+
+
+def test_error_for_a_missing_stack_names_region_and_option(cloud: Cloud) -> None:
+    with pytest.raises(OpsError, match=r"no stack 'shop-state' in us-east-1: deploy first.*--serv"):
+        Deployment.find("shop")
+
+
+def test_error_for_a_missing_region_names_the_variable() -> None:
+    assert "set AWS_REGION" in stderr_of("status")
+
+
+@pytest.mark.parametrize(("default", "found"), [(None, "eu-west-1"), ("us-east-2", "eu-west-1")])
+def test_region_is_that_of_aws_region(
+    monkeypatch: pytest.MonkeyPatch, default: str | None, found: str
+) -> None:
+    monkeypatch.setenv("AWS_REGION", found)
+    if default:
+        monkeypatch.setenv("AWS_DEFAULT_REGION", default)
+    assert client("sqs").meta.region_name == found
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "remedy"),
+    [
+        ("AWS_DEFAULT_REGION", "us-east-1", "Unable to locate credentials: sign in"),
+        ("AWS_PROFILE", "unknown", "aws configure list-profiles"),
+    ],
+)
+def test_error_of_the_environment_names_a_remedy(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, remedy: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert remedy in stderr_of("status")
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        ("ExpiredToken", "sign in"),
+        ("InvalidClientTokenId", "sign in"),
+        ("AccessDenied", "have this action granted"),
+        ("InternalFailure", "InternalFailure"),
+    ],
+)
+def test_error_of_aws_names_a_remedy(cloud: Cloud, code: str, remedy: str) -> None:
+    refuse("cloudformation.DescribeStacks", code)
+    assert remedy in stderr_of("status")

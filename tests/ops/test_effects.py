@@ -1,0 +1,245 @@
+"""`effects list` and `effects settle`: an outcome found out by hand, fenced, and completed once."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import typer
+from botocore.exceptions import ReadTimeoutError
+from typer.testing import Result
+
+from once.effects.declaration import Policy
+from once.errors import Refusal
+from once.events.identity import key_hash
+from once.names import CLOCK_MARGIN_SECONDS
+from tests.ops.cloud import Cloud
+from tests.ops.letters import KEY, Shop, note
+from tests.ops.outboxes import commit
+from tests.ops.support import add_to_answer, run, stdout_of, words
+
+PENDING: dict[str, Any] = {
+    "state": {"S": "pending"},
+    "effect": {"S": "charge"},
+    "standing": {"S": "unknown"},
+    "provider_key": {"S": "k-1"},
+    "lease_until": {"N": "1790000000000"},
+}
+
+
+def test_pending_effects_are_listed_oldest_first(cloud: Cloud) -> None:
+    commit(cloud, "orders#young", age=1, **PENDING)
+    commit(cloud, "orders#old", age=9, **PENDING)
+    commit(cloud, "orders#done", state={"S": "done"})
+    found = json.loads(stdout_of("effects", "list", "--json"))
+    assert [one["key"] for one in found["effects"]] == ["orders#old", "orders#young"]
+    assert (found["read"], found["left"]) == (3, 0)
+    assert found["effects"][0]["provider_key"] == "k-1"
+    text = stdout_of("effects", "list", "--most", 1)
+    assert "more were not: a pending effect may be among them" in text
+
+
+def test_a_record_that_cannot_be_read_is_listed(cloud: Cloud) -> None:
+    odd = {"state": {"S": "pending"}, "effect": {"N": "1"}, "lease_until": {"S": "\u202e"}}
+    cloud.dynamodb.put_item(TableName="physical-dedup", Item={"pk": {"S": "\x1b[31m"}, **odd})
+    assert "\x1b" not in stdout_of("effects", "list")
+    [one] = json.loads(stdout_of("effects", "list", "--json"))["effects"]
+    assert (one["effect"], one["lease_until"]) == ("not-readable", None)
+
+
+WHY = ("--why", "seen at the provider")
+DONE = ("--done", '"ref-1"')
+Start = Callable[..., Shop]
+
+
+class Declined(Refusal):
+    """The provider declines."""
+
+
+@pytest.fixture
+def unknown(cloud: Cloud) -> Iterator[Start]:
+    """Start a consumer whose effect may have happened, with the dead letter of its message."""
+    with ExitStack() as stack:
+
+        def start(policy: Policy = Policy.AT_MOST_ONCE, number: int = 1) -> Shop:
+            shop = stack.enter_context(Shop(cloud, policy))
+            for name in "abc"[:number]:
+                shop.outside.answers = [TimeoutError()] * 3
+                shop.dead_letter(note(name))
+                shop.outside.answers = []
+            return shop
+
+        yield start
+
+
+def settle(key: str, *options: object, answer: str | None = None) -> Result:
+    return run("effects", "settle", key, *WHY, *options, answer=answer)
+
+
+def settled(key: str, *options: object) -> str:
+    """Settle an effect without a question; return the output."""
+    result = settle(key, "--yes", *options)
+    assert result.exit_code == 0, result.output
+    return words(result.output)
+
+
+def record(shop: Shop) -> dict[str, Any]:
+    [item] = shop.aws.items("dedup")
+    return item
+
+
+@pytest.mark.parametrize("policy", Policy)
+def test_an_effect_that_was_done_is_completed_without_a_call(
+    unknown: Start, policy: Policy
+) -> None:
+    shop = unknown(policy)
+    calls = len(shop.outside.calls)
+    output = settled(shop.letter().message_id, *DONE)
+    assert f"next: `once dlq redrive {shop.letter().message_id}`" in output
+    assert "the outcome in its record is committed" in shop.verdict().why
+    assert shop.redrive().exit_code == 0
+    shop.work_off()
+    assert shop.letters() == []
+    assert shop.counted() == {"a": 1}
+    assert len(shop.outside.calls) == calls
+    entry = json.loads(record(shop)["settlement"])
+    assert entry.keys() == {"as", "by", "at", "why"}
+    assert (entry["as"], entry["why"]) == ("done", WHY[1])
+    assert entry["by"].startswith("arn:aws:")
+
+
+@pytest.mark.parametrize(("options", "number"), [([], "1"), (["--new-key"], "2")])
+def test_an_effect_that_was_not_done_is_called_again(
+    unknown: Start, options: list[str], number: str
+) -> None:
+    shop = unknown()
+    [key] = shop.outside.calls
+    settled(KEY, "--not-done", *options)
+    assert "certainly not been done" in shop.verdict().why
+    assert shop.send_back() == []
+    assert shop.outside.calls == [key, f"{key[:-1]}{number}"]
+    assert shop.counted() == {"a": 1}
+    assert json.loads(record(shop)["settlement"])["as"] == "not-done"
+
+
+def test_a_refusal_of_the_provider_is_answered(unknown: Start) -> None:
+    shop = unknown()
+    texts: list[str] = []
+    shop.consumer.rejects(Declined)(lambda event, refusal, tx: texts.append(str(refusal)))
+    settled(KEY, "--refused", "Declined", "--text", "no money")
+    assert shop.send_back() == []
+    assert texts == ["no money"]
+    assert record(shop)["refusal"] == "Declined"
+    assert len(shop.outside.calls) == 1
+
+
+def test_an_outcome_of_the_wrong_shape_loses_nothing(unknown: Start) -> None:
+    shop = unknown(Policy.AT_LEAST_ONCE)
+    calls = len(shop.outside.calls)
+    settled(KEY, "--done", '{"reference": "ref-1"}')
+    assert shop.send_back() == ["effect-unknown"]
+    assert "does not fit the effect 'charge': settle it again" in str(shop.letter().error)
+    settled(KEY, *DONE)
+    assert shop.send_back() == []
+    assert len(shop.outside.calls) == calls
+    assert shop.counted() == {"a": 1}
+
+
+def test_a_name_is_a_key_its_hash_or_the_id_of_a_letter(unknown: Start) -> None:
+    shop = unknown(number=2)
+    [one, other] = [letter.message_id for letter in shop.letters()]
+    for name in (KEY, key_hash(KEY), one, one[:8], one[:4]):
+        found = json.loads(settle(name, *DONE, "--dry-run", "--json").stdout)
+        assert (found["key"], found["effect"], found["settled"]) == (KEY, "charge", False)
+        assert found["message_ids"] == ([] if name == KEY else [one])
+    for name in ("orders#event#/test#id-z", "0" * 64, "no-such", "unknown#key"):
+        result = settle(name, *DONE)
+        assert result.exit_code == 1
+        assert "no dedup record of" in result.stderr or "no dead letter" in result.stderr
+    assert other != one
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ([], "exactly one of these"),
+        ([*DONE, "--not-done"], "exactly one of these"),
+        ([*DONE, "--text", "x"], "is an argument of the refusal"),
+        ([*DONE, "--new-key"], "is for an effect that is called again"),
+        (["--done", "ref-1"], "it is no JSON"),
+    ],
+)
+def test_contradicting_options_are_refused(cloud: Cloud, options: list[str], text: str) -> None:
+    result = settle(KEY, *options)
+    assert result.exit_code == 2
+    assert text in words(result.stderr)
+
+
+def test_nothing_changes_without_a_yes(unknown: Start) -> None:
+    shop = unknown()
+    before = record(shop)
+    for result in (settle(KEY, *DONE, "--dry-run"), settle(KEY, *DONE, answer="n\n")):
+        assert "nothing was changed" in result.output
+        assert "effect 'charge': unknown: it may have been done" in words(result.stderr)
+    assert record(shop) == before
+    assert settle(KEY, *DONE, answer="y\n").exit_code == 0
+    assert record(shop)["standing"] == "settled"
+
+
+def test_an_effect_whose_owner_may_be_running_is_not_settled(unknown: Start) -> None:
+    shop = unknown()
+    now = time.time()
+    shop.aws.put("dedup", record(shop) | {"standing": "in-flight", "lease_until": int(now * 1000)})
+    result = settle(KEY, "--not-done", "--yes")
+    assert result.exit_code == 1
+    assert "a function may be calling the provider until" in words(result.stderr)
+    over = int((now - CLOCK_MARGIN_SECONDS - 1) * 1000)
+    shop.aws.put("dedup", record(shop) | {"lease_until": over})
+    settled(KEY, "--not-done")
+
+
+def test_of_two_settlements_at_once_one_is_refused(
+    unknown: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = unknown()
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: settled(KEY, "--not-done"))
+    result = settle(KEY, *DONE)
+    assert result.exit_code == 1
+    assert "a function or another operator has changed the record" in words(result.stderr)
+    assert record(shop)["standing"] == "not-done"
+
+
+def test_a_delivery_during_the_question_is_not_overwritten(
+    unknown: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = unknown(Policy.PROVIDER_KEY)
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: shop.send_back())
+    assert settle(KEY, "--not-done").exit_code == 1
+    assert shop.counted() == {"a": 1}
+    result = settle(KEY, "--not-done", "--yes")
+    assert "no effect is pending" in words(result.stderr)
+    assert result.exit_code == 1
+
+
+def test_a_settlement_whose_answer_is_lost_is_read_back(unknown: Start) -> None:
+    shop = unknown()
+
+    def lose(answer: Any) -> None:
+        raise ReadTimeoutError(endpoint_url="dynamodb")
+
+    add_to_answer("dynamodb.TransactWriteItems", lose)
+    settled(KEY, *DONE)
+    assert record(shop)["standing"] == "settled"
+
+
+def test_a_decision_can_be_replaced_before_the_next_delivery(unknown: Start) -> None:
+    shop = unknown()
+    settled(KEY, *DONE)
+    assert "effect_outcome" in record(shop)
+    settled(KEY, "--not-done")
+    assert "effect_outcome" not in record(shop)
+    assert shop.send_back() == []
+    assert len(shop.outside.calls) == 2
+    assert shop.counted() == {"a": 1}

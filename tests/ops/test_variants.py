@@ -1,0 +1,190 @@
+"""Commands on consumers with a claim check, an envelope of another source, or an earlier name."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+
+from once.errors import PermanentError
+from once.event_sources import Source
+from once.names import Reason, StackOutput
+from tests.once.intake import documented_events
+from tests.once.intake.documented_events import SNS, Event
+from tests.ops.cloud import Cloud
+from tests.ops.letters import Shop, note
+from tests.ops.outboxes import REPUBLISH, commit_each, ids, published
+from tests.ops.support import stderr_of, stdout_of, words
+from tests.ops.tracing import Saga, actions, body, moments, placed
+
+BUCKET = "claims"
+LARGE = json.dumps({"text": "x" * 300_000})
+SEND = ("send", "--type", "order.placed", "--data")
+
+
+@pytest.fixture
+def s3(cloud: Cloud) -> Any:
+    """S3 with the claim-check bucket of the deployment."""
+    client = boto3.client("s3", "us-east-1")
+    client.create_bucket(Bucket=BUCKET)
+    cloud.state[StackOutput.CLAIM_BUCKET] = BUCKET
+    return client
+
+
+@pytest.mark.parametrize("to", [(), ("--to", "orders")], ids=["topic", "queue"])
+def test_a_large_event_is_stored_and_its_pointer_sent(
+    cloud: Cloud, s3: Any, to: tuple[str, ...]
+) -> None:
+    stdout_of(*SEND, LARGE, *to)
+    [body] = cloud.take("orders").elements()
+    _, pointer = json.loads(body)
+    assert pointer["s3BucketName"] == BUCKET
+    assert pointer["s3Key"].startswith("producers/")
+    stored = s3.get_object(Bucket=BUCKET, Key=pointer["s3Key"])["Body"].read()
+    assert json.loads(stored)["data"] == json.loads(LARGE)
+
+
+@pytest.mark.usefixtures("cloud")
+def test_without_a_bucket_a_large_event_is_refused_with_the_remedy() -> None:
+    assert "set claim_check_mb= of the consumers that take it" in stderr_of(*SEND, LARGE)
+
+
+@pytest.fixture
+def failed(shop: Shop, s3: Any) -> str:
+    """The body of a dead letter whose event is in S3, and whose handler failed."""
+    runtime = shop.aws.runtime
+    settings = replace(runtime.settings, claim_bucket=BUCKET)
+    shop.aws.runtime = replace(runtime, settings=settings, s3=s3)
+    s3.put_object(Bucket=BUCKET, Key="producers/1", Body=json.dumps(note("a")).encode())
+    shop.outside.faults = {"a": PermanentError("not now")}
+    body = json.dumps(
+        [
+            "software.amazon.payloadoffloading.PayloadS3Pointer",
+            {"s3BucketName": BUCKET, "s3Key": "producers/1"},
+        ]
+    )
+    shop.process(body)
+    shop.outside.faults = {}
+    return body
+
+
+def test_a_letter_is_shown_with_the_data_that_it_refers_to(shop: Shop, failed: str) -> None:
+    shown = stdout_of("dlq", "show", shop.letter().message_id)
+    assert json.loads(failed)[1]["s3Key"] in shown
+    assert "its data, from S3:" in shown
+    assert f'"name": "{note("a")["data"]["name"]}"' in shown
+
+
+def test_a_redriven_letter_keeps_its_pointer_and_counts_once(shop: Shop, failed: str) -> None:
+    assert shop.redrive("--unsafe").exit_code == 0
+    [waiting] = shop.waiting()
+    assert waiting["Body"] == failed
+    shop.sqs.change_message_visibility(
+        QueueUrl=shop.aws.queue, ReceiptHandle=waiting["ReceiptHandle"], VisibilityTimeout=0
+    )
+    shop.work_off()
+    shop.process(note("a"))
+    assert shop.counted() == {"a": 1}
+
+
+def test_a_letter_whose_object_is_gone_says_so(shop: Shop, s3: Any, failed: str) -> None:
+    s3.delete_object(Bucket=BUCKET, Key=json.loads(failed)[1]["s3Key"])
+    shown = " ".join(stdout_of("dlq", "show", shop.letter().message_id).split())
+    assert "claim-missing: the object that it refers to does not exist" in shown
+    assert "the producer stores the data again" in shown
+
+
+TOPIC = Source.sns(SNS["TopicArn"], type="order.placed")
+DELIVERED = documented_events.published(
+    {"order_id": "o-1"}, Timestamp=datetime.now(UTC).isoformat()
+)
+KEY = "orders#field#order.placed#order_id#str:o-1"
+
+
+@pytest.fixture
+def other(cloud: Cloud) -> Cloud:
+    """The deployment, with `orders` behind a topic of another team."""
+    source: dict[str, object] = {"source": TOPIC.to_text()}
+    keys = {"order.placed": ["field", "order_id"]}
+    cloud.set_types("orders", ["order.placed"], keys=keys, **source)  # type: ignore[arg-type]
+    return cloud
+
+
+def undelivered(cloud: Cloud, event: Event = DELIVERED) -> None:
+    """Put into the dead-letter queue what the service could not deliver."""
+    cloud.sqs.send_message(QueueUrl=cloud.box("orders"), MessageBody=json.dumps(event))
+
+
+def test_a_letter_in_an_envelope_is_read_with_its_key(other: Cloud) -> None:
+    undelivered(other)
+    [letter] = json.loads(stdout_of("dlq", "list", "--consumer", "orders", "--json"))["letters"]
+    shown = json.loads(stdout_of("dlq", "show", letter["message_id"], "--json"))
+    assert letter["event_type"] == "order.placed"
+    assert (shown["event_id"], shown["dedup_key"]) == (SNS["MessageId"], KEY)
+
+
+def test_what_could_not_be_delivered_is_redriven_as_it_was(other: Cloud) -> None:
+    undelivered(other)
+    stdout_of("dlq", "redrive", "--consumer", "orders", "--yes")
+    assert [json.loads(body) for body in other.take("orders").elements()] == [DELIVERED]
+
+
+def test_trace_finds_a_letter_by_a_value_inside_its_envelope(other: Cloud) -> None:
+    undelivered(other)
+    [moment] = moments("o-1", "--no-logs")
+    assert (moment["consumer"], moment["event_type"]) == ("orders", "order.placed")
+
+
+def test_an_event_for_the_ingress_topic_goes_to_its_subscribers_only(other: Cloud) -> None:
+    assert stdout_of(*SEND, "{}").startswith("sent order.placed to inventory;")
+
+
+@pytest.mark.parametrize("to", [("--to", "orders"), ()])
+def test_send_names_the_way_of_a_consumers_own_producers(other: Cloud, to: tuple[str, ...]) -> None:
+    other.set_types("inventory", [])
+    error = " ".join(stderr_of(*SEND, "{}", *to).split())
+    assert "in the envelope of Source.sns, which `once send` does not write" in error
+    assert "with `aws sns publish` to its topic" in error
+
+
+@pytest.fixture
+def renamed(saga: Saga) -> Saga:
+    """The saga, with `warehouse` deployed beside `inventory`, its earlier name."""
+    saga.cloud.deploy("warehouse", renamed_from="inventory")
+    saga.logs.create_log_group(logGroupName="/aws/lambda/once-warehouse")
+    saga.logs.create_log_stream(logGroupName="/aws/lambda/once-warehouse", logStreamName="s")
+    return saga
+
+
+def test_a_letter_of_an_event_that_its_first_name_committed_is_a_duplicate(renamed: Saga) -> None:
+    event = placed("o-1")
+    renamed.commit("inventory", event)
+    renamed.cloud.bury("warehouse", body(event), reason=Reason.RETRIES_EXHAUSTED)
+    renamed.cloud.bury("warehouse", body(placed("o-2")), reason=Reason.RETRIES_EXHAUSTED)
+    judged = words(stdout_of("dlq", "redrive", "--consumer", "warehouse", "--dry-run"))
+    assert judged.count("acknowledged as a duplicate") == 1
+
+
+def test_trace_finds_the_records_of_its_first_name_and_the_logs_of_both(renamed: Saga) -> None:
+    event = placed("o-1")
+    renamed.commit("orders", event)
+    renamed.commit("inventory", event)
+    key_hash = renamed.hash("inventory", event)
+    for consumer in ("inventory", "warehouse"):
+        renamed.log(consumer, "duplicate", key_hash=key_hash, message_id="m")
+    assert sorted(actions(event.id, "--source", "/shop")) == [
+        ("inventory", "committed"),
+        ("inventory", "duplicate"),
+        ("orders", "committed"),
+        ("warehouse", "duplicate"),
+    ]
+    assert ("inventory", "committed") in actions(renamed.pk("inventory", event))
+
+
+def test_events_that_its_first_name_committed_are_republished(renamed: Saga) -> None:
+    commit_each(renamed.cloud, "inventory#a", age=1)
+    commit_each(renamed.cloud, "orders#b", age=1)
+    stdout_of(*REPUBLISH, "2h", "--consumer", "warehouse")
+    assert published(renamed.cloud) == ids("inventory#a")

@@ -1,0 +1,264 @@
+"""`trace`: the way of an event through every consumer, whatever its records hold."""
+
+import json
+from typing import Any
+
+import pytest
+
+from once.events.identity import Key, key_hash
+from tests.ops.support import refuse, requests_of, run, stderr_of, stdout_of, words
+from tests.ops.tracing import ORDER_ID, SHOP, TABLE, TYPES, WAY, Saga, body, moments, placed
+
+
+def way(*arguments: object) -> list[tuple[str, str]]:
+    return [(moment["consumer"], moment["event_type"]) for moment in moments(*arguments)]
+
+
+def looked_up(asked: list[Any]) -> list[str]:
+    """The keys of requests of BatchGetItem."""
+    batches = [request["RequestItems"][TABLE] for request in asked]
+    return [key["pk"]["S"] for batch in batches for key in batch["Keys"]]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("order-1",),
+        ("placed-order-1", *SHOP),
+        ("inventory#event#/shop#placed-order-1",),
+        (key_hash("payments#field#stock.reserved#order_id#str:order-1"),),
+        (key_hash("payments#field#stock.reserved#order_id#str:order-1") + ".0",),
+        ("order-1", "--consumer", "notifications"),
+    ],
+    ids=["business value", "event id", "dedup key", "hash", "outgoing event id", "one consumer"],
+)
+def test_whole_way_is_found_without_a_scan_for_few_reads(saga: Saga, given: tuple[str]) -> None:
+    saga.order("order-1")
+    saga.order("order-10")
+    refuse("dynamodb.Scan")
+    asked = requests_of("dynamodb.BatchGetItem")
+    assert way(*given) == WAY
+    assert len(looked_up(asked)) <= 16
+    assert len(asked) <= 5  # one for the start, and one for each step of the way
+
+
+def test_records_lead_to_their_cause_and_its_other_events(saga: Saga) -> None:
+    saga.order("order-1")
+    last = saga.commit("notifications", placed("x"), "customer.told", key=ORDER_ID)
+    assert last
+    assert way("notifications#field#payment.captured#order_id#str:order-1") == WAY
+
+
+def test_forged_cause_is_harmless(saga: Saga) -> None:
+    asked = requests_of("dynamodb.BatchGetItem")
+    for number, cause in enumerate(({"S": "orders#event#/shop#none"}, {"S": ""}, {"N": "1"})):
+        saga.commit("orders", placed(f"o-{number}"), cause=cause)
+        assert way(f"placed-o-{number}", *SHOP) == WAY[:1]
+    assert "" not in looked_up(asked)  # DynamoDB refuses the request
+
+
+@pytest.mark.parametrize(("key", "number"), [("7", 2), ("07", 1), ("7.0", 1)])
+def test_number_is_looked_up_as_number_and_as_text(saga: Saga, key: str, number: int) -> None:
+    for value in (7, "7", "07", "7.0"):
+        saga.commit(
+            "payments", placed("x", type="stock.reserved", data={"order_id": value}), key=ORDER_ID
+        )
+    assert len(moments(key, "--no-logs")) == number
+
+
+def test_id_with_separators_is_found(saga: Saga) -> None:
+    saga.commit("orders", placed("a", id="50% #caf\u00e9"))
+    assert way("50% #cafe\u0301", *SHOP) == way("50% #caf\u00e9", *SHOP) == WAY[:1]
+
+
+def test_attribute_is_looked_up_with_each_source(saga: Saga) -> None:
+    rule = Key.attribute("delivery")
+    saga.cloud.set_types(
+        "orders", **TYPES["orders"], keys={"order.placed": ["attribute", "delivery"]}
+    )
+    saga.commit("orders", placed("a", extensions={"delivery": "d-1"}), key=rule)
+    assert way("d-1", "--source", "/else", *SHOP) == WAY[:1]
+
+
+def test_unknown_key_rule_is_noted(saga: Saga) -> None:
+    saga.order("order-1")
+    saga.cloud.set_types("notifications", **TYPES["notifications"] | {"keys": {}})
+    output = stdout_of("trace", "order-1", "--no-logs")
+    assert "note: the key rule of notifications for payment.captured is not known" in output
+    assert "has no record" not in output
+    assert way("order-1", "--no-logs") == WAY[:-1]
+    unknown = "no key of notifications for payment.captured: its key rule is not known"
+    assert unknown in stderr_of("trace", "order-9", "--no-logs")
+
+
+def test_table_shows_consumers_in_the_order_of_time(saga: Saga) -> None:
+    saga.order("order-1")
+    result = run("trace", "order-1")
+    output = result.stdout
+    assert "Trace of order-1" in output
+    rows = [line for line in output.splitlines() if "committed" in line]
+    assert [line.split("│")[2].strip() for line in rows] == [consumer for consumer, _ in WAY]
+    assert "published: stock.reserved" in output
+    assert "\x1b" not in output
+    assert result.stderr == ""
+    members = json.loads(stdout_of("trace", "order-1", "--json"))
+    assert set(members) == {"key", "moments", "notes"}
+
+
+def test_refusal_is_shown_with_its_name(saga: Saga) -> None:
+    refused: dict[str, Any] = {"outcome": {"S": "refused"}, "refusal": {"S": "OutOfStock"}}
+    saga.commit("inventory", placed("o-1"), "stock.refused", **refused)
+    [moment] = moments("placed-o-1", *SHOP)
+    assert (moment["what"], moment["refusal"]) == ("refused", "OutOfStock")
+    assert moment["published"] == ["stock.refused"]
+    said = words(stdout_of("trace", "placed-o-1", *SHOP))
+    assert "refused refusal: OutOfStock published: stock.refused" in said
+
+
+def pending(saga: Saga, **attributes: Any) -> None:
+    effect: dict[str, Any] = {"effect": {"S": "charge"}, "provider_key": {"S": "once-h-charge-1"}}
+    saga.commit("orders", placed("o-1"), state={"S": "pending"}, **effect | attributes)
+
+
+@pytest.mark.parametrize(
+    ("standing", "said"),
+    [
+        ("in-flight", "in flight: its owner is calling the provider, or died"),
+        ("not-done", "certainly not done"),
+        ("unknown", "unknown: it may have been done"),
+        ("of-a-later-version", "of-a-later-version"),
+    ],
+)
+def test_pending_effect_is_shown_with_its_standing(saga: Saga, standing: str, said: str) -> None:
+    pending(saga, standing={"S": standing})
+    [moment] = moments("placed-o-1", *SHOP)
+    assert (moment["what"], moment["standing"]) == ("pending effect", said)
+    assert moment["provider_key"] == "once-h-charge-1"
+    assert moment["since"] == moment["time"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lease", "key"),
+    [
+        (60, "leased_until", "provider_knows_key_until"),
+        (-60, "lease_over_since", "provider_forgot_key"),
+    ],
+)
+def test_pending_effect_is_shown_with_its_lease_and_the_expiry_of_its_key(
+    saga: Saga, seconds: int, lease: str, key: str
+) -> None:
+    at = int(saga.now) + 3600 + seconds
+    pending(saga, lease_until={"N": str(at * 1000)}, key_expires_at={"N": str(at)})
+    [moment] = moments("placed-o-1", *SHOP)
+    assert moment[lease] == moment[key]
+    assert not {"leased_until", "lease_over_since"} - {lease} & moment.keys()
+
+
+def test_only_an_expired_record_is_shown_as_expired(saga: Saga) -> None:
+    saga.commit("orders", placed("o-1"), expires_at={"N": str(int(saga.now))})
+    saga.commit("inventory", placed("o-1"))
+    assert ["expired" in moment for moment in moments("placed-o-1", *SHOP)] == [True, False]
+    assert "expired: " in stdout_of("trace", "placed-o-1", *SHOP)
+
+
+def test_event_without_a_record_is_noted(saga: Saga) -> None:
+    [reserved] = saga.commit("inventory", placed("o-1"), "stock.reserved")
+    output = stdout_of("trace", "placed-o-1", *SHOP, "--no-logs")
+    assert f"note: stock.reserved ({reserved.id}) has no record and no dead letter" in output
+    saga.commit("payments", reserved, key=ORDER_ID)
+    assert "note:" not in stdout_of("trace", "placed-o-1", *SHOP, "--no-logs")
+
+
+def test_options_leave_out_dead_letters_and_logs(saga: Saga) -> None:
+    saga.order("order-1")
+    for operation in ("sqs.ReceiveMessage", "sqs.GetQueueAttributes", "logs.FilterLogEvents"):
+        refuse(operation)
+    assert "note:" not in stdout_of("trace", "order-1", "--no-dead-letters", "--no-logs")
+
+
+UNKNOWN = {
+    ("order-7",): (
+        "2 dedup keys in physical-dedup",
+        "key payments#field#stock.reserved#order_id#str:order-7",
+        "key notifications#field#payment.captured#order_id#str:order-7",
+        "An event's id needs the --source of its producer",
+    ),
+    ("order-7", "--consumer", "orders"): ("0 dedup keys in physical-dedup",),
+    ("e-7", *SHOP): ("4 dedup keys", "key orders#event#/shop#e-7", "key inventory#event#/shop#e-7"),
+    ("orders#event#/shop#order-7",): ("1 dedup keys", "key orders#event#/shop#order-7"),
+    ("0" * 64,): (f"key orders#event#/once/payments#{'0' * 64}.0",),
+}
+
+
+def test_a_function_that_cannot_start_is_the_reason_of_an_event_without_traces(
+    saga: Saga,
+) -> None:
+    report = "INIT_REPORT Init Duration: 402.23 ms\tPhase: init\tStatus: error\tError Type: X"
+    saga.cloud.log("orders", "[ERROR] ValueError: no rate\nTraceback", report)
+    shown = stderr_of("trace", "order-9")
+    assert shown.endswith(" once-orders cannot start: ValueError: no rate")
+    assert "cannot start" not in stderr_of("trace", "order-9", "--no-logs")
+    event = placed("order-1")
+    saga.commit("inventory", event, "stock.reserved")
+    shown = words(stdout_of("trace", event.id, "--source", event.source))
+    assert "note: once-orders cannot start: ValueError: no rate" in shown
+
+
+@pytest.mark.parametrize(("given", "said"), UNKNOWN.items(), ids=lambda one: str(one[0])[:20])
+def test_error_for_an_unknown_key_lists_the_searched_places(
+    saga: Saga, given: tuple[str, ...], said: tuple[str, ...]
+) -> None:
+    saga.order("order-1")
+    result = run("trace", *given, "--json")
+    assert (result.exit_code, result.stdout) == (1, "")
+    for text in (
+        f"nothing is known of '{given[0]}'",
+        "0 dead letters in 6 queues",
+        "the logs of inventory, notifications, orders, payments",
+        *said,
+    ):
+        assert text in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "code"),
+    [
+        (("  ",), "it is blank", 2),
+        (("order-1", "--since", "soon"), "'soon' is no point in time", 2),
+        (("order-1", "--consumer", "refunds"), "no consumer 'refunds': choose one of", 1),
+    ],
+)
+def test_invalid_arguments_are_refused(
+    saga: Saga, arguments: tuple[str, ...], said: str, code: int
+) -> None:
+    assert said in stderr_of("trace", *arguments, code=code)
+
+
+def test_record_with_an_unreadable_outbox_is_shown(saga: Saga) -> None:
+    item = {"pk": {"S": "orders#event#/shop#e-1"}, "outbox": {"S": "no JSON"}}
+    saga.cloud.dynamodb.put_item(TableName="physical-dedup", Item=item)
+    [moment] = moments("e-1", *SHOP)
+    assert moment["published"] == "cannot be read: see the relay's dead letters"
+
+
+def test_unreadable_attributes_of_a_record_are_named(saga: Saga) -> None:
+    unreadable: dict[str, Any] = {"committed_at": {"N": "1.5"}, "expires_at": {"S": "soon"}}
+    more: dict[str, Any] = {"event_type": {"L": []}, "refusal": {"S": "[bold]x[/]\x1b"}}
+    saga.commit("orders", placed("o-1"), **unreadable, **more)
+    [moment] = moments("placed-o-1", *SHOP)
+    assert (moment["time"], moment["event_type"]) == (None, "not-readable")
+    assert moment["not_readable"] == ["committed_at", "expires_at"]
+    table = stdout_of("trace", "placed-o-1", *SHOP)
+    assert "not readable: committed_at, expires_at" in table
+    assert "refusal: [bold]x[/]\\x1b" in table
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"])
+def test_logs_are_read_from_their_beginning_if_the_event_time_is_invalid(
+    saga: Saga, time: str
+) -> None:
+    asked = requests_of("logs.FilterLogEvents")
+    saga.commit("inventory", placed("o-1"), outbox={"S": f"[{body(placed('o-2'), time=time)}]"})
+    stdout_of("trace", "placed-o-1", *SHOP)
+    entries = [each for each in asked if "INIT_REPORT" not in each["filterPattern"]]
+    assert {request["startTime"] for request in entries} == {0}

@@ -13,7 +13,7 @@ from redelivery import Answer, Method, Store, Subject, SubjectError, Table
 from redelivery.boundary.aws import AwsRequest, Names
 from redelivery.boundary.connections import ConnectionRefused
 from redelivery.examination import examine
-from tests.conformance.handler_source import kinds, results, subject
+from tests.conformance.support import kinds, results, subject
 
 PUT = """
     import json, boto3

@@ -1,4 +1,4 @@
-"""The command line: the subject it checks, its exit codes, and errors without a traceback."""
+"""The command line: options as text, the subject it checks, its exit codes, and its errors."""
 
 import io
 import json
@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,17 @@ import pytest
 
 from redelivery import MEANING, Answer, Fault, Report, Subject, SubjectError, Table
 from redelivery.command import main
+from redelivery.options import (
+    parse_answer,
+    parse_duration,
+    parse_event,
+    parse_fault,
+    parse_items,
+    parse_pair,
+    parse_table,
+)
 from tests.architecture.imports import ROOT
-from tests.conformance.reports import FAILED, IDLE, PASSED, UNTRUSTWORTHY
+from tests.conformance.support import FAILED, IDLE, PASSED, UNTRUSTWORTHY
 
 SHORT = "check app.handler --event order.json --table orders:order_id"
 LONG = (
@@ -212,21 +222,115 @@ def test_the_faults_are_listed_with_their_meaning(capsys: pytest.CaptureFixture[
     assert all(f"{fault} {MEANING[fault]}" in words for fault in Fault)
 
 
-def test_every_option_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("check --help") == 0
-    assert "<class" not in capsys.readouterr().out
-
-
-def test_a_person_is_told_that_a_check_runs(
-    check: Check, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert run(SHORT) == 0
-    assert capsys.readouterr().err == "checking app.handler …\n"
-
-
 def test_the_module_is_the_command() -> None:
     arguments = [sys.executable, "-m", "redelivery", "--version"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "conformance")}
     printed = subprocess.check_output(arguments, env=environment, text=True)
     assert re.fullmatch(r"redelivery \d+\.\d+\.\d+\n", printed)
+
+
+# Options as text: what they become, and that each mistake is explained.
+
+
+PAY = "https://pay.example/v1/charges"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with files that options name."""
+    (tmp_path / "stock.json").write_text('[{"sku": "a", "price": 1.1}]')
+    (tmp_path / "one.json").write_text('{"sku": "a"}')
+    (tmp_path / "page.html").write_text("<p>paid</p>")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [
+        ("orders:order_id", Table("orders", "order_id")),
+        ("orders:customer:placed_at", Table("orders", "customer", "placed_at")),
+        ("days:day:N", Table("days", "day:N")),
+        ("days:shop:S:day:N", Table("days", "shop:S", "day:N")),
+        ("odd:pk:S:N", Table("odd", "pk:S", "N")),
+        ("seen:pk,ttl=expires", Table("seen", "pk", ttl="expires")),
+        ("seen:pk,ttl=expires,compared", Table("seen", "pk", ttl="expires", compared=True)),
+        ("log:pk,not-compared", Table("log", "pk", compared=False)),
+    ],
+)
+def test_a_table_is_read(text: str, table: Table) -> None:
+    assert parse_table(text) == table
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (PAY, Answer(PAY)),
+        (f"POST {PAY}", Answer(PAY, method="POST")),
+        (f"post {PAY}=503", Answer(PAY, 503, method="POST")),
+        (f'{PAY}=200:{{"id": "ch_1"}}', Answer(PAY, body={"id": "ch_1"})),
+        (f"{PAY}?a=b=404:one.json", Answer(f"{PAY}?a=b", 404, {"sku": "a"})),
+        (f"{PAY}=200:page.html", Answer(PAY, body=b"<p>paid</p>")),
+    ],
+)
+def test_an_answer_is_read(text: str, answer: Answer) -> None:
+    assert parse_answer(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("12h", 43200), ("14d", 1209600)]
+)
+def test_a_duration_is_read(text: str, seconds: int) -> None:
+    assert parse_duration(text) == seconds
+
+
+def test_items_have_decimals_since_boto3_takes_no_floats() -> None:
+    assert parse_items("stock=stock.json") == ("stock", [{"sku": "a", "price": Decimal("1.1")}])
+
+
+@pytest.mark.parametrize(
+    ("piped", "event"), [('{"id": 1}', {"id": 1}), ("plain text", "plain text")]
+)
+def test_an_event_is_read_from_standard_input(
+    piped: str, event: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(piped))
+    assert parse_event("-") == event
+
+
+def test_an_event_in_a_file_is_an_absolute_path(folder: Path) -> None:
+    assert parse_event("one.json") == folder / "one.json"
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "remedy"),
+    [
+        (parse_table, "orders", "write name:key"),
+        (parse_table, ":order_id", "write name:key"),
+        (parse_table, "orders:", "write name:key"),
+        (parse_table, "orders:a:b:c", "write name:key"),
+        (parse_table, "orders:a,ttl", "'ttl' is not ttl=attribute, compared or not-compared"),
+        (parse_items, "stock", r"write table=file\.json"),
+        (parse_items, "stock=none.json", "cannot be read: No such file"),
+        (parse_items, "stock=page.html", "holds no JSON"),
+        (parse_items, "stock=one.json", "a JSON list of objects"),
+        (parse_answer, "pay.example=200", r"write \[METHOD "),
+        (parse_answer, f"{PAY}=200:none.json", "neither JSON nor a readable file"),
+        (parse_duration, "two days", "for example 90s"),
+        (parse_duration, "0s", "a number above 0"),
+        (parse_pair, "TABLE", "write NAME=VALUE"),
+        (parse_pair, "=orders", "write NAME=VALUE"),
+        (parse_event, "none.json", "no such file; give a message's body"),
+        (parse_fault, "dies-befor", r"did you mean dies-before\?"),
+        (parse_fault, "rain", "`redelivery faults` lists them"),
+    ],
+)
+def test_a_mistake_says_how_to_correct_it(parse: Any, text: str, remedy: str) -> None:
+    with pytest.raises(ValueError, match=remedy):
+        parse(text)
+
+
+def test_empty_standard_input_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(" \n"))
+    with pytest.raises(ValueError, match="pipe a message's body"):
+        parse_event("-")

@@ -25,8 +25,8 @@ SHELL = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 RUN_BY = {
     "python -m demo": "tests/e2e/test_traffic.py",
     "pip install": "tests/wheel/test_wheel.py::test_the_console_script_starts",
-    "redelivery check": "tests/conformance/test_readme.py",
-    "pytest": "tests/conformance/test_readme.py",
+    "redelivery check": "tests/conformance/test_distribution.py",
+    "pytest": "tests/conformance/test_distribution.py",
     "once status": "tests/ops/test_status.py",
     "once trace": "tests/ops/trace/test_trace.py",
     "once send": "tests/ops/test_send.py",

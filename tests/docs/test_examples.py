@@ -137,7 +137,7 @@ def test_the_readme_states_a_ratio_that_holds_for_the_measured_one(
 
 RUN_BY = {
     "README.md": "tests/docs/test_examples.py",
-    "conformance/README.md": "tests/conformance/test_readme.py",
+    "conformance/README.md": "tests/conformance/test_distribution.py",
     "docs/effects.md": "tests/docs/test_examples.py",
     "docs/fifo.md": "tests/docs/test_examples.py",
     "docs/handlers.md": "tests/docs/test_examples.py",

@@ -1,9 +1,36 @@
-"""Reports made by hand, for the tests of what is shown of them."""
+"""Handlers written for one test, and reports made by hand."""
 
 from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
-from redelivery import Difference, Fault, Kind, Report, Result
+from redelivery import Difference, Fault, Kind, Report, Result, Subject, Table
+from redelivery.examination import examine
+
+ORDER = {"order_id": "o-1", "amount": 5}
+
+
+def subject(folder: Path, source: str, **more: Any) -> Subject:
+    """Write a handler of an orders table, and return its subject."""
+    folder.joinpath("app.py").write_text(dedent(source))
+    given = {"events": [ORDER], "tables": [Table("orders", "order_id")], "key": "order_id"}
+    return Subject(handler="app.handler", root=folder, **{**given, **more})
+
+
+def results(folder: Path, source: str, *faults: str, **more: Any) -> dict[str, Result]:
+    """Return the results of some faults by scenario."""
+    found = examine(subject(folder, source, **more), only=faults).results
+    return {result.scenario: result for result in found}
+
+
+def kinds(result: Result) -> list[str]:
+    """Return the kinds of a result's differences."""
+    return [str(difference.kind) for difference in result.differences]
+
+
+# Reports made by hand, for the tests of what is shown of them.
+
 
 DOUBLED = Difference(
     Kind.DOUBLED, "orders order_id=o-1", 2, "app.py:12", "expected total 5, found 10"

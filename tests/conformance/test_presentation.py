@@ -7,7 +7,7 @@ import pytest
 
 from redelivery import Difference, Kind, Report
 from redelivery.presentation import LIMITS, json_text, print_report, print_scenario, text_of
-from tests.conformance.reports import FAILED, IDLE, PASSED, UNTRUSTWORTHY, result
+from tests.conformance.support import FAILED, IDLE, PASSED, UNTRUSTWORTHY, result
 
 COMMAND = f"redelivery check app.handler {'--event events/order.json ' * 4}--replay"
 HOSTILE = "\x7f\x1b[31mred\x1b[0m\x07 \x9b2J [bold]not markup[/bold] :warning: ‮ \ud800\nnext"
@@ -118,9 +118,3 @@ def test_texts_of_the_handler_do_not_control_the_terminal(
     assert all(character.isprintable() or character == "\n" for character in text)
     assert "[bold]" in text
     assert ":warning:" in text
-
-
-@pytest.mark.parametrize("width", [40, 80, 200])
-def test_only_command_and_verdict_are_wider_than_the_terminal(width: int) -> None:
-    *lines, _ = shown(FAILED, width=width).splitlines()
-    assert [line for line in lines if len(line) > width and COMMAND not in line] == []

@@ -1,6 +1,6 @@
-"""Handlers with one planted bug each, and the findings that a check of them must have.
+"""Subjects of sound handlers, and of handlers with one planted bug, with its findings.
 
-Some are controls of the kit or approaches of the lab; `planted/` has the others.
+Some are controls of the kit or approaches of the lab; `sound.py` and `planted.py` have the others.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from lab.subjects import APPROACHES
 from redelivery import Answer, Fault, Kind, Subject, Table
 from redelivery.self_check import CONTROLS
 
-HERE = Path(__file__).parent / "planted"
+HERE = Path(__file__).parent
 CONTROL = {control.name: control for control in CONTROLS}
 
 
@@ -44,7 +44,7 @@ CLAIM_FIRST = PlantedBug(
 
 LOCK_WITHOUT_LEASE = PlantedBug(
     Subject(
-        handler="lock_without_lease.handler",
+        handler="planted.lock_without_lease",
         events=[
             {"renewal_id": "r-1", "until": "2027-01-01"},
             {"renewal_id": "r-2", "until": "2027-06-01"},
@@ -60,7 +60,7 @@ LOCK_WITHOUT_LEASE = PlantedBug(
 
 COUNTER_BESIDE_PUT = PlantedBug(
     Subject(
-        handler="counter_beside_put.handler",
+        handler="planted.counter_beside_put",
         events=[
             {"user_id": "u-1", "email": "ada@example.org", "day": "2026-03-01"},
             {"user_id": "u-2", "email": "bob@example.org", "day": "2026-03-02"},
@@ -83,7 +83,7 @@ DELETE_FIRST = PlantedBug(
 
 SWALLOWED_ERRORS = PlantedBug(
     Subject(
-        handler="swallowed_errors.handler",
+        handler="planted.swallowed_errors",
         events=[
             {"entry_id": "e-1", "user": "ada", "action": "login"},
             {"entry_id": "e-2", "user": "bob", "action": "logout"},
@@ -99,7 +99,7 @@ SWALLOWED_ERRORS = PlantedBug(
 
 CONFLICT_IS_DUPLICATE = PlantedBug(
     Subject(
-        handler="conflict_is_duplicate.handler",
+        handler="planted.conflict_is_duplicate",
         events=[
             {"sale_id": "s-1", "sku": "tea", "quantity": 2},
             {"sale_id": "s-2", "sku": "cup", "quantity": 1},
@@ -118,7 +118,7 @@ CONFLICT_IS_DUPLICATE = PlantedBug(
 
 FRESH_CHARGE_KEY = PlantedBug(
     Subject(
-        handler="fresh_charge_key.handler",
+        handler="planted.fresh_charge_key",
         events=[
             {"order_id": "o-1", "amount": 4200, "card": "card-1"},
             {"order_id": "o-2", "amount": 600, "card": "card-2"},
@@ -146,7 +146,7 @@ MESSAGE_ID_KEY = PlantedBug(
 
 LOOK_UP_FIRST = PlantedBug(
     Subject(
-        handler="look_up_first.handler",
+        handler="planted.look_up_first",
         events=[
             {"movement_id": "m-1", "sku": "tea", "quantity": 4},
             {"movement_id": "m-2", "sku": "cup", "quantity": 2},
@@ -169,7 +169,7 @@ SHORT_MEMORY = PlantedBug(
 
 ANNOUNCE_FIRST = PlantedBug(
     Subject(
-        handler="announce_first.handler",
+        handler="planted.announce_first",
         events=[{"account_id": "a-1", "owner": "Ada"}, {"account_id": "a-2", "owner": "Bob"}],
         root=HERE,
         environment={"ACCOUNTS": "accounts", "TOPIC_ARN": "{topic:accounts-opened}"},
@@ -183,7 +183,7 @@ ANNOUNCE_FIRST = PlantedBug(
 
 WRONG_IDENTIFIERS = PlantedBug(
     Subject(
-        handler="wrong_identifiers.handler",
+        handler="planted.wrong_identifiers",
         events=[
             {"meter_id": "m-1", "read_on": "2026-03-01", "kwh": 120},
             {"meter_id": "m-2", "read_on": "2026-03-01", "kwh": 48},
@@ -199,7 +199,7 @@ WRONG_IDENTIFIERS = PlantedBug(
 
 FIRST_RECORD = PlantedBug(
     Subject(
-        handler="first_record.handler",
+        handler="planted.first_record",
         events=[{"customer_id": "c-1", "address": "Elm Street 3"}],
         root=HERE,
         environment={"CUSTOMERS": "customers"},
@@ -212,7 +212,7 @@ FIRST_RECORD = PlantedBug(
 
 NO_FINGERPRINT = PlantedBug(
     Subject(
-        handler="no_fingerprint.handler",
+        handler="planted.no_fingerprint",
         events=[{"card_id": "g-1", "customer_id": "c-1", "amount": 25}],
         root=HERE,
         environment={"CARDS": "cards", "CUSTOMERS": "customers"},
@@ -226,7 +226,7 @@ NO_FINGERPRINT = PlantedBug(
 
 BACKGROUND_THREAD = PlantedBug(
     Subject(
-        handler="background_thread.handler",
+        handler="planted.background_thread",
         events=[{"survey_id": "s-1", "score": 7}, {"survey_id": "s-2", "score": 9}],
         root=HERE,
         environment={"RESULTS": "results"},
@@ -237,20 +237,76 @@ BACKGROUND_THREAD = PlantedBug(
     harmless=(),
 )
 
-PLANTED = (
-    CLAIM_FIRST,
-    LOCK_WITHOUT_LEASE,
-    COUNTER_BESIDE_PUT,
-    DELETE_FIRST,
-    SWALLOWED_ERRORS,
-    CONFLICT_IS_DUPLICATE,
-    FRESH_CHARGE_KEY,
-    MESSAGE_ID_KEY,
-    LOOK_UP_FIRST,
-    SHORT_MEMORY,
-    ANNOUNCE_FIRST,
-    WRONG_IDENTIFIERS,
-    FIRST_RECORD,
-    NO_FINGERPRINT,
-    BACKGROUND_THREAD,
+PLANTED = tuple(bug for bug in [*globals().values()] if isinstance(bug, PlantedBug))
+
+
+# Sound handlers: no fault makes a difference to them.
+
+
+[CONDITIONAL_PUT] = (control.subject for control in CONTROLS if control.kind is None)
+ONCE = APPROACHES["once"].subject({})
+
+THREAD_POOL = Subject(
+    handler="sound.thread_pool",
+    events=[
+        {"deposit_id": "d-1", "account_id": "a-1", "amount": 100},
+        {"deposit_id": "d-2", "account_id": "a-2", "amount": 35},
+    ],
+    root=HERE,
+    environment={"DEPOSITS": "deposits", "BALANCES": "balances"},
+    tables=[Table("deposits", "deposit_id"), Table("balances", "account_id")],
+)
+
+FINGERPRINT = Subject(
+    handler="sound.fingerprint",
+    events=[{"vote_id": "v-1", "poll": "colour", "choice": "blue"}],
+    root=HERE,
+    environment={"VOTES": "votes", "POLLS": "polls"},
+    tables=[Table("votes", "vote_id", ttl="expires_at"), Table("polls", "poll", "choice")],
+    key="vote_id",
+)
+
+STABLE_CHARGE_KEY = Subject(
+    handler="sound.stable_charge_key",
+    events=[
+        {"order_id": "o-1", "amount": 4200, "card": "card-1"},
+        {"order_id": "o-2", "amount": 600, "card": "card-2"},
+    ],
+    root=HERE,
+    environment={"PAYMENTS": "payments", "PAYMENTS_API": "https://payments.test"},
+    tables=[Table("payments", "order_id")],
+    answers=[Answer("https://payments.test/charges", body={"id": "ch-1"})],
+    key="order_id",
+)
+
+UPSERT = Subject(
+    handler="sound.upsert",
+    events=[
+        {"sku": "tea", "name": "Green tea", "price": 450},
+        {"sku": "cup", "name": "White cup", "price": 900},
+    ],
+    root=HERE,
+    environment={"ARTICLES": "articles"},
+    tables=[Table("articles", "sku")],
+    key="sku",
+    # Another message on the same article is a newer state of it, and replaces it.
+    skip=["other-content"],
+)
+
+
+ANNOUNCE_AFTER = Subject(
+    handler="sound.announce_after",
+    events=[{"listing_id": "l-1", "street": "Elm Street 3", "price": 300_000}],
+    root=HERE,
+    environment={"LISTINGS": "listings", "TOPIC_ARN": "{topic:listed}"},
+    tables=[Table("listings", "listing_id")],
+    topics=["listed"],
+    key="listing_id",
+    repeatable=["listed"],
+)
+
+
+SOUND = (
+    *(CONDITIONAL_PUT, ONCE, THREAD_POOL, FINGERPRINT, STABLE_CHARGE_KEY, UPSERT),
+    ANNOUNCE_AFTER,
 )

@@ -15,7 +15,7 @@ from tests.architecture.imports import ROOT
 CONFTEST = """
 from pathlib import Path
 from redelivery import SubjectError, pytest_plugin
-from tests.conformance import reports
+from tests.conformance import support as reports
 
 def check(subject, **options):
     with Path("checks").open("a") as checks:

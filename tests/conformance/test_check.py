@@ -1,0 +1,114 @@
+"""The kit finds each planted bug and nothing in sound handlers, and judges its controls."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from redelivery import Fault, Kind, Report, Subject, check, self_check
+from redelivery.examination import Examination, examine
+from tests.conformance.handlers.subjects import (
+    ANNOUNCE_AFTER,
+    FRESH_CHARGE_KEY,
+    PLANTED,
+    SOUND,
+    THREAD_POOL,
+    UPSERT,
+    PlantedBug,
+)
+
+
+def findings(report: Report, fault: Fault, root: Path) -> Iterator[tuple[Kind, str]]:
+    """Yield kind and call of each difference that a fault made."""
+    for result in report.of(fault):
+        for difference in result.differences if result.fired else ():
+            yield difference.kind, call_at(difference.site, root)
+
+
+def call_at(site: str, root: Path) -> str:
+    """Return the name of the outermost method that is called at `file:line`; empty if none."""
+    path, _, line = site.rpartition(":")
+    if not path:
+        return ""
+    nodes = ast.walk(ast.parse((root / path).read_text()))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    spans = [call for call in calls if call.lineno <= int(line) <= (call.end_lineno or 0)]
+    names = [call.func.attr for call in spans if isinstance(call.func, ast.Attribute)]
+    return names[0] if names else ""
+
+
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: str(bug.subject.handler))
+def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
+    report = check(bug.subject, only=[*bug.found_by, *bug.harmless])
+    for fault, kind in bug.found_by.items():
+        assert (kind, bug.call) in set(findings(report, fault, bug.subject.root)), fault
+    for fault in bug.harmless:
+        assert [(r.scenario, r.differences) for r in report.of(fault) if r.differences] == []
+        assert any(result.passed for result in report.of(fault)), fault
+
+
+def test_every_fault_finds_a_planted_bug() -> None:
+    assert {fault for bug in PLANTED for fault in bug.found_by} == set(Fault)
+
+
+def test_the_same_seed_gives_the_same_results() -> None:
+    subject, faults = FRESH_CHARGE_KEY.subject, [Fault.IN_PARALLEL]
+    first, second, other = (check(subject, seed=n, only=faults).results for n in (7, 7, 8))
+    assert first == second
+    assert first != other  # other interleavings of the same calls
+
+
+# The kit finds nothing in sound handlers, and what their subjects declare is needed.
+
+
+@pytest.mark.parametrize("subject", SOUND, ids=lambda subject: str(subject.handler))
+def test_a_sound_handler_passes(subject: Subject) -> None:
+    report = check(subject)
+    assert [(r.scenario, r.differences) for r in report.failures] == []
+    assert [r.scenario for r in report.results if not r.fired] == []
+    assert report.passed
+
+
+@pytest.mark.parametrize(
+    ("subject", "fault", "kind"),
+    [
+        (replace(UPSERT, skip=()), Fault.OTHER_CONTENT, Kind.OVERWRITTEN),
+        (replace(ANNOUNCE_AFTER, repeatable=()), Fault.SENT_AGAIN, Kind.DOUBLED),
+    ],
+    ids=["skip", "repeatable"],
+)
+def test_a_declared_exception_is_needed(subject: Subject, fault: Fault, kind: Kind) -> None:
+    [failure] = check(subject, only=[fault]).failures
+    assert [difference.kind for difference in failure.differences] == [kind]
+
+
+def test_a_handlers_own_threads_make_their_calls_in_one_order() -> None:
+    faults = [Fault.BATCH, Fault.BATCH_ANSWER_LOST, Fault.DIES_AFTER]
+    first, *others = (check(THREAD_POOL, only=faults).results for _ in range(4))
+    assert len(first) > 1
+    assert [other == first for other in others] == [True, True, True]
+
+
+# The self-check judges every control, once in a Python process.
+
+
+@pytest.fixture
+def examined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The handlers that the self-check examines."""
+    handlers: list[str] = []
+
+    def listed(subject: Subject, only: list[str]) -> Examination:
+        handlers.append(subject.handler)
+        return examine(subject, only=only)
+
+    monkeypatch.setattr(self_check, "examine", listed)
+    self_check._is_judged_rightly.cache_clear()
+    return handlers
+
+
+def test_controls_are_judged_rightly_and_run_once(examined: list[str]) -> None:
+    first, second = self_check.self_check(), self_check.self_check()
+    assert first == second == {control.name: True for control in self_check.CONTROLS}
+    assert len(examined) == len(first)

@@ -85,14 +85,6 @@ def test_a_total_that_a_float_cannot_hold_is_exact(aws: FakeAws) -> None:
     assert order["total"] == 27021597764222973
 
 
-def test_the_same_event_with_another_order_is_a_conflict(aws: FakeAws) -> None:
-    event = placed()
-    aws.deliver(event)
-    aws.deliver(event | {"data": event["data"] | {"currency": "USD"}}, fails=True)
-    assert reasons(aws) == ["key-conflict"]
-    assert customers(aws) == {"c-1": (1, 1900)}
-
-
 @pytest.mark.parametrize(
     "changes",
     [

@@ -1,10 +1,21 @@
-from collections.abc import Iterator
-from typing import Any
+"""Payments: the effect's outcome, the requests to Stripe, and each answer of Stripe."""
 
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qsl
+
+import boto3
 import pytest
+import requests
+import stripe
+from requests.structures import CaseInsensitiveDict
+from urllib3.exceptions import MaxRetryError, NewConnectionError
 
 from functions.payments import provider
 from functions.payments.handler import KEY_LIFETIME_SECONDS, consumer
+from once import Call, KeySpent, NotDone, PermanentError
 from once.testing import FakeAws, cloud_event
 from stacks.registry import REGISTRY
 from tests.functions.support import published
@@ -18,7 +29,7 @@ Requests = list[dict[str, Any]]
 
 
 @pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
+def made_requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
     """The requests to the provider, which declines the card `pm_declined` and charges others."""
     made: Requests = []
 
@@ -31,7 +42,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
 
 
 @pytest.fixture
-def aws(requests: Requests) -> Iterator[FakeAws]:
+def aws(made_requests: Requests) -> Iterator[FakeAws]:
     with FakeAws.of(REGISTRY, "payments") as fake:
         yield fake
 
@@ -40,9 +51,9 @@ def reserved(card: str = "pm_1", amount: int = 700) -> dict[str, Any]:
     return cloud_event("stock.reserved", {**END, "payment_method": card, "amount": amount})
 
 
-def test_a_charge_is_stored_and_published(aws: FakeAws, requests: Requests) -> None:
+def test_a_charge_is_stored_and_published(aws: FakeAws, made_requests: Requests) -> None:
     assert failures(aws.deliver(reserved())) == []
-    [request] = requests
+    [request] = made_requests
     assert request.pop("call").timeout_seconds == 8
     charge = {"order_id": "o-1", "amount": 700, "currency": "EUR"}
     assert request == {**charge, "payment_method": "pm_1"}
@@ -58,19 +69,218 @@ def test_a_decline_is_stored_and_published(aws: FakeAws) -> None:
     assert published(aws) == [("payment.declined", "o-1", END)]
 
 
-def test_two_events_of_an_order_charge_it_once(aws: FakeAws, requests: Requests) -> None:
+def test_two_events_of_an_order_charge_it_once(aws: FakeAws, made_requests: Requests) -> None:
     assert failures(aws.deliver(reserved(), reserved())) == []
-    assert len(requests) == 1
+    assert len(made_requests) == 1
 
 
-def test_another_amount_for_the_same_order_is_a_conflict(aws: FakeAws, requests: Requests) -> None:
+def test_another_amount_for_the_same_order_is_a_conflict(
+    aws: FakeAws, made_requests: Requests
+) -> None:
     aws.deliver(reserved())
     aws.deliver(reserved(amount=1), fails=True)
     assert reasons(aws) == ["key-conflict"]
-    assert len(requests) == 1
+    assert len(made_requests) == 1
 
 
 def test_a_key_is_not_used_for_the_last_hour_that_stripe_keeps_it() -> None:
     effect = consumer.effects["charge"]
     assert effect.key_lifetime_seconds == KEY_LIFETIME_SECONDS == 23 * 3600
     assert effect.look_up is not None
+
+
+# The requests to Stripe, and the outcome that each answer of Stripe stands for.
+
+
+CALL = Call("key-1", 7.5)
+SUCCEEDED = {"id": "pi_1", "object": "payment_intent", "status": "succeeded", "latest_charge": "ch"}
+CARD_DECLINED = {"error": {"type": "card_error", "code": "card_declined", "message": "no"}}
+
+
+class Session:
+    """A connection to Stripe that answers from a script, and records the requests."""
+
+    def __init__(self) -> None:
+        self.answers: list[Any] = []
+        self.asked: list[SimpleNamespace] = []
+
+    def request(self, method: str, url: str, **more: Any) -> Any:
+        self.asked.append(SimpleNamespace(method=method, url=url, **more))
+        scripted = self.answers.pop(0)
+        if isinstance(scripted, Exception):
+            raise scripted
+        return scripted
+
+
+def answer(status: int, body: Any = SUCCEEDED, **headers: str) -> Any:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    content = json.dumps(body).encode()
+    return SimpleNamespace(status_code=status, content=content, headers=CaseInsensitiveDict(names))
+
+
+def error(status: int, kind: str = "api_error", *, replayed: bool = False, **more: str) -> Any:
+    headers = {"Idempotent_Replayed": "true"} if replayed else {}
+    return answer(status, {"error": {"type": kind, "message": "x", **more}}, **headers)
+
+
+@pytest.fixture
+def stripe_api(monkeypatch: pytest.MonkeyPatch) -> Session:
+    session = Session()
+    monkeypatch.setenv("PAYMENT_API", "https://stripe.test")
+    monkeypatch.setattr(provider, "_session", lambda: session)
+    monkeypatch.setattr(provider, "_api_key", lambda: "sk_test_x")
+    return session
+
+
+def charge_by_provider() -> provider.Result:
+    return provider.charge(
+        amount=700, currency="EUR", payment_method="pm_1", order_id="o-1", call=CALL
+    )
+
+
+def test_a_charge_is_one_request_with_its_key_and_amount(stripe_api: Session) -> None:
+    stripe_api.answers = [answer(200)]
+    assert charge_by_provider() == provider.Result("ch", paid=True)
+    [asked] = stripe_api.asked
+    assert (asked.method.upper(), asked.url) == ("POST", "https://stripe.test/v1/payment_intents")
+    assert asked.headers["Idempotency-Key"] == "key-1"
+    assert asked.headers["Authorization"] == "Bearer sk_test_x"
+    assert sum(asked.timeout) == CALL.timeout_seconds
+    wanted = {
+        "amount": "700",
+        "currency": "eur",
+        "payment_method": "pm_1",
+        "confirm": "true",
+        "transfer_group": "o-1",
+        "metadata[order_id]": "o-1",
+    }
+    assert wanted.items() <= dict(parse_qsl(asked.data)).items()
+
+
+NEVER_CONNECTED = requests.ConnectionError(
+    MaxRetryError(None, "/", NewConnectionError(None, "refused"))  # type: ignore[arg-type]
+)
+NO_JSON = SimpleNamespace(status_code=200, content=b"<html>", headers=CaseInsensitiveDict())
+OUTCOMES: dict[str, tuple[Any, type[Exception]]] = {
+    "connection refused": (NEVER_CONNECTED, NotDone),
+    "connect timeout": (requests.ConnectTimeout(), NotDone),
+    "rate limited": (error(429), NotDone),
+    "wrong API key": (error(401), NotDone),
+    "missing permission": (error(403), NotDone),
+    "bad request": (error(400, "invalid_request_error", param="amount"), PermanentError),
+    "not found": (error(404, "invalid_request_error"), PermanentError),
+    "saved 500": (error(500, replayed=True), KeySpent),
+    "saved 503": (error(503, replayed=True), KeySpent),
+    # An error of Stripe's library leaves the outcome unknown.
+    "read timeout": (requests.ReadTimeout(), stripe.StripeError),
+    "broken connection": (requests.ConnectionError("aborted"), stripe.StripeError),
+    "first 500": (error(500), stripe.StripeError),
+    "first 503": (error(503), stripe.StripeError),
+    "still running": (
+        error(409, "idempotency_error", code="idempotency_key_in_use"),
+        stripe.StripeError,
+    ),
+    "key used with other bytes": (error(400, "idempotency_error"), stripe.StripeError),
+    "no JSON": (NO_JSON, stripe.StripeError),
+}
+
+
+@pytest.mark.parametrize("case", OUTCOMES)
+def test_an_answer_is_translated_to_an_outcome(stripe_api: Session, case: str) -> None:
+    scripted, outcome = OUTCOMES[case]
+    stripe_api.answers = [scripted]
+    with pytest.raises(outcome):
+        charge_by_provider()
+    assert len(stripe_api.asked) == 1
+
+
+PROCESSING = SUCCEEDED | {"status": "processing"}
+
+
+def test_a_processing_intent_is_retrieved_again(stripe_api: Session) -> None:
+    # The answer that is saved under the key never changes.
+    stripe_api.answers = [answer(200, PROCESSING), answer(200, SUCCEEDED)]
+    assert charge_by_provider() == provider.Result("ch", paid=True)
+    assert stripe_api.asked[1].url.endswith("/v1/payment_intents/pi_1")
+
+
+def test_an_intent_that_is_still_processing_has_no_outcome(stripe_api: Session) -> None:
+    stripe_api.answers = [answer(200, PROCESSING), answer(200, PROCESSING)]
+    with pytest.raises(provider.NotKnownYet):
+        charge_by_provider()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code"),
+    [
+        (answer(402, CARD_DECLINED), "card_declined"),
+        (answer(402, CARD_DECLINED, Idempotent_Replayed="true"), "card_declined"),
+        (error(402, "card_error"), "card_declined"),
+        (answer(200, SUCCEEDED | {"status": "requires_action"}), "requires_action"),
+    ],
+)
+def test_a_decline_is_an_outcome(stripe_api: Session, refusal: Any, code: str) -> None:
+    stripe_api.answers = [refusal]
+    assert charge_by_provider() == provider.Result("", paid=False, decline_code=code)
+
+
+def listed(*charges: dict[str, Any]) -> Any:
+    return answer(200, {"object": "list", "data": [{"object": "charge", **c} for c in charges]})
+
+
+FAILED = {"id": "ch_1", "status": "failed", "paid": False, "failure_code": "card_declined"}
+PAID = {"id": "ch_2", "status": "succeeded", "paid": True, "failure_code": None}
+PENDING = {"id": "ch_3", "status": "pending", "paid": False, "failure_code": None}
+
+
+@pytest.mark.parametrize(
+    ("charges", "result"),
+    [
+        ([], None),
+        ([FAILED], provider.Result("ch_1", paid=False, decline_code="card_declined")),
+        ([FAILED, PAID], provider.Result("ch_2", paid=True)),
+        ([PAID, FAILED], provider.Result("ch_2", paid=True)),
+    ],
+)
+def test_a_look_up_returns_the_charge_of_the_order(
+    stripe_api: Session, charges: list[Any], result: Any
+) -> None:
+    stripe_api.answers = [listed(*charges)]
+    assert provider.find_charge(order_id="o-1", call=CALL) == result
+    assert "transfer_group=o-1" in stripe_api.asked[0].url
+
+
+def test_a_look_up_with_a_pending_charge_has_no_outcome(stripe_api: Session) -> None:
+    stripe_api.answers = [listed(FAILED, PENDING)]
+    with pytest.raises(provider.NotKnownYet):
+        provider.find_charge(order_id="o-1", call=CALL)
+
+
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("SECRET_STRIPE_KEY", "stripe-key")
+    provider._secrets.cache_clear()
+    yield boto3.client("secretsmanager", "us-east-1")
+    provider._secrets.cache_clear()
+
+
+def test_the_api_key_is_cached(secrets: Any) -> None:
+    secrets.create_secret(Name="stripe-key", SecretString="sk_live_x")
+    assert provider._api_key() == "sk_live_x"
+    secrets.put_secret_value(SecretId="stripe-key", SecretString="sk_live_y")
+    assert provider._api_key() == "sk_live_x"
+
+
+def test_an_empty_secret_means_not_done_and_says_how_to_fix_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SECRET_STRIPE_KEY", "stripe-key")
+    empty = SimpleNamespace(get=lambda *_, **__: "")
+    monkeypatch.setattr(provider, "_secrets", lambda: empty)
+    with pytest.raises(NotDone, match="put Stripe's secret key into it"):
+        provider._api_key()
+
+
+def test_an_unreadable_secret_means_not_done(secrets: Any) -> None:
+    with pytest.raises(NotDone, match="SECRET_STRIPE_KEY could not be read"):
+        provider._api_key()

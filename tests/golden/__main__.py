@@ -16,8 +16,7 @@ import typer
 
 from once.names import SCHEMA_VERSION
 from tests.golden import capture_cases
-from tests.golden.consumer_cases import handler_of, missing, new_case
-from tests.golden.sample_data import NoSample, sample_data
+from tests.golden.consumer_cases import NoSample, handler_of, missing, new_case, sample_data
 from tests.golden.versions import FOLDER, golden
 from tests.stacks import logical_ids
 from tests.stacks.cloud import Cloud

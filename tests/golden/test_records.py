@@ -1,27 +1,47 @@
-"""Dedup records of every released version: today's code reads them, and they read today's.
+"""Dedup records, on items too, of every released version: today's code reads them and they today's.
 
-Records live for weeks: after a deployment or a rollback, other code reads them.
+Records live for weeks: after a deployment or a rollback, other code reads them. DynamoDB evaluates
+the conditions of a commit on the stored attributes, without the readers.
 """
 
 import json
+import logging
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
 import msgspec
 import pytest
+from boto3.dynamodb.types import TypeDeserializer
 
 from once.commit.committer import Committer
 from once.commit.dedup_record import READ, StoredRecord, record_put
-from once.effects.ledger import Intent
+from once.commit.item_dedup import ItemCommitter, item_record, item_record_name
+from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome
+from once.effects.declaration import Effect, Policy
+from once.effects.ledger import EffectLedger, Intent
 from once.events.cloud_event import CloudEvent
-from once.names import SCHEMA_VERSION, Outcome, Standing
+from once.names import CLOCK_MARGIN_SECONDS, SCHEMA_VERSION, Outcome, Standing
 from once.ops.dedup_records import record_lines
-from once.settings import Settings
-from once.transaction import Identity, Transaction
-from tests.golden.versions import Item, cases, golden, names, reader
-from tests.once.support import SoldOut
+from once.settings import Dedup, Settings, TableSettings
+from once.transaction import Action, Identity, ItemVersion, Table, Transaction
+from tests.golden.versions import VERSIONS, Item, cases, golden, names, reader
+from tests.in_memory import Start
+from tests.once.item_orders import event, running
+from tests.once.support import (
+    COUNTERS,
+    TABLES,
+    Bench,
+    Note,
+    SoldOut,
+    amounts,
+    consumer_of,
+    event_of,
+    failures,
+    note,
+    reasons,
+)
 
 EVENT = CloudEvent(id="e", source="/s", type="order.placed")
 CAUSED = msgspec.structs.replace(
@@ -171,3 +191,176 @@ def test_the_code_of_every_version_reads_what_is_written_today(
     assert reader(version).record(item) == case["read"]
     assert reader(version).trail(item) == case["trail"]
     assert reader(version).outbox(item) == reader(version).outbox(case["item"])
+
+
+# Dedup records on items, as every version wrote them: today's code reads them and knows the event.
+
+
+ON_ITEMS = replace(
+    SETTINGS, tables={"orders": TableSettings("orders", ("order_id",))}, dedup=Dedup.ITEM
+)
+MADE_ON_ITEMS: dict[str, dict[str, Any]] = {
+    "accepted": {},
+    "of an event of a consumer": {"event": CAUSED},
+    "refused": {"refusal": SoldOut("x")},
+}
+
+STORED = [case for each in VERSIONS for case in golden(each, "item_records").values()]
+
+
+def written_on_item(event: Any = EVENT, refusal: SoldOut | None = None) -> Item:
+    """The item that is written today."""
+    identity = Identity("orders#field#order.placed#order_id#str:o-1", "f", ("o-1",))
+    tx = Transaction(
+        event, identity, tables=ON_ITEMS.tables, publishes=(), read=lambda table, key: None
+    )
+    if refusal is not None:
+        tx = tx.refused(refusal, keep_reads=False)
+    tx.commit_id = "c"
+    tx.put(Table("orders"), {"order_id": "o-1", "total": 5})
+    [entry] = ItemCommitter(Mock(), ON_ITEMS, Mock()).request(tx, THEN).entries
+    item: Item = json.loads(bytes(entry))["Put"]["Item"]
+    return item
+
+
+def test_every_shape_on_an_item_of_the_current_version_is_kept() -> None:
+    assert set(golden(SCHEMA_VERSION, "item_records")) == set(MADE_ON_ITEMS)
+
+
+@pytest.mark.parametrize("name", MADE_ON_ITEMS)
+def test_an_item_has_the_shape_of_its_schema_version(name: str) -> None:
+    assert (
+        written_on_item(**MADE_ON_ITEMS[name])
+        == golden(SCHEMA_VERSION, "item_records")[name]["item"]
+    )
+
+
+@pytest.mark.parametrize(("version", "case"), cases("item_records"))
+def test_todays_code_reads_the_records_on_items_of_every_version(version: int, case: Item) -> None:
+    found = item_record(case["item"], item_record_name("orders", "order.placed"))
+    assert found is not None
+    assert found["schema"] == {"N": str(version)}
+    assert asdict(StoredRecord.read(found)) == case["read"]
+
+
+@pytest.mark.parametrize("case", STORED)
+def test_an_event_of_any_version_is_known(case: Item) -> None:
+    """Its fingerprint is another one here, so that it is a key conflict until it is forgotten."""
+    # The consumer of the tests has another type; only the attribute's name differs.
+    name, item = item_record_name("orders", "order.placed"), dict(case["item"])
+    item[item_record_name("orders", "captured")] = item.pop(name)
+    with running() as shop:
+        shop.aws.dynamodb.put_item(TableName="orders", Item=item)
+        shop.aws.time = case["read"]["expires_at"] + 600
+        shop.run(event("captured", "o-1"))
+        assert reasons(shop.aws) == ["key-conflict"]
+        shop.aws.time += 1
+        shop.run(event("captured", "o-1"))
+        assert shop.attributes("o-1")[name.replace("order.placed", "captured")]["M"]["commit"] != {
+            "S": "c"
+        }
+
+
+# Commits of today's code on dedup records and business items that any version wrote.
+
+
+RECORD_CASES = cases("records")
+DONE = [case for case in RECORD_CASES if case.values[1]["read"]["intent"] is None]
+PENDING = [case for case in RECORD_CASES if case.values[1]["read"]["intent"] is not None]
+OVER = 1_800_000_031
+"""After the end of the pending records' lease, and before that of their provider's keys."""
+
+
+def store(bench: Bench, case: Item, *, now: float = OVER) -> None:
+    bench.client.put_item(TableName="dedup", Item=case["item"])
+    bench.aws.time = now
+
+
+def again(case: Item, *, fingerprint: str = "f", **more: Any) -> Transaction:
+    """Return the transaction of another delivery of the same event."""
+    identity = Identity(case["item"]["pk"]["S"], fingerprint)
+    return Transaction(
+        event_of(), identity, tables={}, publishes=(), read=lambda table, key: None, **more
+    )
+
+
+def stored_effect(case: Item) -> Effect:
+    kept = case["read"]["intent"]
+    policy = Policy.AT_LEAST_ONCE if kept["key_expires_at"] is None else Policy.PROVIDER_KEY
+    return Effect(kept["effect"], cast("Any", None), policy, 3600, cast("Any", None))
+
+
+@pytest.mark.parametrize(("version", "case"), RECORD_CASES)
+def test_an_event_of_any_version_is_known_and_its_key_conflicts_with_other_content(
+    bench: Bench, version: int, case: Item
+) -> None:
+    store(bench, case)
+    [again_result] = bench.commit(again(case))
+    [other_result] = bench.commit(again(case, fingerprint="other"))
+    known = CommitOutcome.PENDING if case["read"]["intent"] else CommitOutcome.DUPLICATE
+    assert (again_result.outcome, other_result.outcome) == (known, CommitOutcome.FAILED)
+
+
+@pytest.mark.parametrize(("version", "case"), DONE)
+def test_a_record_of_any_version_is_replaced_after_its_expiry_and_not_before(
+    bench: Bench, version: int, case: Item
+) -> None:
+    end = case["read"]["expires_at"] + CLOCK_MARGIN_SECONDS
+    store(bench, case, now=end)
+    assert bench.commit(again(case)) == [DUPLICATE]
+    bench.aws.time = end + 1
+    assert bench.commit(again(case)) == [COMMITTED]
+
+
+@pytest.mark.parametrize(("version", "case"), PENDING)
+def test_an_effect_that_any_version_began_is_finished_under_its_key(
+    bench: Bench, version: int, case: Item
+) -> None:
+    store(bench, case)
+    ledger = EffectLedger(bench.client, "dedup", lambda: OVER, cast("Any", logging.getLogger()), 0)
+    found = StoredRecord.read(case["item"]).intent
+    assert found is not None
+    mine = ledger.take_over(stored_effect(case), case["item"]["pk"]["S"], found, 30)
+    assert mine.provider_key == case["read"]["intent"]["provider_key"]
+    assert mine.request.decode() == case["read"]["intent"]["request"]
+    assert bench.commit(again(case, owned=mine)) == [COMMITTED]
+    assert bench.commit(again(case)) == [DUPLICATE]
+
+
+def plain(item: Item) -> dict[str, Any]:
+    deserialize = TypeDeserializer().deserialize
+    return {name: deserialize(value) for name, value in item.items()}
+
+
+@pytest.mark.parametrize(("version", "case"), cases("items"))
+def test_the_commit_id_of_an_item_is_read_by_today_and_by_every_version(
+    version: int, case: Item
+) -> None:
+    stored = plain(case["item"])
+    assert ItemVersion.of(stored).commit == case["commit"]
+    item = {name: stored[name] for name in ("name", "amount")}
+    put = Action(kind="Put", table=TABLES["counters"], key={"name": "a"}, item=item)
+    written: Any = put.render(case["commit"])["Put"]["Item"]
+    assert written == case["item"]
+    assert reader(version).commit_of(written) == case["commit"]
+
+
+@pytest.mark.parametrize(("version", "case"), cases("items"))
+def test_a_write_of_every_version_makes_a_read_of_today_stale(
+    start: Start, version: int, case: Item
+) -> None:
+    tries: list[Any] = []
+
+    def double(event: Note, tx: Transaction) -> None:
+        amount = (tx.get(COUNTERS, {"name": "a"}) or {})["amount"]
+        tries.append(amount)
+        if len(tries) == 1:  # another function's commit, just after the read
+            other = case["item"] | {"amount": {"N": "5"}, case["mark"]: {"S": "another"}}
+            aws.dynamodb.put_item(TableName="counters", Item=other)
+        tx.update(COUNTERS, {"name": "a"}, "SET amount = :a", {":a": amount * 2})
+
+    aws = start(consumer_of(double))
+    aws.dynamodb.put_item(TableName="counters", Item=case["item"])
+    assert failures(aws.deliver(note())) == []
+    assert tries == [1, 5]
+    assert amounts(aws) == {"a": 10}

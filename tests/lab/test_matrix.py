@@ -1,26 +1,106 @@
-"""The matrix, its report and its picture, from runs made by hand."""
+"""The matrix: a cell for the scenarios of a fault, the report, and the picture."""
 
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from lab import __main__ as command
-from lab.cells import Run, cells_in, cells_of, once_clean, report
-from lab.matrix import FOLDER, matrix, write_picture
-from redelivery import Fault, Kind, Report
-from tests.lab import reports
+from lab.cells import NEVER_FIRED, Cell, Run, Verdict, cells_in, cells_of, once_clean, report
+from lab.matrix import FOLDER, cell_text, matrix, write_picture
+from redelivery import Difference, Fault, Kind, Report, Result
+
+
+def result(
+    fault: Fault, *kinds: Kind, fired: bool = True, steps: int = 2, name: str = ""
+) -> Result:
+    found = tuple(Difference(kind, "orders o-1", 1, "app.py:7", "as expected") for kind in kinds)
+    course = tuple(f"step {number}" for number in range(1, steps + 1))
+    return Result(name or f"{fault}@1.1", fault, fired, found, course)
+
+
+def report_of(
+    *results: Result, not_run: dict[Fault, str] | None = None, right: bool = True
+) -> Report:
+    return Report(
+        handler="app.handler",
+        seed=1,
+        results=results,
+        course=(),
+        ignored={},
+        not_run=not_run or {},
+        controls={"acknowledges first": right},
+        seconds=0.1,
+    )
+
+
+# A cell says what the scenarios of one fault showed.
+
+
+POISON = Fault.POISON
+
+
+@pytest.mark.parametrize(
+    ("found", "cell", "text"),
+    [
+        (report_of(result(POISON)), Cell(Verdict.PASSED, {}, 1, 1), "✓"),
+        (
+            report_of(
+                result(POISON, Kind.DOUBLED, Kind.LOST, steps=3, name="long"),
+                result(POISON, Kind.DOUBLED, name="short"),
+                result(POISON, name="harmless"),
+            ),
+            Cell(Verdict.FAILED, {Kind.LOST: 1, Kind.DOUBLED: 2}, 3, 3, "short"),
+            "1 lost\n2 doubled",
+        ),
+        (
+            report_of(result(POISON, Kind.STUCK, Kind.DEAD_LETTERED, Kind.ACKNOWLEDGED_EARLY)),
+            Cell(
+                Verdict.FAILED,
+                dict.fromkeys([Kind.ACKNOWLEDGED_EARLY, Kind.STUCK, Kind.DEAD_LETTERED], 1),
+                scenarios=1,
+                fired=1,
+                smallest="poison@1.1",
+            ),
+            "acknowledged\nearly\nstuck\ndead-lettered",
+        ),
+        (
+            report_of(not_run={POISON: "it has one sample"}),
+            Cell(Verdict.NOT_RUN, reason="it has one sample"),
+            "–",
+        ),
+        (
+            report_of(result(POISON, Kind.LOST, fired=False)),
+            Cell(Verdict.NOT_RUN, scenarios=1, reason=NEVER_FIRED),
+            "–",
+        ),
+    ],
+    ids=["passed", "failed", "named", "not run", "never fired"],
+)
+def test_a_cell_follows_from_the_report(found: Report, cell: Cell, text: str) -> None:
+    assert cells_of(found) == {POISON: cell}
+    assert cell_text(cell).plain == text
+    assert Cell.from_json(json.loads(json.dumps(asdict(cell)))) == cell
+
+
+def test_a_fault_without_a_scenario_or_reason_has_no_cell() -> None:
+    assert list(cells_of(report_of(result(Fault.SENT_AGAIN), result(Fault.REFUSED)))) == [
+        Fault.REFUSED,
+        Fault.SENT_AGAIN,
+    ]
+    assert cell_text(None).plain == "–"
+
+
+# The matrix, its report and its picture, from runs made by hand.
+
 
 FAULTS = [Fault.POISON, Fault.REFUSED]
-CLEAN = reports.report(reports.result(Fault.POISON), not_run={Fault.REFUSED: "no such call"})
-HARMED = reports.report(
-    reports.result(Fault.POISON, Kind.LOST), not_run={Fault.REFUSED: "no such call"}
-)
-HARMED_IN_ONE = reports.report(
-    reports.result(Fault.POISON), reports.result(Fault.REFUSED, Kind.LOST)
-)
+CLEAN = report_of(result(Fault.POISON), not_run={Fault.REFUSED: "no such call"})
+HARMED = report_of(result(Fault.POISON, Kind.LOST), not_run={Fault.REFUSED: "no such call"})
+HARMED_IN_ONE = report_of(result(Fault.POISON), result(Fault.REFUSED, Kind.LOST))
 
 
 def run(approach: str, found: Report, **more: object) -> Run:
@@ -54,17 +134,15 @@ def test_the_report_has_a_cell_for_each_approach_and_fault() -> None:
     [
         [run("once", HARMED_IN_ONE)],
         [run("none", CLEAN)],
-        [run("once", reports.report(reports.result(Fault.POISON)))],
+        [run("once", report_of(result(Fault.POISON)))],
         [run("once", CLEAN, error="the controls were misjudged")],
         [
             run(
                 "once",
-                reports.report(
-                    reports.result(Fault.POISON), reports.result(Fault.REFUSED, fired=False)
-                ),
+                report_of(result(Fault.POISON), result(Fault.REFUSED, fired=False)),
             )
         ],
-        [run("once", reports.report(not_run=dict.fromkeys(FAULTS, "no such call")))],
+        [run("once", report_of(not_run=dict.fromkeys(FAULTS, "no such call")))],
     ],
     ids=["failed", "not run", "cell missing", "no evidence", "never fired", "nothing ran"],
 )
@@ -77,14 +155,6 @@ def test_the_matrix_has_a_row_for_each_fault_and_says_what_was_not_run() -> None
     (row,) = [line for line in text.splitlines() if "poison" in line]
     assert [cell.strip() for cell in row.split("│")[1:4]] == ["poison", "1 lost", "✓"]
     assert "– refused (all): no such call" in text
-
-
-def test_columns_that_do_not_fit_follow_in_another_table() -> None:
-    names = ["none", "claim_first", "once"]
-    text = printed(*(run(name, CLEAN) for name in names), width=60)
-    assert text.count("poison ") == 2
-    assert max(map(len, text.splitlines())) <= 60
-    assert all(name in text for name in names)
 
 
 @pytest.mark.parametrize(

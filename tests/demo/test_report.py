@@ -14,11 +14,11 @@ from demo import command
 from demo.audit import Findings
 from demo.payment_sandbox import PaymentFault
 from demo.pictures import FOLDER, pictures
-from demo.report import FAULT_FIGURES, FIGURES, SPEED_FIGURES, report_figures, report_orders
+from demo.report import FAULT_FIGURES, report_figures, report_orders
 from demo.scenarios import orders
 from demo.scenarios.orders import TrafficRun
 from demo.shop import Shop
-from tests.demo.audit.sample import CLEAN
+from tests.demo.audit.world import CLEAN
 
 RUN_FIGURES = {
     "charge_answers_dropped": 94,
@@ -111,42 +111,6 @@ def test_the_demo_reports_every_figure_of_its_run(
     assert written(reports) == {**DOCUMENTED, "messages_per_second": 51.5, "deploy_seconds": ANY}
 
 
-def test_a_later_run_replaces_the_report(reports: Path, paper: StringIO) -> None:
-    report_orders(FINDINGS, RUN_FIGURES, {})
-    report_orders(CLEAN, RUN_FIGURES, {})
-    assert written(reports)["sent"] == CLEAN.sent
-
-
-def test_the_table_shows_every_figure_and_every_reason(reports: Path, paper: StringIO) -> None:
-    report_orders(FINDINGS, RUN_FIGURES, {})
-    lines = paper.getvalue().splitlines()
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines]
-    rows = {row[0]: row[1] for row in cells if len(row) == 2}
-    known = {**FIGURES, **FAULT_FIGURES, **SPEED_FIGURES}.items()
-    labels = {label: str(DOCUMENTED[name]) for name, label in known if name in DOCUMENTED}
-    assert rows == {**labels, "invalid-data": "5", "no-key": "2"}
-    assert len(labels) == len(DOCUMENTED)
-
-
-@pytest.mark.parametrize(
-    ("found", "colour", "other"),
-    [
-        pytest.param(FINDINGS, RED, GREEN, id="faults are red"),
-        pytest.param(CLEAN, GREEN, RED, id="zeros are green"),
-    ],
-)
-def test_fault_figures_are_coloured(
-    reports: Path, monkeypatch: pytest.MonkeyPatch, found: Findings, colour: str, other: str
-) -> None:
-    paper = StringIO()
-    console = Console(file=paper, width=100, force_terminal=True, color_system="standard")
-    monkeypatch.setattr("demo.report.console", console)
-    report_orders(found, RUN_FIGURES, {})
-    lines = "\n".join(line for line in paper.getvalue().splitlines() if "│" in line)
-    assert lines.count(colour) == len(FAULT_FIGURES)
-    assert other not in lines
-
-
 @pytest.mark.parametrize("name", ["demo.svg", "trace.svg"])
 def test_a_picture_is_up_to_date(name: str) -> None:
     assert (FOLDER / name).read_text() == pictures()[name], "run `make redraw`"
@@ -159,22 +123,3 @@ def test_the_recorded_run_was_clean_in_spite_of_faults() -> None:
     )
     assert figures["charge_answers_dropped"] >= 50
     assert figures["functions_killed"] >= 20
-
-
-def test_a_picture_shows_the_figures_of_its_data(tmp_path: Path) -> None:
-    for name in ("demo.json", "trace.json"):
-        (tmp_path / name).write_text((FOLDER / name).read_text())
-    figures = json.loads((tmp_path / "demo.json").read_text())
-    (tmp_path / "demo.json").write_text(json.dumps({**figures, "lost": 77}))
-    drawn = pictures(tmp_path)
-    assert "77" in drawn["demo.svg"]
-    assert drawn["demo.svg"] != pictures()["demo.svg"]
-    assert drawn["trace.svg"] == pictures()["trace.svg"]
-
-
-def test_a_picture_loads_no_other_resource() -> None:
-    for picture in pictures().values():
-        assert "@font-face" not in picture
-        assert "http" not in picture.replace("http://www.w3.org/2000/svg", "").replace(
-            "https://www.textualize.io", ""
-        )

@@ -1,22 +1,13 @@
-from dataclasses import replace
-from typing import Any
+"""The audit of a run without faults, of published events, and of sample events."""
 
 import pytest
 
-from demo.audit import Findings
+from demo.audit import Findings, undelivered_events
 from demo.audit.evidence import UnreadMessagesError
-from tests.demo.audit.sample import CLEAN, changes
-from tests.demo.audit.world import World
-
-FAULTS = {
-    "lost",
-    "doubled",
-    "double_charges",
-    "unfinished",
-    "balance_error",
-    "stock_balance_error",
-    "unexplained_dead_letters",
-}
+from demo.audit.orders import SampleFigures, audit_samples
+from demo.shop import subscribers
+from once.cdk import ConsumerProps
+from tests.demo.audit.world import CLEAN, SUBSCRIBERS, World, changes
 
 
 def test_a_run_without_faults_is_clean_and_its_audit_changes_nothing(world: World) -> None:
@@ -28,12 +19,6 @@ def test_a_run_without_faults_is_clean_and_its_audit_changes_nothing(world: Worl
 
 def test_a_run_without_effects_is_not_clean() -> None:
     assert not Findings(sent=0, distinct=0).clean
-
-
-@pytest.mark.parametrize("name", sorted(vars(CLEAN).keys() - {"quarantined_by_reason", "samples"}))
-def test_only_fault_figures_make_findings_unclean(name: str) -> None:
-    figure: Any = {name: 100}
-    assert replace(CLEAN, **figure).clean is (name not in FAULTS)
 
 
 def test_deliveries_are_counted_from_the_log_lines_of_functions(world: World) -> None:
@@ -85,3 +70,86 @@ def test_messages_that_cannot_be_read_are_an_error_that_names_the_cause(world: W
         world.place().messages(url)
     world.sqs.delete_queue(QueueUrl=url)
     assert len(world.place().messages(fifo(world, *"abc"))) == 3
+
+
+ORDER_OF = {"stock.refused": "order-3", "payment.declined": "order-4"}
+STEPS = [(consumer, event) for event, consumers in SUBSCRIBERS.items() for consumer in consumers]
+
+
+def test_subscribers_are_read_from_the_registry_by_identity() -> None:
+    registry = (
+        ConsumerProps("a", external=("x",), events=("y",)),
+        ConsumerProps("b", events=("y",)),
+        ConsumerProps("renamed", events=("y",), renamed_from="b"),
+        ConsumerProps("removed", events=("y",), retiring=True),
+    )
+    assert subscribers(registry) == {"x": ["a"], "y": ["a", "b"]}
+
+
+def test_a_finished_run_has_no_undelivered_event(world: World) -> None:
+    assert undelivered_events(world.place()) == 0
+
+
+@pytest.mark.parametrize(("consumer", "event_type"), STEPS)
+def test_an_event_without_a_record_at_a_subscriber_is_undelivered(
+    world: World, consumer: str, event_type: str
+) -> None:
+    world.forget(consumer, event_type, ORDER_OF.get(event_type, "order-1"))
+    assert undelivered_events(world.place()) == 1
+    findings = world.audit()
+    assert changes(findings) == {"lost": 1}
+    assert not findings.clean
+
+
+@pytest.mark.parametrize(
+    ("consumer", "event_type", "published", "count"),
+    [
+        pytest.param("payments", "stock.reserved", ["payment.captured"], 3, id="each subscriber"),
+        pytest.param(
+            "inventory", "order.placed", ["stock.reserved", "stock.refused"], 3, id="each event"
+        ),
+        pytest.param("orders", "order.placed", ["order.stored"], 0, id="no subscriber"),
+    ],
+)
+def test_a_new_record_has_undelivered_events(
+    world: World, consumer: str, event_type: str, published: list[str], count: int
+) -> None:
+    world.commit(consumer, event_type, "order-5", *published)
+    assert undelivered_events(world.place()) == count
+
+
+def test_a_record_of_another_consumer_is_no_delivery(world: World) -> None:
+    world.forget("orders", "payment.captured", "order-1")
+    world.commit("inventory", "payment.captured", "order-5")
+    assert undelivered_events(world.place()) == 1
+
+
+def test_an_event_with_a_pending_effect_is_delivered(world: World) -> None:
+    world.forget("notifications", "payment.captured", "order-1")
+    world.put("dedup", pk="notifications#1", state="pending", event_type="payment.captured")
+    assert undelivered_events(world.place()) == 0
+
+
+SAMPLES = {"samples": [{"type": "refund.requested", "consumers": ["refunds"], "distinct": 3}]}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "fates", "expected"),
+    [
+        (3, {"committed": 2, "refused": 1, "duplicate": 3}, SampleFigures(6, 3, 0, 0)),
+        (2, {"committed": 2, "duplicate": 4}, SampleFigures(6, 3, 0, 1)),
+        (3, {"committed": 4, "duplicate": 2}, SampleFigures(6, 3, 1, 0)),
+        (3, {"committed": 2, "duplicate": 4}, SampleFigures(6, 3, 0, 0)),  # one died unlogged
+    ],
+    ids=["clean", "lost", "doubled", "killed before its log line"],
+)
+def test_records_and_logs_are_compared_with_what_was_sent(
+    world: World, recorded: int, fates: dict[str, int], expected: SampleFigures
+) -> None:
+    for number in range(recorded):
+        world.commit("refunds", "refund.requested", f"r-{number}")
+    world.log("refunds", f'{{"fates": {str(fates).replace(chr(39), chr(34))}}}')
+    findings = Findings(sent=0, distinct=0)
+    audit_samples(SAMPLES, world.place(), findings)
+    assert findings.samples == {"refunds": expected}
+    assert (findings.doubled, findings.lost) == (expected.doubled, expected.lost)

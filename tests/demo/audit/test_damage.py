@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.demo.audit.sample import (
+from tests.demo.audit.world import (
     BAD_BODY,
     CONFLICT,
     DECLINED,
@@ -14,9 +14,9 @@ from tests.demo.audit.sample import (
     PAID,
     REFUSED,
     SHARED,
+    World,
     changes,
 )
-from tests.demo.audit.world import World
 
 Damages = dict[str, tuple[Callable[[World], object], dict[str, int]]]
 

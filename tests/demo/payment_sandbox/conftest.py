@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
-from tests.demo.payment_sandbox.customer import Customer, customer_of
+from tests.demo.payment_sandbox.shop_payments import Customer, customer_of
 
 
 @pytest.fixture

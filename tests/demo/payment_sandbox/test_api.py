@@ -1,12 +1,12 @@
-"""The payment sandbox answers Stripe's own client as Stripe does."""
+"""The payment sandbox answers Stripe's own client as Stripe does, also for idempotency keys."""
 
 from typing import Any
 
 import pytest
 import stripe
 
-from demo.payment_sandbox import PaymentSandbox
-from tests.demo.payment_sandbox.customer import DECLINED, Customer, ask
+from demo.payment_sandbox import PaymentSandbox, payment_sandbox
+from tests.demo.payment_sandbox.shop_payments import DECLINED, Customer, ask, customer_of
 
 
 def test_a_charge_is_recorded_in_the_book(customer: Customer) -> None:
@@ -75,28 +75,6 @@ def test_an_api_key_is_required(
     assert (status, answer["error"]["type"]) == (401, "invalid_request_error")
 
 
-def test_stripes_client_recognizes_a_missing_api_key(customer: Customer) -> None:
-    with pytest.raises(stripe.AuthenticationError, match="API key"):
-        customer.stripe.v1.charges.list(options={"api_key": " "})
-
-
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
-def test_any_other_url_is_unknown(sandbox: PaymentSandbox, method: str) -> None:
-    status, _, answer = ask(sandbox, method, "/v1/refunds")
-    assert (status, answer["error"]["type"]) == (404, "invalid_request_error")
-    assert f"({method}: /v1/refunds)" in answer["error"]["message"]
-
-
-def test_each_answer_has_its_own_request_id(customer: Customer) -> None:
-    paths = ("/", "/sandbox/charges")
-    names = [ask(customer.sandbox, "GET", path)[1]["Request-Id"] for path in paths]
-    for response in (customer.pay().last_response, customer.pay().last_response):
-        assert response is not None
-        names.append(str(response.request_id))
-    assert len(set(names)) == 4
-    assert all(name.startswith("req_") for name in names)
-
-
 def test_charges_are_listed_by_transfer_group_newest_first(customer: Customer) -> None:
     customer.pay("a")
     customer.pay("b", transfer_group="order-2")
@@ -115,22 +93,6 @@ def test_charges_are_listed_by_transfer_group_newest_first(customer: Customer) -
     assert customer.charges(transfer_group="order-3") == []
 
 
-def test_a_list_says_whether_there_are_more_charges(customer: Customer) -> None:
-    for key in "ab":
-        customer.pay(key)
-    lists = [customer.stripe.v1.charges.list({"limit": limit}) for limit in (1, 2)]
-    assert [(len(found.data), found.has_more) for found in lists] == [(1, True), (2, False)]
-
-
-@pytest.mark.parametrize("parameter", [{"starting_after": "ch_1"}, {"limit": 0}, {"limit": 101}])
-def test_an_unsupported_list_parameter_is_rejected(
-    customer: Customer, parameter: dict[str, Any]
-) -> None:
-    [name] = parameter
-    with pytest.raises(stripe.InvalidRequestError, match=name):
-        customer.charges(**parameter)
-
-
 def test_an_intent_is_retrieved_by_its_id(customer: Customer) -> None:
     made = customer.pay()
     assert customer.stripe.v1.payment_intents.retrieve(made.id).to_dict() == made.to_dict()
@@ -139,8 +101,55 @@ def test_an_intent_is_retrieved_by_its_id(customer: Customer) -> None:
     assert (caught.value.http_status, caught.value.code) == (404, "resource_missing")
 
 
-def test_the_book_is_served_over_http(customer: Customer) -> None:
+DAY = 86_400
+
+
+def replayed(answer: Any) -> str | None:
+    found: str | None = answer.headers.get("Idempotent-Replayed")
+    return found
+
+
+def test_a_repeated_request_gets_the_saved_answer(customer: Customer) -> None:
+    first, second = customer.pay(), customer.pay()
+    assert first.to_dict() == second.to_dict()
+    assert second.last_response is not None
+    assert replayed(second.last_response) == "true"
+    assert len(customer.statuses()) == 1
+
+
+def test_a_decline_is_saved(customer: Customer) -> None:
+    answers = []
+    for _ in range(2):
+        with pytest.raises(stripe.CardError) as caught:
+            customer.pay(payment_method=DECLINED)
+        answers.append((caught.value.http_body, replayed(caught.value)))
+    [(body, _), _] = answers
+    assert answers == [(body, None), (body, "true")]
+    assert len(customer.statuses()) == 1
+
+
+def test_a_key_with_other_parameters_is_an_error(customer: Customer) -> None:
     customer.pay()
-    status, _, book = ask(customer.sandbox, "GET", "/sandbox/charges")
-    assert status == 200
-    assert book == customer.sandbox.charges() != []
+    with pytest.raises(stripe.IdempotencyError, match="key-1"):
+        customer.pay(amount=701)
+    assert len(customer.statuses()) == 1
+
+
+@pytest.mark.parametrize(("age", "charges"), [(DAY, 1), (DAY + 1, 2)])
+def test_a_key_expires_after_its_lifetime(age: int, charges: int) -> None:
+    now = 1_000_000.0
+    with payment_sandbox(clock=lambda: now) as sandbox, customer_of(sandbox) as customer:
+        customer.pay()
+        now += age
+        customer.pay()
+        assert len(customer.statuses()) == charges
+
+
+def test_each_request_without_a_key_charges(sandbox: PaymentSandbox) -> None:
+    body = "amount=5&currency=eur&confirm=true&payment_method=pm_card_visa"
+    for _ in range(2):
+        status, _, intent = ask(
+            sandbox, "POST", "/v1/payment_intents", body, Authorization="Bearer sk"
+        )
+        assert (status, intent["metadata"], intent["transfer_group"]) == (200, {}, None)
+    assert [charge["idempotency_key"] for charge in sandbox.charges()] == [None, None]

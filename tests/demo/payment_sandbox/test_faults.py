@@ -1,14 +1,33 @@
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+"""The faults of the payment sandbox, and the requests that it holds."""
 
+import http.client
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from urllib.parse import urlsplit
+
+import psutil
 import pytest
 import stripe
 
-from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
+from demo.payment_sandbox import (
+    FaultRates,
+    HeldRequest,
+    PaymentFault,
+    PaymentSandbox,
+    payment_sandbox,
+)
 from demo.quiescence import wait_until
-from tests.demo.payment_sandbox.customer import DECLINED, Customer, Outcome, customer_of
+from tests.demo.payment_sandbox.shop_payments import (
+    DECLINED,
+    PARAMETERS,
+    Customer,
+    Outcome,
+    customer_of,
+)
 
 LOST: Outcome = (stripe.APIConnectionError, None)
 FAILED: Outcome = (stripe.APIError, 500)
@@ -54,13 +73,6 @@ def test_a_decline_is_saved_although_its_answer_is_dropped(customer: Customer) -
     assert customer.statuses() == ["failed"]
 
 
-@pytest.mark.parametrize("fault", [PaymentFault.DROP, PaymentFault.DROP_BEFORE])
-def test_a_drop_closes_the_connection(customer: Customer, fault: PaymentFault) -> None:
-    customer.sandbox.script(fault)
-    with pytest.raises(stripe.APIConnectionError, match="Remote end closed connection without"):
-        customer.pay()
-
-
 def test_a_delay_exceeds_the_timeout_of_a_client() -> None:
     faults = FaultRates(shares={PaymentFault.DELAY: 1}, delay_seconds=3600)
     with payment_sandbox(faults) as sandbox:
@@ -79,33 +91,11 @@ def test_scripted_faults_come_in_order_and_before_random_ones(customer: Customer
     assert [customer.outcome(key) for key in "abc"] == [UNAVAILABLE, "new", RATE_LIMITED]
 
 
-def test_a_scripted_fault_waits_for_an_execution(customer: Customer) -> None:
-    customer.pay("a")
-    customer.sandbox.script(PaymentFault.DROP)
-    assert customer.outcome("a") == "replayed"
-    assert customer.outcome("a", amount=1) == (stripe.IdempotencyError, 400)
-    assert customer.outcome("b", amount=0) == (stripe.InvalidRequestError, 400)
-    assert not customer.sandbox.fired
-    assert customer.outcome("b") == LOST
-
-
 def test_a_limit_bounds_the_number_of_faults(customer: Customer) -> None:
     limited = PaymentFault.UNAVAILABLE
     customer.sandbox.faults = FaultRates(shares={limited: 1}, limits={limited: 2})
     assert [customer.outcome() for _ in range(3)] == [UNAVAILABLE, UNAVAILABLE, "new"]
     assert customer.sandbox.fired == Counter({limited: 2})
-
-
-def test_fault_rates_can_be_replaced(customer: Customer) -> None:
-    customer.sandbox.faults = FaultRates(shares={PaymentFault.DROP_BEFORE: 1})
-    assert customer.outcome() == LOST
-    customer.sandbox.faults = FaultRates()
-    assert customer.outcome() == "new"
-
-
-def test_the_counter_of_faults_is_a_copy(sandbox: PaymentSandbox) -> None:
-    sandbox.fired[PaymentFault.DROP] += 1
-    assert not sandbox.fired
 
 
 def drawn(faults: FaultRates, keys: list[str]) -> dict[str, list[PaymentFault | None]]:
@@ -125,42 +115,144 @@ def test_random_faults_depend_on_seed_key_and_attempt() -> None:
     assert 30 < counted[PaymentFault.DROP] < 70 < counted[PaymentFault.DELAY] < 130
 
 
-def test_random_faults_do_not_depend_on_the_order_of_requests() -> None:
-    keys = [f"key-{number}" for number in range(20)]
-
-    def seen(order: list[str]) -> Mapping[str, Any]:
-        faults = FaultRates(seed=1, shares={PaymentFault.UNAVAILABLE: 0.5})
-        with payment_sandbox(faults) as sandbox, customer_of(sandbox) as customer:
-            return {key: [customer.outcome(key) for _ in "12"] for key in order}
-
-    answers = seen(keys)
-    assert answers == seen(keys[::-1])
-    assert len({str(answer) for answer in answers.values()}) == 3
+LOCALHOST = "127.0.0.1"
+LONG_SECONDS = 3600.0
+TIMEOUT = 20
+BODY = b"amount=700&currency=eur&confirm=true&payment_method=pm_card_visa&metadata[order_id]=7"
+BOOK = "/sandbox/charges"
+HOLDS = [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"shares": {"drip": 0.5}}, "shares: no such fault: drip; there are drop, drop_before"),
-        ({"shares": {PaymentFault.DROP: 1.5}}, r"shares: drop is 1\.5"),
-        ({"shares": {PaymentFault.DROP: -0.1}}, r"shares: drop is -0\.1"),
-        ({"shares": {PaymentFault.DROP: math.nan}}, "shares: drop is nan"),
-        (
-            {"shares": {PaymentFault.DROP: 0.6, PaymentFault.DELAY: 0.6}},
-            r"shares: they are 1\.2 together",
-        ),
-        ({"limits": {"drip": 1}}, "limits: no such fault: drip"),
-        ({"limits": {PaymentFault.DROP: -1}}, "limits: drop is -1"),
-        ({"delay_seconds": -1}, "delay_seconds is -1"),
-        ({"delay_seconds": math.inf}, "delay_seconds is inf"),
-        ({"hold_seconds": math.nan}, "hold_seconds is nan"),
-    ],
-)
-def test_invalid_fault_rates_are_rejected(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FaultRates(**wrong)
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as threads:
+        yield threads
 
 
-def test_shares_may_add_up_to_1() -> None:
-    faults = FaultRates(shares={fault: 1 / len(PaymentFault) for fault in PaymentFault})
-    assert None not in {faults.draw(str(number), 1) for number in range(100)}
+@pytest.fixture
+def holding(pool: ThreadPoolExecutor) -> Iterator[PaymentSandbox]:
+    # The sandbox must end first: threads of the pool may wait for it.
+    with payment_sandbox(FaultRates(hold_seconds=LONG_SECONDS)) as running:
+        yield running
+
+
+def port_of(sandbox: PaymentSandbox) -> int:
+    port = urlsplit(sandbox.url).port
+    assert port is not None
+    return port
+
+
+def pay(sandbox: PaymentSandbox, key: str = "key-1") -> str:
+    """Pay over a new connection, and return the status or the error."""
+    with customer_of(sandbox, timeout=TIMEOUT) as customer:
+        try:
+            return customer.pay(key).status
+        except stripe.StripeError as error:
+            return f"{error.http_status} {error.error and error.error.code}"
+
+
+def sent(sandbox: PaymentSandbox, body: bytes = BODY) -> socket.socket:
+    """Send a charge request, and return its connection without waiting for an answer."""
+    head = (
+        "POST /v1/payment_intents HTTP/1.1\r\nHost: sandbox\r\nAuthorization: Bearer sk\r\n"
+        f"Content-Length: {len(BODY)}\r\n\r\n"
+    )
+    connection = socket.create_connection((LOCALHOST, port_of(sandbox)), TIMEOUT)
+    connection.sendall(head.encode() + body)
+    return connection
+
+
+def held(
+    sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: PaymentFault
+) -> tuple[HeldRequest, Future[str]]:
+    sandbox.script(fault)
+    paying = pool.submit(pay, sandbox)
+    return sandbox.held.get(timeout=TIMEOUT), paying
+
+
+@pytest.mark.parametrize("fault", HOLDS)
+def test_a_held_request_continues_when_released(
+    holding: PaymentSandbox, pool: ThreadPoolExecutor, fault: PaymentFault
+) -> None:
+    request, paying = held(holding, pool, fault)
+    assert request.charged is (fault is PaymentFault.HOLD_AFTER)
+    assert len(holding.charges()) == request.charged
+    assert request.metadata == PARAMETERS["metadata"]
+    assert not paying.done()
+    request.release()
+    assert paying.result(TIMEOUT) == "succeeded"
+    assert len(holding.charges()) == 1
+
+
+@pytest.mark.parametrize("fault", HOLDS)
+def test_a_second_request_with_an_executing_key_gets_409(
+    holding: PaymentSandbox, pool: ThreadPoolExecutor, fault: PaymentFault
+) -> None:
+    request, paying = held(holding, pool, fault)
+    assert pay(holding) == "409 idempotency_key_in_use"
+    assert pay(holding, "key-2") == "succeeded"
+    request.release()
+    assert paying.result(TIMEOUT) == pay(holding) == "succeeded"
+    keys = sorted(charge["idempotency_key"] for charge in holding.charges())
+    assert keys == ["key-1", "key-2"]
+
+
+def test_concurrent_requests_with_one_key_charge_once(
+    holding: PaymentSandbox, pool: ThreadPoolExecutor
+) -> None:
+    barrier = threading.Barrier(8)
+
+    def pay_together(key: str) -> str:
+        barrier.wait(TIMEOUT)
+        return pay(holding, key)
+
+    for number in range(5):
+        seen = set(pool.map(pay_together, [f"key-{number}"] * 8))
+        assert "succeeded" in seen <= {"succeeded", "409 idempotency_key_in_use"}
+        assert len(holding.charges()) == number + 1
+
+
+@pytest.mark.parametrize("fault", HOLDS)
+def test_a_charge_whose_client_has_died_is_made(
+    fault: PaymentFault, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with payment_sandbox(FaultRates(hold_seconds=LONG_SECONDS)) as sandbox:
+        sandbox.script(fault)
+        with sent(sandbox) as connection:
+            request = sandbox.held.get(timeout=TIMEOUT)
+            assert request.client_port == connection.getsockname()[1]
+        request.release()
+    assert request.metadata == {"order_id": "7"}
+    assert [charge["metadata"] for charge in sandbox.charges()] == [{"order_id": "7"}]
+    assert capfd.readouterr().err == ""
+
+
+def sockets_on(port: int) -> list[object]:
+    connections = psutil.Process().net_connections("tcp")
+    return [one for one in connections if one.laddr and one.laddr.port == port]
+
+
+@pytest.mark.parametrize("fault", [*HOLDS, PaymentFault.DELAY])
+def test_no_thread_or_socket_is_left(fault: PaymentFault) -> None:
+    before = set(threading.enumerate())
+    faults = FaultRates(hold_seconds=LONG_SECONDS, delay_seconds=LONG_SECONDS)
+    with ExitStack() as clients, payment_sandbox(faults) as sandbox:
+        pool = clients.enter_context(ThreadPoolExecutor())
+        idle = clients.enter_context(
+            closing(http.client.HTTPConnection(LOCALHOST, port_of(sandbox)))
+        )
+        idle.request("GET", BOOK)
+        idle.getresponse().read()
+        sandbox.script(fault)
+        paying = pool.submit(pay, sandbox)
+        wait_until(
+            "it waits",
+            lambda: bool(sandbox.charges()) or not sandbox.held.empty(),
+            timeout=TIMEOUT,
+        )
+        assert sockets_on(port_of(sandbox))
+    assert set(threading.enumerate()) <= before
+    assert sockets_on(port_of(sandbox)) == []
+    assert paying.result() == "succeeded"
+    assert len(sandbox.charges()) == 1
+    assert sandbox.held.empty()

@@ -1,8 +1,9 @@
-"""The command `send`, from its options to the queues."""
+"""The command `send`, from its options to the queues, and the wait until they are drained."""
 
 import hashlib
 import json
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import pytest
 from typer.testing import Result
 
 from demo.__main__ import app
-from demo.traffic.command import parse_duplicates
-from demo.traffic.plan import CARD, DECLINED_CARD, INITIAL_STOCK, plan_traffic
+from demo.traffic import command
+from demo.traffic.plan import CARD, DECLINED_CARD, plan_traffic
+from once.ops.aws.clients import QueueDepth
+from once.ops.aws.deployment import DeployedConsumer
+from once.ops.errors import OpsError
 from tests.ops.cloud import Cloud
 from tests.ops.support import OK, answer_with, run
 
@@ -36,11 +40,6 @@ def sent_with_faults(folder: Path, *options: object) -> dict[str, Any]:
 
 def digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
-
-
-def unwrapped(text: str) -> str:
-    """Return an error's text without the frame around it."""
-    return " ".join(text.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("consumer", ["orders", "inventory"])
@@ -94,20 +93,6 @@ def test_articles_are_in_stock_before_the_first_message(cloud: Cloud) -> None:
     assert found == [plan_traffic(count=4, refusals=1, declines=1, seed=5).stock]
 
 
-def test_an_existing_article_keeps_its_stock(cloud: Cloud) -> None:
-    item = {"sku": {"S": "own-5-1"}, "available": {"N": "7"}}
-    cloud.dynamodb.put_item(TableName="physical-stock", Item=item)
-    send("--count", 2, "--seed", 5)
-    assert cloud.stock()["own-5-1"] == 7
-    assert cloud.stock()["own-5-2"] == INITIAL_STOCK
-
-
-def test_no_stock_writes_none(cloud: Cloud) -> None:
-    send("--count", 2, "--no-stock")
-    assert cloud.stock() == {}
-    assert cloud.take("orders").total() == 2
-
-
 def test_the_queue_option_sends_to_one_consumer(at_work: Cloud, tmp_path: Path) -> None:
     manifest = sent_with_faults(tmp_path, "--queue", "inventory")
     assert at_work.delivered("inventory").total() == manifest["sent"]
@@ -124,55 +109,51 @@ def test_a_message_that_sns_did_not_accept_is_sent_again(cloud: Cloud) -> None:
     assert cloud.take("orders").total() == 1
 
 
-def test_two_runs_without_a_seed_share_no_event(cloud: Cloud) -> None:
-    send("--count", 3)
-    send("--count", 3)
-    ids = Counter(json.loads(body)["id"] for body in cloud.take("orders"))
-    assert list(ids.values()) == [1] * 6
-
-
-def test_the_summary_shows_the_seed_and_the_numbers(at_work: Cloud) -> None:
-    output = send(*WITH_FAULTS).stdout
-    assert "seed 5" in output
-    assert "orders (5 of them to be refused, 3 declined) │       30" in output
-    assert "52" in output.splitlines()[-2]
-    assert "\x1b" not in output
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("30%", 60), ("0", 0), ("45", 45), ("2.5%", 5), (" 300% ", 600)],
-)
-def test_duplicates_are_a_share_or_a_count(text: str, number: int) -> None:
-    assert parse_duplicates(text, 200) == number
-
-
-@pytest.mark.parametrize("text", ["many", "", "%", "-3", "30 %%", "0x10", "1e3", "nan%", "٣"])
-def test_other_duplicates_are_rejected_with_the_allowed_forms(text: str) -> None:
-    result = send("--duplicates", text, ok=False)
-    assert result.exit_code == 2
-    assert "share of the orders, such as 30%, nor a count, such as 45" in unwrapped(result.stderr)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--count", 5, "--duplicates", "51"), "more than 10 for each of 5 orders"),
-        (("--count", 5, "--refusals", 6), "together at most --count, which is 5"),
-        (("--count", 5, "--refusals", 3, "--declines", 3), "--refusals, --declines"),
-        (("--count", 0), "greater than or equal to 1"),
-        (("--conflicts", -1), "greater than or equal to 0"),
-        (("--seed", "x"), "valid int"),
-    ],
-)
-def test_invalid_numbers_are_rejected(options: tuple[object, ...], message: str) -> None:
-    result = send(*options, ok=False)
-    assert result.exit_code == 2
-    assert message in unwrapped(result.stderr)
-
-
 def test_an_unknown_queue_is_rejected_with_the_existing_ones(cloud: Cloud) -> None:
     result = send("--queue", "refunds", ok=False)
     assert result.exit_code == 1
     assert "choose one of inventory, orders" in result.stderr
     assert cloud.stock() == {}
+
+
+ORDERS = DeployedConsumer(
+    "orders", "queue", "dead-letters", "once-orders", isolation_queue_url="isolation"
+)
+EMPTY = QueueDepth(0, 0, 0)
+
+
+@pytest.fixture
+def depths(monkeypatch: pytest.MonkeyPatch) -> list[QueueDepth]:
+    """The depths of the queues, reading by reading; the last one repeats."""
+    readings: list[QueueDepth] = []
+
+    def total_depth(sqs: object, urls: tuple[str, ...]) -> QueueDepth:
+        assert urls == ("queue", "isolation")
+        return readings.pop(0) if len(readings) > 1 else readings[0]
+
+    monkeypatch.setattr(command, "client", lambda service: None)
+    monkeypatch.setattr(command, "total_depth", total_depth)
+    return readings
+
+
+def wait(timeout: float = 60) -> list[str]:
+    shown: list[str] = []
+    command.wait_until_drained([ORDERS], timeout=timeout, show=shown.append)
+    return shown
+
+
+def test_two_empty_readings_in_a_row_are_required(depths: list[QueueDepth]) -> None:
+    depths += [QueueDepth(5, 0, 0), EMPTY, QueueDepth(2, 0, 0), EMPTY, EMPTY, QueueDepth(9, 9, 9)]
+    assert wait() == ["orders 5", "orders 0", "orders 2", "orders 0", "orders 0"]
+
+
+def test_a_timeout_names_the_queue_and_its_depth(
+    depths: list[QueueDepth], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = count(step=20)
+    monkeypatch.setattr("demo.traffic.command.time.monotonic", lambda: next(clock))
+    depths.append(QueueDepth(3, 2, 1))
+    with pytest.raises(OpsError, match="after 60 s") as error:
+        wait()
+    assert "orders: 3 visible, 2 in flight, 1 delayed" in str(error.value)
+    assert "--timeout" in str(error.value)

@@ -1,13 +1,17 @@
-"""A message counts as sent when its own entry of the answer says so."""
+"""A message is sent when its entry of the answer says so; samples are sent as distinct events."""
 
+import json
 from collections.abc import Mapping
 from itertools import repeat
+from pathlib import Path
 from threading import Barrier, Lock
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from demo.traffic import publisher as publish
+from demo.traffic.sample_events import COPIES, DISTINCT, send_samples
 from once.ops.aws.clients import ATTEMPTS
 from once.ops.errors import OpsError
 
@@ -57,12 +61,6 @@ def test_an_entry_without_an_answer_is_sent_again() -> None:
     assert service.calls == [["a", "b"], ["a"]]
 
 
-def test_equal_bodies_of_one_batch_are_all_sent() -> None:
-    service = Service({"0": THROTTLED})
-    send(service, ("a", "a"))
-    assert service.accepted == ["a", "a"]
-
-
 @pytest.mark.parametrize(
     ("script", "message", "calls"),
     [
@@ -95,3 +93,44 @@ def test_neighbouring_batches_are_sent_concurrently() -> None:
         return {"Successful": [{"Id": entry} for entry in bodies]}
 
     assert send(meet, ("a",), ("a",)) == [1, 1]
+
+
+SAMPLE = {
+    "specversion": "1.0",
+    "id": "sample-1",
+    "source": "/samples",
+    "type": "refund.requested",
+    "data": {"refund_id": "refund", "amount": 2},
+}
+
+
+def consumer(name: str, *types: str) -> Any:
+    return SimpleNamespace(name=name, identity=name, ingress_types=types, item_table=None)
+
+
+@pytest.fixture
+def deployment() -> Any:
+    consumers = [consumer("orders", "order.placed"), consumer("refunds", "refund.requested")]
+    return SimpleNamespace(
+        consumers={each.name: each for each in consumers},
+        is_ordered=lambda _: False,
+        takers=lambda _: [],
+        group_field=lambda _: None,
+        ingress_topic=lambda _: "topic",
+    )
+
+
+def test_a_further_consumers_sample_is_sent_as_distinct_events_and_duplicates(
+    deployment: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "refund-requested.json").write_text(json.dumps(SAMPLE))
+    (tmp_path / "malformed.json").write_text('{"type": "refund.requested", "data": 1}')
+    calls: list[dict[str, Any]] = []
+    sns: Any = SimpleNamespace(publish=lambda **call: calls.append(call))
+    [sample] = send_samples(sns, deployment, 7, tmp_path)
+    assert sample == {"type": "refund.requested", "consumers": ["refunds"], "distinct": DISTINCT}
+    assert len(calls) == DISTINCT * COPIES
+    events = [json.loads(call["Message"]) for call in calls]
+    assert len({event["id"] for event in events}) == DISTINCT
+    assert len({event["data"]["refund_id"] for event in events}) == DISTINCT
+    assert {event["data"]["amount"] for event in events} == {2}

@@ -1,12 +1,17 @@
-"""The audit of a change counts what is missing, what is there twice, and what is left."""
+"""The change scenario: its phases can be deployed, and its audit counts each harm."""
 
+import json
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from demo.audit import Findings
-from demo.scenarios.change.change_audit import ChangeEvidence, count_change, letters_of
+from demo.scenarios.change.app import PHASES, registry_of
+from demo.scenarios.change.change_audit import ChangeEvidence, count_change
+from once.cdk import DeploymentConfig
+from once.cdk.app.assembly import registry_faults
+from tests.architecture.imports import ROOT
 
 ORDER = {"order_id": "o-1", "refused": False, "declined": False}
 CLEAN = {"lost": 0, "doubled": 0, "letters_lost": 0, "unfinished": 0}
@@ -63,7 +68,11 @@ def test_each_harm_is_counted(harm: dict[str, Any], figures: dict[str, int]) -> 
     assert count(**harm) == CLEAN | figures
 
 
-def test_letters_are_known_by_consumer_and_order() -> None:
-    bodies = ['{"data": {"order_id": "o-1"}}', '{"data": {"order_id": "o-2"}}']
-    found = letters_of("inventory", [{"Body": body} for body in bodies])
-    assert found == {("inventory", "o-1"), ("inventory", "o-2")}
+CONFIG = DeploymentConfig(
+    local=True, parameters=json.loads((ROOT / "cdk.json").read_text())["context"]
+)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_phase_has_no_fault(phase: str) -> None:
+    assert registry_faults(registry_of(phase), CONFIG) == []

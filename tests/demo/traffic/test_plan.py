@@ -1,5 +1,9 @@
+"""The plan of sample traffic and its waves; consumers refuse its bad bodies for their reason."""
+
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,18 +15,22 @@ from demo.traffic.plan import (
     CARD,
     DECLINED_CARD,
     INITIAL_STOCK,
+    KINDS,
     SOURCE,
     BodyBatch,
     SampleOrder,
     TrafficPlan,
     first_wave,
     late_wave,
+    malformed_bodies,
     plan_traffic,
 )
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.events.cloud_event import read_event
 from once.events.identity import fingerprint
+from once.testing import FakeAws
+from tests.once.support import facts
 
 MAX_BYTES = 256 * 1024
 ALL_KINDS = {"duplicates": 9, "conflicts": 3, "malformed": 5, "refusals": 2, "declines": 2}
@@ -70,14 +78,6 @@ def test_orders_and_messages_add_up() -> None:
     assert set(planned.sends) == set(planned.orders)
 
 
-def test_duplicates_are_spread_evenly_over_kinds_and_orders() -> None:
-    planned = traffic(duplicates=11)
-    kinds = planned.at_once, planned.parallel, planned.late
-    assert sorted(map(len, kinds)) == [3, 4, 4]
-    assert set(traffic(duplicates=20).sends.values()) == {2}
-    assert Counter(traffic(duplicates=25).sends.values()) == {2: 15, 3: 5}
-
-
 def test_every_order_has_its_own_customer_and_article() -> None:
     planned = traffic(count=200, refusals=20, declines=20)
     assert len({order.customer_id for order in planned.orders}) == 200
@@ -85,12 +85,6 @@ def test_every_order_has_its_own_customer_and_article() -> None:
     assert len({own_sku(order) for order in planned.orders}) == 200
     lines = Counter(line.sku for order in planned.orders for line in order.lines)
     assert all(lines[own_sku(order)] == 1 for order in planned.orders)
-
-
-def test_orders_share_five_articles() -> None:
-    others = {order.lines[1].sku for order in traffic(count=200).orders}
-    assert len(others) == 5
-    assert all(sku.startswith("shared-") for sku in others)
 
 
 def test_a_refused_order_includes_an_article_that_is_out_of_stock() -> None:
@@ -107,14 +101,6 @@ def test_a_declined_order_differs_only_in_its_card() -> None:
         assert data["payment_method"] == (DECLINED_CARD if order.declined else CARD)
         assert data["email"] == f"{order.customer_id}@example.com"
         assert [planned.stock[line.sku] for line in order.lines] == [INITIAL_STOCK, INITIAL_STOCK]
-
-
-def test_initial_stock_is_far_above_double_effects() -> None:
-    taken: Counter[str] = Counter()
-    for order, sends in traffic(count=2000, duplicates=2000).sends.items():
-        for line in order.lines:
-            taken[line.sku] += line.quantity * sends
-    assert max(taken.values()) * 10 < INITIAL_STOCK
 
 
 def test_the_library_and_both_handlers_read_the_event() -> None:
@@ -137,11 +123,6 @@ def test_a_conflict_has_the_same_key_and_another_fingerprint() -> None:
     assert (conflict.id, conflict.source) == (event.id, event.source)
     assert fingerprint(conflict) != fingerprint(event)
     convert(conflict.data, orders.OrderPlaced)
-
-
-def test_more_refusals_and_declines_than_orders_are_rejected() -> None:
-    with pytest.raises(ValueError, match="3 refusals and 3 declines of 5 orders"):
-        traffic(count=5, refusals=3, declines=3)
 
 
 @st.composite
@@ -200,9 +181,112 @@ def test_parallel_duplicates_are_in_the_next_batch() -> None:
         assert second == first + 1
 
 
-def test_malformed_bodies_share_batches_with_valid_ones() -> None:
-    planned = traffic(count=45, malformed=5, seed=3)
-    malformed = set(planned.malformed)
-    batches = [batch for batch in first_wave(planned) if malformed & set(batch)]
-    assert batches
-    assert all(set(batch) - malformed for batch in batches)
+EVENTS = Path(__file__).parents[3] / "events"
+README = (EVENTS / "README.md").read_text()
+REASONS = {
+    "order-placed-conflict.json": "key-conflict",
+    "malformed.json": "unparseable",
+    "no-id.json": "no-key",
+    "invalid-data.json": "invalid-data",
+}
+VALID = ("order-placed.json", "order-refused.json", "order-declined.json")
+MALFORMED = {
+    "not-json": "unparseable",
+    "no-id": "no-key",
+    "array": "invalid-event",
+    "quantity-as-text": "invalid-data",
+    "nested": "unparseable",
+    "key-twice": "unparseable",
+    "null-id": "no-key",
+    "other-version": "invalid-event",
+    "no-lines": "invalid-data",
+    "not-a-number": "unparseable",
+    "number-as-id": "invalid-event",
+    "quantity-of-zero": "invalid-data",
+    "lone-surrogate": "unparseable",
+    "data-as-text": "invalid-data",
+    "cut-off": "unparseable",
+}
+[ORDER] = plan_traffic(count=1, seed=1).orders
+
+CONSUMERS: dict[str, Callable[[], FakeAws]] = {
+    "orders": lambda: FakeAws(orders.consumer, {"orders": "order_id", "customers": "customer_id"}),
+    "inventory": lambda: FakeAws(
+        inventory.consumer,
+        {"stock": "sku", "reservations": "order_id"},
+        publishes=("stock.reserved", "stock.refused"),
+    ),
+}
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], FakeAws]]:
+    """Start an AWS in memory for a consumer."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with ExitStack() as stack:
+        yield lambda name: stack.enter_context(CONSUMERS[name]())
+
+
+@pytest.fixture(params=CONSUMERS)
+def aws(request: pytest.FixtureRequest, start: Callable[[str], FakeAws]) -> FakeAws:
+    return start(request.param)
+
+
+@pytest.fixture
+def shelf(start: Callable[[str], FakeAws]) -> FakeAws:
+    """The AWS of the inventory, with the sample articles in stock."""
+    aws = start("inventory")
+    for sku in ("green-tea", "teapot"):
+        aws.put("stock", {"sku": sku, "available": 100})
+    return aws
+
+
+def sample(name: str) -> str:
+    return (EVENTS / name).read_text()
+
+
+def reasons(aws: FakeAws) -> dict[str, str]:
+    """Return the reason of each dead letter, by its body."""
+    return {letter["Body"]: facts(letter)["reason"] for letter in aws.dead_letters()}
+
+
+def stock(aws: FakeAws) -> dict[str, int]:
+    return {item["sku"]: int(item["available"]) for item in aws.items("stock")}
+
+
+def test_every_sample_is_tested_and_explained() -> None:
+    files = {path.name for path in EVENTS.glob("*.json")}
+    assert files == {*REASONS, *VALID}
+    assert all(f"| `{name}` |" in README for name in files)
+
+
+def test_bad_samples_are_dead_lettered_with_the_documented_reason(aws: FakeAws) -> None:
+    aws.deliver(sample("order-placed.json"))
+    assert aws.deliver(*map(sample, REASONS), fails=True) == {"batchItemFailures": []}
+    assert reasons(aws) == {sample(name): reason for name, reason in REASONS.items()}
+    for name, reason in REASONS.items():
+        [line] = [line for line in README.splitlines() if line.startswith(f"| `{name}` |")]
+        assert f"`{reason}`" in line
+
+
+def test_the_sample_order_takes_stock_once(shelf: FakeAws) -> None:
+    shelf.deliver(sample("order-placed.json"))
+    shelf.deliver(sample("order-placed.json"), sample("order-placed-conflict.json"), fails=True)
+    assert stock(shelf) == {"green-tea": 98, "teapot": 99}
+
+
+def test_the_sample_refusal_moves_no_stock_and_is_no_dead_letter(shelf: FakeAws) -> None:
+    shelf.deliver(sample("order-refused.json"))
+    [reservation] = shelf.items("reservations")
+    assert (reservation["status"], reservation["out_of_stock"]) == ("refused", "moon-dust")
+    assert stock(shelf) == {"green-tea": 100, "teapot": 100}
+    assert reasons(shelf) == {}
+
+
+def test_each_kind_of_malformed_body_has_its_reason(aws: FakeAws) -> None:
+    bodies = malformed_bodies(len(KINDS), ORDER.event)
+    aws.deliver(*bodies[:10], fails=True)
+    aws.deliver(*bodies[10:], fails=True)
+    found = reasons(aws)
+    assert {kind: found.get(body) for kind, body in zip(KINDS, bodies, strict=True)} == MALFORMED
+    assert aws.items("dedup") == []

@@ -1,0 +1,341 @@
+"""The webhooks scenario: its plan, the answers of a run, and an audit that counts each damage."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from demo.audit.webhooks import ForgedRequest, SentWebhook, audit_webhooks
+from demo.scenarios.webhooks.deliveries import (
+    Altered,
+    Delivery,
+    Forged,
+    Genuine,
+    Handshake,
+    HttpRequest,
+    Provider,
+    SampleWebhook,
+    Trick,
+)
+from demo.scenarios.webhooks.scenario import forged_requests, run_figures, sent_webhooks
+from demo.scenarios.webhooks.waves import Answered, update
+from demo.scenarios.webhooks.webhook_plan import HOURS_BEFORE, WEBHOOKS, WebhookPlan
+from once.webhooks.capture import day_part
+from once.webhooks.endpoint import PROFILES
+from once.webhooks.signature import Verdict, verify
+from once.webhooks.webhook import Request
+
+BODIES = {serial: f'{{"serial":"{serial}"}}'.encode() for serial in ("a", "b", "forged")}
+
+
+def sent(serial: str) -> SentWebhook:
+    return SentWebhook(
+        endpoint="stripe",
+        type="paid",
+        event_type="stripe.paid",
+        bodies=[BODIES[serial], BODIES[serial] + b" "],  # a second attempt has other bytes
+        data=[{"serial": serial}],
+        amount=7,
+        accepted=True,
+    )
+
+
+def capture(serial: str, kind: str = "paid", standing: str = "handed-on") -> Any:
+    return {
+        "endpoint": {"S": "stripe"},
+        "body": {"B": BODIES[serial]},
+        "webhook_type": {"S": kind},
+        "standing": {"S": standing},
+    }
+
+
+def contested(world: dict[str, Any], **change: Any) -> dict[str, Any]:
+    """Let a copy of another type come before the first webhook, and replay that webhook."""
+    copied: dict[str, Any] = {"other_types": ["other"], "may_conflict": True, **change}
+    world["sent"]["a"] = replace(sent("a"), **copied)
+    world["captures"][0] = capture("a", standing="conflict")
+    world["captures"].append(capture("a", "other", "captured"))
+    world["events"].pop(0)
+    return world
+
+
+def event(serial: str, event_id: str = "") -> Any:
+    return {"id": event_id or serial, "type": "stripe.paid", "data": {"serial": serial}}
+
+
+def item(serial: str, times: int = 1, amount: int = 7) -> Any:
+    return {"serial": {"S": serial}, "times": {"N": str(times)}, "amount": {"N": str(amount)}}
+
+
+FORGED_SENT = ForgedRequest(
+    endpoint="stripe",
+    event_type="stripe.paid",
+    serial="forged",
+    body=BODIES["forged"],
+    data={"serial": "forged"},
+    refused=True,
+)
+
+
+def world() -> dict[str, Any]:
+    """Return what was sent, and what the systems hold if all is well."""
+    return {
+        "sent": {"a": sent("a"), "b": sent("b")},
+        "forged": [FORGED_SENT],
+        "captures": [capture("a"), capture("b")],
+        "events": [event("a"), event("b"), event("b")],  # SNS may deliver an event twice
+        "applied": [item("a"), item("b")],
+    }
+
+
+def figures(**wrong: int) -> dict[str, int]:
+    good = {"distinct": 2, "events": 2, "forged_sent": 1, "conflicts": 0}
+    return {**good, "doubled": 0, "lost": 0, "forged_accepted": 0, "altered": 0, **wrong}
+
+
+def test_a_run_without_damage_has_one_event_for_each_webhook() -> None:
+    assert audit_webhooks(**world()) == figures()
+
+
+def test_a_conflict_with_a_copy_that_was_replayed_is_no_damage() -> None:
+    found = world()
+    contested(found)
+    assert audit_webhooks(**found) == figures(events=1, conflicts=1)
+
+
+DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, int]]] = {
+    "no capture": (lambda w: w["captures"].pop(0), {"lost": 1}),
+    "no event": (lambda w: w["events"].pop(0), {"lost": 1, "events": 1}),
+    "not applied": (lambda w: w["applied"].pop(0), {"lost": 1}),
+    "never accepted": (
+        lambda w: w["sent"].update(a=replace(sent("a"), accepted=False)),
+        {"lost": 1},
+    ),
+    "captured twice": (lambda w: w["captures"].append(capture("a")), {"doubled": 1}),
+    "two events": (lambda w: w["events"].append(event("a", "other")), {"doubled": 1, "events": 3}),
+    "applied twice": (lambda w: w["applied"].append(item("a", times=2)), {"doubled": 1}),
+    "forged one answered": (
+        lambda w: w["forged"].__setitem__(0, replace(FORGED_SENT, refused=False)),
+        {"forged_accepted": 1},
+    ),
+    "forged one captured": (
+        lambda w: w["captures"].append(capture("forged")),
+        {"forged_accepted": 1},
+    ),
+    "forged one published": (lambda w: w["events"].append(event("forged")), {"forged_accepted": 1}),
+    "forged one applied": (lambda w: w["applied"].append(item("forged")), {"forged_accepted": 1}),
+    "capture with other bytes": (
+        lambda w: w["captures"][0]["body"].update(B=BODIES["a"] + b"\n"),
+        {"lost": 1, "altered": 1},
+    ),
+    "event with other data": (
+        lambda w: w["events"][0].update(data={"serial": "a", "more": 1}),
+        {"lost": 1, "events": 1, "altered": 1},
+    ),
+    "event of another type": (
+        lambda w: w["events"][0].update(type="stripe.refunded"),
+        {"lost": 1, "events": 1, "altered": 1},
+    ),
+    "another amount applied": (
+        lambda w: w["applied"].__setitem__(0, item("a", amount=8)),
+        {"altered": 1},
+    ),
+    "conflict that was not replayed": (
+        lambda w: contested(w)["applied"].pop(0),
+        {"lost": 1, "events": 1, "conflicts": 1},
+    ),
+    "conflict that no copy explains": (
+        lambda w: contested(w)["captures"].pop(),
+        {"lost": 1, "events": 1, "conflicts": 1},
+    ),
+    "conflict where the type is part of the key": (
+        lambda w: contested(w, may_conflict=False),
+        {"lost": 1, "events": 1, "conflicts": 1},
+    ),
+    "conflict and an event": (
+        lambda w: contested(w)["events"].append(event("a")),
+        {"doubled": 1, "conflicts": 1},
+    ),
+    "copy captured twice": (
+        lambda w: contested(w)["captures"].append(w["captures"][-1]),
+        {"altered": 1, "events": 1, "conflicts": 1},
+    ),
+    "type that was not sent": (
+        lambda w: w["captures"].append(capture("a", "unknown")),
+        {"altered": 1},
+    ),
+    "neither an event nor a conflict": (
+        lambda w: contested(w)["captures"].__setitem__(0, capture("a")),
+        {"lost": 1, "events": 1},
+    ),
+    "applied but never sent": (lambda w: w["applied"].append(item("c")), {"altered": 1}),
+}
+
+
+@pytest.mark.parametrize(("damage", "wrong"), DAMAGE.values(), ids=DAMAGE)
+def test_damage_is_counted(damage: Callable[[dict[str, Any]], object], wrong: Any) -> None:
+    found = world()
+    damage(found)
+    assert audit_webhooks(**found) == figures(**wrong)
+
+
+WEBHOOK = SampleWebhook.sample(Provider.STRIPE, "w-1", 7)
+OTHER = SampleWebhook.sample(Provider.GITHUB, "w-2", 8)
+FORGED = Forged(WEBHOOK, Trick.CHANGED_BODY)
+
+
+def answered(delivery: Delivery, status: int, body: bytes = b"", text: str = "") -> Answered:
+    return Answered(delivery, body, status, text, seconds=0.01)
+
+
+def test_a_webhook_is_accepted_if_one_of_its_attempts_was() -> None:
+    answers = [
+        answered(Genuine(WEBHOOK), 502, b"first"),
+        answered(Genuine(WEBHOOK, 1), 200, b"second"),
+        answered(Genuine(OTHER), 401, b"third"),
+    ]
+    found = sent_webhooks([WEBHOOK, OTHER], answers)
+    assert (found["w-1"].accepted, found["w-2"].accepted) == (True, False)
+    assert found["w-1"].bodies == [b"first", b"second"]
+    assert [data["pending_webhooks"] for data in found["w-1"].data] == [3, 2]
+
+
+def test_a_copy_of_another_type_belongs_to_its_webhook() -> None:
+    copies = [Altered(OTHER, "issues"), Altered(OTHER), Altered(WEBHOOK)]
+    found = sent_webhooks([WEBHOOK, OTHER], [answered(copy, 200) for copy in copies])
+    assert (found["w-2"].other_types, found["w-2"].may_conflict) == (["issues"], True)
+    assert (found["w-1"].other_types, found["w-1"].may_conflict) == ([], False)
+
+
+def test_a_forged_request_counts_once_with_its_last_answer() -> None:
+    died, refused = answered(FORGED, 502), answered(FORGED, 401)
+    assert [each.refused for each in forged_requests([died, refused])] == [True]
+    assert [each.refused for each in forged_requests([answered(FORGED, 200)])] == [False]
+    assert [each.refused for each in forged_requests([died])] == [False]
+
+
+def test_the_figures_of_a_run() -> None:
+    shaken = Handshake("c")
+    answers = [
+        answered(Genuine(WEBHOOK), 502),
+        answered(Genuine(WEBHOOK), 401),
+        answered(Genuine(WEBHOOK), 200),
+        answered(shaken, 200, text="wrong"),
+        answered(shaken, 200, text="c"),
+    ]
+    assert run_figures(answers) == {
+        "sent": 5,
+        "killed_requests": 1,
+        "refused_in_rotation": 1,
+        "handshakes": 1,
+        "p50_ms": 10.0,
+        "p99_ms": 10.0,
+    }
+
+
+RECEIVED = 1_800_000_000_000
+SHA = "0" * 64
+
+
+def test_a_record_is_older_by_the_hours_in_each_unit() -> None:
+    item = {"pk": {"S": "k"}, "committed_at": {"N": str(RECEIVED)}, "expires_at": {"N": "99999"}}
+    found = update(item, 2)
+    assert found["ExpressionAttributeValues"] == {
+        ":committed_at": {"N": str(RECEIVED - 7_200_000)},
+        ":expires_at": {"N": "92799"},
+    }
+    assert (
+        found["UpdateExpression"] == "SET #committed_at = :committed_at, #expires_at = :expires_at"
+    )
+
+
+def test_a_capture_is_listed_under_its_earlier_day() -> None:
+    day = {"S": day_part("stripe", RECEIVED, SHA)}
+    found = update({"received_at": {"N": str(RECEIVED)}, "day": day}, 48)
+    earlier = RECEIVED - 48 * 3_600_000
+    values = found["ExpressionAttributeValues"]
+    assert values[":day"] == {"S": day_part("stripe", earlier, SHA)} != day
+
+
+NOW = 1_800_000_000.0
+SECRETS = dict.fromkeys([*Provider, "slack"], "whsec_c2VjcmV0LW9mLXRoZS1kZW1v")
+
+
+@pytest.fixture(scope="module")
+def plan() -> WebhookPlan:
+    return WebhookPlan.draw(Random(1))
+
+
+def verdict(request: HttpRequest) -> Verdict:
+    profile = PROFILES[request.path.removeprefix("/")]
+    read = Request("POST", request.path, request.headers, request.body)
+    return verify(profile, [SECRETS[profile.name]], read, NOW)
+
+
+def test_the_library_accepts_genuine_requests_and_refuses_every_trick(plan: WebhookPlan) -> None:
+    verdicts = Counter(
+        (type(each), getattr(each, "trick", None), verdict(each.request(SECRETS, NOW)))
+        for wave in plan.waves
+        for each in wave
+    )
+    genuine = {key for key in verdicts if key[2] is Verdict.GENUINE}
+    assert genuine == {(kind, None, Verdict.GENUINE) for kind in (Genuine, Altered, Handshake)}
+    assert {trick for kind, trick, _ in verdicts if kind is Forged} == {*Trick}
+    stale = {trick for _, trick, found in verdicts if found is Verdict.STALE}
+    assert stale == {Trick.TOO_OLD, Trick.IN_FUTURE}
+
+
+def test_a_share_of_the_webhooks_comes_again_on_later_days(plan: WebhookPlan) -> None:
+    attempts = [(n, each) for n, wave in enumerate(plan.waves) for each in wave]
+    again = {(n, e.webhook.serial) for n, e in attempts if isinstance(e, Genuine) and e.number}
+    assert len({serial for _, serial in again}) == plan.resent == WEBHOOKS * 0.4
+    assert {n for n, _ in again} == {*range(len(HOURS_BEFORE))}
+    assert len(plan.forged) == WEBHOOKS * 0.1
+    assert {each.provider for each in plan.webhooks} == {*Provider}
+
+
+def test_altered_copies_come_before_their_webhook(plan: WebhookPlan) -> None:
+    order = [each for wave in plan.waves for each in wave]
+    first: dict[str, int] = {}
+    for n, each in enumerate(order):
+        if isinstance(each, Genuine):
+            first.setdefault(each.webhook.serial, n)
+    assert all(order.index(each) < first[each.webhook.serial] for each in plan.altered)
+    typed = {each.webhook.provider for each in plan.altered if each.type}
+    assert typed == {Provider.GITHUB, Provider.SHOPIFY}
+    assert {each.webhook.provider for each in plan.altered if not each.type} == {*Provider}
+
+
+def test_shopify_sends_again_within_four_hours_only(plan: WebhookPlan) -> None:
+    waves: dict[str, list[int]] = {}
+    for n, wave in enumerate(plan.waves):
+        for each in wave:
+            if isinstance(each, Genuine) and not each.other_id:
+                waves.setdefault(each.webhook.serial, []).append(n)
+    longest: Counter[Provider] = Counter()
+    for webhook in plan.webhooks:
+        first, last = min(waves[webhook.serial]), max(waves[webhook.serial])
+        hours = sum(HOURS_BEFORE[first + 1 : last + 1])
+        longest[webhook.provider] = max(longest[webhook.provider], hours)
+    assert longest == dict.fromkeys(Provider, sum(HOURS_BEFORE)) | {Provider.SHOPIFY: 4}
+
+
+def test_a_changed_or_reserialized_body_differs_from_every_genuine_one(plan: WebhookPlan) -> None:
+    genuine = {
+        each.request(SECRETS, NOW).body
+        for wave in plan.waves
+        for each in wave
+        if isinstance(each, Genuine)
+    }
+    assert not genuine & {each.request(SECRETS, NOW).body for each in plan.forged}
+
+
+def test_a_body_holds_the_data_that_the_audit_expects(plan: WebhookPlan) -> None:
+    for each in plan.webhooks:
+        text = each.body.decode()
+        assert json.loads(parse_qs(text)["payload"][0] if each.is_form else text) == each.data

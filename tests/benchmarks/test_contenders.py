@@ -1,6 +1,5 @@
 """Every contender does its work with the claimed number of requests, under the same load."""
 
-import json
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -19,7 +18,6 @@ from benchmarks.contenders import (
     Handle,
 )
 from benchmarks.matrix import Setting, contenders_in, full, quick
-from benchmarks.orders import BODY_BYTES, body
 from tests.benchmarks.bench import MemoryServer
 
 CLEAN = Setting(records=10, delay_ms=0, messages=20)
@@ -114,12 +112,6 @@ def test_a_broken_contender_is_detected(fault: str) -> None:
     duplicates = 1.0 if fault == "doubled order" else 0.0
     with pytest.raises(Wrong, match=message):
         sample(contender, replace(CLEAN, duplicates=duplicates))
-
-
-def test_a_message_is_a_cloud_event_of_500_bytes() -> None:
-    texts = [body(number) for number in (0, 1, 99_999_999)]
-    assert {len(text) for text in texts} == {BODY_BYTES}
-    assert len({json.loads(text)["id"] for text in texts}) == 3
 
 
 def test_a_load_depends_on_its_seed_and_has_its_share_of_duplicates() -> None:

@@ -1,5 +1,6 @@
-"""The end-to-end measurement, without an embedded AWS."""
+"""The end-to-end measurement, without an embedded AWS; and the two webhook functions."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,8 +9,24 @@ import pytest
 
 from benchmarks import embedded
 from benchmarks.batches import Wrong
+from benchmarks.contenders import Connect
 from benchmarks.deployed.names import GROUPED, NAMES, NOTHING, RAW
 from benchmarks.embedded import EmbeddedSample, ProcessTimes
+from benchmarks.webhooks import measure
+from benchmarks.webhooks.deployed.verify_then_put import Handle
+from benchmarks.webhooks.measure import (
+    ENDPOINT,
+    FUNCTIONS,
+    INGRESS,
+    PUT,
+    Kind,
+    Timing,
+    WebhookSample,
+    webhook_rows,
+    webhook_samples,
+)
+from once.runtime.sdk import SDK
+from tests.benchmarks.bench import MemoryServer
 from tests.benchmarks.test_report import KEYS
 
 
@@ -91,11 +108,6 @@ def test_rows_have_the_documented_keys_and_ratios_within_a_repeat() -> None:
     assert (rows[-1]["aws_cpu_us"], rows[-1]["function_cpu_us"]) == (2, 1000)
 
 
-def test_process_times_are_given_for_one_message() -> None:
-    before, after = ProcessTimes(1.0, 2.0, 3.0), ProcessTimes(1.001, 2.002, 3.003)
-    assert after.since(before, 10) == pytest.approx(ProcessTimes(100, 200, 300))
-
-
 def test_the_processes_of_a_function_are_counted_apart() -> None:
     times = {1: SimpleNamespace(user=1.0, system=0.5), 2: SimpleNamespace(user=4.0, system=0.0)}
     worker, server = (Process(times[number]) for number in times)
@@ -117,3 +129,130 @@ class Process:
         if self._times is None:
             raise psutil.NoSuchProcess(1)
         return self._times
+
+
+COSTS = {  # requests and write units of one webhook of 2 KB
+    (PUT, Kind.GENUINE): (1, 3),
+    (PUT, Kind.DUPLICATE): (1, 3),
+    (PUT, Kind.FORGED): (0, 0),
+    (INGRESS, Kind.GENUINE): (1, 14),
+    (INGRESS, Kind.DUPLICATE): (1, 14),
+    (INGRESS, Kind.FORGED): (0, 0),
+}
+
+
+def samples(server: MemoryServer | None = None) -> list[WebhookSample]:
+    return list(webhook_samples(server or MemoryServer(), 0, pairs=4))
+
+
+def test_both_functions_answer_the_same_requests_at_their_costs() -> None:
+    found = samples()
+    counts = {(each.function, each.kind): each.counts for each in found}
+    assert {
+        which: (count.requests, count.write_units)
+        for which, count in counts.items()
+        if count is not None
+    } == COSTS
+    assert {len(each.timings) for each in found} == {4}
+
+
+def test_the_functions_take_turns_in_being_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    def noting(name: str) -> Handle:
+        def handle(*_: object) -> dict[str, Any]:
+            order.append(name)
+            return {"statusCode": 200}
+
+        return handle
+
+    measure.pairs_of({name: noting(name) for name in "ab"}, [{}] * 3, Kind.GENUINE)
+    assert "".join(order) == "abbaab"
+
+
+def accepting(connect: Connect) -> Handle:
+    """Answer everything, and store nothing."""
+    return lambda *_: {"statusCode": 200}
+
+
+def capturing_again(connect: Connect) -> Handle:
+    """The plain function, but it stores duplicates as well."""
+    client = connect("dynamodb")
+
+    class Unconditional:
+        def put_item(self, *, ConditionExpression: str, **put: Any) -> Any:  # noqa: N803
+            return client.put_item(**put)
+
+    return FUNCTIONS[PUT](lambda _: Unconditional())
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (accepting, "a forged webhook was answered with 200 instead of 401"),
+        (capturing_again, r"48 captures were expected; 48 were put, \d+ times"),
+    ],
+)
+def test_a_broken_function_is_detected(
+    broken: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "FUNCTIONS", {**FUNCTIONS, PUT: broken})
+    with pytest.raises(Wrong, match=message):
+        samples()
+
+
+def test_a_row_has_the_keys_of_the_report_and_ratios_within_a_pair() -> None:
+    walls: dict[str, list[float]] = {PUT: [100, 1000, 200], INGRESS: [150, 1100, 600]}
+    taken = [
+        WebhookSample(name, kind, 5, [Timing(wall, 2 * wall) for wall in own])
+        for name, own in walls.items()
+        for kind in Kind
+    ]
+    put, ingress = (row for row in webhook_rows(taken) if row["request"] == "duplicate")
+    assert put.keys() >= KEYS
+    assert (ingress["vs_put"], ingress["cpu_vs_put"], put["vs_put"]) == (1.5, 1.5, 1.0)
+    assert (ingress["wall_us"], ingress["p99_us"], ingress["cpu_us"]) == (600, 1090, 1200)
+
+
+def test_an_end_to_end_row_has_no_cpu_time() -> None:
+    taken = [WebhookSample(PUT, kind, "embedded", [Timing(5.0)] * 2) for kind in Kind]
+    row = webhook_rows(taken)[0]
+    assert (row["vs_put"], row["cpu_us"], row["cpu_vs_put"]) == (1.0, None, None)
+
+
+class WebhookAws:
+    """An embedded AWS with both functions in memory, whose tables miss `lost` captures."""
+
+    def __init__(self, lost: int = 0) -> None:
+        self.bench = MemoryServer()
+        self._lost = lost
+
+    def client(self, service: str) -> Any:
+        return self
+
+    def get_function_url_config(self, **_: Any) -> Any:
+        return {"FunctionUrl": PUT}
+
+    def put_secret_value(self, **_: Any) -> None:
+        pass
+
+    def get_paginator(self, operation: str) -> Any:
+        found = len(self.bench.seen().captures) // 2 - self._lost
+        return SimpleNamespace(paginate=lambda **_: [{"Count": found}])
+
+    def poster(self, _: Any, url: str) -> Handle:
+        return FUNCTIONS[url](lambda service: self.bench.client(service, SDK))
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_deployed_functions_are_measured_and_checked(
+    lost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws: Any = WebhookAws(lost)
+    ingress: Any = SimpleNamespace(secrets={ENDPOINT: "arn"}, url=INGRESS, captures="captures")
+    monkeypatch.setattr(embedded, "poster", aws.poster)
+    refusal = pytest.raises(Wrong, match="23 webhooks were sent, 22 are stored")
+    with refusal if lost else nullcontext():
+        found = embedded.embedded_webhook_samples(aws, ingress, pairs=3)
+        assert {(each.function, each.kind) for each in found} == {*COSTS}
+        assert {timing.cpu_us for each in found for timing in each.timings} == {None}

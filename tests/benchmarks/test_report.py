@@ -1,23 +1,29 @@
+"""The report, the page, the goals and the exit status of a run."""
+
 import json
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
+from typer.testing import CliRunner, Result
 
-from benchmarks import report
-from benchmarks.batches import rows_of
+from benchmarks import __main__ as command
+from benchmarks import page, report
+from benchmarks.batches import Wrong, rows_of
 from benchmarks.contenders import (
     GROUPED,
     ITEM_GROUPED,
     RAW,
     UNGROUPED,
 )
-from benchmarks.goals import goals_of
+from benchmarks.goals import Goal, goals_of
+from benchmarks.page import BEGIN, END
 from benchmarks.rows import Row
 from benchmarks.webhooks.measure import INGRESS
-from tests.benchmarks.sample_rows import IMPORTS, SETTINGS, rows, taken
+from tests.benchmarks.bench import IMPORTS, SETTINGS, rows, taken
 
 KEYS = {
     *("contender", "records", "delay_ms", "duplicates", "conflicts"),
@@ -43,10 +49,6 @@ def with_figures(field: str, value: float, **selected: Any) -> list[Row]:
 
 def missed(found: list[Row], imports: list[Row] = IMPORTS) -> set[str]:
     return {goal.figure for goal in goals_of(found, imports) if not goal.holds}
-
-
-def test_a_row_has_the_documented_keys() -> None:
-    assert all(row.keys() >= KEYS for row in rows())
 
 
 def test_ratios_are_taken_within_a_repeat_and_figures_over_all() -> None:
@@ -144,23 +146,90 @@ def test_a_slow_import_misses_its_goal(slow: int, which: str) -> None:
     assert missed(rows(), imports) == {f"import of {which}, CPU / boto3"}
 
 
-def test_the_tables_fit_into_a_terminal_of_80_columns() -> None:
-    text = printed(rows(grouped_units=4.4), IMPORTS)
-    assert "…" not in text
-    for wanted in (
-        *("raw transaction", "4.00–4.40", "10 % duplicates", "10 records, embedded"),
-        *("webhook ingress", "duplicate, 5 ms"),
+def test_the_page_gets_the_figures_of_the_run_and_keeps_its_text() -> None:
+    old = f"# Title\n\n{page.BEGIN}\noutdated\n{page.END}\n\nrest\n"
+    new = page.rewritten(old, rows(), IMPORTS, goals_of(rows(), IMPORTS))
+    assert new.startswith("# Title\n\n")
+    assert new.endswith(f"{page.END}\n\nrest\n")
+    assert "outdated" not in new
+    for line in (
+        "| Once, grouped | 0.040 | 0.040 | 0.040 | 0.040 | 0.040 | 0.13 | – |",
+        "| raw transaction | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 |",
+        "| Once, 4 threads | 0.91 | 1,000 | 100 | 2,000 | 1,000 |",
+        "boto3 and a client 1.00, orders 1.30, payments 1.40, webhooks 1.20.",
+        "| webhook ingress, forged | 1.05 | 1.05 | – | 1.05 | 5,250 | 5,250 |",
+        "Of 30 goals (`benchmarks/goals.py`) 30 hold.",
     ):
-        assert wanted in text
+        assert line in new
+    assert page.rewritten(new, rows(), IMPORTS, goals_of(rows(), IMPORTS)) == new
 
 
-def test_the_report_is_a_json_list_of_rows(tmp_path: Path) -> None:
-    file = tmp_path / "reports" / "bench.json"
-    report.write(rows(), file)
-    assert json.loads(file.read_text()) == rows()
+def test_the_page_names_a_missed_goal() -> None:
+    goals = [Goal("one", 0.16, 0.17), Goal("two", 1.0, None), Goal("three", 1.0, 1.0)]
+    text = page.rewritten(f"{page.BEGIN}{page.END}", [], [], goals)
+    assert "Of 3 goals (`benchmarks/goals.py`) 1 hold." in text
+    assert "- **Missed:** one: 0.170; the goal is at most 0.16." in text
+    assert "- **Missed:** two: not measured; the goal is at most 1.00." in text
 
 
-def test_titles_say_the_setting() -> None:
-    titles: list[Any] = [str(setting) for setting in SETTINGS[5:]]
-    assert titles[:2] == ["100 records, model", "10 records, 5 ms, 10 % duplicates"]
-    assert titles[-1] == "10 records, 5 ms, 100 % redelivered"
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("REPORT", "QUICK_REPORT", "CHART", "PAGE"):
+        path = tmp_path / name.lower() / "file"
+        monkeypatch.setattr(command, name, path)
+    (tmp_path / "page").mkdir()
+    command.PAGE.write_text(f"{BEGIN}{END}")
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, found: list[Row], *arguments: str) -> Result:
+    def measure(into: list[Row], imports: list[Row], *, in_short: bool) -> None:
+        into += found
+        imports += IMPORTS
+        if not found[-1]["repeats"]:
+            raise Wrong("an order is missing")
+
+    monkeypatch.setattr(command, "_measure", measure)
+    app = typer.Typer()
+    app.command()(command.bench)
+    return CliRunner().invoke(app, arguments)
+
+
+def test_a_missed_goal_is_reported_and_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, rows(grouped_wall=900), "--write")
+    assert done.exit_code == 0
+    assert "- **Missed:** grouped, wall / raw" in command.PAGE.read_text()
+    assert command.CHART.read_text().startswith("<svg")
+    assert json.loads(command.REPORT.read_text()) == rows(grouped_wall=900)
+
+
+def test_page_and_chart_are_rewritten_on_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, rows())
+    assert done.exit_code == 0
+    assert command.REPORT.exists()
+    assert not command.CHART.exists()
+    assert command.PAGE.read_text() == f"{BEGIN}{END}"
+    monkeypatch.setenv("WRITE", "1")
+    run(monkeypatch, rows())
+    assert command.CHART.exists()
+    assert command.PAGE.read_text() != f"{BEGIN}{END}"
+
+
+def test_an_invalid_measurement_fails_and_keeps_the_earlier_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [*rows(), {**rows()[0], "repeats": 0}]
+    done = run(monkeypatch, found, "--write")
+    assert done.exit_code == 1
+    assert json.loads(command.REPORT.read_text()) == found
+    assert not command.CHART.exists()
+    assert command.PAGE.read_text() == f"{BEGIN}{END}"
+
+
+def test_a_quick_run_writes_its_own_report_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, rows(), "--quick", "--write")
+    assert done.exit_code == 0
+    assert command.QUICK_REPORT.exists()
+    assert not command.REPORT.exists()
+    assert not command.CHART.exists()
+    assert command.PAGE.read_text() == f"{BEGIN}{END}"

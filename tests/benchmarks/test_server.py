@@ -1,13 +1,15 @@
-"""The HTTP protocol of the bench's server, and the delay of its answers."""
+"""The bench's server answers as DynamoDB does, counts its units, and delays its answers."""
 
 import asyncio
 import json
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from benchmarks.dynamodb import MODEL, seconds
+from benchmarks.dynamodb import MODEL, Counts, seconds
 from benchmarks.server import Connection, Service
+from tests.benchmarks.bench import MemoryServer, put
 
 GET = json.dumps({"TableName": "orders", "Key": {"order_id": {"S": "1"}}}).encode()
 
@@ -57,11 +59,6 @@ def test_requests_of_a_connection_are_answered_in_order(connection: Connection) 
     assert len(written(connection)) == 3
 
 
-def test_an_unknown_operation_is_answered_with_400(connection: Connection) -> None:
-    connection.data_received(request(b"{}", "DynamoDB_20120810.Scan"))
-    assert written(connection)[0].startswith(b"HTTP/1.1 400 Bad Request\r\n")
-
-
 def test_an_answer_has_the_configured_delay_until_a_reset() -> None:
     service = Service()
     service.control("/_bench/faults", {"delay_ms": 5, "conflicts": 0, "seed": 0})
@@ -90,3 +87,109 @@ def test_control_requests_have_no_delay_and_are_not_counted() -> None:
 def test_the_model_has_a_delay_for_each_operation(operation: str, items: int, delay: float) -> None:
     assert seconds(MODEL, operation, items) == pytest.approx(delay)
     assert seconds(5, operation, items) == 0.005
+
+
+CONFLICT = "TransactionConflict"
+
+
+@pytest.fixture
+def server() -> MemoryServer:
+    return MemoryServer()
+
+
+def test_a_transaction_commits_all_its_puts(server: MemoryServer) -> None:
+    entries = put("dedup", "a", new=True), put("orders", "1", "x" * 1024)
+    assert server.transact(*entries) == []
+    assert server.seen().orders == {"1": 1}
+    assert server.seen().counts == Counts(requests=1, write_units=6, write_units_least=6)
+    found = server.dynamodb.get_item(TableName="dedup", Key={"pk": {"S": "a"}}, ConsistentRead=True)
+    assert found["Item"]["pk"] == {"S": "a"}
+
+
+def test_a_failed_condition_is_reported_by_index_with_the_old_item(server: MemoryServer) -> None:
+    server.transact(put("dedup", "b", "old", new=True))
+    entries = [put("dedup", "a", new=True), put("orders", "1"), put("dedup", "b", "n", new=True)]
+    with pytest.raises(ClientError) as caught:
+        server.dynamodb.transact_write_items(TransactItems=entries)
+    reasons = caught.value.response["CancellationReasons"]
+    assert [r["Code"] for r in reasons] == ["None", "None", "ConditionalCheckFailed"]
+    assert reasons[2]["Item"]["value"] == {"S": "old"}
+
+
+def test_a_cancelled_transaction_changes_nothing_and_has_two_counts(server: MemoryServer) -> None:
+    server.transact(put("dedup", "a", new=True))
+    server.count()
+    assert server.transact(put("orders", "1"), put("dedup", "a", new=True))
+    assert server.seen().orders == {}
+    assert server.seen().counts == Counts(requests=1, write_units=4, write_units_least=0)
+
+
+def test_a_failed_plain_put_is_charged_and_returns_the_old_item(server: MemoryServer) -> None:
+    claim = put("idempotency", "a", "old", new=True)["Put"]
+    server.dynamodb.put_item(**claim)
+    with pytest.raises(server.dynamodb.exceptions.ConditionalCheckFailedException) as caught:
+        server.dynamodb.put_item(**claim)
+    assert caught.value.response["Item"]["value"] == {"S": "old"}
+    assert server.seen().counts == Counts(requests=2, write_units=2, write_units_least=2)
+
+
+def test_updates_and_deletes_are_stored(server: MemoryServer) -> None:
+    key = {"id": {"S": "a"}}
+    server.dynamodb.update_item(
+        TableName="idempotency",
+        Key=key,
+        UpdateExpression="SET #status = :status, #data = :data",
+        ExpressionAttributeNames={"#status": "status", "#data": "data"},
+        ExpressionAttributeValues={":status": {"S": "COMPLETED"}, ":data": {"S": "null"}},
+    )
+    item = server.dynamodb.get_item(TableName="idempotency", Key=key)["Item"]
+    assert item == {**key, "status": {"S": "COMPLETED"}, "data": {"S": "null"}}
+    server.dynamodb.delete_item(TableName="idempotency", Key=key)
+    assert "Item" not in server.dynamodb.get_item(TableName="idempotency", Key=key)
+    counts = server.seen().counts
+    assert (counts.requests, counts.write_units, counts.read_units) == (4, 2, 2)
+
+
+def test_a_batch_get_is_one_request_with_a_unit_for_each_key(server: MemoryServer) -> None:
+    server.transact(put("dedup", "a", new=True))
+    server.count()
+    keys = [{"pk": {"S": key}} for key in "abc"]
+    answer = server.dynamodb.batch_get_item(
+        RequestItems={"dedup": {"Keys": keys, "ConsistentRead": True}}
+    )
+    assert [item["pk"]["S"] for item in answer["Responses"]["dedup"]] == ["a"]
+    assert answer["UnprocessedKeys"] == {}
+    assert server.seen().counts == Counts(requests=1, read_units=3)
+
+
+def test_conflicts_have_their_share_and_depend_on_the_seed(server: MemoryServer) -> None:
+    def codes(seed: int) -> list[list[str]]:
+        server.reset()
+        server.faults(0, conflicts=0.2, seed=seed)
+        return [server.transact(put("dedup", str(n), new=True)) for n in range(200)]
+
+    found = codes(seed=1)
+    assert {tuple(code) for code in found} == {(), (CONFLICT,)}
+    assert server.seen().counts.conflicts == found.count([CONFLICT])
+    assert 25 <= found.count([CONFLICT]) <= 55
+    assert found == codes(seed=1) != codes(seed=2)
+
+
+def test_conflicts_are_drawn_for_each_message_of_a_group(server: MemoryServer) -> None:
+    server.faults(0, conflicts=0.5, seed=1)
+    group = [put(table, str(n)) for n in range(10) for table in ("dedup", "orders")]
+    codes = server.transact(*group)
+    assert set(codes[1::2]) == {"None"}
+    assert 2 <= codes[::2].count(CONFLICT) <= 8
+
+
+@pytest.mark.parametrize("operation", ["scan", "query"])
+def test_an_unused_operation_is_refused(server: MemoryServer, operation: str) -> None:
+    with pytest.raises(ClientError, match="the bench has no"):
+        getattr(server.dynamodb, operation)(TableName="orders")
+
+
+def test_a_transaction_with_an_entry_other_than_put_is_refused(server: MemoryServer) -> None:
+    delete = {"Delete": {"TableName": "orders", "Key": {"order_id": {"S": "1"}}}}
+    with pytest.raises(ClientError, match="only Put"):
+        server.dynamodb.transact_write_items(TransactItems=[delete])

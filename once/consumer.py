@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from aws_lambda_powertools import Logger
-from msgspec import Struct
 
 from once.batch.isolation import Isolation
 from once.batch.message import HandlerRunner, MessageSteps
@@ -125,7 +124,9 @@ class Consumer:
 
         Args:
             event_type: the CloudEvents `type`.
-            model: a msgspec.Struct; the event's data is decoded into it, strictly.
+            model: a msgspec.Struct, dataclass, TypedDict, NamedTuple, attrs class or pydantic
+                model. The event's data is converted into it, strictly, or as a pydantic model is
+                configured.
             key: the part of the event that identifies it.
             volatile: fields of the data that may differ between two deliveries of one event.
             former: the records of the deduplication that Once replaces (docs/migrating.md).
@@ -152,13 +153,13 @@ class Consumer:
         return register
 
     def effect(
-        self, name: str, model: type[Struct], *, policy: Policy, key_lifetime_seconds: int = 0
+        self, name: str, model: type, *, policy: Policy, key_lifetime_seconds: int = 0
     ) -> Callable[[EffectFunction], Effect]:
         """Register a call to the outside world; `tx.perform` asks for it.
 
         Args:
             name: part of the provider's key. It must never change while effects are pending.
-            model: a msgspec.Struct; the request, as it is kept until there is an outcome.
+            model: the model of the request, which is kept as JSON until there is an outcome.
             policy: decides whether the effect is called again while its outcome is unknown.
             key_lifetime_seconds: the time for which the provider remembers a key, less a margin;
                 only with Policy.PROVIDER_KEY.

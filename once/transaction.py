@@ -15,9 +15,8 @@ from decimal import Decimal
 from enum import Enum
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, is_typeddict
 
-import msgspec
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 from msgspec import Struct
@@ -25,7 +24,7 @@ from msgspec import Struct
 from once.effects.declaration import Effect
 from once.effects.ledger import Intent
 from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused
-from once.events.cloud_event import CloudEvent
+from once.events.cloud_event import CloudEvent, as_json
 from once.events.outgoing import ClaimPlace, Draft, draft
 from once.names import COMMIT_ATTRIBUTE
 from once.settings import TableSettings
@@ -232,7 +231,7 @@ class Transaction:
 
         Args:
             event_type: the CloudEvents `type`, one of the consumer's `publishes=`.
-            data: a msgspec.Struct, or anything that JSON can hold.
+            data: an object of a model, or anything that JSON can hold.
             subject: the CloudEvents `subject`, if the event has one.
 
         Raises:
@@ -252,12 +251,13 @@ class Transaction:
             each = self._claims.fitting(each, self.drafts, self.identity.pk)
         self.drafts.append(each)
 
-    def perform(self, effect: Effect, request: Struct) -> None:
+    def perform(self, effect: Effect, request: Any) -> None:
         """Call an effect once this transaction is committed together with the intent to call it.
 
         Args:
             effect: one of the consumer's effects.
-            request: the argument of the call; every attempt sends the same bytes.
+            request: the argument of the call, of the effect's model; every attempt sends the same
+                bytes.
 
         Raises:
             InvalidWrite: there is already an effect or an event; the function completes an effect
@@ -267,9 +267,9 @@ class Transaction:
             raise InvalidWrite("one effect an event: publish an event, and let it cause the next")
         if self.drafts:
             raise InvalidWrite(_PUBLISHED_EARLY)
-        if not isinstance(request, effect.model):
+        if not isinstance(request, dict if is_typeddict(effect.model) else effect.model):
             raise InvalidWrite(f"the effect {effect.name!r} takes a {effect.model.__name__}")
-        self.request = (effect, msgspec.json.encode(request))
+        self.request = (effect, as_json(request))
 
     @property
     def reads(self) -> Set[ItemKey]:

@@ -58,7 +58,7 @@ class Effect:
 
     Attributes:
         name: part of the provider's key. It must never change while effects are pending.
-        model: a msgspec.Struct; the request as it is kept in the dedup record.
+        model: the request's model; the request is kept in the dedup record as JSON.
         key_lifetime_seconds: the time for which the provider certainly remembers a key; 0 unless
             the policy is PROVIDER_KEY.
         look_up: asks the provider for the outcome; returns None if the effect certainly did not
@@ -66,7 +66,7 @@ class Effect:
     """
 
     name: str
-    model: type[msgspec.Struct]
+    model: type
     policy: Policy
     key_lifetime_seconds: int
     function: EffectFunction

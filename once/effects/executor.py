@@ -32,6 +32,7 @@ from once.errors import (
     UnhandledRefusal,
     WrongOutcome,
 )
+from once.events.cloud_event import as_json, json_in_model
 from once.names import Standing
 from once.runtime.deadline import Deadline
 
@@ -91,7 +92,7 @@ class EffectExecutor:
                 "@consumer.effect"
             )
         try:  # a request that cannot be read back would stay pending
-            msgspec.json.decode(request, type=effect.model)
+            json_in_model(request, effect.model)
         except msgspec.ValidationError as error:
             raise InvalidWrite(
                 f"the request of {effect.name!r} breaks its model: {error}"
@@ -134,7 +135,7 @@ class EffectExecutor:
         """
         effect, deadline = attempt.effect, attempt.deadline
         try:
-            request = msgspec.json.decode(attempt.intent.request, type=effect.model)
+            request = json_in_model(attempt.intent.request, effect.model)
         except msgspec.ValidationError as error:
             text = (
                 f"the pending request of {effect.name!r} does not fit its model any more: "
@@ -327,9 +328,9 @@ def kept_text(effect: Effect, outcome: Any) -> str:
             again = type(outcome)(*msgspec.json.decode(text, type=_Kept).arguments)
             is_same = (again.args, vars(again)) == (outcome.args, vars(outcome))
         else:
-            encoded = msgspec.json.encode(outcome)
+            encoded = as_json(outcome)
             text = returned_text(encoded)
-            is_same = msgspec.json.decode(encoded, type=effect.outcome_type) == outcome
+            is_same = bool(json_in_model(encoded, effect.outcome_type) == outcome)
     except Exception as error:  # a user's class may raise anything
         raise NotKept(str(error)) from error
     if not is_same:
@@ -349,7 +350,7 @@ def restored(effect: Effect, text: str, refusals: Iterable[type[Refusal]]) -> An
     try:
         kept = msgspec.json.decode(text, type=_Kept)
         if kept.refused is None:
-            return msgspec.json.decode(kept.returned, type=effect.outcome_type)
+            return json_in_model(kept.returned, effect.outcome_type)
         return _refusal_class(kept.refused, refusals)(*kept.arguments)
     except UnhandledRefusal:
         raise

@@ -1,6 +1,14 @@
-"""CloudEvent: reads events in CloudEvents 1.0 structured JSON, the only form that Once accepts."""
+"""CloudEvent: reads events in CloudEvents 1.0 structured JSON, the only form that Once accepts.
 
-from typing import Any
+The data of an event becomes an object of the model that a handler names. Any class that says which
+fields it has is a model; msgspec knows all of them but those of pydantic, which is not imported
+here: a class with its methods is one of its models.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
+from typing import Any, get_type_hints, is_typeddict
 
 import msgspec
 
@@ -101,3 +109,124 @@ def _check_content(tree: dict[str, Any], envelope: _Envelope) -> None:
     content = (envelope.datacontenttype or "application/json").split(";")[0].strip().lower()
     if content not in _JSON_CONTENT and not content.endswith("+json"):
         raise InvalidEvent("datacontenttype is not JSON")
+
+
+MODELS = "a msgspec.Struct, dataclass, TypedDict, NamedTuple, attrs class or pydantic model"
+
+
+def field_names(model: Any) -> set[str] | None:
+    """Return the names of a model's fields in JSON; None if it is no model."""
+    if not isinstance(model, type):
+        return None
+    if issubclass(model, msgspec.Struct):
+        return {field.encode_name for field in msgspec.structs.fields(model)}
+    if dataclasses.is_dataclass(model):
+        return {field.name for field in dataclasses.fields(model)}
+    if is_typeddict(model) or _is_named_tuple(model):
+        return set(get_type_hints(model))
+    attributes: Iterable[Any] = getattr(model, "__attrs_attrs__", ())
+    fields: Mapping[str, Any] = getattr(model, "model_fields", {})
+    aliases = (alias for each in fields.values() for alias in (each.alias, each.validation_alias))
+    texts = {alias for alias in aliases if isinstance(alias, str)}
+    return {*(each.name for each in attributes), *fields, *texts} or None
+
+
+def converter(model: Any) -> Callable[[Any], Any]:
+    """Return the function that makes an object of a model from parsed JSON.
+
+    Conversion is strict: a text is no number. A pydantic model converts as it is configured. The
+    function raises
+
+    - msgspec.ValidationError if the data does not fit: with the path, and never the value;
+    - ArithmeticError if a number is too large.
+    """
+    if not _is_named_tuple(model):
+        return partial(msgspec.convert, type=model, dec_hook=_by_pydantic)
+    form = _struct_of(model)
+    return lambda data: model(
+        *msgspec.structs.astuple(msgspec.convert(data, form, dec_hook=_by_pydantic))
+    )
+
+
+def json_in_model(text: str | bytes, model: Any) -> Any:
+    """Return JSON as an object of a model, or of another type that JSON can hold.
+
+    Raises:
+        msgspec.ValidationError: it does not fit; see `converter`.
+    """
+    if _is_named_tuple(model):
+        return converter(model)(msgspec.json.decode(text))
+    return msgspec.json.decode(text, type=model, dec_hook=_by_pydantic)
+
+
+def as_json(value: Any) -> bytes:
+    """Return an object of a model, or another value that JSON can hold, as JSON.
+
+    Raises:
+        TypeError, ValueError, RecursionError: JSON cannot hold it.
+    """
+    return _ENCODER.encode(_with_names(value))
+
+
+def as_builtins(value: Any) -> Any:
+    """Return an object of a model as dicts, lists, texts and numbers; see `as_json`."""
+    return msgspec.to_builtins(_with_names(value), str_keys=True, enc_hook=_dumped)
+
+
+@cache
+def _struct_of(named_tuple: Any) -> type[msgspec.Struct]:
+    """Return a Struct with these fields: to msgspec, a NamedTuple is an array in JSON."""
+    defaults, hints = named_tuple._field_defaults, get_type_hints(named_tuple, include_extras=True)
+    fields = [(n, kind, *([defaults[n]] if n in defaults else [])) for n, kind in hints.items()]
+    return msgspec.defstruct(named_tuple.__name__, fields)
+
+
+def _is_named_tuple(model: Any) -> bool:
+    return isinstance(model, type) and issubclass(model, tuple) and hasattr(model, "_fields")
+
+
+def _with_names(value: Any) -> Any:
+    return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else value
+
+
+def _by_pydantic(model: type, data: Any) -> Any:
+    validate: Any = getattr(model, "model_validate", None)
+    if validate is None:
+        raise TypeError(f"{model.__name__} is no type that JSON can hold")
+    try:
+        return validate(data)
+    except ValueError as error:
+        listed: Any = getattr(error, "errors", None)
+        if listed is None:
+            raise
+        faults = listed(include_url=False, include_context=False, include_input=False)
+        # A validator's message, or the key of a mapping on the way, may hold a value.
+        names = _names_in(model)
+        shown = (f"{_path(fault['loc'], names)}: {fault['type']}" for fault in faults)
+        raise ValueError("; ".join(shown)) from None
+
+
+def _names_in(model: Any) -> set[str]:
+    """Return the names of all fields of a pydantic model, and of those inside it."""
+    schema = model.model_json_schema()
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return {name for part in parts for name in part.get("properties", {})}
+
+
+def _path(steps: Iterable[str | int], names: set[str]) -> str:
+    """Return a path in the form of msgspec's, in which a key of a mapping is `[...]`."""
+    shown = "$"
+    for step in steps:
+        known = isinstance(step, int) or step in names
+        shown += (f"[{step}]" if isinstance(step, int) else f".{step}") if known else "[...]"
+    return shown
+
+
+def _dumped(value: Any) -> Any:
+    dump: Any = getattr(value, "model_dump", None)
+    if dump is None:
+        raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+    return dump(mode="json", by_alias=True)
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_dumped)

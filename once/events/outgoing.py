@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from once.errors import UNREADABLE, InvalidWrite, OnceError, TooLarge, Unpublishable
-from once.events.cloud_event import DATAREF, CloudEvent, event_of, read_event
+from once.events.cloud_event import DATAREF, CloudEvent, as_builtins, event_of, read_event
 from once.events.identity import consumer_of, has_plain_numbers, key_hash, message_group
 from once.events.strict_json import MAX_DEPTH, parse
 from once.names import CAUSE_EXTENSION, SOURCE_PREFIX, Limits, Record
@@ -89,14 +89,14 @@ def draft(
 ) -> Draft:
     """Return a draft of an event.
 
-    The data is a msgspec.Struct, or anything that JSON can hold; its field `grouped_by` gives the
-    message group, if the type has one.
+    The data is an object of a model, or anything that JSON can hold. Its field `grouped_by` gives
+    the message group, if the type has one.
 
     Raises:
         InvalidWrite: the data cannot be written as JSON, or its field gives no message group.
     """
     try:
-        tree = msgspec.to_builtins(data, str_keys=True)
+        tree = as_builtins(data)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidWrite(f"{event_type} cannot be published: {error}") from None
     return parsed_draft(event_type, tree, subject, grouped_by=grouped_by)

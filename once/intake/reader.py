@@ -259,7 +259,7 @@ def with_claimed_data(
 
 def _convert(event: CloudEvent, handler: Handler) -> Any:
     try:
-        return msgspec.convert(event.data, handler.model)
+        return handler.convert(event.data)
     except (msgspec.ValidationError, ArithmeticError) as error:
         return InvalidData(f"{event.type} does not fit {handler.model.__name__}: {error}")
 

@@ -5,14 +5,13 @@ They are its handlers, its answers to refusals, its effects, and the functions t
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-
-import msgspec
 
 from once.effects.declaration import Effect, Policy
 from once.errors import Refusal
 from once.event_sources import Source, key_rule_fault
+from once.events.cloud_event import MODELS, converter, field_names
 from once.events.identity import Key
 from once.names import CONSUMER_NAME, EVENT_TYPE
 from once.settings import Settings
@@ -29,7 +28,7 @@ CompletionFunction = Callable[[Any, Any, Transaction], None]
 class Handler:
     """A function for one event type, the model of its data, and the event's key rule.
 
-    `former` are the records of the deduplication that Once replaces, if they still count.
+    `convert` makes an object of the model from an event's data. `former` are the records of the deduplication that Once replaces, if they still count.
     """
 
     event_type: str
@@ -38,6 +37,10 @@ class Handler:
     key: Key
     volatile: frozenset[str]
     former: FormerRecords | None = None
+    convert: Callable[[Any], Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "convert", converter(self.model))
 
     def faults(self) -> Iterator[str]:
         """Yield the mistakes in the registration, each with its remedy."""
@@ -59,9 +62,9 @@ class Handler:
                 f"{place} has a key of no fields, the same for every event; name one in "
                 "Key.field(…)"
             )
-        known = _field_names(self.model)
+        known = field_names(self.model)
         if known is None:
-            yield f"{place}: {self.model!r} is no model; give a msgspec.Struct"
+            yield f"{place}: {self.model!r} is no model; give {MODELS}"
             return
         in_key = {path.split(".")[0] for path in key.fields} if key else set()
         for name in sorted((in_key | self.volatile) - known):
@@ -125,8 +128,8 @@ def effect_faults(effect: Effect) -> Iterator[str]:
             f"{place}: key_lifetime_seconds is how long the provider remembers a key; give it "
             "with Policy.PROVIDER_KEY, and with no other"
         )
-    if _field_names(effect.model) is None:
-        yield f"{place}: {effect.model!r} is no model; give a msgspec.Struct"
+    if field_names(effect.model) is None:
+        yield f"{place}: {effect.model!r} is no model; give {MODELS}"
     if effect.look_up is not None and effect.policy is not Policy.PROVIDER_KEY:
         yield f"{place}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
     for function in filter(None, (effect.function, effect.look_up)):
@@ -188,13 +191,6 @@ def _takes(function: Callable[..., object], count: int) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _field_names(model: type) -> set[str] | None:
-    """Return the JSON names of a model's fields; None if it is not a msgspec.Struct."""
-    if not (inspect.isclass(model) and issubclass(model, msgspec.Struct)):
-        return None
-    return {field.encode_name for field in msgspec.structs.fields(model)}
 
 
 def _name_of(function: Callable[..., object]) -> str:

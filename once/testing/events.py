@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
+from once.events.cloud_event import as_builtins
+
 
 def cloud_event(
     event_type: str,
@@ -18,7 +20,7 @@ def cloud_event(
 
     Args:
         event_type: the CloudEvents `type`.
-        data: anything that JSON can hold.
+        data: an object of a model, or anything that JSON can hold.
         event_id: the CloudEvents `id`.
         source: the CloudEvents `source`.
         attributes: further context attributes, such as `subject` or `time`.
@@ -28,7 +30,7 @@ def cloud_event(
         "id": event_id or uuid4().hex,
         "source": source,
         "type": event_type,
-        "data": data,
+        "data": as_builtins(data),
         **attributes,
     }
 

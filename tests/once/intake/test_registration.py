@@ -135,7 +135,7 @@ FIELDS: list[dict[str, Any]] = [
             handling(key=key) for key in (None, "name", lambda event: ("x",))
         ],
         "*has a key of no fields, the same for every event;*": [handling(key=Key.field())],
-        "*is no model; give a msgspec.Struct": [
+        "*is no model; give a msgspec.Struct, dataclass, TypedDict, *": [
             handling(model=model) for model in (dict, int, Struct(), None, "Note")
         ],
         "*support.count for 'noted' names the field 'nmae', which Note does not have": [
@@ -262,7 +262,7 @@ def test_a_valid_effect_is_accepted(consumer: Consumer) -> None:
         "*its name does not match*": [
             with_effect(name=name) for name in ("", " ", "n" * 41, "überweisung\n")
         ],
-        "*is no model; give a msgspec.Struct": [
+        "*is no model; give a msgspec.Struct, dataclass, TypedDict, *": [
             with_effect(model=model) for model in (dict, int, None, "Charge", Charge("a", 1))
         ],
         **{

@@ -1,0 +1,178 @@
+"""Models: the classes that a handler, an effect or a published event may use for data."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+import attrs
+import msgspec
+import pydantic
+import pytest
+from pydantic import ConfigDict, Field
+
+from once import Call, Consumer, Policy, Transaction
+from once.errors import InvalidData, RegistrationError
+from once.events.cloud_event import as_builtins, converter, field_names
+from once.testing import cloud_event
+from tests.in_memory import Start
+from tests.once.support import facts
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class AStruct(msgspec.Struct, frozen=True):
+    name: str
+    amount: Positive
+    tags: list[str] = []
+
+
+@dataclass(frozen=True)
+class ADataclass:
+    name: str
+    amount: Positive
+    tags: list[str] = field(default_factory=list)
+
+
+class ADict(TypedDict):
+    name: str
+    amount: Positive
+    tags: list[str]
+
+
+class ATuple(NamedTuple):
+    name: str
+    amount: Positive
+    tags: list[str]
+
+
+@attrs.frozen
+class AnAttrs:
+    name: str
+    amount: Positive
+    tags: list[str] = attrs.Factory(list)
+
+
+class APydantic(pydantic.BaseModel):
+    name: str
+    amount: int = Field(ge=1)
+    tags: list[str] = []
+
+
+MODELS: list[Any] = [AStruct, ADataclass, ADict, ATuple, AnAttrs, APydantic]
+DATA = {"name": "a", "amount": 2, "tags": ["x"]}
+every = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+
+
+def buying(model: Any, seen: list[Any]) -> Consumer:
+    """A consumer whose event, effect and published event all have data of this model."""
+    consumer = Consumer("notes")
+    consumer.table("counters")
+
+    @consumer.effect("echo", model, policy=Policy.AT_LEAST_ONCE)
+    def echo(request: Any, call: Call) -> model:
+        seen.append(request)
+        return request
+
+    @consumer.handles("noted", model)
+    def handle(event: Any, tx: Transaction) -> None:
+        seen.append(event)
+        tx.perform(echo, event)
+
+    @consumer.completes(echo)
+    def done(event: Any, outcome: Any, tx: Transaction) -> None:
+        seen.append(outcome)
+        tx.publish("echoed", outcome)
+
+    return consumer
+
+
+@every
+def test_event_effect_outcome_and_published_data_are_of_the_model(start: Start, model: Any) -> None:
+    seen: list[Any] = []
+    aws = start(buying(model, seen), publishes=("echoed",), effect_timeout_seconds=2)
+    given = converter(model)(DATA)
+    aws.deliver(cloud_event("noted", given))
+    assert seen == [given] * 3
+    assert {type(each) for each in seen} == {dict if model is ADict else model}
+    assert [event["data"] for event in aws.published()] == [DATA]
+
+
+@every
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [({"amount": "secret"}, "$.amount"), ({"tags": ["x", {"secret": 1}]}, "$.tags[1]")],
+)
+def test_data_that_does_not_fit_is_dead_lettered_with_its_path_and_no_value(
+    start: Start, model: Any, change: dict[str, Any], path: str
+) -> None:
+    aws = start(buying(model, []), publishes=("echoed",), effect_timeout_seconds=2)
+    with pytest.raises(InvalidData):
+        aws.deliver(cloud_event("noted", DATA | change))
+    [letter] = map(facts, aws.dead_letters())
+    assert letter["reason"] == "invalid-data"
+    assert path in letter["error"]
+    assert "secret" not in letter["error"]
+
+
+@every
+def test_a_number_as_text_fits_only_a_model_that_is_configured_so(model: Any) -> None:
+    data = DATA | {"amount": "2"}
+    if model is APydantic:
+        assert converter(model)(data).amount == 2
+        return
+    with pytest.raises(msgspec.ValidationError, match=r"\$\.amount"):
+        converter(model)(data)
+
+
+@every
+def test_the_fields_of_a_model_are_those_of_its_json(model: Any) -> None:
+    assert field_names(model) == set(DATA)
+    assert as_builtins(converter(model)(DATA)) == DATA
+
+
+@every
+def test_a_key_of_an_unknown_field_is_a_fault(model: Any) -> None:
+    consumer = Consumer("notes")
+    consumer.handles("noted", model, volatile=("nmae",))(lambda event, tx: None)
+    with pytest.raises(RegistrationError, match=rf"'nmae', which {model.__name__} does not have"):
+        consumer.lambda_handler  # noqa: B018
+
+
+@pytest.mark.parametrize("model", [dict, int, object, "AStruct", None, list[AStruct]], ids=str)
+def test_another_type_is_no_model(model: Any) -> None:
+    consumer = Consumer("notes")
+    consumer.handles("noted", model)(lambda event, tx: None)
+    with pytest.raises(RegistrationError, match=r"is no model; give a msgspec\.Struct, data"):
+        consumer.lambda_handler  # noqa: B018
+
+
+class Strict(pydantic.BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    order_id: str = Field(alias="orderId")
+    prices: dict[str, int] = {}
+
+
+def test_a_pydantic_model_is_read_and_written_by_its_aliases() -> None:
+    assert field_names(Strict) == {"order_id", "orderId", "prices"}
+    read = converter(Strict)({"orderId": "o-1"})
+    assert as_builtins({"order": read}) == {"order": {"orderId": "o-1", "prices": {}}}
+
+
+@dataclass
+class Outer:
+    inner: Strict
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ({"orderId": 1}, "$.orderId: string_type"),
+        ({"orderId": "o-1", "prices": {"secret": "a"}}, "$.prices[...]: int_type"),
+        ({"orderId": "o-1", "secret": 1}, "$[...]: extra_forbidden"),
+        ({}, "$.orderId: missing"),
+    ],
+)
+def test_a_fault_of_a_pydantic_model_names_path_and_kind(data: Any, shown: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as raised:
+        converter(Outer)({"inner": data})
+    assert str(raised.value) == f"{shown} - at `$.inner`"

@@ -143,9 +143,12 @@ def converter(model: Any) -> Callable[[Any], Any]:
     if not _is_named_tuple(model):
         return partial(msgspec.convert, type=model, dec_hook=_by_pydantic)
     form = _struct_of(model)
-    return lambda data: model(
-        *msgspec.structs.astuple(msgspec.convert(data, form, dec_hook=_by_pydantic))
-    )
+
+    def convert(data: Any) -> Any:
+        found = msgspec.convert(data, form, dec_hook=_by_pydantic)
+        return model(*msgspec.structs.astuple(found))
+
+    return convert
 
 
 def json_in_model(text: str | bytes, model: Any) -> Any:
@@ -195,10 +198,10 @@ def _by_pydantic(model: type, data: Any) -> Any:
         raise TypeError(f"{model.__name__} is no type that JSON can hold")
     try:
         return validate(data)
-    except ValueError as error:
+    except Exception as error:
         listed: Any = getattr(error, "errors", None)
-        if listed is None:
-            raise
+        if listed is None:  # a validator failed; its text may hold a value
+            raise ValueError(type(error).__name__) from None
         faults = listed(include_url=False, include_context=False, include_input=False)
         # A validator's message, or the key of a mapping on the way, may hold a value.
         names = _names_in(model)

@@ -28,7 +28,8 @@ CompletionFunction = Callable[[Any, Any, Transaction], None]
 class Handler:
     """A function for one event type, the model of its data, and the event's key rule.
 
-    `convert` makes an object of the model from an event's data. `former` are the records of the deduplication that Once replaces, if they still count.
+    `convert` makes an object of the model from an event's data. `former` are the records of the
+    deduplication that Once replaces, if they still count.
     """
 
     event_type: str

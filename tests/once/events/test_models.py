@@ -151,6 +151,13 @@ class Strict(pydantic.BaseModel):
     order_id: str = Field(alias="orderId")
     prices: dict[str, int] = {}
 
+    @pydantic.field_validator("order_id")
+    @classmethod
+    def _is_no_test(cls, value: str) -> str:
+        if value == "secret":
+            raise LookupError(value)
+        return value
+
 
 def test_a_pydantic_model_is_read_and_written_by_its_aliases() -> None:
     assert field_names(Strict) == {"order_id", "orderId", "prices"}
@@ -170,6 +177,7 @@ class Outer:
         ({"orderId": "o-1", "prices": {"secret": "a"}}, "$.prices[...]: int_type"),
         ({"orderId": "o-1", "secret": 1}, "$[...]: extra_forbidden"),
         ({}, "$.orderId: missing"),
+        ({"orderId": "secret"}, "LookupError"),
     ],
 )
 def test_a_fault_of_a_pydantic_model_names_path_and_kind(data: Any, shown: str) -> None:

@@ -53,17 +53,6 @@ def answer_ages(**seconds: list[float]) -> None:
     answer_with("cloudwatch.GetMetricData", answer)
 
 
-def test_table_shows_depths_and_dead_letters(busy: Cloud) -> None:
-    output = run("status").stdout
-    assert rows(output) == [
-        ["inventory", "0", "0", "0", "–", "–", "3"],
-        ["orders", "2", "1", "1", "–", "1", "0"],
-        ["outbox_relay", "–", "–", "–", "–", "–", "2"],
-        ["unrouted", "1", "0", "0", "–", "–", "4"],
-    ]
-    assert "\x1b" not in output
-
-
 def test_json_has_the_same_values(busy: Cloud) -> None:
     answer_ages(orders=[61.0])
     found = json.loads(run("status", "--json").stdout)

@@ -27,7 +27,7 @@ from tests.ops.console.conftest import confirmed
 from tests.ops.dead_letters.test_hostile import records, time_out_of_range
 from tests.ops.hostile import Forged, Mess, letters, quick
 from tests.ops.letters import KEY, Shop, note
-from tests.ops.support import REFUSED_ENTRY, add_to_answer, fail_entries, requests_of, run
+from tests.ops.support import add_to_answer, requests_of, run
 
 Plan = Callable[..., Job]
 Confirm = Callable[[Job], str]
@@ -472,31 +472,3 @@ def test_export_can_be_imported_again(shop: Shop, plan: Plan, confirm: Confirm) 
     assert (intent["command"], outcome["counts"]) == ("dlq purge", {"deleted": 2, "failed": 0})
     assert run("dlq", "import", file).exit_code == 0
     assert len(shop.letters()) == 3
-
-
-def test_nothing_is_deleted_without_a_file(shop: Shop, plan: Plan, confirm: Confirm) -> None:
-    shop.fail("a")
-    job = plan("dead-letters/purge")
-    Path("once-exports").write_text("a file in place of the folder")
-    assert "nothing was deleted" in confirm(job)
-    assert job.phase is JobPhase.FAILED
-    assert len(shop.letters()) == 1
-
-
-def test_letter_that_is_not_deleted_is_told(shop: Shop, plan: Plan, confirm: Confirm) -> None:
-    shop.fail("a")
-    fail_entries("sqs.DeleteMessageBatch", REFUSED_ENTRY)
-    text = confirm(plan("dead-letters/purge"))
-    assert "1 dead letters were not deleted" in text
-    assert "too odd" in text
-
-
-def test_stop_ends_a_purge_between_batches(shop: Shop, plan: Plan, confirm: Confirm) -> None:
-    shop.fail(*(f"a{number}" for number in range(12)))
-    job = plan("dead-letters/purge")
-    add_to_answer("sqs.DeleteMessageBatch", lambda _: job.progress.stop.set())
-    assert "stopped: 10 were deleted; the files have all that were planned" in confirm(job)
-    assert len(shop.letters()) == 2
-    [file] = exports()
-    assert len(file.read_text().splitlines()) == 12
-    assert shop.cloud.logged()[-1]["outcome"] == "stopped"

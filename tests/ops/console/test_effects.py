@@ -10,11 +10,9 @@ from starlette.testclient import TestClient
 from once.effects.declaration import Policy
 from once.ops.aws.deployment import Deployment
 from once.ops.console.jobs import JobPhase
-from once.ops.console.server import console_app
 from once.ops.console.state import ConsoleState
-from once.ops.effects import list_pending
 from tests.ops.cloud import Cloud
-from tests.ops.console.conftest import ADDRESS, OWN, confirmed, planned
+from tests.ops.console.conftest import confirmed, planned
 from tests.ops.letters import KEY, Shop, note
 
 SETTLE = "effects/settle"
@@ -43,14 +41,6 @@ def test_an_unknown_effect_is_listed_with_its_key_and_lease(browser: TestClient)
     story = browser.get("message", params={"key": KEY}).text
     assert "pending: unknown" in story
     assert "effects/one?key=" in story
-
-
-def test_a_list_that_is_not_complete_says_so(unknown: Shop) -> None:
-    unknown.process(note("b"))
-    found = list_pending(unknown.records, 1)
-    assert (found.read, found.left > 0) == (1, True)
-    assert "dlq list --reason effect-unknown" in str(found.note)
-    assert list_pending(unknown.records).note is None
 
 
 def test_an_effect_is_settled_after_its_dry_run(
@@ -102,10 +92,3 @@ def test_an_effect_that_may_be_running_is_not_settled(
     assert job.phase is JobPhase.FAILED
     [after] = unknown.aws.items("dedup")
     assert after["standing"] == "in-flight"
-
-
-def test_a_read_only_console_offers_no_settlement(state: ConsoleState) -> None:
-    read_only = ConsoleState(state.deployment, read_only=True)
-    with TestClient(console_app(read_only, ADDRESS), base_url=ADDRESS.url, headers=OWN) as client:
-        assert "<form" not in client.get("effects/one", params={"key": KEY}).text
-        assert client.post(SETTLE, data={"key": KEY}).status_code == 403

@@ -1,6 +1,5 @@
 """The page of one message shows what `once trace` shows, as a picture and as a list."""
 
-from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -8,11 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from once.names import Outcome, Reason, Record
-from once.ops.console.message import MOST_STEPS, PRODUCER, TABLE, TOPIC, Step, sequence_picture
 from tests.ops.support import requests_of
 from tests.ops.tracing import ORDER_ID, Saga, body, placed
 
-SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</title><script>alert(1)</script>\u202e\x1b]0;owned\x07'\"&"
 
 
@@ -25,12 +22,6 @@ def labels(text: str) -> list[tuple[str, str]]:
     """The class and the title of each step of the picture."""
     steps = [g for g in picture_of(text).iter("g") if g.get("class", "").startswith("step")]
     return [(g.get("class", "").removeprefix("step "), g[0].text or "") for g in steps]
-
-
-def test_a_search_without_a_key_says_what_a_key_is(browser: TestClient) -> None:
-    text = browser.get("message").text
-    assert "make demo KEEP=1" in text
-    assert "<svg" not in text
 
 
 def test_the_story_of_an_order_is_a_picture_and_a_list(saga: Saga, browser: TestClient) -> None:
@@ -91,12 +82,6 @@ def test_hostile_content_is_text(saga: Saga, browser: TestClient) -> None:
     picture_of(answer.text)
 
 
-def test_a_key_that_nothing_has_says_where_it_was_searched(saga: Saga, browser: TestClient) -> None:
-    text = browser.get("message", params={"key": "no-such"}).text
-    assert "nothing is known of" in text
-    assert "dead letters in" in text
-
-
 @pytest.mark.parametrize(
     ("given", "status", "words"),
     [({"since": "yesterday"}, 400, "is no point in time"), ({"consumer": "x"}, 502, "no consumer")],
@@ -107,28 +92,6 @@ def test_a_field_that_does_not_fit_is_an_error(
     answer = browser.get("message", params={"key": "a", **given})
     assert answer.status_code == status
     assert words in answer.text
-
-
-def test_a_large_picture_is_cut_and_its_lanes_do_not_overlap() -> None:
-    steps = [
-        Step(
-            None,
-            PRODUCER if n % 2 else TOPIC,
-            f"consumer_{n % 7}_{'x' * 40}",
-            "delivered",
-            "y" * 99,
-        )
-        for n in range(MOST_STEPS + 5)
-    ]
-    picture = sequence_picture([*steps[:3], Step(None, "a", TABLE, "committed", "z"), *steps])
-    assert (len(picture["arrows"]), picture["left_out"]) == (MOST_STEPS, 9)
-    places = [lane["x"] for lane in picture["lanes"]]
-    assert places == sorted(places)
-    assert min(b - a for a, b in pairwise(places)) > 130
-    assert max(len(lane["shown"]) for lane in picture["lanes"]) <= 18
-    assert all(
-        len(arrow["label"]) * 6 <= abs(arrow["x2"] - arrow["x1"]) for arrow in picture["arrows"]
-    )
 
 
 def test_a_refresh_does_not_receive_the_dead_letters_again(saga: Saga, browser: TestClient) -> None:

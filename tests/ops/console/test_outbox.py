@@ -3,12 +3,10 @@
 import json
 from typing import Any
 
-import boto3
 import pytest
 from starlette.testclient import TestClient
 
 from once.names import RELAY
-from once.ops import dedup_records
 from once.ops.console.jobs import JobPhase
 from once.ops.console.state import ConsoleState
 from tests.ops.cloud import Cloud
@@ -24,13 +22,6 @@ def report(saga: Saga, published: int, lag: float) -> None:
     described = {"Namespace": "Once", "Dimensions": [["service"]], "Metrics": []}
     figures = {"EventsPublished": [published], "RelayLag": [lag]}
     saga.write(RELAY, json.dumps({"_aws": {"CloudWatchMetrics": [described]}, **figures}))
-
-
-def test_an_empty_outbox_says_how_to_get_events(browser: TestClient, cloud: Cloud) -> None:
-    boto3.client("logs").create_log_group(logGroupName=f"/aws/lambda/once-{RELAY}")
-    text = browser.get("outbox").text
-    assert "make demo KEEP=1" in text
-    assert "stuck" not in text
 
 
 def test_events_without_a_record_at_a_consumer_are_marked(saga: Saga, browser: TestClient) -> None:
@@ -62,16 +53,6 @@ def test_a_waiting_event_and_hostile_outboxes_are_text(saga: Saga, browser: Test
     assert "\u202e" not in text
 
 
-def test_a_table_that_is_not_read_whole_is_noted(
-    saga: Saga, browser: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit_each(saga.cloud, "orders#a", "orders#b", age=0.1)
-    monkeypatch.setattr(dedup_records, "MOST_READ", 1)
-    assert (
-        "1 records of the dedup table were read, and there are more" in browser.get("outbox").text
-    )
-
-
 def test_events_are_counted_and_published_again(
     browser: TestClient, state: ConsoleState, cloud: Cloud
 ) -> None:
@@ -87,17 +68,6 @@ def test_events_are_counted_and_published_again(
     intent, outcome = cloud.logged()
     assert (intent["why"], intent["arguments"]["since"]) == ("the relay was down", "2h")
     assert outcome["counts"] == {"records": 2, "events": 2}
-
-
-def test_events_are_sent_to_one_consumer(
-    browser: TestClient, state: ConsoleState, cloud: Cloud
-) -> None:
-    pk = "orders#a"
-    commit(cloud, pk, event(pk), event(pk, 1, "payment.captured"), age=1)
-    job = planned(browser, state, REPUBLISH, since="2h", to="inventory")
-    confirmed(browser, job)
-    assert [json.loads(body)["type"] for body in cloud.take("inventory")] == ["payment.captured"]
-    assert published(cloud) == set()
 
 
 def test_a_republish_is_stopped(browser: TestClient, state: ConsoleState, cloud: Cloud) -> None:

@@ -8,7 +8,6 @@ from itertools import count
 from math import inf
 
 import pytest
-from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from once.ops.console import state
@@ -20,7 +19,6 @@ from once.ops.console.state import (
     PageUpdates,
     QueueDepths,
     Readings,
-    max_age,
 )
 from once.ops.errors import OpsError
 from once.ops.status import QueueStatus
@@ -201,13 +199,6 @@ def test_a_change_of_letters_ends_their_readings(read: Callable[[], int]) -> Non
         with pytest.raises(OpsError, match="a change of this console"):
             letters.latest("b", read, 0)
     assert letters.latest("a", read, inf) == 2
-
-
-@pytest.mark.parametrize(("headers", "age"), [([], 0), ([(b"sec-fetch-dest", b"empty")], 30)])
-def test_only_a_refresh_shows_what_was_read_before(
-    headers: list[tuple[bytes, bytes]], age: float
-) -> None:
-    assert max_age(Request({"type": "http", "headers": headers})) == age
 
 
 def row(visible: int) -> QueueStatus:

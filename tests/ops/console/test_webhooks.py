@@ -2,13 +2,11 @@
 
 import json
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
 
 from once.ops.aws.deployment import Deployment
-from once.ops.console import webhooks as webhooks_page
 from once.ops.console.jobs import JobPhase
 from once.ops.console.server import console_app
 from once.ops.console.state import ConsoleState
@@ -58,15 +56,6 @@ def test_captures_are_listed_and_filtered(browser: TestClient, webhooks: Webhook
     assert browser.get("webhooks", params={"standing": "odd"}).status_code == 400
 
 
-def test_a_list_reads_a_limited_number_of_captures(
-    browser: TestClient, webhooks: Webhooks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhooks.receive(stripe("evt_1"))
-    webhooks.receive(stripe("evt_2"))
-    monkeypatch.setattr(webhooks_page, "MOST_READ", 1)
-    assert "more than 1 captures would be read" in browser.get("webhooks").text
-
-
 def test_a_capture_is_shown_with_its_event(browser: TestClient, webhooks: Webhooks) -> None:
     capture = webhooks.receive(stripe(note=HOSTILE), content_type="application/json")
     text = browser.get("webhooks/one", params={"key": capture.pk}).text
@@ -78,20 +67,6 @@ def test_a_capture_is_shown_with_its_event(browser: TestClient, webhooks: Webhoo
     link = text.split('<p><a href="')[1].split('"')[0]
     story = browser.get(f"http://127.0.0.1:8080{link}").text
     assert "webhooks → dedup table: committed" in story
-
-
-def test_a_conflict_is_shown_with_its_reason_and_the_earlier_webhook(
-    browser: TestClient, webhooks: Webhooks
-) -> None:
-    first, second = (
-        webhooks.receive(b"{}", "github", webhook_id="g-1", x_github_event=kind)
-        for kind in ("issues", "push")
-    )
-    reason = "conflict, other type: its bytes came before with another type"
-    assert reason in browser.get("webhooks", params={"standing": "conflict"}).text
-    text = browser.get("webhooks/one", params={"key": second.pk}).text
-    assert reason in text
-    assert f'key={quote(first.pk, safe="/")}">' in text
 
 
 def test_a_body_that_is_no_text_or_is_gone_is_told(browser: TestClient, webhooks: Webhooks) -> None:
@@ -117,15 +92,6 @@ def test_a_capture_is_replayed_to_a_queue(
     intent, outcome = webhooks.cloud.logged()
     assert (intent["command"], intent["why"]) == ("webhooks replay", "asked by finance")
     assert outcome["counts"] == {"sent": 1}
-
-
-def test_what_a_queue_cannot_take_is_not_sent(
-    browser: TestClient, state: ConsoleState, webhooks: Webhooks
-) -> None:
-    webhooks.receive(stripe("evt_2", "charge.updated"))
-    job = planned(browser, state, REPLAY, since="1d", queue="orders")
-    assert job.changes == 0
-    assert "start" not in browser.get(f"jobs/{job.id}").text
 
 
 def test_a_url_receives_the_bytes_and_must_be_public(

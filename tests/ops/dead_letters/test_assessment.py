@@ -74,16 +74,6 @@ def test_old_event_without_a_record_is_unsafe(shop: Shop) -> None:
     assert "its producer made it at" in verdict.why
 
 
-def test_unreadable_record_makes_only_its_own_letter_unsafe(shop: Shop) -> None:
-    shop.fail("a", "b")
-    shop.aws.put("dedup", {"pk": KEY, "state": "done"})
-    found = {
-        str(assessed.pk): assessed.verdict
-        for assessed in assess_letters(shop.records, shop.letters())
-    }
-    assert [verdict.safe for key, verdict in sorted(found.items())] == [False, True]
-
-
 @pytest.mark.parametrize("event_type", ["stamped", "nameless"])
 def test_difference_in_a_volatile_field_is_a_duplicate(shop: Shop, event_type: str) -> None:
     shop.dead_letter(note("a", event_type, data={"sent": "late"}), error=ValueError())

@@ -75,12 +75,6 @@ def test_json_has_metadata_without_bodies_or_texts_that_may_quote_them(mixed: Sh
     assert [letter.original for letter in mixed.letters()] == [one.original for one in before]
 
 
-def test_empty_queues_are_reported(shop: Shop) -> None:
-    output = stdout_of("dlq", "list")
-    assert output.splitlines() == ["no dead letters", "looked at 0 of about 0 dead letters"]
-    assert listed()["letters"] == []
-
-
 @pytest.mark.parametrize(
     ("options", "found"),
     [

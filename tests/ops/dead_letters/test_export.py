@@ -175,11 +175,6 @@ def test_dry_run_shows_the_letters_and_deletes_none(unread: Shop) -> None:
     assert len(unread.letters()) == 1
 
 
-def test_nothing_is_asked_or_written_without_letters(shop: Shop) -> None:
-    assert "looked at 0 of about 0" in stdout_of("dlq", "purge")
-    assert not Path("once-exports").exists()
-
-
 def test_letter_that_was_not_deleted_is_reported(unread: Shop) -> None:
     unread.dead_letter("[")
     fail_entries("sqs.DeleteMessageBatch", REFUSED_ENTRY, 0)
@@ -458,11 +453,6 @@ def test_safe_until_is_the_time_from_which_a_redrive_is_refused(
     left = (until - datetime.now(UTC)).total_seconds()
     assert shop.verdict(in_seconds=left - 5).safe
     assert not shop.verdict(in_seconds=left + 5).safe
-
-
-def test_safe_until_is_not_known_without_the_producers_time(shop: Shop) -> None:
-    shop.dead_letter(note("a") | {"time": "yesterday"}, error=ValueError("boom"))
-    assert safe_until(shop.letter()) is None
 
 
 def test_journal_that_cannot_be_written_stops_the_import(purged: Shop) -> None:

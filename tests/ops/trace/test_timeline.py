@@ -64,13 +64,6 @@ def test_id_is_found_in_a_dead_letter_escaped_or_not(saga: Saga, written: str) -
     assert actions("caf\u00e9") == [("orders", "quarantined")]
 
 
-def test_unreadable_dead_letter_of_the_relay_is_found_by_its_record(saga: Saga) -> None:
-    event = placed("o-1")
-    saga.commit("inventory", event, outbox={"S": "no JSON"})
-    saga.bury(RELAY, "no JSON", Reason.UNPUBLISHABLE, key=saga.pk("inventory", event))
-    assert actions("placed-o-1", "--source", "/shop") == [COMMITTED, (RELAY, "quarantined")]
-
-
 def test_dead_letter_without_a_reason_is_shown_as_such(saga: Saga) -> None:
     saga.cloud.bury("orders", body(placed("o-1")))
     [moment] = moments("o-1")
@@ -82,14 +75,6 @@ def test_redriven_dead_letter_shows_its_earlier_stays(saga: Saga) -> None:
     saga.bury("orders", placed("o-1"), lineage=lineage)
     [moment] = moments("o-1")
     assert moment["sent_back"] == ["id-1 invalid-data 2026-07-30T14:00:00+00:00"]
-
-
-def test_event_in_a_dead_letter_of_the_relay_is_not_noted_as_open(saga: Saga) -> None:
-    event = placed("o-1")
-    [reserved] = saga.commit("inventory", event, "stock.reserved")
-    saga.bury(RELAY, reserved, Reason.UNPUBLISHABLE, key=saga.pk("inventory", event))
-    assert actions("o-1") == [COMMITTED, (RELAY, "quarantined")]
-    assert "note:" not in stdout_of("trace", "o-1")
 
 
 def test_dead_letters_that_were_not_read_are_noted(
@@ -189,14 +174,6 @@ def test_event_that_only_the_logs_know_is_found_by_its_business_value(saga: Saga
     assert actions("o-1") == [("payments", "will be retried")]
 
 
-def test_retries_are_searched_from_the_time_of_the_event(saga: Saga) -> None:
-    asked = requests_of("logs.FilterLogEvents")
-    [published] = saga.commit("inventory", placed("o-1"), "stock.reserved")
-    moments("placed-o-1", *SHOP)
-    starts = {query["startTime"] for query in asked if "retried" in query["filterPattern"]}
-    assert starts == {int(datetime.fromisoformat(str(published.time)).timestamp() * 1000)}
-
-
 def test_key_without_a_record_is_found_in_the_logs(saga: Saga) -> None:
     hashed = key_hash("orders#event#/s#gone")
     saga.log("orders", "duplicate", key_hash=hashed)
@@ -211,15 +188,6 @@ def test_logs_that_cannot_be_read_are_noted_on_one_line(saga: Saga) -> None:
     names = "inventory, notifications, orders, payments, outbox_relay"
     assert note.startswith(f"note: the logs of {names} could not be read: ")
     assert "AccessDenied" in note
-
-
-def test_missing_log_is_noted_and_the_others_are_read(saga: Saga) -> None:
-    event = saga.order("o-1")
-    saga.log("orders", "duplicate", key_hash=saga.hash("orders", event))
-    saga.logs.delete_log_group(logGroupName="/aws/lambda/once-payments")
-    [note] = notes("o-1")
-    assert note.startswith("note: the logs of payments could not be read: ")
-    assert ("orders", "duplicate") in actions("o-1")
 
 
 def test_every_page_of_a_log_is_read(saga: Saga) -> None:

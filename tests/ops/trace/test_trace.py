@@ -1,6 +1,5 @@
 """`trace`: the way of an event through every consumer, whatever its records hold."""
 
-import json
 from typing import Any
 
 import pytest
@@ -89,20 +88,6 @@ def test_unknown_key_rule_is_noted(saga: Saga) -> None:
     assert way("order-1", "--no-logs") == WAY[:-1]
     unknown = "no key of notifications for payment.captured: its key rule is not known"
     assert unknown in stderr_of("trace", "order-9", "--no-logs")
-
-
-def test_table_shows_consumers_in_the_order_of_time(saga: Saga) -> None:
-    saga.order("order-1")
-    result = run("trace", "order-1")
-    output = result.stdout
-    assert "Trace of order-1" in output
-    rows = [line for line in output.splitlines() if "committed" in line]
-    assert [line.split("│")[2].strip() for line in rows] == [consumer for consumer, _ in WAY]
-    assert "published: stock.reserved" in output
-    assert "\x1b" not in output
-    assert result.stderr == ""
-    members = json.loads(stdout_of("trace", "order-1", "--json"))
-    assert set(members) == {"key", "moments", "notes"}
 
 
 def test_refusal_is_shown_with_its_name(saga: Saga) -> None:

@@ -117,13 +117,3 @@ def test_no_part_of_a_message_is_logged_if_aws_refuses_a_request(
         lines = logged(aws, consumer, SECRET if service == "sqs" else secret_event())
     assert left == []
     assert lines[0]["message"].startswith(expected)
-
-
-def test_a_failure_is_logged_with_the_data_to_find_it(start: Start) -> None:
-    consumer = consumer_of(leaking(ValueError(SECRET)))
-    line = logged(start(consumer), consumer, secret_event())[0]
-    assert line["message"] == "will be retried"
-    assert line["message_id"] == "m-0"
-    assert line["receive_count"] == 1
-    assert line["error"].startswith("ValueError at handle:")
-    assert len(line["key_hash"]) == 64

@@ -266,17 +266,6 @@ def test_a_read_is_not_repeated_after_a_write_that_failed(make: Make) -> None:
     assert function.amounts == {"a": 0, "c": 1}
 
 
-def test_no_update_is_lost_if_all_messages_read_an_item_before_they_write_it(make: Make) -> None:
-    def add(event: Note, tx: Transaction) -> None:
-        seen = tx.get(COUNTERS, {"name": "total"}) or {"amount": 0}
-        tx.put(COUNTERS, {"name": "total", "amount": seen["amount"] + event.amount})
-
-    function, names = make(add), [f"n{i}" for i in range(12)]
-    assert function.run(*batch_of(*names)).operations.count(WRITE) == 12
-    assert function.amounts == {"total": 12}
-    assert all(function.handled.count(name) <= 2 for name in names)
-
-
 def test_a_read_is_repeated_if_its_item_changes_after_a_conflict(make: Make) -> None:
     function, conflict = make(act_on, group_size=2), cancelling({"a<b": "TransactionConflict"})
     made = function.run(*batch_of("a<b", "c", "b"), writes=conflict)
@@ -486,21 +475,6 @@ def test_without_any_answer_each_counts_once(
     redeliver(function, committed=fault.done)
 
 
-def test_a_commit_that_arrives_after_the_look_up_counts_once(function: Function) -> None:
-    log, under_way = Log(function.aws), list[Entries]()
-
-    def late(entries: Entries) -> Fault | None:
-        if not under_way:
-            under_way.append(entries)
-            return never_sent()
-        function.aws.dynamodb.transact_write_items(TransactItems=under_way[0])
-        return None
-
-    assert function.run(*FIRST, writes=late).operations == [WRITE, READ, WRITE]
-    assert function.amounts == ONE_EACH
-    assert fates(log) == {"committed": 5}
-
-
 def test_a_duplicate_in_a_group_that_did_not_arrive_is_acknowledged(function: Function) -> None:
     function.run(*batch_of("b"))
     made = function.run(*FIRST, writes=[never_sent()])
@@ -522,11 +496,3 @@ def test_a_kill_at_the_commit_of_a_group_counts_each_once(
         function.run(*FIRST, reports=None)
     assert function.amounts == (ONE_EACH if done else {})
     redeliver(function, committed=done)
-
-
-def test_a_kill_between_two_groups_counts_each_once(make: Make) -> None:
-    function = make(group_size=3)
-    with kill(function.aws.runtime.dynamodb, 2, done=False):
-        function.run(*FIRST, reports=None)
-    assert function.amounts == dict.fromkeys("abc", 1)
-    redeliver(function, committed=False)

@@ -227,14 +227,6 @@ def test_a_refusal_commits_its_own_record_and_writes_once(start: Start, handler:
     assert aws.dead_letters() == []
 
 
-def test_a_condition_that_holds_is_no_refusal(start: Start) -> None:
-    aws = start(refusing(by_condition, {LastOneSold: answer}))
-    aws.put("counters", {"name": "a", "amount": 1})
-    assert failures(aws.deliver(note(), note())) == []
-    assert amounts(aws) == {"a": 0, "half done": 1, "refused a": 0}
-    assert sorted(outcome for outcome, _ in outcomes(aws)) == ["accepted", "refused"]
-
-
 @BOTH_WAYS
 def test_a_refusal_without_an_answer_is_quarantined(start: Start, handler: Any) -> None:
     aws = start(refusing(handler, {}))

@@ -34,7 +34,7 @@ from tests.once.batch.function import (
     batch_of,
     message,
 )
-from tests.once.effects.provider import LAST_RECEIVE, Till
+from tests.once.effects.provider import LAST_RECEIVE
 from tests.once.support import (
     COUNTERS,
     Log,
@@ -75,12 +75,6 @@ def test_a_repeated_key_is_attempted_after_an_error_of_the_first(make: Make) -> 
     notes = make(fail_once)
     notes.run(message("a", message_id="m-1"), message("a", message_id="m-2"), reports=["m-1"])
     assert notes.amounts == {"a": 1}
-
-
-def test_a_repeated_key_is_attempted_after_a_conflict_of_the_first(function: Function) -> None:
-    function.run(message("a", "e"))
-    function.run(message("a", "e", amount=5), message("a", "e", message_id="duplicate"))
-    assert function.reasons() == ["key-conflict"]
 
 
 class Unprintable(Exception):
@@ -221,12 +215,6 @@ def test_a_permanent_error_is_quarantined_at_once_and_leaves_the_key_unused(
     assert function.amounts == {"a": 1}
 
 
-def test_a_message_whose_handler_cannot_read_an_item_is_reported(make: Make) -> None:
-    function = make(lambda event, tx: tx.get(COUNTERS, {"name": "a"}))
-    with inject(function.aws.runtime.dynamodb, "GetItem", refused("AccessDeniedException")):
-        function.run(message("a"), reports=["a"])
-
-
 UNSENT: dict[str, Fault] = {
     "denied": refused("AccessDenied", status=403),
     "no such queue": refused("QueueDoesNotExist"),
@@ -296,15 +284,6 @@ def test_a1_the_function_answers_if_a_service_does_not(
     client = getattr(function.aws.runtime, service)
     with inject(client, operation, *[fault] * 50):
         function.run(*batch(["unreadable", "fails", "good"]), reports=reports)
-
-
-@pytest.mark.parametrize("remaining_ms", [0, 2_000, 5_001, 30_000])
-@pytest.mark.parametrize("kinds", [[], ["good"], ["good", "fails"], [*KINDS]], ids=len)
-def test_a1_answers_without_time(function: Function, kinds: list[str], remaining_ms: int) -> None:
-    function.context.remaining_ms = remaining_ms
-    is_late = remaining_ms < 5_000
-    failing = [f"m-{n}" for n, kind in enumerate(kinds) if is_late or kind == "fails"]
-    function.run(*batch(kinds), reports=failing)
 
 
 @pytest.mark.parametrize(("receive_count", "reports"), [(1, ["m-2", "m-7"]), (5, [])])
@@ -438,21 +417,6 @@ def test_a_missing_table_dead_letters_no_message_and_opens_the_breaker(
     with_again(aws, table, key)
     assert failures(aws.deliver(note("a", event_id="a"))) == []
     assert amounts(aws) == {"a": 1}
-
-
-@pytest.mark.parametrize("table", ["counters", "dedup"])
-def test_a_table_that_is_missing_at_the_outcome_makes_no_second_charge(
-    till: Till, table: str
-) -> None:
-    till.provider.plan = [lambda: without(till.aws, table)]
-    event = note()
-    assert not till.deliver(event)
-    assert till.dead_letters() == []
-    with_again(till.aws, table, {"counters": "name", "dedup": "pk"}[table])
-    till.later()
-    assert till.deliver(event)
-    assert len(till.provider.charges) == 1
-    till.assert_completed()
 
 
 # Invalid bodies: a dead letter with its reason for each, and the other messages commit.

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 import boto3
 from msgspec import Struct
@@ -33,39 +33,13 @@ class Fulfilment(Struct, frozen=True):
     amount: int
 
 
-class Service(Protocol):
-    """A service that runs workflows.
+class StepFunctions:
+    """Step Functions in memory (moto), with one standard state machine.
 
     Attributes:
         operation: the operation that starts an execution.
-        arn: the ARN of the workflow; None before `deploy`.
         taken: the code of the answer for a name whose input differs.
     """
-
-    operation: str
-    arn: str
-    taken: str
-
-    def deploy(self) -> None: ...
-
-    @property
-    def client(self) -> Any:
-        """The client that the library uses."""
-
-    def declare(self, consumer: Consumer, model: type[Struct]) -> Effect: ...
-
-    def started(self) -> list[tuple[str, Any]]:
-        """Return ARN and input of every execution."""
-
-    def occupy(self, name: str, request: Any) -> None:
-        """Start an execution as another caller does."""
-
-    def end(self) -> None:
-        """End every execution."""
-
-
-class StepFunctions:
-    """Step Functions in memory (moto), with one standard state machine."""
 
     operation = "StartExecution"
     taken = "ExecutionAlreadyExists"
@@ -155,6 +129,9 @@ class DurableFunctions:
 def _response(status: int, body: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     metadata = {"ResponseMetadata": {"HTTPStatusCode": status}}
     return SimpleNamespace(status_code=status), body | metadata
+
+
+Service = StepFunctions | DurableFunctions
 
 
 class Starter(Till):

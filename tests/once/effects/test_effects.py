@@ -166,14 +166,6 @@ def test_a_completion_is_attempted_eleven_times_and_then_handed_back(till: Till)
     till.assert_paid_once(calls=1)
 
 
-def test_contention_at_the_intent_uses_no_attempts_of_the_completion(make: Make) -> None:
-    till = make(policy=Policy.AT_MOST_ONCE)
-    with till.faults(*[CONFLICT] * 10, None, cancelled("TransactionConflict", "None")):
-        assert till.deliver(note())
-    assert len(till.aws.slept) == 11
-    till.assert_paid_once(calls=1)
-
-
 @pytest.mark.parametrize(
     ("faults", "standing"),
     [

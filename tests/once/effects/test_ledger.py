@@ -10,8 +10,8 @@ import pytest
 
 from once.effects.declaration import Effect, Policy
 from once.effects.ledger import Intent
-from once.errors import InFlight, NotDone, Unanswered
-from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Limits, Standing
+from once.errors import InFlight, Unanswered
+from once.names import CLOCK_MARGIN_SECONDS, Limits, Standing
 from once.testing import FakeAws, Fault, answer_lost, cancelled, inject, never_sent, refused
 from once.transaction import serialize
 from tests.in_memory import Start
@@ -29,7 +29,7 @@ from tests.once.effects.provider import (
     Till,
     after,
 )
-from tests.once.support import Bench, Log, amounts, calls, note, reasons
+from tests.once.support import Bench, Log, amounts, calls, note
 
 PK = "notes#event"
 EFFECT = Effect("charge", Charge, Policy.PROVIDER_KEY, LIFETIME, Provider().charge)
@@ -290,16 +290,6 @@ def test_a_key_near_its_expiry_is_not_unknown_while_its_owner_is_calling(till: T
     till.assert_paid_once(calls=2)
 
 
-def test_x4_a_key_that_a_fast_clock_wrote_is_not_used_too_long_by_a_slow_one(till: Till) -> None:
-    with ahead(till, CLOCK_SKEW_SECONDS):
-        event = till.leave_pending()
-    till.later(LIFETIME)
-    with ahead(till, -CLOCK_SKEW_SECONDS):
-        assert till.deliver(event)
-    assert len(till.provider.calls) == 1
-    assert reasons(till.aws) == ["effect-unknown"]
-
-
 @pytest.mark.parametrize("skew", [-CLOCK_MARGIN_SECONDS, 0, CLOCK_MARGIN_SECONDS])
 def test_the_delay_until_a_takeover_is_within_the_limit_of_sqs(make: Make, skew: int) -> None:
     till, event = make(Killed(), policy=Policy.AT_MOST_ONCE), note()
@@ -330,17 +320,6 @@ def test_x1_a_delivery_in_flight_is_delayed_until_the_lease_ends(till: Till) -> 
     assert len(till.provider.calls) == 1
     till.later(1)
     assert till.deliver(event)
-
-
-def test_a_message_in_flight_at_its_last_receive_is_quarantined(till: Till) -> None:
-    # SQS would dead-letter it next, without a reason. The owner finishes the effect anyway.
-    event, last = note(), []
-    till.provider.plan = [lambda: last.append(till.deliver(event, receive_count=LAST_RECEIVE))]
-    assert till.deliver(event)
-    assert last == [True]
-    assert reasons(till.aws) == ["not-tried"]
-    assert till.deliver(event)
-    till.assert_paid_once(calls=1)
 
 
 @pytest.mark.parametrize(
@@ -385,10 +364,3 @@ def test_two_deliveries_in_one_batch_make_one_call(make: Make, policy: Policy) -
     till, event = make(policy=policy), note()
     assert till.aws.deliver(event, event) == {"batchItemFailures": []}
     till.assert_paid_once(calls=1)
-
-
-def test_a_failing_effect_leaves_the_rest_of_its_batch_unaffected(make: Make) -> None:
-    till = make(*[NotDone()] * 3)
-    answer = till.aws.deliver(note("a"), note("b"), fails=True)
-    assert len(answer["batchItemFailures"]) == 1
-    assert amounts(till.aws) == {"b": 1}

@@ -390,23 +390,6 @@ def test_a_refusal_without_an_answer_is_kept_until_one_is_deployed(make: Make) -
     assert len(till.provider.calls) == 1
 
 
-def test_two_deliveries_of_a_settled_effect_complete_it_once(make: Make) -> None:
-    till = make(completion=lambda event, outcome, tx: complete(event, outcome, tx))
-    event, deliveries = till.leave_pending(), list[bool]()
-    settle(till, '{"returned":{"charge_id":"ch_9"}}')
-
-    def complete(event_data: Any, outcome: Paid, tx: Any) -> None:
-        if not deliveries:
-            deliveries.append(True)
-            deliveries.append(till.deliver(event))
-        captured(event_data, outcome, tx)
-
-    assert till.deliver(event)
-    assert deliveries == [True, True]
-    assert len(till.provider.calls) == 1
-    till.assert_completed()
-
-
 def test_an_effect_that_does_not_say_what_it_returns_is_refused() -> None:
     effect = paying(Provider()).effects["charge"]
     assert list(effect_faults(effect)) == []

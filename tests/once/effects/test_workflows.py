@@ -100,7 +100,7 @@ def test_an_express_execution_is_reported_and_not_taken_for_a_start(machine: Sta
 
 
 def test_a_function_that_is_not_durable_is_reported(durable: Starter) -> None:
-    durable.service.is_durable = False  # type: ignore[attr-defined]
+    durable.service.is_durable = False  # type: ignore[union-attr]
     assert durable.deliver(note())
     [(reason, text)] = durable.dead_letters()
     assert (reason, durable.standing) == ("effect-unknown", "unknown")

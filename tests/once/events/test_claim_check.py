@@ -123,14 +123,6 @@ def outsider() -> Iterator[FakeAws]:
 # Claim check: large data is stored before the commit, under a key of its content.
 
 
-def test_small_data_stays_in_the_event(scanner: FakeAws) -> None:
-    scanner.deliver(asked(size=100_000))
-    [event] = scanner.published()
-    assert len(event["data"]["text"]) == 100_000
-    assert DATAREF not in event
-    assert objects() == {}
-
-
 def test_large_data_is_stored_before_the_commit_and_the_event_refers_to_it(
     scanner: FakeAws,
 ) -> None:

@@ -371,15 +371,6 @@ def test_another_event_counts_as_well(name: str, other: Event) -> None:
         assert (sum(counted(aws)), aws.dead_letters()) == (2, [])
 
 
-def test_a_bad_envelope_is_quarantined_as_it_was_sent_and_its_neighbour_commits() -> None:
-    consumer = consumer_of("placed", Order, key=ORDER_KEY)
-    with fake(consumer, PLACED_BY_SNS) as aws:
-        assert failures(aws.deliver(PLACED, published(order()), fails=True)) == []
-        [letter] = aws.dead_letters()
-        assert (facts(letter)["reason"], json.loads(letter["Body"])) == ("invalid-event", PLACED)
-        assert counted(aws) == [1]
-
-
 def test_a_key_conflict_is_found_inside_an_envelope() -> None:
     consumer = consumer_of("placed", Order, key=ORDER_KEY)
     with fake(consumer, PLACED_BY_SNS) as aws:

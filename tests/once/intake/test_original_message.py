@@ -7,7 +7,6 @@ import gzip
 import json
 from base64 import b64encode
 from itertools import product
-from random import Random
 from typing import Any
 
 import pytest
@@ -181,22 +180,3 @@ def test_no_forged_attribute_keeps_a_message_from_being_quarantined(
     assert len(letters) == len(messages)
     for letter in letters:
         assert size_of(letter["Body"], letter["MessageAttributes"]) <= Limits.MESSAGE_BYTES
-
-
-def test_a_forged_original_that_does_not_fit_is_left_out(start: Start) -> None:
-    forged = binary(Random(7).randbytes(Limits.MESSAGE_BYTES - 200))
-    letter = letter_of(start(), MOVED, {DeadLetter.ORIGINAL_GZIP: forged})
-    assert facts(letter)["left-out"] == "original"
-    assert DeadLetter.ORIGINAL_GZIP not in letter["MessageAttributes"]
-
-
-@pytest.mark.parametrize("part", ["attributes", "messageAttributes"])
-@pytest.mark.parametrize("value", [None, [], 5, {"ApproximateReceiveCount": "x"}])
-def test_a_malformed_record_does_not_affect_its_neighbour(
-    start: Start, part: str, value: Any
-) -> None:
-    aws = start()
-    malformed = record("{", "m-1", **{part: value})
-    healthy = record(json.dumps(note("b")), "m-2")
-    assert set(invoke(aws, CONSUMER, malformed, healthy)) <= {"m-1"}
-    assert amounts(aws) == {"b": 1}

@@ -15,6 +15,7 @@ from once.intake import reader
 from once.runtime.deadline import Deadline
 from once.testing import FakeAws, FakeContext, cloud_event
 from tests.in_memory import Start
+from tests.once.intake.documented_events import EC2, published
 from tests.once.support import amounts, consumer_of, facts, failures, invoke, note, reasons, record
 
 CONSUMER = consumer_of()
@@ -101,34 +102,16 @@ def test_an_error_of_the_reader_holds_nothing_of_the_message(start: Start) -> No
 
 
 EVENT = note("inside", event_id="e")
+
+
 # Queues subscribe with raw delivery, so an envelope means that a queue was wired by hand. Its id
 # may differ in each delivery: as a key, it would make a duplicate a new event.
-SNS = {
-    "Type": "Notification",
-    "MessageId": "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324",
-    "TopicArn": "arn:aws:sns:us-east-1:123456789012:events",
-    "Message": json.dumps(EVENT),
-    "Timestamp": "2026-01-01T00:00:00.000Z",
-    "SignatureVersion": "1",
-    "Signature": "EXAMPLE",
-    "MessageAttributes": {"type": {"Type": "String", "Value": "noted"}},
-}
-EVENT_BRIDGE = {
-    "version": "0",
-    "id": "6a7e8feb-b491-4cf7-a9f1-bf3703467718",
-    "detail-type": "noted",
-    "source": "shop.orders",
-    "account": "123456789012",
-    "time": "2026-01-01T00:00:00Z",
-    "region": "us-east-1",
-    "resources": [],
-    "detail": EVENT,
-}
-
-
 @pytest.mark.parametrize(
     ("envelope", "own", "reason"),
-    [(SNS, "MessageId", "no-key"), (EVENT_BRIDGE, "id", "invalid-event")],
+    [
+        (published(EVENT), "MessageId", "no-key"),
+        ({**EC2, "detail": EVENT}, "id", "invalid-event"),
+    ],
     ids=["SNS", "EventBridge"],
 )
 def test_p8_an_envelope_is_quarantined_and_its_own_id_is_no_key(

@@ -28,6 +28,7 @@ from tests.once.support import quick
 
 Entries = Sequence[Mapping[str, Any]]
 Answer = Mapping[str, Any]
+Reply = Callable[[Entries], Answer]
 
 EVENTS = [outgoing(n) for n in range(30)]
 
@@ -45,19 +46,18 @@ def error(code: str) -> ClientError:
 
 
 class Topic:
-    """An SNS client that answers with `answer`, which may also raise."""
+    """SNS: answers as told, and keeps the batches and the entries that it has taken."""
 
-    def __init__(self, answer: Callable[[Entries], Answer] = take_all) -> None:
-        self._answer = answer
+    def __init__(self, *answers: Reply, always: Reply = take_all) -> None:
         self.batches: list[Entries] = []
-        self.taken: Counter[str] = Counter()
+        self.taken: list[tuple[str, Mapping[str, Any]]] = []
+        self._answers, self._always = iter(answers), always
 
     def publish_batch(self, TopicArn: str, PublishBatchRequestEntries: Entries) -> Answer:  # noqa: N803
-        assert TopicArn == "arn"
         self.batches.append(PublishBatchRequestEntries)
-        answer = self._answer(PublishBatchRequestEntries)
+        answer = next(self._answers, self._always)(PublishBatchRequestEntries)
         ids = {entry["Id"] for entry in answer.get("Successful", [])}
-        self.taken.update(e["Message"] for e in PublishBatchRequestEntries if e["Id"] in ids)
+        self.taken += [(TopicArn, e) for e in PublishBatchRequestEntries if e["Id"] in ids]
         return answer
 
     def publish(self, events: Sequence[OutgoingEvent]) -> list[Unpublished]:
@@ -66,6 +66,12 @@ class Topic:
     @property
     def sizes(self) -> list[int]:
         return [len(batch) for batch in self.batches]
+
+    @property
+    def messages(self) -> Counter[str]:
+        """The bodies that were taken; all were sent to the only topic."""
+        assert {arn for arn, _ in self.taken} <= {"arn"}
+        return Counter(entry["Message"] for _, entry in self.taken)
 
 
 def test_an_event_is_published_unchanged_with_its_type_as_an_attribute() -> None:
@@ -110,7 +116,7 @@ def test_o6_a_batch_has_at_most_ten_events_and_256_kib(
     topic = Topic()
     assert topic.publish(events) == []
     assert topic.sizes == sizes
-    assert topic.taken == bodies(events)
+    assert topic.messages == bodies(events)
 
 
 NO_ANSWER = "no answer for this entry"
@@ -131,12 +137,12 @@ UNKNOWN = {"Successful": [{"Id": "0"}, {"Id": "7"}], "Failed": [{"Id": "8", "Cod
 def test_o6_an_event_without_an_answer_counts_as_not_published(
     answer: Answer, errors: dict[int, str]
 ) -> None:
-    left = Topic(lambda entries: answer).publish(EVENTS[:4])
+    left = Topic(always=lambda entries: answer).publish(EVENTS[:4])
     assert left == [Unpublished(EVENTS[n], e, permanent=False) for n, e in errors.items()]
 
 
 def test_o6_the_entries_of_each_batch_are_numbered_from_0() -> None:
-    left = Topic(lambda entries: batch_answer(taken="0")).publish(EVENTS[:12])
+    left = Topic(always=lambda entries: batch_answer(taken="0")).publish(EVENTS[:12])
     assert [entry.event for entry in left] == [*EVENTS[1:10], EVENTS[11]]
 
 
@@ -146,11 +152,11 @@ def test_o4_a_sender_fault_is_permanent_unless_its_code_may_pass(
     code: str, *, sender: bool
 ) -> None:
     failed = [{"Id": "0", "Code": code, "SenderFault": sender}]
-    [left] = Topic(lambda entries: {"Failed": failed}).publish(EVENTS[:1])
+    [left] = Topic(always=lambda entries: {"Failed": failed}).publish(EVENTS[:1])
     assert (left.error, left.permanent) == (code, sender and code == "InvalidParameter")
 
 
-def refusing(code: str, failing: Sequence[OutgoingEvent]) -> Callable[[Entries], Answer]:
+def refusing(code: str, failing: Sequence[OutgoingEvent]) -> Reply:
     """Refuse a batch as a whole if it holds a failing event."""
 
     def answer(entries: Entries) -> Answer:
@@ -163,7 +169,7 @@ def refusing(code: str, failing: Sequence[OutgoingEvent]) -> Callable[[Entries],
 
 @pytest.mark.parametrize("code", ["InvalidParameter", "ValidationException", "BatchRequestTooLong"])
 def test_o4_a_refused_batch_is_halved_until_the_failing_event_is_alone(code: str) -> None:
-    topic = Topic(refusing(code, [EVENTS[6]]))
+    topic = Topic(always=refusing(code, [EVENTS[6]]))
     left = topic.publish(EVENTS[:10])
     assert left == [Unpublished(EVENTS[6], f"ClientError {code}", permanent=True)]
     assert topic.sizes == [10, 5, 5, 2, 1, 1, 3]
@@ -173,9 +179,9 @@ def test_o4_a_refused_batch_is_halved_until_the_failing_event_is_alone(code: str
 @given(st.integers(1, 25), st.sets(st.integers(0, 24)))
 def test_o4_events_beside_failing_ones_are_published_once(number: int, positions: set[int]) -> None:
     failing = [event for n, event in enumerate(EVENTS[:number]) if n in positions]
-    topic = Topic(refusing("InvalidParameter", failing))
+    topic = Topic(always=refusing("InvalidParameter", failing))
     assert [entry.event for entry in topic.publish(EVENTS[:number])] == failing
-    assert topic.taken == bodies([e for e in EVENTS[:number] if e not in failing])
+    assert topic.messages == bodies([e for e in EVENTS[:number] if e not in failing])
 
 
 CODES = "Throttling", "KMSThrottling", "AuthorizationError", "NotFound", "InternalError", "New"
@@ -196,11 +202,11 @@ def test_o2_a_transient_fault_leaves_its_batch_unpublished_without_a_second_atte
             raise fault
         return take_all(entries)
 
-    topic = Topic(answer)
+    topic = Topic(always=answer)
     left = topic.publish(EVENTS[:12])
     assert [(entry.event, entry.permanent) for entry in left] == [(e, False) for e in EVENTS[:10]]
     assert topic.sizes == [10, 2]
-    assert topic.taken == bodies(EVENTS[10:12])
+    assert topic.messages == bodies(EVENTS[10:12])
     for entry in left:
         assert entry.error.startswith(type(fault).__name__)
         assert "secret" not in entry.error
@@ -218,8 +224,6 @@ SETTINGS = RelaySettings(
     groups={"counted": "name", "shared": "name"},
     ordered_types=("counted",),
 )
-Reply = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]]
-Entry = Mapping[str, Any]
 
 
 def ordered(pk: str, position: int, group: Any, kind: str = "counted") -> OutgoingEvent:
@@ -241,29 +245,10 @@ def sequence(pk: str, one: OutgoingEvent, group: str, owner: str = "notes") -> d
     return {**own, "dedup_key": {"S": pk}, "once_commit": {"S": pk}}
 
 
-def take_each(entries: Sequence[Entry]) -> Mapping[str, Any]:
-    return {"Successful": [{"Id": entry["Id"]} for entry in entries]}
-
-
-class OrderedTopic:
-    """SNS: answers as told, and keeps the batches and the entries that it has taken."""
-
-    def __init__(self, *answers: Reply) -> None:
-        self.batches: list[tuple[str, Sequence[Entry]]] = []
-        self.taken: list[tuple[str, Entry]] = []
-        self._answers = iter(answers)
-
-    def publish_batch(self, TopicArn: str, PublishBatchRequestEntries: Sequence[Entry]) -> Any:  # noqa: N803
-        self.batches.append((TopicArn, PublishBatchRequestEntries))
-        answer = next(self._answers, take_each)(PublishBatchRequestEntries)
-        ids = {each["Id"] for each in answer.get("Successful", [])}
-        self.taken += [(TopicArn, e) for e in PublishBatchRequestEntries if e["Id"] in ids]
-        return answer
-
-    def order(self, group: str) -> list[str]:
-        """The dedup keys of a group's events, as the topic has taken them first."""
-        found = [e for arn, e in self.taken if arn == "topic.fifo" and e["MessageGroupId"] == group]
-        return list(dict.fromkeys(json.loads(each["Message"])["data"]["pk"] for each in found))
+def order(topic: Topic, group: str) -> list[str]:
+    """The dedup keys of a group's events, as the FIFO topic has taken them first."""
+    found = [e for arn, e in topic.taken if arn == "topic.fifo" and e["MessageGroupId"] == group]
+    return list(dict.fromkeys(json.loads(each["Message"])["data"]["pk"] for each in found))
 
 
 class Letters:
@@ -276,7 +261,7 @@ class Letters:
         self.sent.append(request)
 
 
-def relayed(topic: OrderedTopic, *records: Any, seconds: float = 60, **settings: Any) -> Relayed:
+def relayed(topic: Topic, *records: Any, seconds: float = 60, **settings: Any) -> Relayed:
     return relay_of(topic, Letters(), seconds, **settings)({"Records": [*records]})
 
 
@@ -299,21 +284,18 @@ def relay_of(
     return lambda batch: relay.handle(batch, context)
 
 
-def no_answer(entries: Sequence[Entry]) -> Mapping[str, Any]:
+def throttled(entries: Entries) -> Answer:
+    raise error("Throttled")
+
+
+def no_answer(entries: Entries) -> Answer:
     raise ReadTimeoutError(endpoint_url="sns")
-
-
-def refusing_all(code: str) -> Reply:
-    def answer(entries: Sequence[Entry]) -> Mapping[str, Any]:
-        raise ClientError({"Error": {"Code": code, "Message": ""}}, "PublishBatch")
-
-    return answer
 
 
 def failing(positions: set[int], code: str = "InternalError") -> Reply:
     """Fail the entries at these positions, under HTTP 200."""
 
-    def answer(entries: Sequence[Entry]) -> Mapping[str, Any]:
+    def answer(entries: Entries) -> Answer:
         failed = [e for n, e in enumerate(entries) if n in positions]
         fault = {"Code": code, "SenderFault": code == "InvalidParameter"}
         return {
@@ -325,7 +307,7 @@ def failing(positions: set[int], code: str = "InternalError") -> Reply:
 
 
 ANSWERS = st.one_of(
-    st.sampled_from([take_each, no_answer, refusing_all("Throttled")]),
+    st.sampled_from([take_all, no_answer, throttled]),
     st.sets(st.integers(0, 9), max_size=4).map(failing),
 )
 
@@ -338,18 +320,18 @@ ANSWERS = st.one_of(
 def test_f1_a_group_reaches_the_topic_in_the_order_of_its_commits(
     commits: list[list[str]], answers: list[Reply]
 ) -> None:
-    topic = OrderedTopic(*answers)
+    topic = Topic(*answers)
     relayed(topic, *(r for n, groups in enumerate(commits) for r in committed(n, *groups)))
     for group in "abc":
         expected = [f"notes#{n}" for n, groups in enumerate(commits) if group in groups]
-        assert topic.order(group) == expected
-    for _, entries in topic.batches:
+        assert order(topic, group) == expected
+    for entries in topic.batches:
         groups = [entry["MessageGroupId"] for entry in entries]
         assert len(set(groups)) == len(groups)
 
 
 def test_an_ordered_event_is_published_once_with_its_group_and_id() -> None:
-    topic = OrderedTopic()
+    topic = Topic()
     assert relayed(topic, *committed(1, "a"))["published"] == {"counted": 1}
     [(arn, entry)] = topic.taken
     expected = ordered("notes#1", 0, "a")
@@ -359,25 +341,25 @@ def test_an_ordered_event_is_published_once_with_its_group_and_id() -> None:
 
 
 def test_an_event_that_is_not_published_in_time_keeps_its_group_waiting() -> None:
-    topic = OrderedTopic(*[failing({0})] * 1000)
+    topic = Topic(*[failing({0})] * 1000)
     records = [r for n in range(3) for r in committed(n, "a")] + committed(3, "b")
     with pytest.raises(NotRelayed, match="3 events are not published: InternalError"):
         relayed(topic, *records, seconds=8)
-    assert topic.order("a") == []
-    assert topic.order("b") == ["notes#3"]
+    assert order(topic, "a") == []
+    assert order(topic, "b") == ["notes#3"]
 
 
 def test_without_time_no_further_event_of_a_group_is_published() -> None:
-    topic = OrderedTopic()
+    topic = Topic()
     with pytest.raises(NotRelayed, match="1 events are not published: no time is left"):
         relayed(topic, *committed(1, "a"), *committed(2, "a"), seconds=5)
-    assert topic.order("a") == ["notes#1"]
+    assert order(topic, "a") == ["notes#1"]
 
 
 def test_after_a_dead_letter_the_group_goes_on() -> None:
-    topic, letters = OrderedTopic(failing({0}, "InvalidParameter")), Letters()
+    topic, letters = Topic(failing({0}, "InvalidParameter")), Letters()
     answer = relay_of(topic, letters)({"Records": [*committed(1, "a"), *committed(2, "a")]})
-    assert topic.order("a") == ["notes#2"]
+    assert order(topic, "a") == ["notes#2"]
     assert answer["dead_lettered"] == [key_hash("notes#1")]
     [letter] = letters.sent
     assert letter["MessageAttributes"]["once-key"]["StringValue"] == "notes#1"
@@ -387,19 +369,19 @@ def test_after_a_dead_letter_the_group_goes_on() -> None:
 
 def test_a_record_without_sequence_items_publishes_its_ordered_events_itself() -> None:
     """As in a republish, and for a commit before the type was declared ordered."""
-    topic = OrderedTopic()
+    topic = Topic()
     relayed(topic, change(image(ordered("notes#1", 0, "a"), pk="notes#1")))
-    assert topic.order("a") == ["notes#1"]
+    assert order(topic, "a") == ["notes#1"]
 
 
 def test_a_sequence_item_of_a_type_that_is_not_ordered_any_more_is_published() -> None:
-    topic = OrderedTopic()
+    topic = Topic()
     relayed(topic, *committed(1, "a"), ordered_types=())
     assert [arn for arn, _ in topic.taken] == ["standard"]
 
 
 def test_a_shared_event_has_its_group_on_the_standard_topic() -> None:
-    topic = OrderedTopic()
+    topic = Topic()
     events = [
         ordered("notes#1", n, g, k) for n, (g, k) in enumerate([("a b", "shared"), ("", "plain")])
     ]
@@ -427,7 +409,7 @@ def test_ordered_types_without_a_fifo_topic_fail_the_start_of_the_relay() -> Non
     ids=["another consumer's item", "another consumer's record", "another record", "no group"],
 )
 def test_s1_a_forged_sequence_item_is_dead_lettered(item: dict[str, Any], text: str) -> None:
-    topic, letters = OrderedTopic(), Letters()
+    topic, letters = Topic(), Letters()
     relay_of(topic, letters)({"Records": [change(item)]})
     assert topic.taken == []
     [letter] = letters.sent

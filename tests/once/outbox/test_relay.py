@@ -256,11 +256,7 @@ OUTBOXES: dict[str, Any] = {
     "empty": {"S": ""},
     "no JSON": {"S": f"{SECRET}"},
     "cut off": {"S": f'[{{"id": "{SECRET}'},
-    "null": {"S": "null"},
-    "no events": {"S": f'["{SECRET}"]'},
     "an event without an id": {"S": f'[{{"source": "/s", "type": "{SECRET}"}}]'},
-    "an event without a type": {"S": f'[{{"id": "{SECRET}", "source": "/s"}}]'},
-    "an event without a source": {"S": f'[{{"id": "{SECRET}", "type": "t"}}]'},
     "an id that is no text": {"S": f'[{{"id": 1, "source": "{SECRET}", "type": "t"}}]'},
     "nested": {"S": "[" * 100_000},
     "nested in an event": {
@@ -269,9 +265,6 @@ OUTBOXES: dict[str, Any] = {
     "a lone surrogate": {"S": f'[{{"id": "{SECRET}\ud800", "source": "/s", "type": "t"}}]'},
     "no characters": {"S": f"\x00\ufffe{SECRET}"},
     "a number": {"N": "7"},
-    "a list": {"L": [{"S": SECRET}]},
-    "null instead of text": {"S": None},
-    "without a type": {},
 }
 
 

@@ -116,12 +116,6 @@ def test_another_key_is_refused_with_the_remedy(key: tuple[str, ...]) -> None:
         FakeAws(consumer_of(), {"counters": key})
 
 
-def test_items_are_shown_as_the_handler_wrote_them(start: Start) -> None:
-    aws = start()
-    aws.deliver(note("a", 3))
-    assert aws.items("counters") == [{"name": "a", "amount": 3}]
-
-
 def indexing(event: Note, tx: Transaction) -> None:
     count(event, tx)
     assert [1, 2][event.amount]
@@ -133,11 +127,6 @@ def test_an_unknown_exception_of_a_handler_is_raised_after_the_batch(start: Star
         aws.deliver(note("a", 5), note("b"))
     assert raised.traceback[-1].name == "indexing"
     assert amounts(aws) == {"b": 1}
-
-
-def test_a_failed_message_is_in_the_answer_on_request(start: Start) -> None:
-    aws = start(consumer_of(indexing))
-    assert len(failures(aws.deliver(note("a", 5), fails=True))) == 1
 
 
 def test_a_write_that_dynamodb_refuses_is_raised_with_what_became_of_each_message(

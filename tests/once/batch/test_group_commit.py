@@ -475,19 +475,6 @@ def test_without_any_answer_each_counts_once(
     redeliver(function, committed=fault.done)
 
 
-def test_a_duplicate_in_a_group_that_did_not_arrive_is_acknowledged(function: Function) -> None:
-    function.run(*batch_of("b"))
-    made = function.run(*FIRST, writes=[never_sent()])
-    assert made.groups == [GROUP, ["a", "c", "d", "e"]]
-    assert function.amounts == ONE_EACH
-
-
-def test_a_group_that_never_arrives_is_reported(function: Function) -> None:
-    function.run(*FIRST, reports=GROUP, writes=lambda entries: never_sent())
-    assert function.amounts == {}
-    redeliver(function, committed=False)
-
-
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
 def test_a_kill_at_the_commit_of_a_group_counts_each_once(
     function: Function, *, done: bool

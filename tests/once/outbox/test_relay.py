@@ -78,12 +78,6 @@ def test_o5_the_commit_id_decides_what_is_published(
     assert harness.dead_letters() == []
 
 
-def test_o5_a_removal_by_ttl_is_not_published(harness: RelayHarness) -> None:
-    ttl = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
-    harness.handle(change(None, image(ONE)) | ttl, change(image(THREE, pk="notes#f")))
-    assert harness.published() == [THREE.body]
-
-
 def test_o5_a_record_removed_and_committed_anew_in_one_batch_is_published_twice(
     harness: RelayHarness,
 ) -> None:

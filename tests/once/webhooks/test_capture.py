@@ -12,7 +12,7 @@ from once.errors import OnceError, Unparseable, Unpublishable
 from once.events.claim_check import Claim, ClaimMissing, InvalidClaim
 from once.events.outgoing import ClaimPlace, OutgoingEvent
 from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts, read_body
-from once.webhooks.endpoint import OBJECTS, STRIPE, Endpoint
+from once.webhooks.endpoint import OBJECTS
 from once.webhooks.webhook import rebuilt_event
 from tests.once.webhooks.service import (
     ENDPOINTS,
@@ -122,15 +122,6 @@ def test_the_largest_capture_fits_an_item(service: Service) -> None:
     [capture] = service.captures()
     assert capture.body is not None
     assert capture.headers["user-agent"] == full["user-agent"]
-
-
-def test_a_type_that_is_larger_than_an_item_is_captured() -> None:
-    stripe = Endpoint("stripe", STRIPE, body_bytes=1024 * 1024)
-    boto3.client("s3", "us-east-1").create_bucket(Bucket="claims")
-    service = Service((stripe,), claim_bucket="claims", max_body_bytes=1024 * 1024)
-    assert service.post(stripe_request(stripe_body(type="t" * 500_000))) == 200
-    [capture] = service.captures()
-    assert capture.standing is Standing.CAPTURED
 
 
 def test_an_item_is_read_from_either_form_of_numbers(service: Service) -> None:

@@ -31,8 +31,6 @@ from tests.once.webhooks.service import (
     github_request,
     request,
     slack_request,
-    stripe_body,
-    stripe_request,
 )
 
 CONTEXT = {
@@ -397,15 +395,6 @@ def test_another_type_for_known_bytes_is_a_conflict_that_is_counted_and_kept(
     assert (earlier.conflict, earlier.conflicts_with) == (None, None)
     assert [earlier.webhook_type, conflict.webhook_type] == [*(other, "push")[::order]]
     assert len(service.events()) == (earlier.webhook_type in ("push", "issues"))
-
-
-def test_another_content_under_a_signed_id_is_a_conflict_with_its_key() -> None:
-    service = Service()
-    for amount in (1, 2):
-        assert service.post(stripe_request(stripe_body(amount=amount))) == 200
-    [conflict] = [c for c in service.captures() if c.standing is Standing.CONFLICT]
-    assert conflict.conflict is Conflict.CONTENT
-    assert conflict.conflicts_with == "webhooks#event#/webhooks/stripe#evt_1"
 
 
 def test_two_topics_of_shopify_with_equal_bytes_are_two_events() -> None:

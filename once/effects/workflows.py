@@ -64,7 +64,7 @@ _HASH_DIGITS = 56
 Step Functions takes 80. A provider key gets another number only if a person gives it one.
 """
 
-# The effect ledger retries. Two requests end within `Limits.WORKFLOW_START_SECONDS`.
+# The effect ledger retries. Two requests end within the least timeout of an effect that starts one.
 ONE_ATTEMPT = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
 
 _REFUSED_REQUEST = {

@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from once.cdk.checks.deployment_options import message_life_days
-from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import DAY_SECONDS
 from once.errors import OnceError, PermanentError, RetryableError
 from once.events.identity import Key, key_hash
 from once.failures.circuit_breaker import CircuitBreaker
@@ -297,7 +294,6 @@ def test_a2_an_answer_names_failed_messages_in_their_order(
 
 
 NOW = 1_800_000_000
-DEAD_LETTER = Limits.DEAD_LETTER_RETENTION_SECONDS
 
 
 def delivery(receive_count: int = 1) -> dict[str, Any]:
@@ -347,27 +343,6 @@ def test_r5_a_message_is_attempted_shortly_before_its_retention_ends(function: F
     function.aws.time, late = NOW, delivery()
     late["attributes"]["SentTimestamp"] = str((NOW - Limits.QUEUE_RETENTION_SECONDS + 60) * 1000)
     function.run(late)
-    assert_counted_once(function)
-
-
-def longest_life(redrives: int) -> int:
-    """Seconds for which a message exists, if it stays in each queue for the whole retention."""
-    in_queues = (1 + redrives) * Limits.QUEUE_RETENTION_SECONDS
-    return in_queues + redrives * DEAD_LETTER
-
-
-DEPLOYED = DeploymentConfig()
-WINDOWS = [(message_life_days(n) * DAY_SECONDS, longest_life(n)) for n in (0, 1, 2, 3, 5)]
-AS_DEPLOYED = DEPLOYED.dedup_window_seconds, (1 + DEPLOYED.redrives) * DEAD_LETTER
-
-
-@pytest.mark.parametrize(("window", "life"), [*WINDOWS, AS_DEPLOYED])
-def test_d2_the_window_contains_the_latest_duplicate(make: Make, window: int, life: int) -> None:
-    function = make(dedup_window_seconds=window)
-    function.aws.time = NOW
-    function.run(delivery())
-    function.aws.time += life
-    function.run(delivery())
     assert_counted_once(function)
 
 

@@ -9,8 +9,7 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 from msgspec import Struct
 
-from once.cdk.checks.consumer_props import START_SECONDS
-from once.effects.workflows import ONE_ATTEMPT, _execution_arn, execution_name, meaning_of
+from once.effects.workflows import _execution_arn, execution_name, meaning_of
 from once.errors import NotDone, RegistrationError
 from once.testing import Fault, answer_lost, inject, never_sent, refused
 from tests.once.effects.provider import LEASE
@@ -105,12 +104,6 @@ def test_a_function_that_is_not_durable_is_reported(durable: Starter) -> None:
     [(reason, text)] = durable.dead_letters()
     assert (reason, durable.standing) == ("effect-unknown", "unknown")
     assert "Give the function a DurableConfig" in text
-
-
-def test_two_requests_end_within_the_least_timeout_of_an_effect() -> None:
-    longest = ONE_ATTEMPT.connect_timeout + ONE_ATTEMPT.read_timeout  # type: ignore[attr-defined]
-    assert 2 * longest <= START_SECONDS
-    assert ONE_ATTEMPT.retries["total_max_attempts"] == 1  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("qualifier", ["", ":7", ":live"])

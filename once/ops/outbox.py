@@ -27,16 +27,9 @@ from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import text
 from once.names import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS, RELAY, Record
-from once.ops import terminal
+from once.ops import dedup_records, terminal
 from once.ops.aws import clients
 from once.ops.aws.deployment import DeployedConsumer, Deployment
-from once.ops.dedup_records import (
-    MESSAGE_LIFETIME_SECONDS,
-    DedupRecordReader,
-    Item,
-    RecordFilter,
-    time_attribute,
-)
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
 
@@ -130,7 +123,7 @@ def republish_command(
         raise OpsError(failure_text(result, by_relay=not (dry_run or to)))
 
 
-def record_period(since: str, until: str | None) -> RecordFilter:
+def record_period(since: str, until: str | None) -> dedup_records.RecordFilter:
     """Return the records of a period, from the options `--since` and `--until`.
 
     Raises:
@@ -145,7 +138,7 @@ def record_period(since: str, until: str | None) -> RecordFilter:
             "committed in between",
             param_hint="--since",
         )
-    return RecordFilter(since=start, until=end, consumer=None)
+    return dedup_records.RecordFilter(since=start, until=end, consumer=None)
 
 
 @dataclass(slots=True)
@@ -199,12 +192,12 @@ class Republication:
     """
 
     deployment: Deployment
-    records: RecordFilter
+    records: dedup_records.RecordFilter
     told: Mapping[str, Any]
 
     @classmethod
     def of(
-        cls, deployment: Deployment, period: RecordFilter, told: Mapping[str, Any]
+        cls, deployment: Deployment, period: dedup_records.RecordFilter, told: Mapping[str, Any]
     ) -> "Republication":
         """Return the republish of a period with these options.
 
@@ -260,8 +253,10 @@ class Republication:
 
             return republish(self._table().scan_outboxes(self.records), paced, note)
 
-    def _table(self) -> DedupRecordReader:
-        return DedupRecordReader(clients.client("dynamodb"), self.deployment.dedup_table)
+    def _table(self) -> dedup_records.DedupRecordReader:
+        return dedup_records.DedupRecordReader(
+            clients.client("dynamodb"), self.deployment.dedup_table
+        )
 
     def _relay(self, *, dry_run: bool) -> RelayCall:
         if to := self.told.get("to"):
@@ -277,7 +272,7 @@ class Republication:
 
 
 def republish(
-    pages: Iterable[tuple[list[Item], int]], relay: RelayCall, seen: Seen
+    pages: Iterable[tuple[list[dedup_records.Item], int]], relay: RelayCall, seen: Seen
 ) -> RepublishResult:
     """Publish the events of every record, several batches in parallel.
 
@@ -289,12 +284,12 @@ def republish(
             cannot be invoked.
     """
     result = RepublishResult()
-    end = datetime.now(UTC) + timedelta(seconds=MESSAGE_LIFETIME_SECONDS)
+    end = datetime.now(UTC) + timedelta(seconds=dedup_records.MESSAGE_LIFETIME_SECONDS)
     with ThreadPoolExecutor(clients.THREADS) as pool:
         for found, scanned in pages:
             items = []
             for item in found:
-                expiry = time_attribute(item, Record.EXPIRES_AT)
+                expiry = dedup_records.time_attribute(item, Record.EXPIRES_AT)
                 if expiry is None:
                     result.unreadable.append(key_hash(item[Record.PK]["S"]))
                 elif expiry <= end:
@@ -309,10 +304,10 @@ def republish(
     return result
 
 
-def stream_batches(items: Iterable[Item]) -> Iterator[list[StreamRecord]]:
+def stream_batches(items: Iterable[dedup_records.Item]) -> Iterator[list[StreamRecord]]:
     """Yield dedup records as records of the stream, in batches of one request."""
 
-    def inserted(item: Item) -> StreamRecord:
+    def inserted(item: dedup_records.Item) -> StreamRecord:
         # Without its time, which the relay would report as lag. A stream has bytes in Base64.
         names = (Record.PK, Record.COMMIT, Record.OUTBOX)
         plain = json.dumps(
@@ -378,7 +373,7 @@ def with_retries(relay: RelayCall) -> RelayCall:
     return publish
 
 
-EventsOf = Callable[[Item], Iterable[OutgoingEvent]]
+EventsOf = Callable[[dedup_records.Item], Iterable[OutgoingEvent]]
 """Returns the events of a record that are sent; raises Unpublishable if one cannot be read."""
 SendEvents = Callable[[Sequence[OutgoingEvent]], object]
 
@@ -425,7 +420,7 @@ def direct_events(consumer: DeployedConsumer) -> EventsOf:
             "producers have to be published again by their producers"
         )
 
-    def select(image: Item) -> Iterator[OutgoingEvent]:
+    def select(image: dedup_records.Item) -> Iterator[OutgoingEvent]:
         pk = image[Record.PK]["S"]
         for position, event in enumerate(events_in(image)):
             if event.type not in types:

@@ -59,7 +59,7 @@ def _number_messages(monkeypatch: pytest.MonkeyPatch) -> None:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A deployment of both consumers. AWS in memory is for one thread only."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    for module in (publish, clients, traffic, timeline, walk):
+    for module in (publish, clients, traffic, timeline):
         monkeypatch.setattr(module, "THREADS", 1)
     monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
     with mock_aws():

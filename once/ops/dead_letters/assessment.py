@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Self
 
+from once import names
 from once.effects.ledger import Intent
 from once.errors import NoKey, OnceError, TooLarge
 from once.events.claim_check import claimed_body
@@ -19,25 +20,10 @@ from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import Key, fingerprint, message_group
 from once.intake.envelopes import adapter_of
 from once.intake.reader import with_claimed_data
-from once.names import (
-    CLOCK_MARGIN_SECONDS,
-    SOURCE_PREFIX,
-    UNROUTED,
-    Limits,
-    Reason,
-    Record,
-    Standing,
-)
+from once.names import Reason
+from once.ops import dedup_records
 from once.ops.aws.deployment import MOST_BYTES
 from once.ops.dead_letters.letter import IngressTopic, Letter
-from once.ops.dedup_records import (
-    MESSAGE_LIFETIME_SECONDS,
-    DedupRecordReader,
-    Item,
-    UnreadableRecord,
-    format_written_at,
-    read_record,
-)
 from once.ops.errors import unexpected_error_text
 from once.ops.terminal import event_time, format_epoch_seconds, format_time
 
@@ -100,7 +86,7 @@ class AssessedLetter:
     pk: str | None = None
     rejection: OnceError | None = None
     doubt: str | None = None
-    record: Item | None = None
+    record: dedup_records.Item | None = None
     verdict: Verdict = Verdict(RedriveOutcome.UNSAFE, "its dedup record was not read")
 
     @classmethod
@@ -129,7 +115,7 @@ class AssessedLetter:
 
 
 def assess_letters(
-    table: DedupRecordReader, letters: Iterable[Letter], now: datetime | None = None
+    table: dedup_records.DedupRecordReader, letters: Iterable[Letter], now: datetime | None = None
 ) -> list[AssessedLetter]:
     """Read the dedup records of letters, and return a verdict on each, in their order.
 
@@ -141,7 +127,7 @@ def assess_letters(
     now = now or datetime.now(UTC)
     assessed = [AssessedLetter.of(letter) for letter in letters]
     records = table.get(one.pk for one in assessed if one.pk)
-    found = {record[Record.PK]["S"]: record for record in records}
+    found = {record[names.Record.PK]["S"]: record for record in records}
     for one in assessed:
         one.record = found.get(one.pk or "")
         try:
@@ -154,7 +140,7 @@ def assess_letters(
 def event_of(letter: Letter) -> CloudEvent | OnceError:
     """Return a letter's event; or the error with which a consumer would reject it."""
     body, claims, source = letter.original.body, letter.queue.claims, letter.queue.consumer.source
-    most = Limits.MESSAGE_BYTES if claims is None else MOST_BYTES
+    most = names.Limits.MESSAGE_BYTES if claims is None else MOST_BYTES
     try:
         if body.startswith('["'):  # as every pointer does, and no CloudEvent
             body = claimed_body(body, claims)
@@ -229,7 +215,7 @@ def _verdict(one: AssessedLetter, now: datetime) -> Verdict:
     return _with_reason(letter, verdict) if verdict.safe and not verdict.comes_back else verdict
 
 
-_PURGE = f"or `once dlq purge --consumer {UNROUTED}`"
+_PURGE = f"or `once dlq purge --consumer {names.UNROUTED}`"
 
 
 def _publish_obstacle(event: CloudEvent | OnceError, ingress: IngressTopic) -> str | None:
@@ -239,7 +225,7 @@ def _publish_obstacle(event: CloudEvent | OnceError, ingress: IngressTopic) -> s
             f"no consumer can read it ({event.reason}: {event}): `once dlq redrive --edit`, "
             f"{_PURGE} and have the producer send it again"
         )
-    if event.source.startswith(SOURCE_PREFIX):
+    if event.source.startswith(names.SOURCE_PREFIX):
         return (
             f"{event.source} publishes it, a consumer and no producer: add {event.type!r} to "
             "`events=` of a consumer, deploy, and send it there with `once outbox republish --to`; "
@@ -277,19 +263,19 @@ def _by_record(one: AssessedLetter, event: CloudEvent, now: datetime) -> Verdict
     if one.record is None:
         return _without_record(one.letter, event, now)
     try:
-        record = read_record(one.record)
-    except UnreadableRecord as error:
+        record = dedup_records.read_record(one.record)
+    except dedup_records.UnreadableRecord as error:
         return _unsafe(
             f"its record cannot be read ({error}): is this `once` older than the consumer?"
         )
     # The record may expire while the message waits in its queues.
-    soon = now.timestamp() + Limits.QUEUE_STAY_SECONDS
+    soon = now.timestamp() + names.Limits.QUEUE_STAY_SECONDS
     if record.expires_at is not None and record.expires_at < soon:
         return _unsafe(
             "it was committed, and is forgotten from "
             f"{format_epoch_seconds(record.expires_at)} on: it would be done again"
         )
-    same, at = one.has_content(event, record.fingerprint), format_written_at(record)
+    same, at = one.has_content(event, record.fingerprint), dedup_records.format_written_at(record)
     if record.intent is not None and same is not False:
         verdict = _pending(record.intent, now)
         if same or not verdict.safe:  # otherwise the difference may be in volatile fields
@@ -320,7 +306,7 @@ def _without_record(letter: Letter, event: CloudEvent, now: datetime) -> Verdict
             "whether this one is to be done as well"
         )
     sent = event_time(event)
-    oldest = now - timedelta(seconds=MESSAGE_LIFETIME_SECONDS)
+    oldest = now - timedelta(seconds=dedup_records.MESSAGE_LIFETIME_SECONDS)
     if event.time and sent is None:
         why = f"it has no record, and its producer's time {event.time!r} cannot be read"
     elif sent is not None and sent < oldest:
@@ -336,9 +322,9 @@ def _without_record(letter: Letter, event: CloudEvent, now: datetime) -> Verdict
 
 def _pending(intent: Intent, now: datetime) -> Verdict:
     effect, key = f"the effect {intent.effect!r}", intent.provider_key
-    if intent.standing is Standing.NOT_DONE:
+    if intent.standing is names.Standing.NOT_DONE:
         return _processed(f"{effect} has certainly not been done: it goes on")
-    if intent.standing is Standing.SETTLED:
+    if intent.standing is names.Standing.SETTLED:
         return _processed(
             f"{effect} is settled: the outcome in its record is committed, without another call"
         )
@@ -349,7 +335,7 @@ def _pending(intent: Intent, now: datetime) -> Verdict:
             "done again if it is done at least once"
         )
     until = format_epoch_seconds(intent.key_expires_at)
-    if now.timestamp() + CLOCK_MARGIN_SECONDS >= intent.key_expires_at:
+    if now.timestamp() + names.CLOCK_MARGIN_SECONDS >= intent.key_expires_at:
         return _unsafe(
             f"{effect} may have been done, and the provider may forget the key {key} from "
             f"{until} on: look it up there. Sent back, it comes back as effect-unknown"
@@ -389,9 +375,10 @@ REFUSED_BEFORE_DEDUP = frozenset(
 )
 """Reasons of rejections before the dedup record is read; a duplicate is rejected too."""
 
-MENDED_BY_EDIT = REFUSED_BEFORE_DEDUP - {Reason.UNTRUSTED_SOURCE, Reason.INVALID_CLAIM} | {
-    Reason.INVALID_DATA
-}
+MENDED_BY_EDIT = REFUSED_BEFORE_DEDUP - {
+    Reason.UNTRUSTED_SOURCE,
+    Reason.INVALID_CLAIM,
+} | {Reason.INVALID_DATA}
 """Reasons that the former body caused: they say nothing of an edited one."""
 
 _EDIT = "`once dlq redrive --edit` changes the body, or the producer sends a new event"

@@ -11,29 +11,13 @@ import typer
 from rich.table import Table
 from typer import Argument, BadParameter, Option
 
+from once.ops import terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters import export, letter_text, search
 from once.ops.dead_letters.assessment import assess_letters
 from once.ops.dead_letters.edit import edit_letter
-from once.ops.dead_letters.export import (
-    FOLDER,
-    ImportJournal,
-    LetterImport,
-    LetterPurge,
-    exported_text,
-    read_export,
-)
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
-from once.ops.dead_letters.letter_text import (
-    body_text,
-    claimed_text,
-    groups_table,
-    letter_json,
-    letter_lines,
-    verdict_json,
-    verdict_lines,
-    whole_letter_json,
-)
 from once.ops.dead_letters.redrive import (
     LetterPages,
     Redrive,
@@ -43,28 +27,9 @@ from once.ops.dead_letters.redrive import (
     returning_number,
     waits_text,
 )
-from once.ops.dead_letters.search import (
-    DEFAULT_LIMIT,
-    ConsumerOption,
-    LetterOptions,
-    LimitOption,
-    letters_by_id,
-    open_search,
-    selected_letters,
-)
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_log import Change, WhyOption, logged_change
-from once.ops.terminal import (
-    JsonOption,
-    ServiceOption,
-    command_group,
-    console,
-    error_console,
-    print_json,
-    progress,
-    single_line,
-)
 
 _MAX_FAILURE_LINES = 20
 
@@ -82,11 +47,13 @@ _MessageIdArgument = Annotated[
 def _with_letter_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with the fields of `LetterOptions` in place of its first parameter."""
     _, *own = signature(command).parameters.values()
-    shared = signature(LetterOptions).parameters.values()
+    shared = signature(search.LetterOptions).parameters.values()
 
     @wraps(command)
     def run(**values: Any) -> None:
-        options = LetterOptions(**{option.name: values.pop(option.name) for option in shared})
+        options = search.LetterOptions(
+            **{option.name: values.pop(option.name) for option in shared}
+        )
         command(options, **values)
 
     parameters = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in (*shared, *own)]
@@ -96,60 +63,64 @@ def _with_letter_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-app = command_group(help="Dead letters: list, show, redrive, purge, import.")
+app = terminal.command_group(help="Dead letters: list, show, redrive, purge, import.")
 
 
 @app.command("list")
 @_with_letter_options
-def list_command(options: LetterOptions, as_json: JsonOption = False) -> None:
+def list_command(options: search.LetterOptions, as_json: terminal.JsonOption = False) -> None:
     """Show the dead letters by consumer, reason and age. They stay in their queues."""
     letter_filter = options.letter_filter()
     deployment = Deployment.find(options.service)
     sqs, queues = client("sqs"), dead_letter_queues(deployment, options.consumer)
-    with open_search(sqs, queues, options.limit) as walk:
-        letters = [one for page in selected_letters(walk, (), letter_filter) for one in page]
+    with search.open_search(sqs, queues, options.limit) as walk:
+        letters = [one for page in search.selected_letters(walk, (), letter_filter) for one in page]
     if as_json:
-        print_json({**walk.as_json(), "letters": list(map(letter_json, letters))})
+        terminal.print_json(
+            {**walk.as_json(), "letters": list(map(letter_text.letter_json, letters))}
+        )
     else:
         if letters:
-            console.print(groups_table(letters, datetime.now(UTC)))
+            terminal.console.print(letter_text.groups_table(letters, datetime.now(UTC)))
         else:
-            console.print("no dead letter could be seen" if walk.hidden else "no dead letters")
-        console.print(walk.progress_text)
+            terminal.console.print(
+                "no dead letter could be seen" if walk.hidden else "no dead letters"
+            )
+        terminal.console.print(walk.progress_text)
     walk.raise_if_hidden()
 
 
 @app.command()
 def show(
     message_id: _MessageIdArgument,
-    consumer: ConsumerOption = None,
-    limit: LimitOption = DEFAULT_LIMIT,
-    service: ServiceOption = "once",
-    as_json: JsonOption = False,
+    consumer: search.ConsumerOption = None,
+    limit: search.LimitOption = search.DEFAULT_LIMIT,
+    service: terminal.ServiceOption = "once",
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Show one dead letter, its dedup record, and whether it is safe to send it back."""
     deployment = Deployment.find(service)
     sqs = client("sqs")
-    with open_search(sqs, dead_letter_queues(deployment, consumer), limit) as walk:
-        [letter] = letters_by_id(walk, [message_id])
+    with search.open_search(sqs, dead_letter_queues(deployment, consumer), limit) as walk:
+        [letter] = search.letters_by_id(walk, [message_id])
     records = DedupRecordReader.of(client("dynamodb"), deployment)
     [assessed] = assess_letters(records, [letter])
     if as_json:
-        print_json(whole_letter_json(assessed, datetime.now(UTC)))
+        terminal.print_json(letter_text.whole_letter_json(assessed, datetime.now(UTC)))
         return
-    for line in letter_lines(assessed, datetime.now(UTC)):
-        console.print(line, soft_wrap=True)
-    console.print()
-    console.print(body_text(letter), soft_wrap=True)
-    if claimed := claimed_text(assessed):
-        console.print("\nits data, from S3:")
-        console.print(claimed, soft_wrap=True)
+    for line in letter_text.letter_lines(assessed, datetime.now(UTC)):
+        terminal.console.print(line, soft_wrap=True)
+    terminal.console.print()
+    terminal.console.print(letter_text.body_text(letter), soft_wrap=True)
+    if claimed := letter_text.claimed_text(assessed):
+        terminal.console.print("\nits data, from S3:")
+        terminal.console.print(claimed, soft_wrap=True)
 
 
 @app.command()
 @_with_letter_options
 def redrive(
-    options: LetterOptions,
+    options: search.LetterOptions,
     message_ids: _MessageIdsArgument = None,
     dry_run: Annotated[
         bool, Option("--dry-run", help="Show whether each is safe to send, and send none.")
@@ -172,7 +143,7 @@ def redrive(
     ] = False,
     rate: Annotated[float, Option(min=0.1, help="Most messages a second.")] = 10,
     why: WhyOption = None,
-    as_json: JsonOption = False,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Send dead letters back to the queue of their consumer, with their key and their history.
 
@@ -218,8 +189,8 @@ def _confirm(job: Redrive, pages: LetterPages) -> None:
     """Ask before letters are sent that were not chosen."""
     plan = job.dry_run(pages)
     job.walk.count_hidden()
-    error_console.print(job.walk.progress_text)
-    error_console.print(str(plan), soft_wrap=True)
+    terminal.error_console.print(job.walk.progress_text)
+    terminal.error_console.print(str(plan), soft_wrap=True)
     if not plan.sent:
         return
     try:
@@ -232,7 +203,7 @@ def _confirm(job: Redrive, pages: LetterPages) -> None:
 def _run_redrive(job: Redrive, pages: LetterPages, change: Change, *, as_json: bool) -> None:
     """Send the letters; if this fails or is stopped, show what was done."""
     try:
-        with progress(as_json=as_json) as bar:
+        with terminal.progress(as_json=as_json) as bar:
             task = bar.add_task("dead letters looked at", total=job.walk.about.total)
             job.send(pages, change, lambda: bar.update(task, completed=job.walk.looked_at))
     except BaseException as error:
@@ -248,17 +219,17 @@ def _show_redrive(
 ) -> None:
     """Print a redrive's result, or the plan of a dry run, on stdout, and a warning on stderr."""
     if warning := job.overtaken_text:
-        error_console.print(warning, soft_wrap=True)
+        terminal.error_console.print(warning, soft_wrap=True)
     if as_json:
-        print_json(
+        terminal.print_json(
             {
                 "dry_run": plan is not None,
                 "stopped": stopped,
                 "sent": len(plan.sent if plan else job.sent),
                 "will_come_back": returning_number(plan.sent) if plan else job.returning,
                 "came_back": job.came_back,
-                "planned": list(map(verdict_json, plan.sent if plan else ())),
-                "kept": list(map(verdict_json, plan.refused if plan else job.refused)),
+                "planned": list(map(letter_text.verdict_json, plan.sent if plan else ())),
+                "kept": list(map(letter_text.verdict_json, plan.refused if plan else job.refused)),
                 "failed": [waits_text(one.letter) for one in plan.waiting] if plan else job.failed,
                 "overtaken": [letter.message_id for letter in job.overtaken],
                 "perhaps_sent": job.unanswered,
@@ -277,11 +248,11 @@ def _show_redrive(
             "failed": len(job.failed),
             **({"sent back, and here again": job.came_back} if job.came_back else {}),
         }
-        console.print(_numbers(rows))
+        terminal.console.print(_numbers(rows))
     else:
-        console.print(*verdict_lines(plan.assessed), sep="\n")
-        console.print(str(plan))
-    console.print(job.walk.progress_text)
+        terminal.console.print(*letter_text.verdict_lines(plan.assessed), sep="\n")
+        terminal.console.print(str(plan))
+    terminal.console.print(job.walk.progress_text)
 
 
 def _numbers(rows: Mapping[str, int]) -> Table:
@@ -294,7 +265,7 @@ def _numbers(rows: Mapping[str, int]) -> Table:
 
 def _stayed_text(job: Redrive) -> str:
     lines = [*job.failed, *(f"{one.letter.message_id}: {one.verdict}" for one in job.refused)]
-    told = "".join(f"\n  {single_line(line)}" for line in lines[:_MAX_FAILURE_LINES])
+    told = "".join(f"\n  {terminal.single_line(line)}" for line in lines[:_MAX_FAILURE_LINES])
     if len(lines) > _MAX_FAILURE_LINES:
         told += f"\n  and {len(lines) - _MAX_FAILURE_LINES} more"
     return (
@@ -307,14 +278,14 @@ def _stayed_text(job: Redrive) -> str:
 @app.command()
 @_with_letter_options
 def purge(
-    options: LetterOptions,
+    options: search.LetterOptions,
     message_ids: _MessageIdsArgument = None,
     export_file: Annotated[
         Path | None,
         Option(
             "--export",
             dir_okay=False,
-            help=f"File to export to; by default {FOLDER}/dlq-<consumer>-<time>.jsonl.",
+            help=f"File to export to; by default {export.FOLDER}/dlq-<consumer>-<time>.jsonl.",
         ),
     ] = None,
     yes: Annotated[bool, Option("--yes", help="Delete without asking.")] = False,
@@ -322,32 +293,34 @@ def purge(
         bool, Option("--dry-run", help="Show the dead letters that would be deleted.")
     ] = False,
     why: WhyOption = None,
-    as_json: JsonOption = False,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Export dead letters to a file, and delete them; `dlq import` puts them back."""
 
     def exported(file: Path, letters: Sequence[Letter]) -> None:
         if not as_json:
-            console.print(exported_text(file, letters), soft_wrap=True)
+            terminal.console.print(export.exported_text(file, letters), soft_wrap=True)
 
     names = message_ids or []
     letter_filter = options.letter_filter(names)
     deployment = Deployment.find(options.service)
     sqs, queues = client("sqs"), dead_letter_queues(deployment, options.consumer)
-    with open_search(sqs, queues, options.limit) as walk:
-        letters = [one for page in selected_letters(walk, names, letter_filter) for one in page]
+    with search.open_search(sqs, queues, options.limit) as walk:
+        letters = [
+            one for page in search.selected_letters(walk, names, letter_filter) for one in page
+        ]
         walk.count_hidden()
         if not as_json:
-            console.print(groups_table(letters, datetime.now(UTC)))
-            console.print(walk.progress_text)
-        job = LetterPurge(walk, letters)
+            terminal.console.print(letter_text.groups_table(letters, datetime.now(UTC)))
+            terminal.console.print(walk.progress_text)
+        job = export.LetterPurge(walk, letters)
         if letters and not dry_run:
             if not yes:
                 typer.confirm(f"delete {len(letters)} dead letters?", abort=True, err=True)
             told = options.for_log() | {"message_ids": names}
             with (
                 logged_change(deployment, "dlq purge", told, why) as change,
-                progress(as_json=as_json) as bar,
+                terminal.progress(as_json=as_json) as bar,
             ):
                 task = bar.add_task("deleted", total=len(letters))
                 job.run(
@@ -357,10 +330,10 @@ def purge(
                     batch_deleted=lambda: bar.update(task, completed=len(job.deleted)),
                 )
     if as_json:
-        print_json(
+        terminal.print_json(
             {
                 "dry_run": dry_run,
-                "letters": list(map(letter_json, job.letters)),
+                "letters": list(map(letter_text.letter_json, job.letters)),
                 "files": list(map(str, job.files)),
                 "deleted": job.deleted,
                 "failed": job.faults,
@@ -390,10 +363,10 @@ def import_letters(
         str | None,
         Option("--into", metavar="CONSUMER", help="Queue of a consumer that was renamed."),
     ] = None,
-    limit: LimitOption = DEFAULT_LIMIT,
-    service: ServiceOption = "once",
+    limit: search.LimitOption = search.DEFAULT_LIMIT,
+    service: terminal.ServiceOption = "once",
     why: WhyOption = None,
-    as_json: JsonOption = False,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Put the letters of a purge's export back into their dead-letter queues, as they were.
 
@@ -403,13 +376,13 @@ def import_letters(
     FILE.imported. After the time `safe_until` of a letter, its key may be
     forgotten, and its event may be processed twice: it is left out as well.
     """
-    letters, journal = read_export(file), ImportJournal.of(file)
+    letters, journal = export.read_export(file), export.ImportJournal.of(file)
     deployment = Deployment.find(service)
     queues = {
         name: dead_letter_queues(deployment, into or name)[0]
         for name in dict.fromkeys(letter.consumer for letter in letters)
     }
-    job = LetterImport(client("sqs"), queues, journal)
+    job = export.LetterImport(client("sqs"), queues, journal)
     job.plan(letters, limit, again=again, unsafe=unsafe)
     if job.new and not dry_run:
         asked = {"into": into, "again": again, "unsafe": unsafe, "service": service}
@@ -418,11 +391,11 @@ def import_letters(
             job.run(change)
     result = job.as_json(dry_run=dry_run)
     if as_json:
-        print_json({"dry_run": dry_run, **result})
+        terminal.print_json({"dry_run": dry_run, **result})
     else:
         rows = {
             name.replace("_", " "): value if isinstance(value, int) else len(value)
             for name, value in result.items()
         }
-        console.print(_numbers(rows))
+        terminal.console.print(_numbers(rows))
     job.raise_if_letters_are_missing()

@@ -16,15 +16,10 @@ from once.events.identity import fingerprint
 from once.failures.quarantine import allowed
 from once.intake.original_message import OriginalMessage
 from once.names import Reason
+from once.ops import dedup_records
 from once.ops.dead_letters.assessment import AssessedLetter, assess_letters
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_text import body_text
-from once.ops.dedup_records import (
-    DedupRecordReader,
-    UnreadableRecord,
-    format_written_at,
-    read_record,
-)
 from once.ops.errors import OpsError
 from once.ops.terminal import escape_controls
 
@@ -49,7 +44,9 @@ def printable_json(text: str) -> str:
     return "".join(escaped).replace("\x7f", "\\u007f")  # which json.dumps leaves as it is
 
 
-def with_body(before: AssessedLetter, text: str, records: DedupRecordReader) -> AssessedLetter:
+def with_body(
+    before: AssessedLetter, text: str, records: dedup_records.DedupRecordReader
+) -> AssessedLetter:
     """Return a letter with the text as its body, assessed again.
 
     Raises:
@@ -93,16 +90,17 @@ def _record_error(after: AssessedLetter) -> str | None:
     if after.record is None or isinstance(after.event, OnceError):
         return None
     try:
-        record = read_record(after.record)
-    except UnreadableRecord as error:
+        record = dedup_records.read_record(after.record)
+    except dedup_records.UnreadableRecord as error:
         return f"the record under its key {after.pk} cannot be read, and may say otherwise: {error}"
     event = after.event
     content = after.letter.queue.consumer.fingerprint(event) or fingerprint(event)
     if record.fingerprint == content:
         return None
     return (
-        f"other content was committed under its key {after.pk} at {format_written_at(record)}: "
-        f"it would come back as key-conflict; {_NEW_EVENT}"
+        f"other content was committed under its key {after.pk} at "
+        f"{dedup_records.format_written_at(record)}: it would come back as key-conflict; "
+        f"{_NEW_EVENT}"
     )
 
 
@@ -110,7 +108,7 @@ def _name(event: CloudEvent) -> str:
     return f"source {event.source!r} and id {event.id!r}"
 
 
-def edit_letter(letter: Letter, records: DedupRecordReader) -> Letter:
+def edit_letter(letter: Letter, records: dedup_records.DedupRecordReader) -> Letter:
     """Let the operator edit a letter's body until it can be sent; return the letter with it.
 
     Raises:

@@ -24,6 +24,7 @@ from once.intake.original_message import Attributes
 from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetter, Limits
 from once.ops.aws.clients import BatchCall, RateLimiter, batches_by_size, call_for_each, client
 from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters import search
 from once.ops.dead_letters.assessment import (
     AssessedLetter,
     RedriveOutcome,
@@ -39,13 +40,6 @@ from once.ops.dead_letters.letter import (
     QueueStay,
     dead_letter_queues,
     lineage_text,
-)
-from once.ops.dead_letters.search import (
-    LetterFilter,
-    LetterOptions,
-    QueueWalk,
-    open_search,
-    selected_letters,
 )
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, unexpected_error_text
@@ -75,7 +69,7 @@ class RedriveRequest:
         rate: most messages a second.
     """
 
-    options: LetterOptions
+    options: search.LetterOptions
     message_ids: Sequence[str] = ()
     edit: bool = False
     unsafe: bool = False
@@ -85,11 +79,11 @@ class RedriveRequest:
     @property
     def is_chosen(self) -> bool:
         """Whether the letters are named or filtered."""
-        return bool(self.message_ids) or self._filter != LetterFilter()
+        return bool(self.message_ids) or self._filter != search.LetterFilter()
 
-    def pages(self, walk: QueueWalk) -> Iterator[Sequence[Letter]]:
+    def pages(self, walk: search.QueueWalk) -> Iterator[Sequence[Letter]]:
         """Yield the chosen letters; see `once.ops.dead_letters.search.selected_letters`."""
-        return selected_letters(walk, self.message_ids, self._filter)
+        return search.selected_letters(walk, self.message_ids, self._filter)
 
     def for_log(self) -> dict[str, Any]:
         """Return the arguments for the operator log."""
@@ -101,7 +95,7 @@ class RedriveRequest:
         }
 
     @property
-    def _filter(self) -> LetterFilter:
+    def _filter(self) -> search.LetterFilter:
         return self.options.letter_filter(self.message_ids)
 
 
@@ -119,7 +113,7 @@ def open_redrive(
         raise OpsError("the relay has no queue: `once outbox republish` publishes its events again")
     queues = [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
     records = DedupRecordReader.of(client("dynamodb"), deployment)
-    with open_search(sqs, queues, request.options.limit) as walk:
+    with search.open_search(sqs, queues, request.options.limit) as walk:
         yield Redrive(sqs, walk, records, request, returning_too=returning_too)
 
 
@@ -183,7 +177,7 @@ class Redrive:
     """
 
     sqs: "SQSClient"
-    walk: QueueWalk
+    walk: search.QueueWalk
     records: DedupRecordReader
     request: RedriveRequest
     returning_too: bool = True

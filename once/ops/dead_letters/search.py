@@ -21,14 +21,7 @@ from typer import BadParameter, Option
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.names import Reason
-from once.ops.aws.clients import (
-    BATCH_ENTRIES,
-    THREADS,
-    QueueDepth,
-    batches,
-    call_for_each,
-    total_depth,
-)
+from once.ops.aws import clients
 from once.ops.dead_letters.assessment import AssessedLetter
 from once.ops.dead_letters.letter import DIED, DeadLetterQueue, Letter
 from once.ops.errors import ExitCode, OpsError
@@ -225,7 +218,7 @@ class QueueWalk:
         self._seen: set[str] = set()
         self.complete = False
         self.cut_short = False
-        self.about = QueueDepth(0, 0, 0)
+        self.about = clients.QueueDepth(0, 0, 0)
         self.hidden: HiddenLetters | None = None
         self.taken = 0
 
@@ -281,7 +274,7 @@ class QueueWalk:
                 found = self._receive(queue) if self._left else []
             self.cut_short |= not self._left
             held = len(self._held)
-            yield from batches(sorted(letters, key=lambda letter: letter.place))
+            yield from clients.batches(sorted(letters, key=lambda letter: letter.place))
             # When letters were deleted meanwhile, SQS may return more of their groups.
             found = self._receive(queue) if self._left and len(self._held) < held else []
 
@@ -292,11 +285,13 @@ class QueueWalk:
         return new
 
     def _first_letters(self) -> Iterator[tuple[DeadLetterQueue, list[Letter]]]:
-        if self._left < BATCH_ENTRIES * len(self._queues):
+        if self._left < clients.BATCH_ENTRIES * len(self._queues):
             for queue in self._queues:
                 yield queue, self._receive(queue) if self._left else []
             return
-        with ThreadPoolExecutor(THREADS) as pool:  # to find a queue empty takes `WAIT_SECONDS`
+        with ThreadPoolExecutor(
+            clients.THREADS
+        ) as pool:  # to find a queue empty takes `WAIT_SECONDS`
             found = [*pool.map(self._receive, self._queues)]
         yield from zip(self._queues, found, strict=True)
 
@@ -310,7 +305,7 @@ class QueueWalk:
             botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
         """
         url = letters[0].queue.url
-        _, refused = call_for_each(
+        _, refused = clients.call_for_each(
             lambda entries: self._sqs.delete_message_batch(QueueUrl=url, Entries=entries),
             ({"ReceiptHandle": letter.receipt_handle} for letter in letters),
         )
@@ -349,7 +344,7 @@ class QueueWalk:
         until = time.time() + HOLD_SECONDS
         answer = self._sqs.receive_message(
             QueueUrl=queue.url,
-            MaxNumberOfMessages=min(BATCH_ENTRIES, self._left),
+            MaxNumberOfMessages=min(clients.BATCH_ENTRIES, self._left),
             VisibilityTimeout=HOLD_SECONDS,
             WaitTimeSeconds=WAIT_SECONDS,
             AttributeNames=["All"],
@@ -433,8 +428,8 @@ class QueueWalk:
         """Read the depth of the queues, before the walk."""
         self.about = self._depth(self._queues)
 
-    def _depth(self, queues: Iterable[DeadLetterQueue]) -> QueueDepth:
-        return total_depth(self._sqs, [queue.url for queue in queues])
+    def _depth(self, queues: Iterable[DeadLetterQueue]) -> clients.QueueDepth:
+        return clients.total_depth(self._sqs, [queue.url for queue in queues])
 
     def raise_if_hidden(self) -> None:
         """Raise `LettersHiddenError` if other commands hid letters from the walk."""
@@ -476,7 +471,7 @@ def renewing(walk: QueueWalk) -> Iterator[None]:
 def batches_by_queue(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
     """Yield batches of at most ten letters, each batch of one queue."""
     for queue in dict.fromkeys(letter.queue for letter in letters):
-        yield from batches([letter for letter in letters if letter.queue == queue])
+        yield from clients.batches([letter for letter in letters if letter.queue == queue])
 
 
 class LettersHiddenError(OpsError):

@@ -23,17 +23,10 @@ from once.ops.terminal import (
     print_json,
     progress,
 )
+from once.ops.webhooks import capture_text
 from once.ops.webhooks._http import Destination, is_loopback
 from once.ops.webhooks._listen import OVERLAP, Listener
 from once.ops.webhooks._send import send
-from once.ops.webhooks.capture_text import (
-    body_text,
-    capture_json,
-    capture_lines,
-    captures_table,
-    event_name,
-    whole_capture_json,
-)
 from once.ops.webhooks.captures import LIST_PERIOD, SEARCH_PERIOD, CaptureFilter, Captures
 from once.ops.webhooks.replay import DONE, MOST_LINES, ReplayRequest, ReplayRun
 from once.webhooks.capture import Standing
@@ -95,10 +88,10 @@ def list_command(
     captures = [*islice(found, limit)]
     more = next(found, None) is not None
     if as_json:
-        print_json({"webhooks": list(map(capture_json, captures)), "more": more})
+        print_json({"webhooks": list(map(capture_text.capture_json, captures)), "more": more})
         return
     if captures:
-        console.print(captures_table(captures))
+        console.print(capture_text.captures_table(captures))
     number = f"the newest {len(captures)}" if more else f"{len(captures)}"
     remedy = "; --limit shows more" if more else "; --since looks further back"
     console.print(f"{number} webhooks since {format_time(conditions.since)}{remedy}")
@@ -125,14 +118,16 @@ def show(
     if body_to is not None:
         _write(body_to, body)
     if as_json:
-        print_json(whole_capture_json(capture, body))
+        print_json(capture_text.whole_capture_json(capture, body))
         return
-    for line in capture_lines(capture, datetime.now(UTC)):
+    for line in capture_text.capture_lines(capture, datetime.now(UTC)):
         console.print(line, soft_wrap=True)
     console.print()
-    console.print(f"its body is in {body_to}" if body_to else body_text(body), soft_wrap=True)
+    console.print(
+        f"its body is in {body_to}" if body_to else capture_text.body_text(body), soft_wrap=True
+    )
     if capture.event_type:
-        source, event_id = event_name(capture)
+        source, event_id = capture_text.event_name(capture)
         console.print(f"\nonce trace {event_id} --source {source}", soft_wrap=True)
 
 

@@ -13,7 +13,7 @@ from once.effects.declaration import Policy
 from once.errors import PermanentError
 from once.events.identity import key_hash
 from once.names import RELAY
-from once.ops.dead_letters import search as walk
+from once.ops.aws import clients
 from once.ops.terminal import escape_controls
 from tests.ops.cloud import Cloud
 from tests.ops.letters import KEY, Shop, note
@@ -186,7 +186,7 @@ def test_control_characters_are_escaped(shop: Shop) -> None:
 def test_beginning_of_several_ids_is_refused_with_the_ids(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walk, "BATCH_ENTRIES", 1)  # each letter is on a page of its own
+    monkeypatch.setattr(clients, "BATCH_ENTRIES", 1)  # each letter is on a page of its own
     for _ in range(17):  # one more than there are first digits
         shop.cloud.bury("orders", "{")
     ids = [letter.message_id for letter in shop.letters()]

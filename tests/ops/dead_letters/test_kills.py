@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from once.ops.dead_letters import search as walk
+from once.ops.aws import clients
 from tests.ops.letters import Shop
 from tests.ops.support import run, stdout_of
 
@@ -76,7 +76,7 @@ class Process:
 @pytest.fixture
 def shop(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A shop with a letter that each command receives, and does not select."""
-    monkeypatch.setattr(walk, "BATCH_ENTRIES", PAGE)
+    monkeypatch.setattr(clients, "BATCH_ENTRIES", PAGE)
     shop.dead_letter(BAD)
     return shop
 

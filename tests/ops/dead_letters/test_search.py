@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from once.ops.aws import clients
 from once.ops.aws.clients import client, depth
 from once.ops.dead_letters import search as walk
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
@@ -82,7 +83,7 @@ def test_letter_that_is_received_twice_counts_once(full: Shop) -> None:
 
 
 def test_queues_are_read_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk, "THREADS", 2)
+    monkeypatch.setattr(clients, "THREADS", 2)
     both = Barrier(2, timeout=10)  # an error, if one queue is read after the other
 
     def receive_message(**_: Any) -> dict[str, Any]:

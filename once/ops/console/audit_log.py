@@ -10,13 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from once.errors import UNREADABLE
 from once.ops.aws.clients import client
-from once.ops.console.rendering import page
+from once.ops.console.rendering import Request, Response, page
 from once.ops.console.state import state_of
 from once.ops.terminal import json_text, parse_timestamp
 
@@ -52,7 +48,8 @@ class LoggedChange:
     message_ids: tuple[str, ...]
 
 
-def _audit_log(request: Request) -> Response:
+def audit_log_page(request: Request) -> Response:
+    """Return the page of the operator log's changes."""
     given = request.query_params
     who, command = given.get("who", "").strip(), given.get("command", "").strip()
     asked = given.get("days", "")
@@ -146,6 +143,3 @@ def _texts(values: object) -> Mapping[str, str]:
         for name, value in (values.items() if isinstance(values, dict) else ())
         if value
     }
-
-
-ROUTES = [Route("/audit-log", _audit_log, name="audit-log")]

@@ -13,15 +13,11 @@ from math import inf
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from once.events.cloud_event import CloudEvent
 from once.names import RELAY, UNROUTED, Reason
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.console.rendering import BarChart, page
+from once.ops.console.rendering import BarChart, Request, Response, page
 from once.ops.console.state import max_age, state_of
 from once.ops.dead_letters import assessment, search
 from once.ops.dead_letters.letter import DIED, dead_letter_queues
@@ -234,7 +230,8 @@ def _max_age(request: Request) -> float:
     return max_age(request, opened=FRESH_SECONDS, refreshed=inf)
 
 
-def _groups(request: Request) -> Response:
+def groups_page(request: Request) -> Response:
+    """Return the page of letters that failed alike."""
     reading, rows, values = _filtered(request)
     return page(
         request,
@@ -246,7 +243,8 @@ def _groups(request: Request) -> Response:
     )
 
 
-def _letters(request: Request) -> Response:
+def letters_page(request: Request) -> Response:
+    """Return a part of the list of the letters that match a filter."""
     _, rows, values = _filtered(request)
     rows.sort(key=_by_age)
     pages = max(1, -(-len(rows) // PAGE_LETTERS))
@@ -293,7 +291,8 @@ def _filtered(request: Request) -> tuple[LetterReading, list[LetterRow], dict[st
     return reading, rows, values
 
 
-def _letter(request: Request) -> Response:
+def letter_page(request: Request) -> Response:
+    """Return the page of one letter."""
     try:
         assessed = read_letter(request)
     except OpsError as error:
@@ -317,10 +316,3 @@ def _letter(request: Request) -> Response:
         claimed=claimed_text(assessed),
         story=request.url_for("message").path + query_text(story),
     )
-
-
-ROUTES = [
-    Route("/dead-letters", _groups, name="dead-letters"),
-    Route("/dead-letters/letters", _letters, name="dead-letter-list"),
-    Route("/dead-letters/{consumer}/{message_id}", _letter, name="letter"),
-]

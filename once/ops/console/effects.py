@@ -3,14 +3,9 @@
 import shlex
 from datetime import UTC, datetime
 
-from starlette.datastructures import FormData
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from once.ops.aws.clients import client
-from once.ops.console.jobs import Job, Progress, planning_route
-from once.ops.console.rendering import page
+from once.ops.console.jobs import Job, Progress
+from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, record_lines
 from once.ops.effects import list_pending, pending_effect, read_decision, settle
@@ -23,7 +18,8 @@ def _records(state: ConsoleState) -> DedupRecordReader:
     return DedupRecordReader(client("dynamodb"), state.deployment.dedup_table)
 
 
-def _effects(request: Request) -> Response:
+def effects_page(request: Request) -> Response:
+    """Return the list of pending effects."""
     state = state_of(request)
     found = state.readings.latest(
         "effects", lambda: list_pending(_records(state)), max_age(request)
@@ -31,14 +27,15 @@ def _effects(request: Request) -> Response:
     return page(request, "effects.html", found=found, most=_MOST_SHOWN, now=datetime.now(UTC))
 
 
-def _effect(request: Request) -> Response:
+def effect_page(request: Request) -> Response:
+    """Return the page of a pending effect."""
     key = request.query_params.get("key", "")
     effect = pending_effect(_records(state_of(request)), key)
     lines = record_lines(effect.item, datetime.now(UTC))
     return page(request, "effect.html", effect=effect, lines=lines)
 
 
-def _plan_settlement(request: Request, form: FormData) -> Job:
+def plan_settlement(request: Request, form: FormData) -> Job:
     """Return the job of a form, after the checks of `once effects settle --dry-run`."""
     state = state_of(request)
     given = {name: str(value).strip() for name, value in form.items()}
@@ -81,10 +78,3 @@ def _plan_settlement(request: Request, form: FormData) -> Job:
         back="effects",
         command=shlex.join(["once", "effects", "settle", effect.pk, *options, *evidence]),
     )
-
-
-ROUTES = [
-    Route("/effects", _effects, name="effects"),
-    Route("/effects/one", _effect, name="effect"),
-    planning_route("/effects/settle", "settle-effect", _plan_settlement),
-]

@@ -1,7 +1,7 @@
 """Jobs: changes that an operator has seen as a dry run, has confirmed, and watches."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,14 +11,11 @@ from typing import cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
+from starlette.responses import RedirectResponse
 from typer import BadParameter
 
-from once.ops.console.rendering import page
+from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.errors import OpsError, StoppedError, error_with_remedy, unexpected_error_text
 
 _MOST_KEPT = 100
@@ -135,10 +132,10 @@ class Jobs:
             self._note()
 
 
-def planning_route(
-    path: str, name: str, plan: Callable[[Request, FormData], Job | Response]
-) -> Route:
-    """Return the route of a form that plans a job, and leads to the job's page.
+def planning(
+    plan: Callable[[Request, FormData], Job | Response],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return the function that answers a form: it plans a job, and leads to the job's page.
 
     `plan` returns the job; or a page, if the form must be corrected.
     """
@@ -149,7 +146,7 @@ def planning_route(
             return planned
         return _to_page(request, _jobs(request).plan(planned))
 
-    return Route(path, answer, name=name, methods=["POST"])
+    return answer
 
 
 def number_field(
@@ -166,18 +163,21 @@ def number_field(
     raise BadParameter(f"{text!r} {fault}", param_hint=option)
 
 
-def _job(request: Request) -> Response:
+def job_page(request: Request) -> Response:
+    """Return the page of a job."""
     return page(request, "job.html", job=_found(request))
 
 
-async def _start(request: Request) -> Response:
+async def start_job(request: Request) -> Response:
+    """Run a confirmed job, and return to its page."""
     form = await request.form()
     job = _found(request)
     _jobs(request).start(job, str(form.get("why") or "").strip() or None)
     return _to_page(request, job)
 
 
-def _stop(request: Request) -> Response:
+def stop_job(request: Request) -> Response:
+    """Let a job end after its present step."""
     job = _found(request)
     job.progress.stop.set()
     return _to_page(request, job)
@@ -197,10 +197,3 @@ def _jobs(request: Request) -> Jobs:
 def _to_page(request: Request, job: Job) -> Response:
     url = request.url_for("job", job_id=job.id).path
     return RedirectResponse(url, status_code=HTTPStatus.SEE_OTHER)
-
-
-ROUTES = [
-    Route("/jobs/{job_id}", _job, name="job"),
-    Route("/jobs/{job_id}/start", _start, name="start-job", methods=["POST"]),
-    Route("/jobs/{job_id}/stop", _stop, name="stop-job", methods=["POST"]),
-]

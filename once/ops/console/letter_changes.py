@@ -12,18 +12,14 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from starlette.datastructures import FormData
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 from typer import BadParameter
 
 from once.events.cloud_event import CloudEvent
 from once.events.identity import fingerprint
 from once.ops.aws.clients import RateLimiter, batches, client
 from once.ops.console.dead_letters import letter_options, query_text, query_values, read_letter
-from once.ops.console.jobs import Job, Progress, number_field, planning_route
-from once.ops.console.rendering import below_root, page
+from once.ops.console.jobs import Job, Progress, number_field
+from once.ops.console.rendering import FormData, Request, Response, below_root, page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.dead_letters.assessment import AssessedLetter, assess_letters
 from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json, with_body
@@ -39,7 +35,7 @@ MOST_LINES = 50
 """Most letters that the page of a job names one by one."""
 
 
-def _plan_redrive(request: Request, form: FormData) -> Job:
+def plan_redrive(request: Request, form: FormData) -> Job:
     """Return the job that sends letters back; nothing unsafe is ever sent."""
     state, (options, ids, back) = state_of(request), _chosen(request, form)
     asked = RedriveRequest(
@@ -127,18 +123,19 @@ def _send(
         progress.result = [*told, *_some(stayed), *_some(redrive.failed)]
 
 
-def _edit_form(request: Request) -> Response:
+def edit_page(request: Request) -> Response:
+    """Return the form with a letter's body."""
     letter = read_letter(request).letter
-    return _edit_page(request, printable_json(editable_text(letter)))
+    return _edit_form(request, printable_json(editable_text(letter)))
 
 
-def _edit_page(request: Request, text: str, refused: str | None = None) -> Response:
+def _edit_form(request: Request, text: str, refused: str | None = None) -> Response:
     status = 200 if refused is None else 422
     values = {"text": text, "refused": refused, **request.path_params}
     return page(request, "dead_letter_edit.html", status=status, **values)
 
 
-def _plan_edit(request: Request, form: FormData) -> Job | Response:
+def plan_edit(request: Request, form: FormData) -> Job | Response:
     """Return the job that sends a letter back with another body; or the form, if it may not."""
     state, parts = state_of(request), request.path_params
     body = str(form.get("body") or "").replace("\r\n", "\n").strip()  # as forms send a line break
@@ -159,7 +156,7 @@ def _plan_edit(request: Request, form: FormData) -> Job | Response:
         with state.letters.held(), opened() as redrive:
             before, after = edited(redrive)
     except RefusedEditError as error:
-        return _edit_page(request, body, f"it cannot be sent so: {error}")
+        return _edit_form(request, body, f"it cannot be sent so: {error}")
     outcome, is_sent = after.verdict.outcome, redrive.may_be_sent(after.verdict)
 
     def work(why: str | None, progress: Progress) -> None:
@@ -194,7 +191,7 @@ def _identity_lines(before: AssessedLetter, after: AssessedLetter) -> list[str]:
     ]
 
 
-def _plan_purge(request: Request, form: FormData) -> Job:
+def plan_purge(request: Request, form: FormData) -> Job:
     """Return the job that exports letters to files and deletes them."""
     state, (options, ids, back) = state_of(request), _chosen(request, form)
     chosen = options.letter_filter(ids)
@@ -325,13 +322,3 @@ def _some(lines: Sequence[str]) -> list[str]:
     """Return the first lines, and how many more there are."""
     more = len(lines) - MOST_LINES
     return [*lines[:MOST_LINES], *([f"and {more} more"] if more > 0 else [])]
-
-
-_EDIT = "/dead-letters/{consumer}/{message_id}/edit"
-
-ROUTES = [
-    planning_route("/dead-letters/redrive", "plan-redrive", _plan_redrive),
-    planning_route("/dead-letters/purge", "plan-purge", _plan_purge),
-    Route(_EDIT, _edit_form, name="edit-letter"),
-    planning_route(_EDIT, "plan-edit", _plan_edit),
-]

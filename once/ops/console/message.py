@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from once.events.cloud_event import CloudEvent
 from once.events.identity import key_hash
 from once.names import RELAY, Record, State
-from once.ops.console.rendering import page
+from once.ops.console.rendering import Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.dedup_records import record_lines, text_attribute
 from once.ops.terminal import parse_time_option
@@ -48,7 +44,8 @@ _HEAD = 7
 _NAME_CHARACTERS = 18
 
 
-def _message(request: Request) -> Response:
+def message_page(request: Request) -> Response:
+    """Return the story of one message."""
     names = ("key", "source", "consumer", "since")
     given = {name: request.query_params.get(name, "").strip() for name in names}
     given["since"] = given["since"] or _SINCE
@@ -212,6 +209,3 @@ def sequence_picture(steps: Sequence[Step]) -> dict[str, Any]:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-ROUTES = [Route("/message", _message, name="message")]

@@ -5,19 +5,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from starlette.datastructures import FormData
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from once.errors import OnceError
 from once.events.outgoing import events_in
 from once.names import Metric, Record
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
 from once.ops.console.figures import read_figures
-from once.ops.console.jobs import Job, Progress, number_field, planning_route
-from once.ops.console.rendering import BarChart, page
+from once.ops.console.jobs import Job, Progress, number_field
+from once.ops.console.rendering import BarChart, FormData, Request, Response, page
 from once.ops.console.state import max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, Item, time_attribute
 from once.ops.errors import OpsError
@@ -30,7 +25,8 @@ MOST_SHOWN = 50
 _OPTIONS = ("since", "until", "consumer", "to", "rate")
 
 
-def _outbox(request: Request) -> Response:
+def outbox_page(request: Request) -> Response:
+    """Return the page of the last hour's events."""
     state = state_of(request)
     relay = state.readings.latest(
         "outbox", lambda: _read_relay(state.deployment, datetime.now(UTC)), max_age(request)
@@ -90,7 +86,7 @@ def _events(item: Item, graph: EventGraph) -> Iterator[dict[str, Any]]:
         yield {**shared, "id": "", "type": "–", "standing": standing, "waits": True}
 
 
-def _plan_republish(request: Request, form: FormData) -> Job:
+def plan_republish(request: Request, form: FormData) -> Job:
     """Return the job of a form, with the counts of `once outbox republish --dry-run`."""
     deployment = state_of(request).deployment
     given = {name: str(form.get(name) or "").strip() or None for name in _OPTIONS}
@@ -139,9 +135,3 @@ def _plan_republish(request: Request, form: FormData) -> Job:
         back="outbox",
         command=shlex.join(command),
     )
-
-
-ROUTES = [
-    Route("/outbox", _outbox, name="outbox"),
-    planning_route("/outbox/republish", "republish", _plan_republish),
-]

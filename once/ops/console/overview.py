@@ -2,13 +2,9 @@
 
 from datetime import UTC, datetime
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from once.names import Metric
 from once.ops.console.figures import read_figures
-from once.ops.console.rendering import BarChart, page
+from once.ops.console.rendering import BarChart, Request, Response, page
 from once.ops.console.state import REFRESH_SECONDS, state_of
 from once.ops.status import MAX_AGE
 from once.ops.terminal import parse_age_option
@@ -24,7 +20,8 @@ COLUMNS = {
 METRICS = [metric for metrics in COLUMNS.values() for metric in metrics]
 
 
-def _overview(request: Request) -> Response:
+def overview_page(request: Request) -> Response:
+    """Return the page of queues and of what the consumers counted."""
     state = state_of(request)
     rows = state.queues.latest()
     functions = {one.name: one.function_name for one in state.deployment.consumers.values()}
@@ -58,6 +55,3 @@ def _overview(request: Request) -> Response:
         },
         source=figures.source,
     )
-
-
-ROUTES = [Route("/", _overview, name="overview")]

@@ -6,8 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from starlette.requests import Request
+from starlette.datastructures import FormData as FormData
+from starlette.requests import Request as Request
 from starlette.responses import HTMLResponse
+from starlette.responses import Response as Response
 
 from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time
 

@@ -21,8 +21,7 @@ import uvicorn
 from botocore.exceptions import BotoCoreError, ClientError
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
@@ -39,7 +38,7 @@ from once.ops.console import (
     overview,
     webhooks,
 )
-from once.ops.console.rendering import page
+from once.ops.console.rendering import Request, Response, page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.errors import OpsError, error_with_remedy, unexpected_error_text
 
@@ -61,10 +60,42 @@ SECURITY_HEADERS = {
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 _OWN_SITE = frozenset({"same-origin", "none", None})
 """Values of Sec-Fetch-Site: `none` is an address that the operator opened."""
-_PAGES = (
-    *(overview, letter_changes, dead_letters),  # `/dead-letters/redrive` before the letters' paths
-    *(message, effects, outbox, webhooks, jobs, audit_log),
+
+
+async def _changes(request: Request) -> Response:
+    events = state_of(request).updates.events(request.is_disconnected)
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+_LETTER = "/dead-letters/{consumer}/{message_id}"
+_PAGES: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
+    ("/", "overview", overview.overview_page),
+    ("/dead-letters", "dead-letters", dead_letters.groups_page),
+    ("/dead-letters/letters", "dead-letter-list", dead_letters.letters_page),
+    (_LETTER, "letter", dead_letters.letter_page),
+    (f"{_LETTER}/edit", "edit-letter", letter_changes.edit_page),
+    ("/message", "message", message.message_page),
+    ("/effects", "effects", effects.effects_page),
+    ("/effects/one", "effect", effects.effect_page),
+    ("/outbox", "outbox", outbox.outbox_page),
+    ("/webhooks", "webhooks", webhooks.webhooks_page),
+    ("/webhooks/one", "webhook", webhooks.webhook_page),
+    ("/jobs/{job_id}", "job", jobs.job_page),
+    ("/audit-log", "audit-log", audit_log.audit_log_page),
+    ("/changes", "changes", _changes),
 )
+"""Path and name of each page, and the function that returns it."""
+_FORMS: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
+    ("/dead-letters/redrive", "plan-redrive", jobs.planning(letter_changes.plan_redrive)),
+    ("/dead-letters/purge", "plan-purge", jobs.planning(letter_changes.plan_purge)),
+    (f"{_LETTER}/edit", "plan-edit", jobs.planning(letter_changes.plan_edit)),
+    ("/effects/settle", "settle-effect", jobs.planning(effects.plan_settlement)),
+    ("/outbox/republish", "republish", jobs.planning(outbox.plan_republish)),
+    ("/webhooks/replay", "replay", jobs.planning(webhooks.plan_replay)),
+    ("/jobs/{job_id}/start", "start-job", jobs.start_job),
+    ("/jobs/{job_id}/stop", "stop-job", jobs.stop_job),
+)
+"""The same of each form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +162,8 @@ def console_app(state: ConsoleState, address: Address) -> ASGIApp:
     """Return the application of a console; every answer passes `Access`, errors included."""
     with as_file(files("once.ops.console") / "static") as static:
         routes = [
-            *(route for one in _PAGES for route in one.ROUTES),
-            Route("/changes", _changes, name="changes"),
+            *(Route(path, form, name=name, methods=["POST"]) for path, name, form in _FORMS),
+            *(Route(path, show, name=name) for path, name, show in _PAGES),
             Mount("/static", StaticFiles(directory=static), name="static"),
         ]
     failed = _error_page(502, error_with_remedy)
@@ -152,11 +183,6 @@ def console_app(state: ConsoleState, address: Address) -> ASGIApp:
 
 def _error_page(status: int, text: Callable[[Any], str]) -> ExceptionHandler:
     return lambda request, error: page(request, "error.html", status=status, error=text(error))
-
-
-async def _changes(request: Request) -> Response:
-    events = state_of(request).updates.events(request.is_disconnected)
-    return StreamingResponse(events, media_type="text/event-stream")
 
 
 class ConsoleServer(uvicorn.Server):

@@ -6,14 +6,10 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from starlette.datastructures import FormData
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 from typer import BadParameter
 
-from once.ops.console.jobs import Job, Progress, number_field, planning_route
-from once.ops.console.rendering import page
+from once.ops.console.jobs import Job, Progress, number_field
+from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.errors import OpsError
 from once.ops.webhooks import capture_text
@@ -27,7 +23,8 @@ _MOST_SHOWN = 100
 _FILTERS = ("endpoint", "type", "since", "until", "standing")
 
 
-def _webhooks(request: Request) -> Response:
+def webhooks_page(request: Request) -> Response:
+    """Return the list of captures that match a filter."""
     state, given = state_of(request), _filters(request.query_params)
     if state.deployment.webhooks is None:
         return page(request, "webhooks.html", given=given, deployed=None, captures=[], more=False)
@@ -47,7 +44,8 @@ def _webhooks(request: Request) -> Response:
     )
 
 
-def _webhook(request: Request) -> Response:
+def webhook_page(request: Request) -> Response:
+    """Return the page of one capture."""
     state = state_of(request)
     captures = _captures(state)
     capture = captures.get(request.query_params.get("key", ""))
@@ -99,7 +97,7 @@ def _conditions(given: Mapping[str, str]) -> CaptureFilter:
     )
 
 
-def _plan_replay(request: Request, form: FormData) -> Job:
+def plan_replay(request: Request, form: FormData) -> Job:
     """Return the job of a form, with the verdicts of `once webhooks replay` without --yes."""
     state = state_of(request)
     given = {name: str(value).strip() for name, value in form.items()}
@@ -159,10 +157,3 @@ def _command(state: ConsoleState, asked: ReplayRequest, given: Mapping[str, str]
     flags = [f"--{n.replace('_', '-')}" for n in ("allow_private", "unsafe") if n in given]
     command = ["once", "webhooks", "replay", *asked.names, *options, *where, *flags]
     return shlex.join([*command, "--yes", "--service", state.deployment.service])
-
-
-ROUTES = [
-    Route("/webhooks", _webhooks, name="webhooks"),
-    Route("/webhooks/one", _webhook, name="webhook"),
-    planning_route("/webhooks/replay", "replay", _plan_replay),
-]

@@ -6,7 +6,10 @@ In: values, and texts that an operator or a producer wrote. Out: escaped texts, 
 import json
 import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from threading import Event, Thread
 from typing import Annotated, Any
@@ -112,6 +115,26 @@ class _Group(TyperGroup):
 def command_group(*, help: str | None = None, completion: bool = False) -> typer.Typer:  # noqa: A002, the name that typer gives it
     """Return an empty group of commands; with options for shell completion if it is the root."""
     return typer.Typer(cls=_Group, help=help, no_args_is_help=True, add_completion=completion)
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the fields of a dataclass in place of its first parameter.
+
+    Commands that have options in common share the class, and pass on its objects.
+    """
+    first, *own = signature(command).parameters.values()
+    shared = signature(first.annotation).parameters.values()
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        options = first.annotation(**{option.name: values.pop(option.name) for option in shared})
+        command(options, **values)
+
+    parameters = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in (*shared, *own)]
+    # Typer reads both.
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in parameters}
+    return run
 
 
 class LineProgress(Progress):

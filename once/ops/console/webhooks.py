@@ -13,7 +13,7 @@ from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.errors import OpsError
 from once.ops.webhooks import capture_text
-from once.ops.webhooks.captures import LIST_PERIOD, CaptureFilter, Captures
+from once.ops.webhooks.captures import LIST_PERIOD, CaptureOptions, Captures
 from once.ops.webhooks.replay import DONE, MOST_LINES, ReplayRequest, ReplayRun
 from once.webhooks.capture import Capture, Standing
 
@@ -29,8 +29,10 @@ def webhooks_page(request: Request) -> Response:
     if state.deployment.webhooks is None:
         return page(request, "webhooks.html", given=given, deployed=None, captures=[], more=False)
 
+    conditions = CaptureOptions(**_options(given)).conditions(LIST_PERIOD)
+
     def read() -> list[Capture]:
-        return [*islice(_captures(state).matching(_conditions(given)), _MOST_SHOWN + 1)]
+        return [*islice(_captures(state).matching(conditions), _MOST_SHOWN + 1)]
 
     found = state.readings.latest(("webhooks", *given.values()), read, max_age(request))
     return page(
@@ -82,19 +84,18 @@ def _filters(given: Mapping[str, object]) -> dict[str, str]:
     return {name: str(given.get(name) or "").strip() for name in _FILTERS}
 
 
-def _conditions(given: Mapping[str, str]) -> CaptureFilter:
-    """Return the filter of these fields; without a time, that of the last day."""
+def _options(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of these fields."""
     standing = given["standing"]
     if standing and standing not in [*Standing]:
         raise BadParameter(f"{standing!r} is none of {', '.join(Standing)}", param_hint="standing")
-    return CaptureFilter.of(
-        given["since"] or None,
-        given["until"] or None,
-        LIST_PERIOD,
-        endpoint=given["endpoint"] or None,
-        webhook_type=given["type"] or None,
-        standing=Standing(standing) if standing else None,
-    )
+    return {
+        "endpoint": given["endpoint"] or None,
+        "webhook_type": given["type"] or None,
+        "since": given["since"] or None,
+        "until": given["until"] or None,
+        "standing": Standing(standing) if standing else None,
+    }
 
 
 def plan_replay(request: Request, form: FormData) -> Job:
@@ -140,8 +141,8 @@ def _asked(given: Mapping[str, str]) -> ReplayRequest:
     if not name and not fields["since"]:
         raise BadParameter("give the time since which webhooks are sent", param_hint="--since")
     return ReplayRequest(
+        **_options(fields),
         names=[name] if name else [],
-        conditions=_conditions(fields),
         queue=given.get("queue") or None,
         url=given.get("url") or None,
         allow_private="allow_private" in given,
@@ -155,5 +156,5 @@ def _command(state: ConsoleState, asked: ReplayRequest, given: Mapping[str, str]
     options = [part for name, value in told.items() for part in (f"--{name}", value)]
     where = ["--to-queue", asked.queue] if asked.queue else ["--to-url", asked.url or ""]
     flags = [f"--{n.replace('_', '-')}" for n in ("allow_private", "unsafe") if n in given]
-    command = ["once", "webhooks", "replay", *asked.names, *options, *where, *flags]
+    command = ["once", "webhooks", "replay", *(asked.names or ()), *options, *where, *flags]
     return shlex.join([*command, "--yes", "--service", state.deployment.service])

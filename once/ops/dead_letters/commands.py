@@ -1,11 +1,9 @@
 """The commands `dlq list`, `show`, `redrive`, `purge` and `import`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -44,30 +42,11 @@ _MessageIdArgument = Annotated[
 ]
 
 
-def _with_letter_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the fields of `LetterOptions` in place of its first parameter."""
-    _, *own = signature(command).parameters.values()
-    shared = signature(search.LetterOptions).parameters.values()
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        options = search.LetterOptions(
-            **{option.name: values.pop(option.name) for option in shared}
-        )
-        command(options, **values)
-
-    parameters = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in (*shared, *own)]
-    # Typer reads both.
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {option.name: option.annotation for option in parameters}
-    return run
-
-
 app = terminal.command_group(help="Dead letters: list, show, redrive, purge, import.")
 
 
 @app.command("list")
-@_with_letter_options
+@terminal.with_options
 def list_command(options: search.LetterOptions, as_json: terminal.JsonOption = False) -> None:
     """Show the dead letters by consumer, reason and age. They stay in their queues."""
     letter_filter = options.letter_filter()
@@ -118,7 +97,7 @@ def show(
 
 
 @app.command()
-@_with_letter_options
+@terminal.with_options
 def redrive(
     options: search.LetterOptions,
     message_ids: _MessageIdsArgument = None,
@@ -276,7 +255,7 @@ def _stayed_text(job: Redrive) -> str:
 
 
 @app.command()
-@_with_letter_options
+@terminal.with_options
 def purge(
     options: search.LetterOptions,
     message_ids: _MessageIdsArgument = None,

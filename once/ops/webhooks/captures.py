@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from boto3.dynamodb.types import TypeDeserializer
-from typer import BadParameter
+from typer import BadParameter, Option
 
 from once.errors import TooLarge
 from once.events.claim_check import ClaimMissing, ClaimUnavailable, InvalidClaim
@@ -18,7 +18,7 @@ from once.names import CLOCK_MARGIN_SECONDS, Limits
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal import error_console, format_time, parse_time_option
+from once.ops.terminal import TIME_FORMATS, error_console, format_time, parse_time_option
 from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, Standing, day_parts, read_body
 from once.webhooks.webhook import dedup_key
 
@@ -64,38 +64,6 @@ class CaptureFilter:
     type: str | None = None
     standing: Standing | None = None
 
-    @classmethod
-    def of(
-        cls,
-        since: str | None,
-        until: str | None,
-        period: timedelta,
-        *,
-        endpoint: str | None = None,
-        webhook_type: str | None = None,
-        standing: Standing | None = None,
-    ) -> Self:
-        """Parse the options; `period` is the time before `until` that counts without `since`.
-
-        Raises:
-            typer.BadParameter: a time cannot be read, or nothing is in between.
-        """
-        now = datetime.now(UTC)
-        # The clock of a function may be fast: its last captures have a time ahead of now.
-        end = now + timedelta(seconds=CLOCK_MARGIN_SECONDS)
-        if until is not None:
-            end = parse_time_option(until, now=now, option="--until")
-        start = min(now, end) - period
-        if since is not None:
-            start = parse_time_option(since, now=now, option="--since")
-        if start >= end:
-            raise BadParameter(
-                f"{start.isoformat()} is not before {'--until' if until else 'now'}: nothing was "
-                "received in between",
-                param_hint="--since",
-            )
-        return cls(since=start, until=end, endpoint=endpoint, type=webhook_type, standing=standing)
-
     def for_log(self) -> dict[str, str | None]:
         """Return the conditions for the operator log."""
         times = {"since": self.since.isoformat(), "until": self.until.isoformat()}
@@ -105,6 +73,61 @@ class CaptureFilter:
         """Tell whether a capture of these endpoints and times matches."""
         types = (None, capture.webhook_type, capture.event_type or "")
         return self.type in types and self.standing in (None, capture.standing)
+
+
+EndpointOption = Annotated[str | None, Option("--endpoint", help="Only webhooks of this endpoint.")]
+TypeOption = Annotated[
+    str | None,
+    Option("--type", help="Only webhooks of this type: the provider's, or that of the event."),
+]
+SinceOption = Annotated[
+    str | None,
+    Option(metavar="WHEN", help=f"Only webhooks from this time or later: {TIME_FORMATS}."),
+]
+UntilOption = Annotated[
+    str | None, Option(metavar="WHEN", help="Only webhooks from before this time.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptureOptions:
+    """Options of the commands that select captures."""
+
+    endpoint: EndpointOption = None
+    webhook_type: TypeOption = None
+    since: SinceOption = None
+    until: UntilOption = None
+    standing: Annotated[
+        Standing | None, Option("--standing", help="Only webhooks with this standing.")
+    ] = None
+
+    def conditions(self, period: timedelta) -> CaptureFilter:
+        """Parse the options; `period` is the time before `until` that counts without `since`.
+
+        Raises:
+            typer.BadParameter: a time cannot be read, or nothing is in between.
+        """
+        now = datetime.now(UTC)
+        # The clock of a function may be fast: its last captures have a time ahead of now.
+        end = now + timedelta(seconds=CLOCK_MARGIN_SECONDS)
+        if self.until is not None:
+            end = parse_time_option(self.until, now=now, option="--until")
+        start = min(now, end) - period
+        if self.since is not None:
+            start = parse_time_option(self.since, now=now, option="--since")
+        if start >= end:
+            raise BadParameter(
+                f"{start.isoformat()} is not before {'--until' if self.until else 'now'}: nothing "
+                "was received in between",
+                param_hint="--since",
+            )
+        return CaptureFilter(
+            since=start,
+            until=end,
+            endpoint=self.endpoint,
+            type=self.webhook_type,
+            standing=self.standing,
+        )
 
 
 def webhooks_of(deployment: Deployment) -> DeployedWebhooks:

@@ -13,7 +13,6 @@ from once.ops.aws.deployment import Deployment
 from once.ops.errors import StoppedError
 from once.ops.operator_log import WhyOption
 from once.ops.terminal import (
-    TIME_FORMATS,
     JsonOption,
     ServiceOption,
     command_group,
@@ -22,14 +21,23 @@ from once.ops.terminal import (
     format_time,
     print_json,
     progress,
+    with_options,
 )
 from once.ops.webhooks import capture_text
 from once.ops.webhooks._http import Destination, is_loopback
 from once.ops.webhooks._listen import OVERLAP, Listener
 from once.ops.webhooks._send import send
-from once.ops.webhooks.captures import LIST_PERIOD, SEARCH_PERIOD, CaptureFilter, Captures
+from once.ops.webhooks.captures import (
+    LIST_PERIOD,
+    SEARCH_PERIOD,
+    CaptureOptions,
+    Captures,
+    EndpointOption,
+    SinceOption,
+    TypeOption,
+    UntilOption,
+)
 from once.ops.webhooks.replay import DONE, MOST_LINES, ReplayRequest, ReplayRun
-from once.webhooks.capture import Standing
 
 _FOR_THE_OWNER = 0o600
 _NOT_HERE = (
@@ -47,43 +55,19 @@ _IdArgument = Annotated[
         ),
     ),
 ]
-_IdsArgument = Annotated[list[str] | None, Argument(metavar="ID", help="As for `show`.")]
-_EndpointOption = Annotated[
-    str | None, Option("--endpoint", help="Only webhooks of this endpoint.")
-]
-_TypeOption = Annotated[
-    str | None,
-    Option("--type", help="Only webhooks of this type: the provider's, or that of the event."),
-]
-_StandingOption = Annotated[
-    Standing | None, Option("--standing", help="Only webhooks with this standing.")
-]
-_SinceOption = Annotated[
-    str | None,
-    Option(metavar="WHEN", help=f"Only webhooks from this time or later: {TIME_FORMATS}."),
-]
-_UntilOption = Annotated[
-    str | None, Option(metavar="WHEN", help="Only webhooks from before this time.")
-]
-
 app = command_group(help="Webhooks: list, show, replay, send, listen.")
 
 
 @app.command("list")
+@with_options
 def list_command(
-    endpoint: _EndpointOption = None,
-    webhook_type: _TypeOption = None,
-    since: _SinceOption = None,
-    until: _UntilOption = None,
-    standing: _StandingOption = None,
+    options: CaptureOptions,
     limit: Annotated[int, Option(min=1, help="Most webhooks to show.")] = 50,
     service: ServiceOption = "once",
     as_json: JsonOption = False,
 ) -> None:
     """Show the webhooks that were captured, the newest first; without --since, those of a day."""
-    conditions = CaptureFilter.of(
-        since, until, LIST_PERIOD, endpoint=endpoint, webhook_type=webhook_type, standing=standing
-    )
+    conditions = options.conditions(LIST_PERIOD)
     found = Captures.of(Deployment.find(service)).matching(conditions)
     captures = [*islice(found, limit)]
     more = next(found, None) is not None
@@ -100,9 +84,9 @@ def list_command(
 @app.command()
 def show(
     name: _IdArgument,
-    endpoint: _EndpointOption = None,
-    since: _SinceOption = None,
-    until: _UntilOption = None,
+    endpoint: EndpointOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
     body_to: Annotated[
         Path | None, Option(metavar="FILE", help="Write the bytes of the body to this new file.")
     ] = None,
@@ -110,9 +94,9 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one captured webhook: its facts, headers and body, and the event it was handed on as."""
-    conditions = CaptureFilter.of(since, until, SEARCH_PERIOD, endpoint=endpoint)
+    options = CaptureOptions(endpoint=endpoint, since=since, until=until)
     captures = Captures.of(Deployment.find(service))
-    [found] = captures.by_ids([name], conditions)
+    [found] = captures.by_ids([name], options.conditions(SEARCH_PERIOD))
     capture = captures.get(found.pk)
     body = captures.body(capture)
     if body_to is not None:
@@ -143,33 +127,9 @@ def _write(file: Path, body: bytes) -> None:
 
 
 @app.command()
+@with_options
 def replay(
-    names: _IdsArgument = None,
-    endpoint: _EndpointOption = None,
-    webhook_type: _TypeOption = None,
-    since: _SinceOption = None,
-    until: _UntilOption = None,
-    standing: _StandingOption = None,
-    to_queue: Annotated[
-        str | None,
-        Option(
-            "--to-queue", metavar="CONSUMER", help="Send their events to this consumer's queue."
-        ),
-    ] = None,
-    to_url: Annotated[
-        str | None,
-        Option("--to-url", metavar="URL", help="Send the requests themselves to this URL."),
-    ] = None,
-    allow_private: Annotated[
-        bool, Option("--allow-private", help="With --to-url: allow addresses that are not public.")
-    ] = False,
-    unsafe: Annotated[
-        bool,
-        Option("--unsafe", help="With --to-queue: send also what a consumer may have forgotten."),
-    ] = False,
-    yes: Annotated[bool, Option("--yes", help="Send; without it, nothing is sent.")] = False,
-    rate: Annotated[float, Option(min=0.1, help="Most webhooks a second.")] = 10,
-    limit: Annotated[int, Option(min=1, help="Most webhooks; more are refused.")] = 1000,
+    asked: ReplayRequest,
     service: ServiceOption = "once",
     why: WhyOption = None,
     as_json: JsonOption = False,
@@ -182,27 +142,14 @@ def replay(
     on. A URL receives the bytes of the body and the headers that were captured,
     and a header that marks the replay. No redirect is followed.
     """
-    if not names and since is None:
+    if not asked.names and asked.since is None:
         raise BadParameter("name webhooks by ID, or give --since")
-    conditions = CaptureFilter.of(
-        since, until, SEARCH_PERIOD, endpoint=endpoint, webhook_type=webhook_type, standing=standing
-    )
-    asked = ReplayRequest(
-        names=names or [],
-        conditions=conditions,
-        queue=to_queue,
-        url=to_url,
-        allow_private=allow_private,
-        unsafe=unsafe,
-        rate=rate,
-        limit=limit,
-    )
     asked.check()
     deployment = Deployment.find(service)
     captures = Captures.of(deployment)
     target = asked.target(deployment)
-    run = ReplayRun(asked, captures, target, asked.chosen(captures), dry_run=not yes)
-    with run.logged(deployment, why) if yes else nullcontext():
+    run = ReplayRun(asked, captures, target, asked.chosen(captures), dry_run=not asked.yes)
+    with run.logged(deployment, why) if asked.yes else nullcontext():
         stopped = True
         try:
             with progress(as_json=as_json) as bar:
@@ -213,7 +160,7 @@ def replay(
             raise StoppedError(run.stopped_text) from None
         finally:
             _show(run, stopped=stopped, as_json=as_json)
-    if yes:
+    if asked.yes:
         run.raise_if_left()
 
 
@@ -239,9 +186,9 @@ app.command()(send)
 @app.command()
 def listen(
     to: Annotated[str, Option("--to", metavar="URL", help="Where to: http://localhost:3000/path.")],
-    endpoint: _EndpointOption = None,
-    webhook_type: _TypeOption = None,
-    since: _SinceOption = None,
+    endpoint: EndpointOption = None,
+    webhook_type: TypeOption = None,
+    since: SinceOption = None,
     service: ServiceOption = "once",
     as_json: JsonOption = False,
 ) -> None:
@@ -252,12 +199,10 @@ def listen(
     --since, webhooks from before the start are left out. Nothing changes in AWS.
     """
     destination = Destination.of(to, "--to", is_loopback, _NOT_HERE)
-    conditions = CaptureFilter.of(
-        since, None, OVERLAP, endpoint=endpoint, webhook_type=webhook_type
-    )
+    options = CaptureOptions(endpoint=endpoint, webhook_type=webhook_type, since=since)
     listener = Listener(
         Captures.of(Deployment.find(service)),
-        conditions,
+        options.conditions(OVERLAP),
         destination,
         from_now=since is None,
         as_json=as_json,

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
-from typer import BadParameter
+from typer import Argument, BadParameter, Option
 
 from once.errors import OnceError
 from once.events.identity import consumer_of, key_hash, message_group
@@ -34,7 +35,13 @@ from once.ops.webhooks._http import (
     send_request,
 )
 from once.ops.webhooks.capture_text import capture_line, standing_text
-from once.ops.webhooks.captures import CaptureFilter, Captures, webhooks_of
+from once.ops.webhooks.captures import (
+    SEARCH_PERIOD,
+    CaptureFilter,
+    CaptureOptions,
+    Captures,
+    webhooks_of,
+)
 from once.webhooks.capture import Capture, Standing
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.webhook import rebuilt_event
@@ -220,29 +227,36 @@ class QueueTarget:
         return message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayRequest:
-    """A replay that an operator asks for.
+@dataclass(frozen=True, kw_only=True)
+class ReplayRequest(CaptureOptions):
+    """Options of a replay. Ids name the webhooks, or else the conditions select them."""
 
-    Attributes:
-        names: ids of webhooks; empty for all that match the conditions.
-        conditions: which webhooks, or where their ids are looked for.
-        queue: the consumer whose queue receives their events.
-        url: the URL that receives the requests themselves.
-        allow_private: whether the URL may have an address that is not public.
-        unsafe: whether a queue receives what a consumer may have forgotten.
-        rate: most webhooks a second.
-        limit: most webhooks; more are refused.
-    """
+    names: Annotated[list[str] | None, Argument(metavar="ID", help="As for `show`.")] = None
+    queue: Annotated[
+        str | None,
+        Option(
+            "--to-queue", metavar="CONSUMER", help="Send their events to this consumer's queue."
+        ),
+    ] = None
+    url: Annotated[
+        str | None,
+        Option("--to-url", metavar="URL", help="Send the requests themselves to this URL."),
+    ] = None
+    allow_private: Annotated[
+        bool, Option("--allow-private", help="With --to-url: allow addresses that are not public.")
+    ] = False
+    unsafe: Annotated[
+        bool,
+        Option("--unsafe", help="With --to-queue: send also what a consumer may have forgotten."),
+    ] = False
+    yes: Annotated[bool, Option("--yes", help="Send; without it, nothing is sent.")] = False
+    rate: Annotated[float, Option(min=0.1, help="Most webhooks a second.")] = 10
+    limit: Annotated[int, Option(min=1, help="Most webhooks; more are refused.")] = 1000
 
-    names: Sequence[str]
-    conditions: CaptureFilter
-    queue: str | None
-    url: str | None
-    allow_private: bool = False
-    unsafe: bool = False
-    rate: float = 10
-    limit: int = 1000
+    @cached_property
+    def selected(self) -> CaptureFilter:
+        """The conditions of the webhooks, or of the search for their ids."""
+        return self.conditions(SEARCH_PERIOD)
 
     def check(self) -> None:
         """Check that the options fit together.
@@ -273,7 +287,7 @@ class ReplayRequest:
             endpoints=webhooks_of(deployment).endpoints,
             consumer=deployment.consumer(self.queue or ""),
             records=None if self.unsafe else records,
-            takes_conflicts=bool(self.names) or self.conditions.standing is Standing.CONFLICT,
+            takes_conflicts=bool(self.names) or self.standing is Standing.CONFLICT,
         )
 
     def chosen(self, captures: Captures) -> list[Capture]:
@@ -283,9 +297,9 @@ class ReplayRequest:
             OpsError: there are too many, or an id matches none or several.
         """
         if self.names:
-            found = captures.by_ids(self.names, self.conditions)
+            found = captures.by_ids(self.names, self.selected)
         else:
-            found = [*islice(captures.matching(self.conditions), self.limit + 1)]
+            found = [*islice(captures.matching(self.selected), self.limit + 1)]
         if len(found) > self.limit:
             raise OpsError(
                 f"more than {self.limit} webhooks match, and nothing was sent: narrow the choice, "
@@ -370,9 +384,9 @@ class ReplayRun:
             OpsError: they cannot be written.
         """
         asked, target = self.asked, self.target
-        hashes = [sha256(name.encode(errors="replace")).hexdigest() for name in asked.names]
+        hashes = [sha256(name.encode(errors="replace")).hexdigest() for name in asked.names or ()]
         arguments = {
-            **asked.conditions.for_log(),
+            **asked.selected.for_log(),
             "ids": [f"SHA-256 {each}" for each in hashes],
             "to_queue": asked.queue,
             # Of a URL, the path and the query may hold a password.

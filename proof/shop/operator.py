@@ -20,7 +20,7 @@ from once.ops.dead_letters import assessment as safety
 from once.ops.dead_letters import redrive as ops_redrive
 from once.ops.dead_letters.letter import dead_letter_queues
 from once.ops.dead_letters.redrive import Redrive, RedriveRequest
-from once.ops.dead_letters.search import LetterOptions, QueueWalk
+from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader, RecordFilter
 from once.ops.effects import PendingEffect, pending_effect, write_intent
 from once.ops.errors import OpsError
@@ -106,7 +106,7 @@ def redrive(service: Service) -> None:
     sqs, records = clients().sqs, DedupRecordReader(clients().dynamodb, DEDUP)
     queues = [queue for queue in dead_letter_queues(_deployment(service)) if queue.source_url]
     with QueueWalk(sqs, queues, _MAX_LETTERS) as walk:
-        job = Redrive(sqs, walk, records, RedriveRequest(options=LetterOptions(), rate=_NO_LIMIT))
+        job = Redrive(sqs, walk, records, RedriveRequest(rate=_NO_LIMIT))
         for page in walk.pages():
             job.send_page(page)
 

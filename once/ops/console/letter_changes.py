@@ -39,7 +39,7 @@ def plan_redrive(request: Request, form: FormData) -> Job:
     """Return the job that sends letters back; nothing unsafe is ever sent."""
     state, (options, ids, back) = state_of(request), _chosen(request, form)
     asked = RedriveRequest(
-        options=options,
+        **vars(options),
         message_ids=ids,
         returning=bool(form.get("returning")),
         rate=number_field(
@@ -94,7 +94,7 @@ def _redrive_command(asked: RedriveRequest, assessed: Sequence[AssessedLetter]) 
         return None
     flags = ["--returning"] if asked.returning and not asked.is_chosen else []
     rate = ["--rate", f"{asked.rate:g}"]
-    return _command("redrive", asked.options, *rate, *flags, *asked.message_ids)
+    return _command("redrive", asked, *rate, *flags, *(asked.message_ids or ()))
 
 
 def _send(
@@ -140,7 +140,8 @@ def plan_edit(request: Request, form: FormData) -> Job | Response:
     state, parts = state_of(request), request.path_params
     body = str(form.get("body") or "").replace("\r\n", "\n").strip()  # as forms send a line break
     asked = RedriveRequest(
-        options=LetterOptions(consumer=parts["consumer"], service=state.deployment.service),
+        consumer=parts["consumer"],
+        service=state.deployment.service,
         message_ids=[parts["message_id"]],
         edit=True,
     )

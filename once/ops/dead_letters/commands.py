@@ -31,12 +31,6 @@ from once.ops.operator_log import Change, WhyOption, logged_change
 
 _MAX_FAILURE_LINES = 20
 
-_MessageIdsArgument = Annotated[
-    list[str] | None,
-    Argument(
-        metavar="MESSAGE_ID", help="Only these dead letters; the beginning of an id is enough."
-    ),
-]
 _MessageIdArgument = Annotated[
     str, Argument(metavar="MESSAGE_ID", help="Id that `list` shows; its beginning is enough.")
 ]
@@ -99,30 +93,7 @@ def show(
 @app.command()
 @terminal.with_options
 def redrive(
-    options: search.LetterOptions,
-    message_ids: _MessageIdsArgument = None,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Show whether each is safe to send, and send none.")
-    ] = False,
-    edit: Annotated[
-        bool, Option("--edit", help="Edit the body before it is sent; give one MESSAGE_ID.")
-    ] = False,
-    unsafe: Annotated[
-        bool, Option("--unsafe", help="Send each MESSAGE_ID, even if that is not safe.")
-    ] = False,
-    yes: Annotated[
-        bool, Option("--yes", help="Send without asking, also without a filter and a MESSAGE_ID.")
-    ] = False,
-    returning: Annotated[
-        bool,
-        Option(
-            "--returning",
-            help="Without a filter and a MESSAGE_ID: send also what would be dead-lettered again.",
-        ),
-    ] = False,
-    rate: Annotated[float, Option(min=0.1, help="Most messages a second.")] = 10,
-    why: WhyOption = None,
-    as_json: terminal.JsonOption = False,
+    request: RedriveRequest, why: WhyOption = None, as_json: terminal.JsonOption = False
 ) -> None:
     """Send dead letters back to the queue of their consumer, with their key and their history.
 
@@ -132,28 +103,25 @@ def redrive(
     therefore be stopped at any time and run again: the consumer recognises a
     message that was sent twice as a duplicate.
     """
-    names = message_ids or []
-    request = RedriveRequest(
-        options=options, message_ids=names, edit=edit, unsafe=unsafe, returning=returning, rate=rate
-    )
+    names = request.message_ids or []
     is_chosen = request.is_chosen
-    if edit and len(names) != 1:
+    if request.edit and len(names) != 1:
         raise BadParameter("changes one dead letter: name it", param_hint="--edit")
-    if edit and as_json:
+    if request.edit and as_json:
         raise BadParameter("opens an editor on the terminal: leave --json out", param_hint="--edit")
-    if unsafe and not names:
+    if request.unsafe and not names:
         raise BadParameter("is for dead letters that are named", param_hint="--unsafe")
-    deployment = Deployment.find(options.service)
+    deployment = Deployment.find(request.service)
     plan = None
-    with open_redrive(deployment, request, returning_too=returning or is_chosen) as job:
+    with open_redrive(deployment, request, returning_too=request.returning or is_chosen) as job:
         pages: LetterPages = request.pages(job.walk)
-        if edit:
+        if request.edit:
             pages = [[edit_letter(one, job.records) for page in pages for one in page]]
             job.walk.raise_if_lapsed()
-        if dry_run:
+        if request.dry_run:
             plan = job.dry_run(pages)
         else:
-            if not (is_chosen or yes):
+            if not (is_chosen or request.yes):
                 _confirm(job, pages := [*pages])
             with logged_change(deployment, "dlq redrive", request.for_log(), why) as change:
                 _run_redrive(job, pages, change, as_json=as_json)
@@ -258,7 +226,7 @@ def _stayed_text(job: Redrive) -> str:
 @terminal.with_options
 def purge(
     options: search.LetterOptions,
-    message_ids: _MessageIdsArgument = None,
+    message_ids: search.MessageIdsArgument = None,
     export_file: Annotated[
         Path | None,
         Option(

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from botocore.exceptions import ClientError
+from typer import Option
 
 from once.errors import OnceError
 from once.events.identity import message_group
@@ -56,25 +57,31 @@ LetterPages = Iterable[Sequence[Letter]]
 _MAX_OVERTAKEN = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedriveRequest:
-    """Request of an operator.
+@dataclass(frozen=True, kw_only=True)
+class RedriveRequest(search.LetterOptions):
+    """Options of a redrive. Ids name the letters, or else the filters select them."""
 
-    Attributes:
-        options: select letters, if none are named.
-        message_ids: the letters by id; empty for those that the options select.
-        edit: whether the body of the only letter is changed.
-        unsafe: whether letters that are not safe to send are sent.
-        returning: whether letters that would be dead-lettered again are sent without being chosen.
-        rate: most messages a second.
-    """
-
-    options: search.LetterOptions
-    message_ids: Sequence[str] = ()
-    edit: bool = False
-    unsafe: bool = False
-    returning: bool = False
-    rate: float = 10
+    message_ids: search.MessageIdsArgument = None
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Show whether each is safe to send, and send none.")
+    ] = False
+    edit: Annotated[
+        bool, Option("--edit", help="Edit the body before it is sent; give one MESSAGE_ID.")
+    ] = False
+    unsafe: Annotated[
+        bool, Option("--unsafe", help="Send each MESSAGE_ID, even if that is not safe.")
+    ] = False
+    yes: Annotated[
+        bool, Option("--yes", help="Send without asking, also without a filter and a MESSAGE_ID.")
+    ] = False
+    returning: Annotated[
+        bool,
+        Option(
+            "--returning",
+            help="Without a filter and a MESSAGE_ID: send also what would be dead-lettered again.",
+        ),
+    ] = False
+    rate: Annotated[float, Option(min=0.1, help="Most messages a second.")] = 10
 
     @property
     def is_chosen(self) -> bool:
@@ -83,12 +90,12 @@ class RedriveRequest:
 
     def pages(self, walk: search.QueueWalk) -> Iterator[Sequence[Letter]]:
         """Yield the chosen letters; see `once.ops.dead_letters.search.selected_letters`."""
-        return search.selected_letters(walk, self.message_ids, self._filter)
+        return search.selected_letters(walk, self.message_ids or (), self._filter)
 
     def for_log(self) -> dict[str, Any]:
         """Return the arguments for the operator log."""
-        return self.options.for_log() | {
-            "message_ids": [*self.message_ids],
+        return super().for_log() | {
+            "message_ids": self.message_ids or [],
             "edit": self.edit,
             "unsafe": self.unsafe,
             "returning": self.returning,
@@ -96,7 +103,7 @@ class RedriveRequest:
 
     @property
     def _filter(self) -> search.LetterFilter:
-        return self.options.letter_filter(self.message_ids)
+        return self.letter_filter(self.message_ids or ())
 
 
 @contextmanager
@@ -108,12 +115,12 @@ def open_redrive(
     Raises:
         OpsError: the letters are the relay's, which has no queue.
     """
-    consumer, sqs = request.options.consumer, client("sqs")
+    consumer, sqs = request.consumer, client("sqs")
     if consumer == RELAY:
         raise OpsError("the relay has no queue: `once outbox republish` publishes its events again")
     queues = [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
     records = DedupRecordReader.of(client("dynamodb"), deployment)
-    with search.open_search(sqs, queues, request.options.limit) as walk:
+    with search.open_search(sqs, queues, request.limit) as walk:
         yield Redrive(sqs, walk, records, request, returning_too=returning_too)
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from threading import Event, Lock, Thread
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
-from typer import BadParameter, Option
+from typer import Argument, BadParameter, Option
 
 from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
@@ -115,6 +115,12 @@ def event_id(event: CloudEvent | OnceError) -> str | None:
 ConsumerOption = Annotated[
     str | None, Option("--consumer", help="Only dead letters of this consumer.")
 ]
+MessageIdsArgument = Annotated[
+    list[str] | None,
+    Argument(
+        metavar="MESSAGE_ID", help="Only these dead letters; the beginning of an id is enough."
+    ),
+]
 LimitOption = Annotated[int, Option(min=1, help="Most dead letters to read.")]
 
 
@@ -149,7 +155,8 @@ class LetterOptions:
 
     def for_log(self) -> dict[str, Any]:
         """Return the options for the operator log; the key and the error by their SHA-256."""
-        return {**asdict(self), "key": _digest(self.key), "error": _digest(self.error)}
+        own = {one.name: getattr(self, one.name) for one in fields(LetterOptions)}
+        return {**own, "key": _digest(self.key), "error": _digest(self.error)}
 
     def letter_filter(self, ids: Sequence[str] = ()) -> LetterFilter:
         """Parse the options that select letters, which message ids exclude.

@@ -12,7 +12,7 @@ from once.ops.aws.clients import client
 from once.ops.dead_letters import redrive
 from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
 from once.ops.dead_letters.redrive import Redrive, RedriveRequest, redriven_message
-from once.ops.dead_letters.search import LetterOptions, QueueWalk
+from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import ExitCode
 from tests.ops.letters import Shop, note
@@ -47,7 +47,7 @@ class Queues:
     def redrive(self) -> Redrive:
         sqs = client("sqs")
         with QueueWalk(sqs, [self.box], limit=100) as walk:
-            request = RedriveRequest(options=LetterOptions(), unsafe=True, rate=1000)
+            request = RedriveRequest(unsafe=True, rate=1000)
             job = Redrive(sqs, walk, self.records, request)
             for page in walk.pages():
                 job.send_page(page)

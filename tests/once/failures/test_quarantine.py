@@ -107,12 +107,6 @@ def test_the_attributes_of_the_message_are_kept_in_one(start: Start, number: int
     assert json.loads(facts(letter).get("attributes", "{}")) == kept(originals)
 
 
-def test_a_binary_attribute_is_kept(start: Start) -> None:
-    originals = {"raw": {"binaryValue": "AAH/", "dataType": "Binary"}}
-    letter = quarantined(start(), "{", messageAttributes=originals)
-    assert json.loads(facts(letter)["attributes"]) == originals
-
-
 def test_redrives_keep_attributes_and_first_seen_and_extend_the_lineage(start: Start) -> None:
     aws = start()
     letter = quarantined(aws, "{", "m-1", messageAttributes=ORIGINALS, receive_count=4)
@@ -322,13 +316,6 @@ def test_attributes_that_are_too_large_are_compressed(start: Start) -> None:
     letter = quarantined_with(start(), "{", attributes)
     assert original(letter) == {"body": "{", "attributes": attributes}
     assert facts(letter)["reason"] == "unparseable"
-
-
-def test_a_message_that_fits_is_sent_unchanged(start: Start) -> None:
-    body = body_of(ASCII, Limits.MESSAGE_BYTES - 2000)
-    letter = quarantined_with(start(), body, {})
-    assert letter["Body"] == body
-    assert DeadLetter.ORIGINAL_GZIP not in letter["MessageAttributes"]
 
 
 def test_a_compressed_message_that_sqs_sends_back_is_kept_for_the_operator(start: Start) -> None:

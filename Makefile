@@ -20,6 +20,8 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile -
 export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
+# Nothing is compiled beforehand: with this set, each process would compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants audit wheels synth bootstrap deploy lock clean verify redraw
 

@@ -28,9 +28,10 @@ def sim(
     replay: Annotated[Path | None, typer.Option(envvar="REPLAY")] = None,
 ) -> None:
     """Explore small scopes, and run the handlers with random schedules and faults."""
-    from proof.sim import command
+    from proof import sim as simulator
 
-    raise typer.Exit(command.replay(replay) if replay else command.run(seeds, first, processes))
+    done = simulator.replay(replay) if replay else simulator.start(seeds, first, processes)
+    raise typer.Exit(done)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from proof.crashpoints.exploration import HOW_PAIRS_ARE_CHOSEN, Part, Tally, exp
 from proof.crashpoints.scenarios import SCENARIOS
 from proof.crashpoints.sites import EXPLORED, LEFT_OUT, unlisted_in_runs, unlisted_in_source
 from proof.crashpoints.source import calls_in_source
-from proof.shop.replay import RunResult
+from proof.run import RunResult
 from proof.workers import workers
 from proof.world.faults import Fault, kinds
 

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from proof.crashpoints.scenarios import Scenario
-from proof.shop.replay import RunResult
-from proof.world.faults import Fault
-from proof.world.plan import Action, InjectionPoint
+from proof.run import RunResult
+from proof.world.faults import Action, Fault, InjectionPoint
 
 LATE_SECONDS = (2.0, 60.0)
 """Delays of a late call: while its caller still looks it up, and after that."""

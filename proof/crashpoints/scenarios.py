@@ -1,15 +1,16 @@
 """Scenarios: small traffic with first faults. Together they reach every call site."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from once.names import RELAY
-from proof.replays import repeat
-from proof.shop.replay import NO_TRAFFIC, Replay, RunResult
-from proof.traffic import Entries, Order, Story, Traffic
-from proof.world.faults import Fault
-from proof.world.plan import Action, PlatformFault
+from proof.run import Replay, RunResult, repeat
+from proof.scenarios.fifo import Entry
+from proof.scenarios.item_dedup import Account
+from proof.scenarios.senders import Story
+from proof.scenarios.shop import Nonsense, Order
+from proof.world.faults import Action, Fault, PlatformFault
 
 _CHARGE_FUNCTION = "functions.payments.provider.charge"
 _FIND_CHARGE = "functions.payments.provider.find_charge"
@@ -36,35 +37,26 @@ class Scenario:
 
     Attributes:
         name: for the report.
-        traffic: the messages.
+        traffic: the parts of the traffic.
         actions: its own faults.
         reaches: functions of the real code that run at one of its calls.
         seed: of the schedule.
         in_pairs: whether pairs of faults are tried as well.
-        item_group_size: for the consumer with item dedup in place of the shop; see `Replay`.
+        within: the scenario of `proof.scenarios`.
     """
 
     name: str
-    traffic: Traffic
+    traffic: tuple[Any, ...]
     actions: tuple[Action, ...] = ()
     reaches: tuple[str, ...] = ()
     seed: int = 1
     in_pairs: bool = True
-    item_group_size: int = 0
+    within: str = "shop"
 
     def run(self, points: Iterable[Action] = ()) -> RunResult:
         """Run the scenario with further faults."""
         actions = (*self.actions, *points)
-        return repeat(Replay(self.seed, self.traffic, actions, self.item_group_size))
-
-
-def _one(**changed: Any) -> Traffic:
-    """Return traffic of one order, of one apple unless changed."""
-    return Traffic((replace(Order(0, "c-1", "apple", 1, False, 1, 0), **changed),))
-
-
-def _webhooks(*stories: Story) -> Traffic:
-    return Traffic((), webhooks=stories)
+        return repeat(Replay(self.within, self.seed, self.traffic, actions))
 
 
 def _at(place: str, numbers: Iterable[int], what: str) -> tuple[Action, ...]:
@@ -72,105 +64,110 @@ def _at(place: str, numbers: Iterable[int], what: str) -> tuple[Action, ...]:
 
 
 SCENARIOS = (
-    Scenario("an order is paid", _one(), reaches=(_CHARGE_FUNCTION,)),
+    Scenario("an order is paid", (Order(0),), reaches=(_CHARGE_FUNCTION,)),
     Scenario(
-        "a card is declined", _one(declined=True), reaches=("functions.inventory.handler.release",)
+        "a card is declined",
+        (Order(0, declined=True),),
+        reaches=("functions.inventory.handler.release",),
     ),
-    Scenario("an article runs out", _one(quantity=8), reaches=(_MAIL_FUNCTION,)),
+    Scenario("an article runs out", (Order(0, quantity=8),), reaches=(_MAIL_FUNCTION,)),
     Scenario(
         "an order that was sent twice comes again, both in one batch",
-        _one(copies=2),
+        (Order(0, copies=2),),
         _at(_COMMIT, (1, 2), Fault.CRASH_AFTER),
         reaches=("once.batch.message.MessageSteps.look_up",),
         seed=16,
     ),
     Scenario(
         "an order that was sent twice kills the function twice, and is isolated",
-        _one(copies=2),
+        (Order(0, copies=2),),
         _at(_COMMIT, range(1, 5), Fault.CRASH_BEFORE),
         reaches=("once.batch.isolation.Isolation._sent", "once.batch.isolation.Isolation._delete"),
         seed=20,
     ),
     Scenario(
         "an order is sent again with other content, and redriven",
-        _one(conflicts=1),
+        (Order(0, conflicts=1),),
         reaches=(_QUARANTINE, _REDRIVE),
         in_pairs=False,
     ),
     Scenario(
         "an unreadable body and an unreadable outbox",
-        Traffic((), nonsense=1, unreadable=1),
+        (Nonsense("queue"), Nonsense("outbox")),
         reaches=(_QUARANTINE, "once.outbox.relay.Relay._dead_letter"),
     ),
     Scenario(
         "a commit's answer is lost",
-        _one(),
+        (Order(0),),
         _at(_COMMIT, (1,), Fault.LOST),
         reaches=("once.commit.committer.Committer._unanswered",),
     ),
     Scenario(
         "Stripe answers before it knows the outcome",
-        _one(processed=True),
+        (Order(0, processed=True),),
         reaches=(_CHARGE_FUNCTION,),
     ),
     Scenario(
         "a function is killed after its charge, and another takes over",
-        _one(),
+        (Order(0),),
         _at(_CHARGE, (1,), Fault.CRASH_AFTER),
         reaches=("once.effects.ledger.EffectLedger.take_over",),
     ),
     Scenario(
         "a charge is handed back, and retried later",
-        _one(),
+        (Order(0),),
         _at(_CHARGE, (1, 2, 3), Fault.THROTTLE),
         reaches=(_HAND_BACK, _BACKOFF),
     ),
     Scenario(
         "Stripe saves an error, and has charged nothing",
-        _one(),
+        (Order(0),),
         _at(_CHARGE, (1,), Fault.SAVED_NOT_DONE),
         reaches=(_FIND_CHARGE, "once.effects.ledger.EffectLedger.renew_key"),
     ),
     Scenario(
         "Stripe saves an error, and has charged",
-        _one(),
+        (Order(0),),
         _at(_CHARGE, (1,), Fault.SAVED_DONE),
         reaches=(_FIND_CHARGE,),
     ),
     Scenario(
         "the outcome of an e-mail is unknown",
-        _one(),
+        (Order(0),),
         _at(_EMAIL, (1,), Fault.LOST),
         reaches=(_HAND_BACK, _QUARANTINE),
         in_pairs=False,
     ),
     Scenario(
         "commits are refused until all is dead-lettered, and redriven",
-        _one(),
+        (Order(0),),
         _at(_COMMIT, range(1, 11), Fault.REFUSED),
         reaches=(_BACKOFF, _REDRIVE, "once.ops.dead_letters.search.QueueWalk.delete"),
     ),
     Scenario(
         "entries of two accounts pass two FIFO consumers in order",
-        Traffic((), entries=Entries(("a", "a", "b", "a"))),
+        (Entry(0), Entry(1), Entry(2, "b"), Entry(3)),
+        within="fifo",
         reaches=(_SEND, _PUBLISH),
         seed=3,
     ),
     Scenario(
         "an entry fails, and is quarantined while its group goes on",
-        Traffic((), entries=Entries(("a", "a"), failing=(0,))),
+        (Entry(0, fails=True), Entry(1)),
+        within="fifo",
         reaches=(_QUARANTINE, _REDRIVE),
         in_pairs=False,
     ),
     Scenario(
         "an entry fails, and its group waits for the correction",
-        Traffic((), entries=Entries(("a", "a"), blocks_group=True, failing=(0,))),
+        (Entry(0, fails=True), Entry(1)),
+        within="fifo, blocking",
         reaches=(_BACKOFF,),
         in_pairs=False,
     ),
     Scenario(
         "the stream loses its records, and they are republished",
-        _one(),
+        (Order(0),),
         _at(_STREAM, range(1, 6), PlatformFault.DROPPED),
         reaches=(
             "once.ops.dedup_records.DedupRecordReader.scan_outboxes",
@@ -179,49 +176,55 @@ SCENARIOS = (
     ),
     Scenario(
         "records on items, each message alone",
-        NO_TRAFFIC,
+        (Account("a-1", conflicts=True), Account("a-2")),
         reaches=(_WRITE_ITEM,),
         in_pairs=False,
-        item_group_size=1,
+        within="items, alone",
     ),
     Scenario(
         "records on items, in groups",
-        NO_TRAFFIC,
+        (Account("a-1", conflicts=True), Account("a-2")),
         reaches=(_SEND,),
         in_pairs=False,
-        item_group_size=10,
+        within="items, in groups",
     ),
     Scenario(
         "a webhook is verified, captured, and handed on",
-        _webhooks(Story("refund")),
+        (Story("refund"),),
+        within="webhooks",
         reaches=(_VERSION, _SEND, _PUBLISH),
     ),
     Scenario(
         "a webhook comes twice at a time, and with a new secret",
-        _webhooks(Story("contact", copies=2, rotated=True)),
+        (Story("contact", copies=2, rotated=True),),
+        within="webhooks",
         reaches=(_VERSION, _SEND),
     ),
     Scenario(
         "a webhook is larger than an item",
-        _webhooks(Story("large")),
+        (Story("large"),),
+        within="webhooks",
         reaches=(f"{_STORE}.write", f"{_STORE}.read"),
         in_pairs=False,
     ),
     Scenario(
         "a webhook comes again with other content",
-        _webhooks(Story("conflict")),
+        (Story("conflict"),),
+        within="webhooks",
         reaches=(_SEND,),
     ),
     Scenario(
         "a webhook comes again with another type in a header",
-        _webhooks(Story("push", attack="other type")),
+        (Story("push", attack="other type"),),
+        within="webhooks",
         reaches=(_SEND,),
         in_pairs=False,
     ),
     Scenario(
         "a webhook's answer is lost, and it comes again under another id",
-        _webhooks(Story("push", attack="renamed")),
+        (Story("push", attack="renamed"),),
         _at(_COMMIT, (1,), Fault.LOST),
+        within="webhooks",
         reaches=("once.commit.committer.Committer._unanswered",),
     ),
 )

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proof.explore.scheduler import DEATH
-from proof.explore.scope import Scope
-from proof.explore.scopes import SCOPES
+from proof.explore.scopes import SCOPES, Scope
 from proof.explore.search import Explored, Found, explore
 from proof.world.faults import Fault
 

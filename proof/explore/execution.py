@@ -1,27 +1,21 @@
 """One execution of a scope: from its initial state to rest, by a schedule of choices."""
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from unittest.mock import patch
 
 from functions.payments import provider
 from once.effects import executor
-from proof.explore.oracles import Oracles, expiring_keys
-from proof.explore.order_oracles import OrderOracles
+from once.names import Record
 from proof.explore.scheduler import Option, Scheduler
-from proof.explore.scope import Scope
+from proof.explore.scopes import Scope
 from proof.explore.world import ScheduledWorld
-from proof.ordered.consumers import CONSUMERS, POSTED, registry
-from proof.ordered.ledger import OrderLedger
-from proof.shop.invocations import Invocations
-from proof.shop.ledger import Ledger, Violation
-from proof.shop.operator import on_time
-from proof.shop.service import DEDUP, DEDUP_WINDOW_SECONDS, ORDERED_INGRESS, Service
-from proof.traffic import STOCK, Traffic, body_of
-from proof.world.plan import Plan, script
-from proof.world.queues import Queue
-from proof.world.tasks import START
+from proof.invocations import Invocations
+from proof.ledger import Ledger, Violation
+from proof.operator import on_time
+from proof.scenarios import SCENARIOS
+from proof.service import DEDUP
+from proof.world.faults import Plan, script
 
 MOST_STEPS = 400
 _PAST_ALL_EXPIRY = 46 * 24 * 60 * 60
@@ -53,22 +47,17 @@ class Execution:
         self.choices: list[int] = []
         self.words: list[str] = []
         self.preemptions = self.faults = 0
-        self.service = _service(scope)
+        plan = Plan(script(scope.clocks))
+        self._scenario = SCENARIOS[scope.scenario](scope.traffic, plan, 0, ScheduledWorld)
+        self._scenario.at_once = True
+        self._scenario.late_by = scope.late_by
+        self.service = self._scenario.service
         self.world = self.service.world
-        entries = () if scope.entries is None else scope.entries.fatal_bodies
-        self.world.fatal = frozenset((*scope.fatal, *entries))
-        self.ledger: Ledger | OrderLedger
-        self.oracles: Oracles | OrderOracles
-        if scope.entries is None:
-            self.ledger = shop = Ledger(self.service, Traffic(()))
-            self.oracles = Oracles(self.service, shop, scope)
-        else:
-            self.ledger = order = OrderLedger(self.service, scope.entries)
-            self.oracles = OrderOracles(order)
+        self.ledger = Ledger(self._scenario, scope.running)
         self.invocations = Invocations(self.service, self.ledger)
         self.scheduler = Scheduler(scope, self.service, self.invocations)
         self._choose = choose
-        self._stages = [*[self._send_late] * bool(scope.late), *[self._expire] * scope.expires]
+        self._stages = [*[self._repeat] * scope.repeats, *[self._expire] * scope.expires]
         self._is_over = False
 
     def run(self) -> Violation | None:
@@ -95,22 +84,15 @@ class Execution:
         return len(self._stages)
 
     def _begin(self) -> None:
-        for sku, number in STOCK.items() if self.scope.entries is None else ():
-            self.world.tables.put("stock", {"sku": {"S": sku}, "available": {"N": str(number)}})
-        for sent in self.scope.sent:
-            self._send(sent.body, self.service.places[sent.consumer].queue)
-        for sent in self.scope.letters:
-            self._send(sent.body, self.service.places[sent.consumer].dead_letters)
-        for number, account in enumerate(self.scope.entries.accounts if self.scope.entries else ()):
-            order = {"MessageGroupId": account, "MessageDeduplicationId": f"{number}"}
-            body = body_of(number, account)
-            self.world.topics.publish(ORDERED_INGRESS, POSTED, body, order)
+        self._scenario.begin()
+        for place in self.scheduler.places if self.scope.dead_lettered else ():
+            for message in place.queue.ever:
+                place.dead_letters.add(message)
+                self.ledger.moved.add(message.body)
+            place.queue.messages.clear()
+            place.queue.ever.clear()
         if "payments" in self.scope.running:
             provider._api_key()  # noqa: SLF001 - read once, so that it is no call of the scope
-
-    def _send(self, body: str, queue: Queue) -> None:
-        kind = json.loads(body)["type"]
-        self.world.queues.send(queue, body, {"type": {"DataType": "String", "StringValue": kind}})
 
     def _to_rest(self) -> None:
         for _ in range(MOST_STEPS):
@@ -121,7 +103,7 @@ class Execution:
                 return
             if self.invocations.error is not None:
                 raise self.invocations.error
-            self.oracles.check_state()
+            self.ledger.check_state()
         raise Violation("never at rest", f"after {MOST_STEPS} steps")
 
     def _options(self) -> list[Option]:
@@ -129,8 +111,9 @@ class Execution:
         options = list(self.scheduler.options())
         if options and not (options[0].faults or options[0].preemptions):
             return options
-        is_disturbed = bool(self.faults) or self.scheduler.outages < int(self.scope.outage)
-        self.oracles.check_rest(is_disturbed=is_disturbed)
+        has_outage = self.scheduler.outages < int(self.scope.outage)
+        self.ledger.disturbed = bool(self.faults) or has_outage
+        self.ledger.check_rest()
         return [Option("all is at rest", self._next_stage), *options]
 
     def _take(self, options: Sequence[Option]) -> None:
@@ -147,22 +130,13 @@ class Execution:
         if self._stages:
             self._stages.pop(0)()
 
-    def _send_late(self) -> None:
-        end = START + DEDUP_WINDOW_SECONDS - self.scope.late_by
-        self.world.tasks.now = max(self.world.tasks.now, end)
-        for sent in self.scope.late:
-            self._send(sent.body, self.service.places[sent.consumer].queue)
+    def _repeat(self) -> None:
+        for _ in self._scenario.repeat():
+            pass
 
     def _expire(self) -> None:
         self.world.tasks.now += _PAST_ALL_EXPIRY
-        self.oracles.expired_at = self.world.tasks.now
-        for key in expiring_keys(self.service):
+        self.ledger.expired_at = self.world.tasks.now
+        items = self.world.tables.items[DEDUP].items()
+        for key in [key for key, item in items if Record.EXPIRES_AT in item]:
             self.world.tables.remove(DEDUP, key)
-
-
-def _service(scope: Scope) -> Service:
-    plan = Plan(script(scope.clocks))
-    if scope.entries is None:
-        return Service(plan, 0, ScheduledWorld)
-    lines = registry(blocks_group=scope.entries.blocks_group)
-    return Service(plan, 0, ScheduledWorld, lines, CONSUMERS.__getitem__)

@@ -3,20 +3,19 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from once.names import Record, State
-from proof.explore.oracles import has_outbox
-from proof.explore.scope import Scope
+from proof.explore.scopes import Scope
 from proof.explore.world import ScheduledWorld
-from proof.shop.invocations import Invocations
-from proof.shop.operator import redrive, settle
-from proof.shop.service import DEDUP, Place, Service
-from proof.world.messages import Message
-from proof.world.plan import Action
-from proof.world.queues import Queue
+from proof.invocations import Invocations
+from proof.operator import redrive, settle
+from proof.service import DEDUP, Place, Service
+from proof.world.faults import Action
+from proof.world.queues import Message, Queue
 from proof.world.tasks import Process, Task
 
 OUTAGE_SECONDS = 25 * 60 * 60
@@ -178,8 +177,8 @@ class Scheduler:
         Where its events go to no running consumer, its steps and those of the consumers are
         independent: their order makes no difference, and the relay begins last.
         """
-        rest = self.world.tables.stream[self._invocations.relayed :]
-        if self._invocations.relaying or not any(has_outbox(record) for record in rest):
+        rest = self._invocations.unread(0)
+        if self._invocations.relaying or not any(_has_outbox(record) for record in rest):
             return False
         return self._scope.relays_early or not (ready or any(self._deliveries(0)))
 
@@ -218,11 +217,11 @@ class Scheduler:
         return self._begun(process)
 
     def _relay(self) -> Process:
-        relayed = self._invocations.relayed
+        relayed = self._invocations.relayed[0]
         self._relays[relayed] += 1
-        count = len(self.world.tables.stream) - relayed
+        count = len(self._invocations.unread(0))
         name = f"relay-{relayed}.{self._relays[relayed]}"
-        return self._begun(self._invocations.relay(count, name))
+        return self._begun(self._invocations.relay(0, count, name))
 
     def _redrive(self) -> Process:
         self.redrives -= 1
@@ -258,3 +257,9 @@ def _distinct(messages: Iterable[Message]) -> list[Message]:
     for message in messages:
         chosen.setdefault(message.id if message.receives else message.body, message)
     return list(chosen.values())
+
+
+def _has_outbox(record: Mapping[str, Any]) -> bool:
+    """Tell whether a stream record holds events, be it in an image of the past."""
+    images = (record["dynamodb"].get(which, {}) for which in ("OldImage", "NewImage"))
+    return any(Record.OUTBOX in image for image in images)

@@ -1,34 +1,66 @@
-"""The scopes that are explored."""
+"""Scopes: small initial states, and the bounds within which every schedule is explored.
 
-import json
-from typing import Any
+`CAUGHT_IN` lists the scope and the smallest bounds that catch each broken protocol.
+"""
 
-from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, SOURCE_PREFIX
-from proof.explore.scope import Scope, Sent
-from proof.traffic import Entries, Order
-from proof.world.plan import Action, PlatformFault
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS
+from proof.scenarios.effects import Effect
+from proof.scenarios.fifo import Entry
+from proof.scenarios.shop import Order
+from proof.world.faults import Action, PlatformFault
 
 
-def _placed(number: int = 0, *, sku: str = "apple", quantity: int = 1, more: int = 0) -> Sent:
-    order = Order(number, f"c-{number}", sku, quantity, declined=False, copies=1, conflicts=0)
-    return Sent("inventory", order.body(more=more))
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A small initial state, and its bounds.
 
+    Attributes:
+        name: for reports.
+        traffic: the traffic of the scenario, which is sent at once.
+        scenario: the scenario.
+        running: the consumers whose functions are invoked. What is published for any other
+            consumer stays in its queue.
+        states: its share: with more states than these, the exploration fails.
+        preemptions: at most so many in one schedule.
+        faults: at most so many in one schedule.
+        dead_lettered: whether SQS has moved the traffic to the dead-letter queues.
+        repeats: whether the traffic is sent again when all is at rest, at the end of the window.
+        late_by: how long before the end of the window that is, in seconds, so that what is
+            retried is still within it.
+        expires: whether TTL then removes every record.
+        outage: whether deliveries may once be suspended for more than a day, while no function
+            runs. It counts as a preemption.
+        redrives: how often the operator redrives dead letters.
+        settles: how often the operator settles pending effects by hand.
+        effect_calls: how often an effect is attempted in one invocation.
+        clocks: skewed clocks, as actions of a plan.
+    """
 
-def _internal(consumer: str, publisher: str, kind: str, **more: Any) -> Sent:
-    event = {
-        "specversion": "1.0",
-        "id": f"{publisher}.0",
-        "source": SOURCE_PREFIX + publisher,
-        "type": kind,
-        "data": {
-            "order_id": "o-0",
-            "email": "o-0@example.com",
-            "currency": "EUR",
-            "amount": 100,
-            **more,
-        },
-    }
-    return Sent(consumer, json.dumps(event))
+    name: str
+    traffic: tuple[Any, ...]
+    scenario: str = "shop"
+    running: tuple[str, ...] = ("inventory",)
+    states: int = 1_000_000
+    preemptions: int = 2
+    faults: int = 1
+    dead_lettered: bool = False
+    repeats: bool = False
+    late_by: int = 0
+    expires: bool = False
+    outage: bool = False
+    redrives: int = 0
+    settles: int = 0
+    effect_calls: int = 3
+    clocks: tuple[Action, ...] = ()
+
+    @property
+    def relays_early(self) -> bool:
+        """Whether a consumer runs to which the relay may send."""
+        return len(self.running) > 1
 
 
 def _clock(consumer: str, invocation: int, seconds: float) -> Action:
@@ -36,87 +68,69 @@ def _clock(consumer: str, invocation: int, seconds: float) -> Action:
     return Action(place, invocation, PlatformFault.SKEWED, seconds=seconds)
 
 
-_ORDER, _OTHER = _placed(), _placed(1, sku="pear")
-_BUYER, _RIVAL = _placed(quantity=4), _placed(1, quantity=4)
-_REFUSED = _placed(quantity=8)
-_REUSED = _placed(more=1)
-_FATAL = _placed(2)
-_PAYMENT = _internal("payments", "inventory", "stock.reserved", payment_method="pm_card_visa")
-_RECEIPT = _internal("notifications", "payments", "payment.captured")
-_BOTH = (_ORDER.body, _REUSED.body)
-_PAYMENTS, _NOTIFICATIONS = ("payments",), ("notifications",)
-_FIFO = ("ledger", "mirror")
+def _effects(name: str, *traffic: Effect, **more: Any) -> Scope:
+    """Return a scope of charges, or one of e-mails."""
+    running = ("payments",) if traffic[0].kind == "charge" else ("notifications",)
+    return Scope(name, traffic, "effects", running, **more)
+
+
+def _entries(name: str, *traffic: Entry, **more: Any) -> Scope:
+    return Scope(name, traffic, "fifo", ("ledger", "mirror"), preemptions=0, **more)
+
+
+_TWO = Order(0, copies=2)
+_OTHER = Order(1, "c-2", sku="pear")
+_CHARGE, _CHARGES = Effect(0), Effect(0, copies=2)
+_MAIL, _MAILS = Effect(0, "e-mail"), Effect(0, "e-mail", copies=2)
 _SLOW, _FAST = -CLOCK_SKEW_SECONDS, CLOCK_SKEW_SECONDS
 
+
+def _skewed(consumer: str) -> tuple[Action, ...]:
+    """Return a slow clock for the first process of a consumer, and a fast one for the second."""
+    return _clock(consumer, 1, _SLOW), _clock(consumer, 2, _FAST)
+
+
 SCOPES = (
-    Scope("two deliveries of one event", (_ORDER, _ORDER)),
-    Scope("a duplicate beside another event", (_ORDER, _ORDER, _OTHER), preemptions=0),
-    Scope("two events on one item", (_BUYER, _RIVAL)),
-    Scope("two contents under one key", (_ORDER, _REUSED), conflicting=_BOTH),
-    Scope("relay and downstream", (_REFUSED,), ("inventory", "notifications")),
-    Scope("relay and expiry", (_ORDER,), late=(_ORDER,), expires=True, faults=2),
+    Scope("two deliveries of one event", (_TWO,)),
+    Scope("a duplicate beside another event", (_TWO, _OTHER), preemptions=0),
+    Scope("two events on one item", (Order(0, quantity=4), Order(1, "c-2", quantity=4))),
+    Scope("two contents under one key", (Order(0, conflicts=1),)),
+    Scope("relay and downstream", (Order(0, quantity=8),), running=("inventory", "notifications")),
+    Scope("relay and expiry", (Order(0),), repeats=True, expires=True, faults=2),
     Scope(
         "expiry by skewed clocks",
-        (_ORDER,),
-        late=(_ORDER,),
+        (Order(0),),
+        repeats=True,
         late_by=CLOCK_MARGIN_SECONDS - 10,
         faults=2,
-        clocks=(_clock("inventory", 1, _SLOW), _clock("inventory", 2, _FAST)),
+        clocks=_skewed("inventory"),
     ),
-    Scope("charge", (_PAYMENT,), _PAYMENTS, faults=2),
-    Scope("two deliveries of a charge", (_PAYMENT, _PAYMENT), _PAYMENTS, effect_calls=1),
-    Scope(
+    _effects("charge", _CHARGE, faults=2),
+    _effects("two deliveries of a charge", _CHARGES, effect_calls=1),
+    _effects(
         "two deliveries of a charge by skewed clocks",
-        (_PAYMENT, _PAYMENT),
-        _PAYMENTS,
+        _CHARGES,
         preemptions=1,
         effect_calls=1,
-        clocks=(_clock("payments", 1, _SLOW), _clock("payments", 2, _FAST)),
+        clocks=_skewed("payments"),
     ),
-    Scope("charge and outage", (_PAYMENT,), _PAYMENTS, outage=True, effect_calls=1),
-    Scope("two deliveries of an e-mail", (_RECEIPT, _RECEIPT), _NOTIFICATIONS, effect_calls=1),
-    Scope(
-        "e-mail by skewed clocks",
-        (_RECEIPT, _RECEIPT),
-        _NOTIFICATIONS,
-        effect_calls=1,
-        clocks=(_clock("notifications", 1, _SLOW), _clock("notifications", 2, _FAST)),
-    ),
-    Scope(
-        "e-mail settled by hand",
-        (_RECEIPT,),
-        _NOTIFICATIONS,
-        preemptions=1,
-        effect_calls=1,
-        redrives=1,
-        settles=1,
-    ),
-    Scope("entries of one account", running=_FIFO, entries=Entries(("a", "a")), preemptions=0),
-    Scope(
-        "entries of two accounts", running=_FIFO, entries=Entries(("a", "b", "a")), preemptions=0
-    ),
+    _effects("charge and outage", _CHARGE, outage=True, effect_calls=1),
+    _effects("two deliveries of an e-mail", _MAILS, effect_calls=1),
+    _effects("e-mail by skewed clocks", _MAILS, effect_calls=1, clocks=_skewed("notifications")),
+    _effects("e-mail settled by hand", _MAIL, preemptions=1, effect_calls=1, redrives=1, settles=1),
+    _entries("entries of one account", Entry(0), Entry(1)),
+    _entries("entries of two accounts", Entry(0), Entry(1, "b"), Entry(2)),
     Scope(
         "a body that ends the function beside another event",
-        (_ORDER, _FATAL),
-        preemptions=0,
-        faults=0,
-        fatal=(_FATAL.body,),
-    ),
-    Scope(
-        "entries beside one that ends the function",
-        running=_FIFO,
-        entries=Entries(("a", "b"), fatal=(0,)),
+        (Order(0), Order(2, "c-2", fatal=True)),
         preemptions=0,
         faults=0,
     ),
-    Scope("redrive", letters=(_ORDER,), redrives=2, preemptions=0),
-    Scope(
-        "redrive of a charge",
-        letters=(_PAYMENT,),
-        running=_PAYMENTS,
-        redrives=2,
-        preemptions=0,
+    _entries(
+        "entries beside one that ends the function", Entry(0, fatal=True), Entry(1, "b"), faults=0
     ),
+    Scope("redrive", (Order(0),), dead_lettered=True, redrives=2, preemptions=0),
+    _effects("redrive of a charge", _CHARGE, dead_lettered=True, redrives=2, preemptions=0),
 )
 
 
@@ -130,3 +144,60 @@ def scope_named(name: str) -> Scope:
     if not found:
         raise LookupError(f"no scope is called {name!r}: see proof/explore/scopes.py")
     return found[0]
+
+
+class Place(NamedTuple):
+    """A scope, and bounds for it."""
+
+    scope: str
+    preemptions: int
+    faults: int
+
+    def bounded(self) -> Scope:
+        """Return the scope with these bounds."""
+        return replace(scope_named(self.scope), preemptions=self.preemptions, faults=self.faults)
+
+
+_TWICE, _CONFLICT = "two deliveries of one event", "two contents under one key"
+_PAID, _OUTAGE = "charge", "charge and outage"
+_MAILED, _REDRIVE = "two deliveries of an e-mail", "redrive"
+_EXPIRY = "relay and expiry"
+_FATAL = "a body that ends the function beside another event"
+_ONE_ACCOUNT = "entries of one account"
+
+CAUGHT_IN: Mapping[str, Place] = {
+    "claim, then effect": Place(_TWICE, 1, 1),
+    "effect, then mark": Place(_TWICE, 1, 0),
+    "no condition on the record": Place(_TWICE, 0, 0),
+    "acknowledged before the commit": Place(_TWICE, 0, 1),
+    "any cancellation is a failure": Place("relay and downstream", 0, 0),
+    "any cancellation is a duplicate": Place(_TWICE, 0, 1),
+    "no answer is done": Place(_TWICE, 0, 1),
+    "checkpoint first": Place(_TWICE, 0, 1),
+    "a fresh key on each delivery": Place(_TWICE, 0, 0),
+    "the message's id as the key": Place(_TWICE, 0, 0),
+    "a lease in place of the transaction": Place(_TWICE, 0, 1),
+    "published inline": Place(_TWICE, 0, 1),
+    "a batch's answer is believed": Place(_TWICE, 0, 1),
+    "one reason for all": Place("a duplicate beside another event", 0, 0),
+    "no fingerprint": Place(_CONFLICT, 0, 0),
+    "dead letters only in name": Place(_CONFLICT, 0, 0),
+    "no deduplication downstream": Place("relay and downstream", 0, 1),
+    "removals are relayed": Place(_EXPIRY, 0, 0),
+    "a window shorter than a message lives": Place(_EXPIRY, 0, 0),
+    "an expiry without a margin for clocks": Place("expiry by skewed clocks", 0, 0),
+    "a fresh provider key on each attempt": Place(_PAID, 0, 1),
+    "a failed call is done": Place(_PAID, 0, 1),
+    "a saved error is not done": Place(_PAID, 0, 1),
+    "a provider key for ever": Place(_OUTAGE, 1, 1),
+    "resumed is clean": Place(_OUTAGE, 1, 2),
+    "completion without a fence": Place("two deliveries of a charge by skewed clocks", 1, 0),
+    "pending without a lease": Place(_MAILED, 1, 0),
+    "never in doubt": Place(_MAILED, 0, 1),
+    "a lease without a margin for clocks": Place("e-mail by skewed clocks", 1, 0),
+    "settled while its owner runs": Place("e-mail settled by hand", 1, 0),
+    "bodies are read before messages are isolated": Place(_FATAL, 0, 0),
+    "redrive deletes first": Place(_REDRIVE, 0, 1),
+    "a group goes on after a failed message": Place(_ONE_ACCOUNT, 0, 1),
+    "a later event after a failed one": Place(_ONE_ACCOUNT, 0, 1),
+}

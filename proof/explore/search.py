@@ -20,8 +20,12 @@ from typing import Any
 
 from proof.explore.execution import Execution, Pruned
 from proof.explore.scheduler import Option
-from proof.explore.scope import Scope
+from proof.explore.scopes import CAUGHT_IN, Scope
 from proof.explore.state import digest
+from proof.mutants import MUTANTS
+
+MOST_SCHEDULES = 5_000
+"""So many are executed in the search for a broken protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,13 @@ def explore(scope: Scope, *, most_schedules: int | None = None) -> Explored:
     explored.states = len(search.seen)
     explored.seconds = time.monotonic() - began
     return explored
+
+
+def caught(name: str) -> Found | None:
+    """Return the violation of a broken protocol in its scope; None if there is none."""
+    with MUTANTS[name].patch():
+        found = explore(CAUGHT_IN[name].bounded(), most_schedules=MOST_SCHEDULES).found
+    return found[0] if found else None
 
 
 def replayed(scope: Scope, choices: Sequence[int]) -> Found | None:

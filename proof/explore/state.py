@@ -28,8 +28,8 @@ def digest(execution: "Execution") -> bytes:
         _tables(execution),
         _queues(execution),
         _outside(execution),
-        sorted((key, sorted(ids)) for key, ids in execution.oracles.commits.items()),
-        sorted(execution.oracles.published),
+        sorted((key, sorted(ids)) for key, ids in execution.ledger.commits.items()),
+        sorted(execution.ledger.published),
         sorted(execution.ledger.premature),
     )
     return blake2b(repr(state).encode(), digest_size=16).digest()
@@ -55,9 +55,9 @@ def _tasks(execution: "Execution") -> list[Any]:
 
 
 def _tables(execution: "Execution") -> tuple[Any, ...]:
-    tables, relayed = execution.world.tables, execution.invocations.relayed
+    tables, invocations = execution.world.tables, execution.invocations
     items = {name: sorted(rows.items()) for name, rows in tables.items.items()}
-    return items, tables.tokens, tables.stream[relayed:], execution.invocations.relaying
+    return items, tables.tokens, invocations.unread(0), sorted(invocations.relaying)
 
 
 def _queues(execution: "Execution") -> list[Any]:
@@ -75,5 +75,6 @@ def _outside(execution: "Execution") -> tuple[Any, ...]:
         sorted(world.provider.api.charges(), key=repr),
         world.provider.keys,
         sorted(world.mail.sent.items()),
+        sorted(world.workflows.started.items()),
         late,
     )

@@ -14,8 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from proof.world.calls import PROVIDER, Call
-from proof.world.faults import Fault, kinds
-from proof.world.plan import Action
+from proof.world.faults import Action, Fault, kinds
 from proof.world.tasks import Task
 from proof.world.world import World
 

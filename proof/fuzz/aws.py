@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from once.names import Limits, Record
 from once.settings import Settings
 from proof.fuzz.messages import NOW, sendable
-from proof.world.errors import ServiceError
+from proof.world.calls import ServiceError
 from proof.world.tables import Tables
 
 LOGGER = Logger(service="fuzz", level="CRITICAL")

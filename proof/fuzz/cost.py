@@ -48,7 +48,7 @@ from proof.fuzz.parsers.intake import (
     error_of,
     settings_of,
 )
-from proof.world.metrics import NO_METRICS
+from proof.world.clients import NO_METRICS
 
 MIB = 2**20
 SIZES = (16 * 1024, 64 * 1024, 256 * 1024)

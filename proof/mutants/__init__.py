@@ -5,7 +5,7 @@ Each is a protocol that is in use somewhere. All patches of the library by name 
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 from uuid import uuid4
 
@@ -25,15 +25,31 @@ from once.ops.dead_letters.redrive import Redrive
 from once.ops.effects import PendingEffect
 from once.outbox.relay import Publisher, Topics
 from proof.mutants import commits, effects, messages, order
+from proof.mutants.items import ITEM_MUTANTS
+from proof.mutants.webhooks import WEBHOOK_MUTANTS
 
-Mutant = Callable[[], AbstractContextManager[Any]]
+Patch = Callable[[], AbstractContextManager[Any]]
+
+
+class Broken(NamedTuple):
+    """A broken protocol.
+
+    Attributes:
+        patch: the patch of the real code.
+        scenarios: those whose seeds catch it, in turns; empty if it takes one schedule among
+            thousands, which the exploration alone finds.
+    """
+
+    patch: Patch
+    scenarios: tuple[str, ...] = ()
+
 
 _RECORD = "once.commit.dedup_record"
 _COMMITTER = "once.commit.committer"
 _RELAY = "once.outbox.relay"
 _HOUR = 60 * 60
 
-MUTANTS: Mapping[str, Mutant] = {
+_IN_SHOP: Mapping[str, Patch] = {
     "claim, then effect": lambda: patch.object(Committer, "commit", commits.claim_then_effect),
     "effect, then mark": lambda: patch.object(Committer, "commit", commits.effect_then_mark),
     "no condition on the record": lambda: patch(
@@ -71,9 +87,8 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
     "redrive deletes first": lambda: patch.object(Redrive, "_sent", messages.delete_first),
 }
-"""Caught by seeds."""
 
-IN_ORDER: Mapping[str, Mutant] = {
+_IN_ORDER: Mapping[str, Patch] = {
     "ordered events relayed from dedup records": lambda: patch(
         f"{_RECORD}.sequenced_types", lambda *_: []
     ),
@@ -93,11 +108,10 @@ IN_ORDER: Mapping[str, Mutant] = {
     "waiting is an attempt": lambda: patch.object(
         FailureHandler, "_is_final", order.waiting_is_an_attempt
     ),
-    "SQS counts waiting as an attempt": lambda: patch("proof.shop.service.FIFO_RECEIVES", 6),
+    "SQS counts waiting as an attempt": lambda: patch("proof.service.FIFO_RECEIVES", 6),
 }
-"""Broken order, caught by seeds of the FIFO consumers."""
 
-RARE: Mapping[str, Mutant] = {
+_RARE: Mapping[str, Patch] = {
     "a lease in place of the transaction": lambda: patch.object(
         Committer, "commit", commits.under_a_lease
     ),
@@ -117,7 +131,7 @@ RARE: Mapping[str, Mutant] = {
         RecordReader, "_decode", messages.message_id_as_key
     ),
     "a window shorter than a message lives": lambda: patch(
-        "proof.shop.service.DEDUP_WINDOW_SECONDS", _HOUR
+        "proof.service.DEDUP_WINDOW_SECONDS", _HOUR
     ),
     "a failed call is done": lambda: patch(
         "functions.payments.provider.charge", effects.failed_call_is_done
@@ -138,4 +152,17 @@ RARE: Mapping[str, Mutant] = {
     ),
     "never in doubt": lambda: patch.object(EffectExecutor, "hand_back", effects.never_in_doubt),
 }
-"""Caught by the exploration alone: they take one schedule or clock among thousands."""
+
+MUTANTS: Mapping[str, Broken] = {
+    **{name: Broken(patch, ("shop",)) for name, patch in _IN_SHOP.items()},
+    **{name: Broken(patch, ("fifo", "fifo, blocking")) for name, patch in _IN_ORDER.items()},
+    **{
+        f"{name}, on items": Broken(patch, ("items, alone", "items, in groups"))
+        for name, patch in ITEM_MUTANTS.items()
+    },
+    **{
+        f"{name}, at the ingress": Broken(patch, ("webhooks",))
+        for name, patch in WEBHOOK_MUTANTS.items()
+    },
+    **{name: Broken(patch) for name, patch in _RARE.items()},
+}

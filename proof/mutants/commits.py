@@ -17,8 +17,8 @@ from once.events.outgoing import events_in
 from once.names import Record
 from once.outbox.relay import Publisher
 from once.transaction import Transaction
-from proof.shop.clients import clients
-from proof.shop.service import EVENTS
+from proof.service import EVENTS
+from proof.world.clients import clients
 
 _LEASE_SECONDS = 60
 _commit = Committer.commit

@@ -25,13 +25,28 @@ from requests.adapters import HTTPAdapter
 
 from demo.payment_sandbox import Request, Response
 from once.names import Record
-from proof.world.errors import ServiceError
 
 if TYPE_CHECKING:
     from types import FrameType
 
 OURS = ("once.", "functions.")
 PROVIDER = "payments"
+
+
+class ServiceError(Exception):
+    """An error response.
+
+    Args:
+        code: the service's error code, such as `ThrottlingException`.
+        status: HTTP status.
+        more: further fields of the response, such as `CancellationReasons`.
+    """
+
+    def __init__(self, code: str, status: int = 400, **more: Any) -> None:
+        super().__init__(code)
+        self.code = code
+        self.status = status
+        self.more = more
 
 
 class NoAnswer(Exception):

@@ -1,19 +1,67 @@
-"""SQS: standard queues, which deliver at least once and in any order."""
+"""SQS and SNS: standard and FIFO queues, and the topics that send to them.
+
+A standard queue delivers at least once and in any order. A FIFO queue delivers each message group
+in its order, one receive at a time, and drops for five minutes what was sent before.
+"""
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proof.world.errors import ServiceError
-from proof.world.messages import Message
+from once.names import DeadLetter
+from proof.world.calls import ServiceError
+from proof.world.tasks import Process
 
 NO_GROUPING: Mapping[str, str] = {}
+Sent = tuple[str, str]
+"""A message group, and a deduplication id within it."""
 
+_WINDOW_SECONDS = 5 * 60
+"""The time within which a message with a known deduplication id is dropped."""
 _MAX_ENTRIES = 10
 _WASTED_RECEIVES = 2
 """Receives after the first, while a function is throttled."""
+
+
+@dataclass(slots=True)
+class Message:
+    """A message of a queue; times are in seconds since the epoch.
+
+    Attributes:
+        handles: its receipt handles, the newest last.
+        deleted: whether it was deleted. A standard queue may deliver it again all the same.
+        group: its message group, if it has one.
+        number: its sequence number in a FIFO queue.
+        receivers: the processes that have received it.
+    """
+
+    id: str
+    body: str
+    attributes: Mapping[str, Any]
+    sent_at: float
+    visible_at: float
+    first_received_at: float = 0.0
+    handles: list[str] = field(default_factory=list)
+    deleted: bool = False
+    group: str | None = None
+    number: int | None = None
+    receivers: list[Process] = field(default_factory=list, repr=False)
+
+    @property
+    def receives(self) -> int:
+        """The number of receives."""
+        return len(self.handles)
+
+    @property
+    def reason(self) -> str:
+        """The reason of a dead letter; empty if SQS itself has moved it."""
+        return str(self.attributes.get(DeadLetter.REASON, {}).get("StringValue", ""))
+
+    def add_handle(self) -> None:
+        """Count one more receive."""
+        self.handles.append(f"{self.id}.{self.receives + 1}")
 
 
 @dataclass(slots=True)
@@ -120,6 +168,79 @@ class Queue:
             message.deleted = True
 
 
+def sent_as(grouping: Mapping[str, str]) -> Sent:
+    """Return the message group and the deduplication id of a message.
+
+    Raises:
+        ServiceError: one of them is missing.
+    """
+    try:
+        return grouping["MessageGroupId"], grouping["MessageDeduplicationId"]
+    except KeyError:
+        raise ServiceError("MissingParameter") from None
+
+
+@dataclass(slots=True)
+class FifoQueue(Queue):
+    """A FIFO queue: it delivers each message group in its order, one receive at a time.
+
+    Attributes:
+        sent: the last message of each group and deduplication id.
+    """
+
+    sent: dict[Sent, Message] = field(default_factory=dict)
+
+    def add(self, message: Message) -> None:
+        """Add a message, under the next sequence number."""
+        message.number = len(self.ever) + 1
+        # Without arguments, `super` does not find the class: `slots=True` has made another one.
+        super(FifoQueue, self).add(message)
+
+    def known(self, grouping: Mapping[str, str], now: float) -> Message | None:
+        """Return the message with this deduplication id that was sent within five minutes.
+
+        Raises:
+            ServiceError: there is no message group, or no deduplication id.
+        """
+        message = self.sent.get(sent_as(grouping))
+        return message if message and now - message.sent_at < _WINDOW_SECONDS else None
+
+    def remember(self, grouping: Mapping[str, str], message: Message) -> None:
+        """Note under which deduplication id a message was sent."""
+        self.sent[sent_as(grouping)] = message
+
+    def has_visible(self, now: float) -> bool:
+        """Tell whether there is a message to receive."""
+        return bool(self.deliverable(now))
+
+    def receive(self, count: int, now: float, visibility: float | None = None) -> list[Message]:
+        """Receive messages in the order of each group."""
+        received: list[Message] = []
+        for message in self.deliverable(now):
+            if len(received) < count:
+                received += self.receive_these([message], now, visibility)
+        return received
+
+    def deliverable(self, now: float) -> list[Message]:
+        """Return the messages of all groups of which none is in flight, in order."""
+        waiting = self.waiting
+        locked = {message.group for message in waiting if message.visible_at > now}
+        return [message for message in waiting if message.group not in locked]
+
+    def first_of_groups(self, messages: list[Message]) -> list[Message]:
+        """Return the first of these messages of each group."""
+        first: dict[str | None, Message] = {}
+        for message in messages:
+            first.setdefault(message.group, message)
+        return [*first.values()]
+
+    def early(self, message: Message, at: float) -> None:
+        """Let the visibility timeouts of a message's group end at a time."""
+        for each in self.waiting:
+            if each.group == message.group and each.receives:
+                each.visible_at = at
+
+
 class Queues:
     """All queues.
 
@@ -204,6 +325,60 @@ class Queues:
             raise ServiceError("MessageNotInflight")
         message.visible_at = self._clock() + request["VisibilityTimeout"]
         return {}
+
+
+Subscribers = Mapping[str, Mapping[str, Sequence[Queue]]]
+"""The subscribed queues by topic and event type."""
+
+
+class Topics:
+    """All topics, by ARN. One whose ARN ends with `.fifo` is a FIFO topic."""
+
+    def __init__(
+        self, queues: Queues, subscribers: Subscribers, clock: Callable[[], float]
+    ) -> None:
+        self._queues = queues
+        self._subscribers = subscribers
+        self._clock = clock
+        self._taken: dict[tuple[str, Sent], float] = {}
+
+    def answer(self, request: Mapping[str, Any], *, half: bool = False) -> dict[str, Any]:
+        """Publish a batch, or only its second half, and return the result of each entry."""
+        entries = request["PublishBatchRequestEntries"]
+        failures = (len(entries) + 1) // 2 if half else 0
+        for entry in entries[failures:]:
+            event_type = entry["MessageAttributes"]["type"]["StringValue"]
+            self.publish(request["TopicArn"], event_type, entry["Message"], entry)
+        failed = {"Code": "InternalError", "SenderFault": False}
+        return {
+            "Successful": [{"Id": e["Id"], "MessageId": "m"} for e in entries[failures:]],
+            "Failed": [{"Id": e["Id"], **failed} for e in entries[:failures]],
+        }
+
+    def publish(
+        self,
+        topic: str,
+        event_type: str,
+        body: str,
+        grouping: Mapping[str, str] = NO_GROUPING,
+    ) -> None:
+        """Publish one message to a topic.
+
+        Raises:
+            ServiceError: the topic is a FIFO topic, and the grouping is incomplete.
+        """
+        if topic.endswith(".fifo") and self._is_known(topic, sent_as(grouping)):
+            return
+        attributes = {"type": {"DataType": "String", "StringValue": event_type}}
+        for queue in self._subscribers[topic].get(event_type, ()):
+            self._queues.send(queue, body, attributes, grouping)
+
+    def _is_known(self, topic: str, sent: Sent) -> bool:
+        now, before = self._clock(), self._taken.get((topic, sent))
+        if before is not None and now - before < _WINDOW_SECONDS:
+            return True
+        self._taken[topic, sent] = now
+        return False
 
 
 def received(message: Message) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proof.world.errors import ServiceError
+from proof.world.calls import ServiceError
 from proof.world.expressions import Item, Scope, holds, updated
 
 _TOKEN_SECONDS = 10 * 60

@@ -9,17 +9,12 @@ from unittest.mock import patch
 
 from once.intake.reader import Delivery, RecordReader
 from once.runtime.deadline import Deadline
-from proof.world.calls import PROVIDER, Call, NoAnswer, connected, new_owners
-from proof.world.errors import ServiceError
-from proof.world.faults import SAVED, Fault, refusal
-from proof.world.objects import Objects
-from proof.world.plan import Action, Plan
-from proof.world.provider import SECRET, Mail, Provider
-from proof.world.queues import Queue, Queues
-from proof.world.secrets import Secrets
+from proof.world.calls import PROVIDER, Call, NoAnswer, ServiceError, connected, new_owners
+from proof.world.faults import SAVED, Action, Fault, Plan, refusal
+from proof.world.queues import Queue, Queues, Subscribers, Topics
+from proof.world.services import SECRET, Mail, Objects, Provider, Secrets, Workflows
 from proof.world.tables import Tables
 from proof.world.tasks import START, Killed, Pool, Process, Tasks
-from proof.world.topics import Subscribers, Topics
 
 TIMEOUT_SECONDS = {PROVIDER: 6.0}
 """Timeout of a caller; one second for AWS, as `once.runtime.sdk` configures it."""
@@ -45,6 +40,7 @@ class World:
     Attributes:
         log: the trace, a line for each call.
         owners: the process that made each owner token of a pending effect.
+        disturbed: the processes of which a call had a fault.
         fatal: the bodies that no process survives reading.
     """
 
@@ -67,8 +63,10 @@ class World:
         self.mail = Mail()
         self.secrets = Secrets(self.tasks.clock, SECRET)
         self.objects = Objects()
+        self.workflows = Workflows(self.tasks.clock)
         self.log: list[str] = []
         self.owners: dict[str, Process] = {}
+        self.disturbed: set[Process] = set()
         self.fatal: frozenset[str] = frozenset()
         self._seed = seed
 
@@ -108,6 +106,8 @@ class World:
         if task is not None:
             self.owners |= dict.fromkeys(new_owners(call), task.process)
         action = self._planned(call)
+        if action is not None and task is not None:
+            self.disturbed.add(task.process)
         fault = f"  ** {action.what} **" if action else ""
         name = task.process.name if task else "-"
         self.log.append(
@@ -135,6 +135,8 @@ class World:
                 return self.secrets.answer(call.request)
             case "s3":
                 return self.objects.answer(call.operation, call.request)
+            case "states" | "lambda":
+                return self.workflows.answer(call.operation, call.request)
         return self.provider.answer(call.request)
 
     def _planned(self, call: Call) -> Action | None:

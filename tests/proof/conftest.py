@@ -9,7 +9,7 @@ import pytest
 
 from functions.notifications import mail
 from functions.payments import provider
-from proof.shop.clients import clients
+from proof.world.clients import clients
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,12 +12,10 @@ from once.consumer import Consumer, Runtime
 from once.errors import KeySpent, NotDone
 from once.settings import Settings, TableSettings
 from once.testing.events import sqs_record
-from proof.shop.clients import clients
-from proof.shop.service import DEDUP, Context, url
+from proof.service import DEDUP, Context, url
 from proof.world.calls import PROVIDER, Call, site
-from proof.world.messages import Message
-from proof.world.metrics import NO_METRICS
-from proof.world.queues import Queue, received
+from proof.world.clients import NO_METRICS, clients
+from proof.world.queues import Message, Queue, received
 from proof.world.tasks import Process
 from tests.proof.machines import Faults, Stage
 

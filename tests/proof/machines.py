@@ -16,16 +16,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 
-from proof.shop.clients import clients
-from proof.shop.operator import on_time
-from proof.shop.service import DEDUP, url
+from proof.operator import on_time
+from proof.service import DEDUP, url
 from proof.world.calls import Call
+from proof.world.clients import clients
 from proof.world.expressions import plain
-from proof.world.faults import Fault
-from proof.world.plan import Action, InjectionPoint, Plan
-from proof.world.queues import Queue
+from proof.world.faults import Action, Fault, InjectionPoint, Plan
+from proof.world.queues import Queue, Subscribers
 from proof.world.tasks import Killed, Process, Task
-from proof.world.topics import Subscribers
 from proof.world.world import World
 
 _EXAMPLES = "ONCE_MACHINE_EXAMPLES"
@@ -46,7 +44,7 @@ def quick(examples: int) -> settings:
 
 
 class CallFault(NamedTuple):
-    """The fault of a call, if it is possible there; see `proof.world.plan.Action`."""
+    """The fault of a call, if it is possible there; see `proof.world.faults.Action`."""
 
     what: Fault
     lasting: bool

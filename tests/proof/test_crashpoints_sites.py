@@ -8,7 +8,7 @@ import pytest
 from proof.crashpoints.scenarios import SCENARIOS, Scenario
 from proof.crashpoints.sites import EXPLORED, LEFT_OUT, unlisted_in_runs, unlisted_in_source
 from proof.crashpoints.source import calls_in_source
-from proof.shop.replay import RunResult
+from proof.run import RunResult
 from proof.world import calls
 
 Traced = tuple[RunResult, set[str]]

@@ -18,9 +18,7 @@ from once.errors import PermanentError, Refusal
 from once.names import CLOCK_MARGIN_SECONDS, DeadLetter, Reason
 from once.testing.events import cloud_event
 from once.transaction import Transaction
-from proof.shop.unknown_outcomes import reason_of
-from proof.world.messages import Message
-from proof.world.queues import Queue
+from proof.world.queues import Message, Queue
 from tests.proof.machine_functions import Function
 from tests.proof.machines import FAULTS, PICKS, Faults, Machine, Stage, quick
 
@@ -121,7 +119,7 @@ class Notes(Machine):
     @invariant()
     def a_dead_letter_has_its_reason(self) -> None:
         for letter in self.dead.ever:
-            assert self._is_explained(letter), (reason_of(letter), letter.body)
+            assert self._is_explained(letter), (letter.reason, letter.body)
 
     def recover(self) -> None:
         """Without faults, a second copy of each message is acknowledged at its first receive."""
@@ -211,7 +209,7 @@ class Notes(Machine):
         assert is_dead or self._counted(message.body), f"without effect: {message.body}"
 
     def _is_explained(self, letter: Message) -> bool:
-        if (reason := reason_of(letter)) in AFTER_RETRIES:
+        if (reason := letter.reason) in AFTER_RETRIES:
             return int(letter.attributes[DeadLetter.RECEIVE_COUNT]["StringValue"]) >= MAX_RECEIVES
         if letter.body == NONSENSE:
             return reason == Reason.UNPARSEABLE

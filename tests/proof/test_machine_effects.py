@@ -23,9 +23,8 @@ from once.errors import NotDone
 from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS, Reason
 from once.testing.events import cloud_event
 from once.transaction import Transaction
-from proof.shop.unknown_outcomes import has_outcome, reason_of
-from proof.world.messages import Message
-from proof.world.queues import Queue
+from proof.ledger import has_outcome
+from proof.world.queues import Message, Queue
 from tests.proof.machine_functions import KEY_LIFETIME, Function, Provider
 from tests.proof.machines import FAULTS, PICKS, Faults, Machine, Stage, quick
 
@@ -122,7 +121,7 @@ class Charges(Machine):
     def only_unknown_effects_are_dead_lettered(self) -> None:
         records = {_id_of(key): row for key, row in self.stage.rows("dedup").items()}
         for letter in self.dead.ever:
-            reason, name = reason_of(letter), _name(letter)
+            reason, name = letter.reason, _name(letter)
             if reason == Reason.EFFECT_UNKNOWN:
                 assert records[name].get("standing") != "not-done"
                 assert records[name]["state"] == "pending" or has_outcome(letter)
@@ -141,7 +140,7 @@ class Charges(Machine):
             self.function.deliver([message])
             self.stage.rest()
             assert message.deleted
-        assert {reason_of(letter) for letter in self.dead.ever[known:]} <= {Reason.EFFECT_UNKNOWN}
+        assert {letter.reason for letter in self.dead.ever[known:]} <= {Reason.EFFECT_UNKNOWN}
         dead_lettered = {_name(letter) for letter in self.dead.ever[known:]}
         assert self.stage.rows("counters").keys() == set(IDS) - dead_lettered
 

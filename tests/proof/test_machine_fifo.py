@@ -2,7 +2,7 @@
 
 from hypothesis.stateful import invariant
 
-from proof.world.messages import Message
+from proof.world.queues import Message
 from tests.proof.machines import quick
 from tests.proof.test_machine_consumer import GROUPS, Notes, group_of, id_of
 

@@ -14,18 +14,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from msgspec import Struct
 
+from once.cdk import ConsumerProps
 from once.consumer import Consumer
 from once.effects.declaration import Policy
 from once.errors import PermanentError, Refusal
 from once.names import Reason, Standing, State
 from once.testing.events import cloud_event
 from once.transaction import Transaction
-from proof.shop.operator import redrive
-from proof.shop.service import DEDUP
-from proof.shop.unknown_outcomes import reason_of
+from proof.operator import redrive
+from proof.service import DEDUP, Place
 from proof.world.calls import Call
-from proof.world.messages import Message
-from proof.world.queues import Queue
+from proof.world.queues import Message, Queue
 from proof.world.tasks import Process
 from tests.proof.machine_functions import Function, Provider
 from tests.proof.machines import FAULTS, PICKS, Faults, Machine, Stage, quick
@@ -143,13 +142,13 @@ class Letters(Machine):
                 self.function.deliver(messages[:10])
                 self.stage.rest()
         for letter in self.dead.waiting:
-            assert self._may_stay(letter), (reason_of(letter), letter.body)
+            assert self._may_stay(letter), (letter.reason, letter.body)
 
     def _may_stay(self, letter: Message) -> bool:
         if letter.body in INVALID:
             # A message is dead-lettered unread once its receives are used up.
             unread = Reason.UNFINISHED
-            return reason_of(letter) in (
+            return letter.reason in (
                 *(Reason.UNPARSEABLE, Reason.NO_KEY, Reason.UNKNOWN_TYPE),
                 unread,
             )
@@ -160,9 +159,12 @@ class Letters(Machine):
         return (conflict and not self._is_counted(letter.body)) or event in self._unknown()
 
     def _start_redrive(self, faults: Faults = ()) -> None:
-        place = SimpleNamespace(queue=self.queue, dead_letters=self.dead, consumer=self._consumer())
-        places = {"notes": place}
-        service: Any = SimpleNamespace(places=places, relay_dead_letters=self.relayed)
+        function: Any = None
+        line, consumer = ConsumerProps("notes", external=("note",)), self._consumer()
+        place = Place(line, self.queue, None, self.dead, function, consumer)
+        service: Any = SimpleNamespace(
+            places={"notes": place}, relay_dead_letters=self.relayed, world=self.stage
+        )
 
         def work(process: Process) -> None:
             with suppress(ClientError, BotoCoreError):

@@ -18,12 +18,9 @@ from once.events.outgoing import event_id_of
 from once.names import Reason
 from once.outbox.relay import NotRelayed, Relay
 from once.settings import RelaySettings
-from proof.shop.clients import clients
-from proof.shop.service import DEDUP, Context, url
-from proof.shop.unknown_outcomes import reason_of
-from proof.world.calls import Call
-from proof.world.errors import ServiceError
-from proof.world.metrics import NO_METRICS
+from proof.service import DEDUP, Context, url
+from proof.world.calls import Call, ServiceError
+from proof.world.clients import NO_METRICS, clients
 from proof.world.queues import Queue
 from proof.world.tasks import Process
 from tests.proof.machine_functions import LOGGER
@@ -125,7 +122,7 @@ class Stream(Machine):
     @invariant()
     def only_bad_events_are_dead_lettered_with_their_reason(self) -> None:
         assert all(_is_bad(letter.body) for letter in self.dead.ever)
-        assert all(reason_of(letter) == Reason.UNPUBLISHABLE for letter in self.dead.ever)
+        assert all(letter.reason == Reason.UNPUBLISHABLE for letter in self.dead.ever)
         assert not any(map(_is_bad, self._published()))
 
     def recover(self) -> None:

@@ -1,4 +1,4 @@
-"""The simulator with few seeds: the unmodified handlers, and broken ones that it catches."""
+"""The simulator with few seeds: the unmodified handlers, and broken protocols that it catches."""
 
 import json
 from collections import Counter
@@ -7,53 +7,93 @@ from typing import Any
 
 import pytest
 
+from proof import sim
+from proof.crashpoints.exploration import Tally, explore, parts, singles
+from proof.crashpoints.scenarios import SCENARIOS as POINTS
 from proof.explore.campaign import KINDS, Campaign
-from proof.explore.scopes import SCOPES
+from proof.explore.scopes import CAUGHT_IN, SCOPES
 from proof.explore.search import Explored, Found
-from proof.mutants import IN_ORDER, MUTANTS
-from proof.replays import repeat
-from proof.shop.replay import Replay, RunResult
-from proof.sim import command
-from proof.sim.search import Evidence, SeedFigures, caught, run_in_order, run_seed, run_seeds
-from proof.sim.shrink import shrunk
-from proof.world.faults import Fault
-from proof.world.plan import PlatformFault
+from proof.mutants import MUTANTS
+from proof.run import Replay, RunResult, repeat, run
+from proof.scenarios import SCENARIOS
+from proof.scenarios.senders import ATTACKS, Story
+from proof.scenarios.webhooks import WEBHOOKS
+from proof.sim import Evidence, SeedFigures, caught, run_seed, run_seeds, shrunk
+from proof.world.faults import Action, Fault, PlatformFault, script
 
-SEEDS = range(120)
+SEEDS = {
+    "shop": 60,
+    "effects": 60,
+    "fifo": 30,
+    "fifo, blocking": 30,
+    "items, alone": 20,
+    "items, in groups": 20,
+    "webhooks": 40,
+}
 MAX_SEEDS = 300
 MUTANT = "no answer is done"
 KINDS_OF_FAULT = [*Fault, *PlatformFault]
-RARE = {"redrive deletes first"}
-"""Takes `make sim` hundreds of seeds; the exploration's tests catch it."""
+UNCAPTURED = "accepted and not captured"
+ORACLES = {
+    "no check of signatures": "accepted a forgery",
+    "no tolerance for the future": "accepted a forgery",
+    "no limit of age": "accepted a forgery",
+    "secrets that are never read again": "refused",
+    "secrets that are kept for ever": "accepted a forgery",
+    "the current secret alone": "refused",
+    "another type is another webhook": "conflict",
+    "another topic is a conflict": "conflict",
+    "an id that nobody signed is the key": "more than one event",
+    "the capture before the dedup record": "accepted without an event",
+    "a record without its event": "accepted without an event",
+    "a forgery is captured, and refused": "captured what was not sent",
+    "a duplicate is refused": "failed without a fault",
+}
+"""The clause that catches each broken ingress; `UNCAPTURED` catches all others."""
 
 
 @pytest.fixture(scope="module")
-def figures() -> SeedFigures:
-    return run_seeds(SEEDS)
+def figures() -> dict[str, SeedFigures]:
+    return {name: run_seeds(range(seeds), name) for name, seeds in SEEDS.items()}
 
 
-def test_no_seed_breaks_a_promise(figures: SeedFigures) -> None:
-    assert [(r.replay.seed, str(r.violation)) for r in figures.violations] == []
-    assert figures.seeds == len(SEEDS)
-
-
-def test_no_seed_breaks_the_order_of_a_group() -> None:
-    results = map(run_in_order, range(1000, 1030))
-    assert [(r.replay.seed, str(r.violation)) for r in results if r.violation] == []
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_no_seed_breaks_a_promise(figures: dict[str, SeedFigures], scenario: str) -> None:
+    found = figures[scenario]
+    assert [(r.replay.seed, str(r.violation)) for r in found.violations] == []
+    assert found.seeds == SEEDS[scenario]
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_FAULT, ids=str)
-def test_every_kind_of_fault_occurs(figures: SeedFigures, kind: str) -> None:
-    assert figures.fired[kind]
+def test_every_kind_of_fault_occurs(figures: dict[str, SeedFigures], kind: str) -> None:
+    assert any(found.fired[kind] for found in figures.values())
 
 
-@pytest.mark.parametrize("mutant", [name for name in (*MUTANTS, *IN_ORDER) if name not in RARE])
+def test_every_scenario_has_its_turn() -> None:
+    assert {run_seed(seed).replay.scenario for seed in range(12)} == {*SCENARIOS}
+
+
+def test_every_patch_of_a_broken_protocol_applies_and_is_tried() -> None:
+    for name, broken in MUTANTS.items():
+        with broken.patch():
+            assert broken.scenarios or name in CAUGHT_IN
+
+
+@pytest.mark.parametrize("mutant", [name for name, one in MUTANTS.items() if one.scenarios])
 def test_a_broken_protocol_is_caught(mutant: str) -> None:
-    assert caught(mutant, MAX_SEEDS) is not None
+    result = caught(mutant, MAX_SEEDS)
+    assert result is not None
+    assert result.violation is not None
+    if mutant.endswith(", at the ingress"):
+        oracle = ORACLES.get(mutant.removesuffix(", at the ingress"), UNCAPTURED)
+        assert result.violation.oracle == oracle
 
 
-def test_a_run_is_determined_by_its_seed_and_by_its_replay_file(tmp_path: Path) -> None:
-    first, second = run_seed(5), run_seed(5)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_run_is_determined_by_its_seed_and_by_its_replay_file(
+    scenario: str, tmp_path: Path
+) -> None:
+    first, second = run_seed(5, scenario), run_seed(5, scenario)
     assert first.replay.actions == second.replay.actions != ()
     assert first.log == second.log
     file = tmp_path / "replay.json"
@@ -76,15 +116,59 @@ def failure() -> RunResult:
     return result
 
 
-def test_a_shrunk_run_violates_the_same_oracle_with_less(failure: RunResult) -> None:
+def test_a_shrunk_run_violates_the_same_clause_with_less(failure: RunResult) -> None:
     assert failure.violation is not None
-    with MUTANTS[MUTANT]():
+    with MUTANTS[MUTANT].patch():
         small = shrunk(failure.replay, failure.violation.oracle)
         violation = repeat(small).violation
     assert violation is not None
     assert violation.oracle == failure.violation.oracle
     assert 0 < len(small.actions) < len(failure.replay.actions) / 2
     assert repeat(small).violation is None  # the unmodified code is correct
+
+
+def test_a_shrunk_run_has_less_and_plainer_traffic() -> None:
+    mutant = "a conflict is dropped, at the ingress"
+    traffic = Story("push", copies=2), Story("conflict", copies=2)
+    with MUTANTS[mutant].patch():
+        small = shrunk(Replay("webhooks", 1, traffic), UNCAPTURED)
+    assert small.traffic == (Story("conflict"),)
+
+
+SOME = range(2)
+"""Seeds that draw when an attacker's copy comes: before the genuine webhook, with it, after it."""
+COPIES = ("replayed", "renamed", "stale", "other content type", "other type", "unknown type")
+TAKEN = next(s for s in POINTS if s.name == "a webhook is verified, captured, and handed on")
+
+
+def test_the_seeds_have_every_webhook_and_every_attack() -> None:
+    draw = SCENARIOS["webhooks"].draw
+    stories = [story for seed in range(SEEDS["webhooks"]) for story in draw(seed)]
+    assert {story.webhook for story in stories} == {*WEBHOOKS}
+    assert {story.attack for story in stories} == {"", *ATTACKS}
+
+
+@pytest.mark.parametrize("attack", COPIES)
+def test_w2_no_copy_makes_a_second_event_however_it_comes(attack: str) -> None:
+    stories = tuple(Story(webhook, attack, copies=3) for webhook in WEBHOOKS)
+    results = [run(Replay("webhooks", seed, stories), script(())) for seed in SOME]
+    assert [str(result.violation) for result in results if result.violation] == []
+
+
+def test_w5_no_fault_at_any_call_loses_a_webhook_that_was_accepted() -> None:
+    tally = Tally()
+    for part in parts([TAKEN], pairs=False):
+        tally.add(explore(part))
+    assert [str(result.violation) for _, result in tally.broken] == []
+    assert (tally.points[1], tally.in_vain) == (len(singles(TAKEN, TAKEN.run())), 0)
+
+
+def test_w5_success_before_the_commit_is_caught_by_one_fault() -> None:
+    place = "once.commit.committer.Committer._send dynamodb.TransactWriteItems"
+    with MUTANTS["success before the commit is sure, at the ingress"].patch():
+        violation = TAKEN.run([Action(place, 1, Fault.REFUSED)]).violation
+    assert violation is not None
+    assert violation.oracle == UNCAPTURED
 
 
 @pytest.fixture
@@ -108,8 +192,8 @@ def run_with(monkeypatch: pytest.MonkeyPatch, *violations: RunResult, **changed:
         "caught": {"lease, in its scope": True, "no fingerprint, by seeds": True},
     }
     evidence = Evidence(**{**fields, **changed})
-    monkeypatch.setattr(command, "search", lambda *_: evidence)
-    return command.run(3, 0, 1)
+    monkeypatch.setattr(sim, "search", lambda *_: evidence)
+    return sim.start(3, 0, 1)
 
 
 def test_the_report_has_the_figures(monkeypatch: pytest.MonkeyPatch, reports: Path) -> None:
@@ -142,11 +226,11 @@ def test_a_violation_is_printed_with_a_file_that_replays_it(
     failure: RunResult,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with MUTANTS[MUTANT]():
+    with MUTANTS[MUTANT].patch():
         assert run_with(monkeypatch, failure) == 1
         [file] = reports.glob("sim-*.json")
         printed = capsys.readouterr().out
         assert f"REPLAY={file}" in printed
         assert all(str(action) in printed for action in Replay.read(file).actions)
-        assert command.replay(file) == 1
-    assert command.replay(file) == 0
+        assert sim.replay(file) == 1
+    assert sim.replay(file) == 0

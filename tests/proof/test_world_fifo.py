@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from proof.world.errors import ServiceError
-from proof.world.fifo import FifoQueue
-from proof.world.queues import Queues
-from proof.world.topics import Topics
+from proof.world.calls import ServiceError
+from proof.world.queues import FifoQueue, Queues, Topics
 
 URL, TOPIC = "https://queue.fifo", "topic.fifo"
 

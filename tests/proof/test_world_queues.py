@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proof.world.errors import ServiceError
+from proof.world.calls import ServiceError
 from proof.world.queues import Queue, Queues
 
 URL = "https://queue"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from proof.world.errors import ServiceError
+from proof.world.calls import ServiceError
 from proof.world.expressions import Scope, UnknownExpression, holds, updated
 from proof.world.tables import Tables
 

@@ -19,7 +19,7 @@ from proof.fuzz.aws import KEYS, LOGGER, DeadLetterQueue, DynamoDB
 from proof.fuzz.parsers.commit import CANCELED
 from proof.fuzz.parsers.intake import CONSUMERS, CONTEXT, READERS, delivered, settings_of
 from proof.fuzz.target import expect
-from proof.world.metrics import NO_METRICS
+from proof.world.clients import NO_METRICS
 
 
 def consumer_function(name: str, table: Any, queue: Any) -> Any:

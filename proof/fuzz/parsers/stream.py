@@ -15,7 +15,7 @@ from proof.fuzz import items, values
 from proof.fuzz.aws import LOGGER, DeadLetterQueue, client_error
 from proof.fuzz.parsers.intake import CONTEXT
 from proof.fuzz.target import expect
-from proof.world.metrics import NO_METRICS
+from proof.world.clients import NO_METRICS
 
 ERRORS = (Unpublishable,)
 SETTINGS = RelaySettings(

@@ -26,8 +26,9 @@ from once.ops.effects import PendingEffect, pending_effect, write_intent
 from once.ops.errors import OpsError
 from once.ops.outbox import RelayFailed
 from once.outbox.relay import NotRelayed, Relayed
-from proof.shop.clients import clients
-from proof.shop.service import DEDUP, EVENTS, INGRESS, Service, outputs_of, url
+from once.settings import Dedup
+from proof.service import DEDUP, EVENTS, INGRESS, Place, Service, url
+from proof.world.clients import clients
 from proof.world.tasks import START
 
 _MAX_LETTERS = 1000
@@ -103,8 +104,9 @@ def redrive(service: Service) -> None:
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: a call fails.
     """
-    sqs, records = clients().sqs, DedupRecordReader(clients().dynamodb, DEDUP)
-    queues = [queue for queue in dead_letter_queues(_deployment(service)) if queue.source_url]
+    sqs, deployment = clients().sqs, _deployment(service)
+    records = DedupRecordReader.of(clients().dynamodb, deployment)
+    queues = [queue for queue in dead_letter_queues(deployment) if queue.source_url]
     with QueueWalk(sqs, queues, _MAX_LETTERS) as walk:
         job = Redrive(sqs, walk, records, RedriveRequest(rate=_NO_LIMIT))
         for page in walk.pages():
@@ -186,12 +188,22 @@ def _deployment(service: Service) -> Deployment:
         sweep_queue_url="sweep",
         dedup_table=DEDUP,
         operator_log="operator-log",
-        tables={},
-        consumers={
-            name: DeployedConsumer(
-                *(name, url(place.queue), url(place.dead_letters), f"once-{name}"),
-                **outputs_of(place.consumer),
-            )
-            for name, place in service.places.items()
-        },
+        tables={name: name for name in service.world.tables.items},
+        consumers={name: _deployed(place) for name, place in service.places.items()},
+    )
+
+
+def _deployed(place: Place) -> DeployedConsumer:
+    handlers, name = place.consumer.handlers, place.line.name
+    [item_table] = place.line.tables if place.line.dedup is Dedup.ITEM else [None]
+    return DeployedConsumer(
+        name,
+        url(place.queue),
+        url(place.dead_letters),
+        f"once-{name}",
+        external=tuple(handlers),
+        keys={kind: one.key for kind, one in handlers.items()},
+        volatile={kind: tuple(one.volatile) for kind, one in handlers.items()},
+        item_table=item_table.name if item_table else None,
+        item_key=item_table.keys if item_table else (),
     )

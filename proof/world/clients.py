@@ -13,12 +13,18 @@ from botocore.retries import standard
 from botocore.retries.quota import RetryQuota
 
 from functions.payments import provider
+from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK
+
+NO_METRICS = MetricsLog(service="none", write=lambda _: None)
+"""No metrics: they are tested elsewhere, and would take most of the time of a run."""
 
 _ENVIRONMENT = {
     "PAYMENT_API": "https://payments.world",
     "SECRET_STRIPE_KEY": "stripe-key",
     "EMAIL_SENDER": "shop@example.com",
+    "WORKFLOW_FULFILMENT": "arn:aws:states:us-east-1:123456789012:stateMachine:fulfilment",
+    "WORKFLOW_PACKING": "arn:aws:lambda:us-east-1:123456789012:function:packing:live",
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "AKIAWORLD",
     "AWS_SECRET_ACCESS_KEY": "none",

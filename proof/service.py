@@ -1,10 +1,10 @@
-"""The service: queues, tables and functions of the registry, deployed into a world."""
+"""The service, deployed into a world: queues, tables and functions."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
+from functools import cache, partial
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -14,16 +14,12 @@ from once.cdk.props import MessageGroups
 from once.consumer import Consumer, Runtime
 from once.names import RELAY, Limits, Record
 from once.outbox.relay import Relay
-from once.settings import RelaySettings, Settings, TableSettings
-from proof.shop.clients import clients
-from proof.world.fifo import FifoQueue
-from proof.world.metrics import NO_METRICS
-from proof.world.plan import Plan
-from proof.world.queues import Queue
+from once.settings import Dedup, RelaySettings, Settings, TableSettings
+from proof.world.clients import NO_METRICS, clients
+from proof.world.faults import Plan
+from proof.world.queues import FifoQueue, Queue, Subscribers
 from proof.world.tasks import Process
-from proof.world.topics import Subscribers
 from proof.world.world import World
-from stacks.consumers import CONSUMERS
 
 DEDUP = "dedup"
 INGRESS, EVENTS = "ingress", "events"
@@ -36,14 +32,9 @@ Handle = Callable[[dict[str, Any], Any], Any]
 
 
 @cache
-def _logger(name: str) -> Logger:
+def logger_of(name: str) -> Logger:
+    """Return the logger of a function, which is silent."""
     return Logger(service=f"world-{name}", level="CRITICAL")
-
-
-def shop_consumer(name: str) -> Consumer:
-    """Return the handlers of a consumer of the shop."""
-    found: Consumer = import_module(f"functions.{name}.handler").consumer
-    return found
 
 
 class Context:
@@ -75,9 +66,17 @@ class Function:
     idle: list[Handle] = field(default_factory=list)
     busy: int = 0
 
-    def take(self) -> Handle:
-        """Return the handler of a warm or a new process."""
-        return self.idle.pop() if self.idle else self.make()
+    @contextmanager
+    def handler(self, process: Process) -> Iterator[Handle]:
+        """Take the handler of a process, which stays warm unless it is killed."""
+        handle = self.idle.pop() if self.idle else self.make()
+        self.busy += 1
+        try:
+            yield handle
+        finally:
+            self.busy -= 1
+            if not process.dead:
+                self.idle.append(handle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,25 +100,14 @@ class Place:
         return 1 if queue is self.isolation else self.function.batch
 
 
-def outputs_of(consumer: Consumer) -> dict[str, Any]:
-    """Return event types and key rules of a consumer, as the stack's outputs state them."""
-    handlers = consumer.handlers
-    return {
-        "external": tuple(handlers),
-        "keys": {name: one.key for name, one in handlers.items()},
-        "volatile": {name: tuple(one.volatile) for name, one in handlers.items()},
-    }
-
-
 class Service:
-    """Both stacks, deployed into a world.
+    """Consumers and relay, deployed into a world.
 
     Args:
         plan: the faults.
         seed: of all other random choices.
+        consumers: the handlers of each line of the registry.
         world: the class of the world.
-        lines: the registry.
-        consumer_of: returns the handlers of a consumer, by its name.
 
     Attributes:
         places: the consumers, by name.
@@ -132,25 +120,28 @@ class Service:
         self,
         plan: Plan,
         seed: int,
+        consumers: Mapping[ConsumerProps, Consumer],
         world: type[World] = World,
-        lines: Sequence[ConsumerProps] = CONSUMERS,
-        consumer_of: Callable[[str], Consumer] = shop_consumer,
     ) -> None:
         clients().reset()
-        self._lines = lines
-        self._consumer_of = consumer_of
-        self._groups = MessageGroups.of(lines)
-        self.places = {line.name: self._place(line) for line in lines}
+        self._lines = [*consumers]
+        self._groups = MessageGroups.of(self._lines)
+        self.places = {line.name: self._place(line, one) for line, one in consumers.items()}
         self.relay_dead_letters = Queue(f"{RELAY}-dead")
         self.relay = Function(RELAY, RELAY_SECONDS, self._new_relay, batch=10)
-        subscribers = self._subscribers()
-        self.world = world(_keys(lines), DEDUP, self._queues(), subscribers, plan, seed)
-
-    def _place(self, line: ConsumerProps) -> Place:
-        function = Function(
-            line.name, line.timeout_seconds, lambda: self._new_consumer(line), line.batch_size
+        tables = {table.name: table.keys[0] for line in self._lines for table in line.tables}
+        queues = [q for place in self.places.values() for q in (*place.sources, place.dead_letters)]
+        by_url = {url(queue): queue for queue in (*queues, self.relay_dead_letters)}
+        keys = {DEDUP: Record.PK, **tables}
+        self.world = world(keys, DEDUP, by_url, self._subscribers(), plan, seed)
+        self.world.tables.plain_writes = any(
+            line.dedup is Dedup.ITEM and line.group_size == 1 for line in self._lines
         )
-        consumer = self._consumer_of(line.name)
+
+    def _place(self, line: ConsumerProps, consumer: Consumer) -> Place:
+        function = Function(
+            line.name, line.timeout_seconds, partial(self._new_consumer, line), line.batch_size
+        )
         if line.fifo:
             dead: Queue = FifoQueue(f"{line.name}-dead.fifo")
             queue: Queue = FifoQueue(f"{line.name}.fifo", line.visibility, FIFO_RECEIVES, dead)
@@ -161,11 +152,6 @@ class Service:
         isolation = Queue(f"{line.name}-isolation", line.visibility, most, dead)
         alone = None if line.batch_size == 1 else isolation
         return Place(line, queue, alone, dead, function, consumer)
-
-    def _queues(self) -> dict[str, Queue]:
-        places = self.places.values()
-        queues = [queue for place in places for queue in (*place.sources, place.dead_letters)]
-        return {url(queue): queue for queue in (*queues, self.relay_dead_letters)}
 
     def _subscribers(self) -> Subscribers:
         found: dict[str, dict[str, list[Queue]]] = {
@@ -179,9 +165,14 @@ class Service:
         return found
 
     def _new_consumer(self, line: ConsumerProps) -> Handle:
-        handle: Handle = self.places[line.name].consumer.bound_to(
-            Runtime(settings=self._settings(line), dynamodb=clients().dynamodb, **self._of(line))
+        runtime = Runtime(
+            settings=self._settings(line),
+            dynamodb=clients().dynamodb,
+            s3=clients().s3,
+            sqs=clients().sqs,
+            **self.process_of(line.name),
         )
+        handle: Handle = self.places[line.name].consumer.bound_to(runtime)
         return handle
 
     def _new_relay(self) -> Handle:
@@ -194,17 +185,24 @@ class Service:
             ordered_types=tuple(self._groups.ordered),
             ordered_topic_arn=ORDERED_EVENTS,
         )
-        return Relay(settings=settings, sns=clients().sns, **self._of(self.relay)).handle
+        relay = Relay(
+            settings=settings, sns=clients().sns, sqs=clients().sqs, **self.process_of(RELAY)
+        )
+        return relay.handle
 
     def _publishes(self) -> dict[str, tuple[str, ...]]:
         return {line.name: line.publishes for line in self._lines}
 
-    def _of(self, function: ConsumerProps | Function) -> dict[str, Any]:
-        """Return what a new process of any function is given; its clock may be skewed."""
-        skew = self.world.plan.skew(function.name)
+    def process_of(self, function: str, steadier: float = 1) -> dict[str, Any]:
+        """Return what a new process of any function is given; its clock may be skewed.
+
+        Args:
+            function: the function's name.
+            steadier: factor by which its clock is better than others.
+        """
+        skew = self.world.plan.skew(function) / steadier
         return {
-            "sqs": clients().sqs,
-            "logger": _logger(function.name),
+            "logger": logger_of(function),
             "metrics": NO_METRICS,
             "clock": lambda: self.world.tasks.now + skew,
             "sleep": self.world.tasks.pause,
@@ -213,31 +211,19 @@ class Service:
     def _settings(self, line: ConsumerProps) -> Settings:
         place, groups = self.places[line.name], self._groups.among(line.publishes)
         return Settings(
-            consumer=line.name,
-            event_types=line.event_types,
+            **line.settings,
             sources=event_sources(line, self._lines),
             queue_url=url(place.queue),
             dead_letter_url=url(place.dead_letters),
             dedup_table=DEDUP,
             tables={table.name: TableSettings(table.name, table.keys) for table in line.tables},
             dedup_window_seconds=DEDUP_WINDOW_SECONDS,
-            publishes=line.publishes,
-            max_receive_count=line.receive_limit,
-            effect_timeout_seconds=line.effect_timeout_seconds,
-            group_size=line.group_size,
-            commit_threads=line.commit_threads,
             isolation_queue_url=None if place.isolation is None else url(place.isolation),
             groups=groups.fields,
             ordered_types=tuple(groups.ordered),
-            blocks_group=line.blocks_group,
         )
 
 
 def url(queue: Queue) -> str:
     """Return the URL of a queue."""
     return f"https://sqs.us-east-1.amazonaws.com/123456789012/{queue.name}"
-
-
-def _keys(lines: Sequence[ConsumerProps]) -> dict[str, str]:
-    tables = {table for line in lines for table in line.tables}
-    return {DEDUP: Record.PK, **{table.name: table.keys[0] for table in tables}}

@@ -1,0 +1,217 @@
+"""Effects: charges, e-mails and workflows, each made by a consumer of its own.
+
+The consumers of charges and e-mails are the shop's; those of workflows are here. A charge that was
+made leads to an e-mail.
+"""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from functions.notifications.handler import consumer as notifications
+from functions.payments.handler import consumer as payments
+from once import Consumer, Transaction, durable_function, state_machine
+from once.cdk import ConsumerProps, TableProps
+from once.names import SOURCE_PREFIX
+from proof.ledger import Scenario, Told, check, event_of
+from proof.world.tasks import START
+from stacks.consumers import CONSUMERS
+
+Kind = Literal["charge", "e-mail", "state machine", "durable function"]
+KEY_SECONDS = 23 * 60 * 60
+"""Time for which the payment provider remembers a key."""
+_EVENTS: Mapping[Kind, tuple[str, str, str]] = {
+    "charge": ("payments", "inventory", "stock.reserved"),
+    "e-mail": ("notifications", "payments", "payment.captured"),
+    "state machine": ("fulfilment", "inventory", "stock.sold"),
+    "durable function": ("packing", "inventory", "stock.packed"),
+}
+"""Consumer, publisher and type of the event that leads to an effect."""
+
+
+class Effect(Struct, frozen=True):
+    """An effect, and its event.
+
+    Attributes:
+        number: of the order that it is for.
+        copies: number of messages with its event.
+        declined: whether the card is declined.
+        processed: whether the provider reports the outcome of the charge only later.
+    """
+
+    number: int
+    kind: Kind = "charge"
+    copies: int = 1
+    declined: bool = False
+    processed: bool = False
+
+    @property
+    def body(self) -> str:
+        """Its event."""
+        _, publisher, kind = _EVENTS[self.kind]
+        event = {
+            "specversion": "1.0",
+            "id": f"{publisher}.{self.number}",
+            "source": SOURCE_PREFIX + publisher,
+            "type": kind,
+            "data": {
+                "order_id": f"o-{self.number}",
+                "email": f"o-{self.number}@example.com",
+                "currency": "EUR",
+                "amount": 100,
+                "payment_method": card(declined=self.declined, processed=self.processed),
+            },
+        }
+        return json.dumps(event)
+
+
+def card(*, declined: bool, processed: bool) -> str:
+    """Return the payment method of an order."""
+    return "pm_processed" if processed else "pm_card_chargeDeclined" if declined else "pm_card_visa"
+
+
+class Paid(Struct, frozen=True):
+    """The data of the events that lead to a workflow, and the input of the workflow."""
+
+    order_id: str
+
+
+def _starting(name: str, workflow: str, event_type: str) -> tuple[ConsumerProps, Consumer]:
+    """Return a consumer that starts a workflow for each event."""
+    consumer = Consumer(name)
+    table = consumer.table(name)
+    declare = state_machine if workflow == "fulfilment" else durable_function
+    effect = declare(consumer, workflow, Paid)
+
+    def start(event: Paid, tx: Transaction) -> None:
+        tx.perform(effect, Paid(event.order_id))
+
+    def started(event: Paid, execution: str, tx: Transaction) -> None:
+        tx.put(table, {"order_id": event.order_id, "status": "started", "execution": execution})
+
+    consumer.handles(event_type, Paid)(start)
+    consumer.completes(effect)(started)
+    line = ConsumerProps(
+        name,
+        events=(event_type,),
+        tables=(TableProps(name, "order_id"),),
+        batch_size=1,
+        effect_timeout_seconds=4,
+    )
+    return line, consumer
+
+
+_LINES = {line.name: line for line in CONSUMERS}
+_PUBLISHER = ConsumerProps(
+    "inventory",
+    external=("unsent",),
+    publishes=tuple(kind for _, publisher, kind in _EVENTS.values() if publisher == "inventory"),
+)
+_WORKFLOWS = dict(
+    [
+        _starting("fulfilment", "fulfilment", "stock.sold"),
+        _starting("packing", "packing", "stock.packed"),
+    ]
+)
+_TWICE = {
+    "payments": "charged twice",
+    "notifications": "mailed twice",
+    "fulfilment": "started twice",
+    "packing": "started twice",
+}
+
+
+class Effects(Scenario):
+    """Effects, each requested directly from its consumer."""
+
+    part: Any = Effect
+
+    @classmethod
+    def draw(cls, seed: int) -> tuple[Any, ...]:
+        """Return one to three random effects."""
+        draw = random.Random(f"effects {seed}")
+        return tuple(
+            Effect(
+                number,
+                draw.choice([*_EVENTS]),
+                copies=draw.choice([1, 1, 2]),
+                declined=draw.random() < 0.2,
+                processed=draw.random() < 0.2,
+            )
+            for number in range(draw.choice([1, 2, 3]))
+        )
+
+    def consumers(self) -> Mapping[ConsumerProps, Consumer]:
+        """Return the shop's consumers of charges and e-mails, and those of workflows."""
+        shop = {_LINES["payments"]: payments, _LINES["notifications"]: notifications}
+        return {_PUBLISHER: Consumer("inventory"), **shop, **_WORKFLOWS}
+
+    def begin(self) -> None:
+        """Request the effects."""
+        for effect in self.traffic:
+            for _ in range(effect.copies):
+                self.soon(partial(self._request, effect))
+
+    def repeat(self) -> Iterator[None]:
+        """Request each effect again, at the end of the dedup window."""
+        self.to_the_end_of_the_window()
+        for effect in self.traffic:
+            self._request(effect)
+        yield
+
+    def _request(self, effect: Effect) -> None:
+        self.enqueue(_EVENTS[effect.kind][0], effect.body)
+
+    def has_effect(self, consumer: str, body: str) -> bool:
+        """Tell whether the outcome of an effect is in its consumer's table."""
+        return bool(event_of(body)) and bool(self.row(consumer, self.subject_of(body)))
+
+    def owed(self) -> set[Told]:
+        """Return the events that tell the end of each payment."""
+        return {(f"payment.{row['status']}", order) for order, row in self.rows("payments").items()}
+
+    def may_stay_unknown(self, consumer: str) -> bool:
+        """Tell whether a consumer's effects have no key, or one that the provider has forgotten."""
+        has_no_key = consumer == "notifications"
+        is_forgotten = self.world.tasks.now - START > KEY_SECONDS
+        return has_no_key or (consumer == "payments" and is_forgotten)
+
+    @property
+    def version(self) -> Any:
+        """The number of transactions, and the effects that were made."""
+        made = len(self.world.provider.api.charges()), self.world.mail.sent.total()
+        return self.world.tables.transactions, *made, len(self.world.workflows.started)
+
+    def check_state(self) -> None:
+        """Check that no effect was made twice. Raises Violation."""
+        for consumer, made in self._made().items():
+            check(_TWICE[consumer], {order: n for order, n in made.items() if n > 1})
+
+    def check_rest(self) -> None:
+        """Check that the tables tell of the effects that were made. Raises Violation."""
+        for consumer, made in self._made().items():
+            rows = self.rows(consumer).items()
+            done = {order for order, row in rows if row.get("status") != "declined"}
+            letters = self.service.places[consumer].dead_letters.waiting
+            unknown = {self.subject_of(letter.body) for letter in letters}
+            check("outcome", (done ^ {order for order in made if made[order]}) - unknown)
+
+    def _made(self) -> dict[str, Counter[str]]:
+        """Return how often each effect was made, by consumer and order."""
+        mails = Counter[str]()
+        started = {name: Counter[str]() for name in ("fulfilment", "packing")}
+        for (_, subject), number in self.world.mail.sent.items():
+            mails[subject.split()[-1]] += number
+        for arn, text in self.world.workflows.started.items():
+            started["packing" if ":packing" in arn else "fulfilment"][_order_in(text)] += 1
+        made = {"payments": self.world.provider.charged(), "notifications": mails, **started}
+        return {name: made[name] for name in made if name in self.service.places}
+
+
+def _order_in(text: str) -> str:
+    return str(json.loads(text)["order_id"])

@@ -1,0 +1,451 @@
+"""Senders of webhooks: providers, which sign and rotate secrets, and an attacker without a secret.
+
+They share no code with the ingress. A provider sends a webhook until it is answered with success.
+The attacker sees its requests, and sends others.
+"""
+
+import base64
+import hmac
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from proof.world.world import World
+
+LARGE = 270_000
+"""More than an event or the item of a capture takes."""
+TIMED = ("stripe", "standard")
+"""The endpoints whose providers sign the time."""
+TYPE_HEADERS = {"github": "x-github-event", "shopify": "x-shopify-topic"}
+"""The header with the type, of the endpoints whose providers do not sign it."""
+SIGNATURE_HEADERS = (
+    *("stripe-signature", "x-hub-signature-256", "webhook-signature", "x-shopify-hmac-sha256"),
+)
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+_HANDED_ON = {("github", "issues"), ("shopify", "orders/updated")}
+"""Types that no provider sends here and that the ingress would hand on."""
+_MADE_UP = "whsec_bWFkZSB1cA=="
+_STALE_SECONDS = 420.0
+"""Beyond the tolerance of five minutes and the clocks of the functions."""
+
+_ID_HEADERS = {
+    "github": "x-github-delivery",
+    "shopify": "x-shopify-webhook-id",
+    "standard": "webhook-id",
+}
+_OTHER_TYPES = {"github": "issues", "shopify": "orders/updated"}
+"""Types that the ingress hands on, and that no provider sends here."""
+_OK = 200
+_STARTS = (0, 0.01, 1, 40, 100, 150, 7200)
+_APART = (0, 0, 0.01, 20)
+_RETRIES = (5, 60, 600, 3600, 6 * 3600, 12 * 3600)
+"""The delays after each failed attempt, of less than a day together."""
+_AGAIN = (0.01, 1, 3600, 2 * 86400)
+"""The delays after which a provider sends a webhook that was answered with success."""
+_REPEATED = 0.4
+_WITHDRAWN = 400.0
+"""When a secret that is no longer in Secrets Manager is refused everywhere."""
+_ROTATIONS = (0.5, 30, 3700, 9000)
+_STALE = (_STALE_SECONDS, 3600.0)
+_DELAYS = (-30.0, -0.5, 0.0, 0.5, 30.0, 200.0)
+"""The times between a request that was seen and that of the attacker, which may come first."""
+_SWITCHES = (-30, 0, 60, 3600)
+"""When a provider uses a new secret, after it is in Secrets Manager."""
+
+
+class Story(Struct, frozen=True):
+    """A webhook.
+
+    Attributes:
+        webhook: its kind.
+        attack: the attack on it; empty for none.
+        copies: deliveries that the provider sends at the same time.
+        rotated: whether the secret of its endpoint is rotated meanwhile.
+    """
+
+    webhook: str
+    attack: str = ""
+    copies: int = 1
+    rotated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A request to the ingress.
+
+    Attributes:
+        webhook: the webhook; None for a request that has to be refused.
+        secret: the secret that it is signed with.
+        at: when it was signed.
+    """
+
+    endpoint: str
+    body: bytes
+    headers: Mapping[str, str]
+    webhook: "Webhook | None"
+    secret: str
+    at: float
+
+    def event(self) -> dict[str, Any]:
+        """Return Lambda's event, of payload format 2.0."""
+        return {
+            "version": "2.0",
+            "rawPath": f"/{self.endpoint}",
+            "rawQueryString": "",
+            "headers": dict(self.headers),
+            "requestContext": {"http": {"method": "POST", "path": f"/{self.endpoint}"}},
+            "body": base64.b64encode(self.body).decode(),
+            "isBase64Encoded": True,
+        }
+
+
+@dataclass(eq=False, slots=True)
+class Webhook:
+    """A webhook that a provider sends until it is answered with success, and sometimes again.
+
+    Attributes:
+        number: stands in its body as `n`, so that its event is found by its data.
+        id: the provider's id.
+        handed_on: whether it becomes an event.
+        sent: the signatures of each body that was sent.
+        accepted: whether the ingress has answered it with success.
+        heard: whether the provider has received such an answer.
+        same: itself and the webhooks that have its key: those with its signed id and other
+            content, and of GitHub those with its bytes and another type.
+        twins: the webhooks that an attacker made of it with another type, by the type.
+    """
+
+    number: int
+    endpoint: str
+    type: str
+    id: str
+    content: Mapping[str, Any]
+    handed_on: bool
+    raw: bytes = b""
+    sent: dict[bytes, set[str]] = field(default_factory=dict)
+    accepted: bool = False
+    heard: bool = False
+    is_form: bool = False
+    same: list["Webhook"] = field(default_factory=list)
+    twins: dict[str, "Webhook"] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.same.append(self)
+
+    @property
+    def label(self) -> tuple[str, int]:
+        """The type and the number of its event."""
+        return f"{self.endpoint}.{self.type}", self.number
+
+    def with_type(self, kind: str) -> "Webhook":
+        """Return the webhook that is made of it by another type in a header."""
+        if kind not in self.twins:
+            handed_on = not self.raw and (self.endpoint, kind) in _HANDED_ON
+            same = self.same if self.endpoint == "github" else []
+            self.twins[kind] = replace(
+                self, type=kind, handed_on=handed_on, accepted=False, same=same, twins={}
+            )
+        return self.twins[kind]
+
+    def delivery(self, secret: str, at: float, attempt: int) -> Delivery:
+        """Return a delivery that the provider signs now."""
+        pending = {"pending_webhooks": attempt} if self.endpoint == "stripe" else {}
+        text = json.dumps({**self.content, **pending})
+        body = self.raw or (urlencode({"payload": text}) if self.is_form else text).encode()
+        headers = _SIGN[self.endpoint](self, body, secret, int(at))
+        self.sent.setdefault(body, set()).add(signature_of(headers))
+        return Delivery(self.endpoint, body, headers, self, secret, at)
+
+    def signed_by_other(self, body: bytes, secret: str, at: float) -> Delivery:
+        """Return a request that its provider did not sign now, and that has to be refused."""
+        headers = _SIGN[self.endpoint](self, body, secret, int(at))
+        return Delivery(self.endpoint, body, headers, None, secret, at)
+
+    def made_up(self, at: float) -> Delivery:
+        """Return a request with content and a secret of somebody else."""
+        return replace(self, number=-1, same=[]).signed_by_other(b'{"n": -1}', _MADE_UP, at)
+
+
+def webhooks_of(number: int, story: Story) -> tuple[Webhook, ...]:
+    """Return the webhook of a story; two for a conflict, with one id, and for two equal bodies."""
+    if story.webhook == "topics":
+        both = _order(number), _order(number, "orders/paid")
+        both[1].twins = both[0].twins  # with another type, their equal bodies are one webhook
+        return both
+    if story.webhook != "conflict":
+        return (KINDS[story.webhook](number),)
+    first, second = _refund(number), _refund(number, number + 100)
+    first.same.append(second)
+    second.same = first.same
+    return first, second
+
+
+def signature_of(headers: Mapping[str, str]) -> str:
+    """Return the signature of a request as text, empty if it has none."""
+    return next((headers[name] for name in SIGNATURE_HEADERS if name in headers), "")
+
+
+def _refund(number: int, content: int = 0, kind: str = "charge.refunded") -> Webhook:
+    n, own_id = content or number, f"evt_{number}"
+    text = {"id": own_id, "type": kind, "n": n}
+    return Webhook(n, "stripe", kind, own_id, text, handed_on=kind == "charge.refunded")
+
+
+def _push(number: int, pad: int = 0, raw: bytes = b"", *, is_form: bool = False) -> Webhook:
+    text = {"n": number, "pad": "x" * pad}
+    return Webhook(
+        number, "github", "push", f"d-{number}", text, handed_on=not raw, raw=raw, is_form=is_form
+    )
+
+
+def _order(number: int, topic: str = "orders/create") -> Webhook:
+    return Webhook(number, "shopify", topic, f"w-{number}", {"n": number}, handed_on=True)
+
+
+def _contact(number: int) -> Webhook:
+    text = {"type": "contact.created", "n": number}
+    return Webhook(number, "standard", "contact.created", f"msg_{number}", text, handed_on=True)
+
+
+KINDS: Mapping[str, Callable[[int], Webhook]] = {
+    "refund": _refund,
+    "other": lambda number: _refund(number, kind="charge.updated"),
+    "push": _push,
+    "form": lambda number: _push(number, is_form=True),
+    "order": _order,
+    "large": lambda number: _push(number, pad=LARGE),
+    "unreadable": lambda number: _push(number, raw=b'{"n": 0, "n": %d}' % number),
+    "contact": _contact,
+}
+"""The kinds of webhooks of a story, besides `conflict` and `topics`."""
+ENDPOINTS = ("stripe", "github", "shopify", "standard")
+SECRETS = {endpoint: f"secret-{endpoint}" for endpoint in ENDPOINTS}
+"""The name of the secret of each endpoint."""
+
+
+def _stripe(_: Webhook, body: bytes, secret: str, at: int) -> dict[str, str]:
+    signature = hmac.new(secret.encode(), b"%d.%b" % (at, body), sha256).hexdigest()
+    return {"content-type": JSON, "stripe-signature": f"t={at},v1={signature}"}
+
+
+def _github(webhook: Webhook, body: bytes, secret: str, _: int) -> dict[str, str]:
+    signature = hmac.new(secret.encode(), body, sha256).hexdigest()
+    return {
+        "content-type": FORM if webhook.is_form else JSON,
+        "x-github-event": webhook.type,
+        "x-github-delivery": webhook.id,
+        "x-hub-signature-256": f"sha256={signature}",
+    }
+
+
+def _shopify(webhook: Webhook, body: bytes, secret: str, _: int) -> dict[str, str]:
+    digest = hmac.new(secret.encode(), body, sha256).digest()
+    return {
+        "content-type": JSON,
+        "x-shopify-topic": webhook.type,
+        "x-shopify-webhook-id": webhook.id,
+        "x-shopify-hmac-sha256": base64.b64encode(digest).decode(),
+    }
+
+
+def _standard(webhook: Webhook, body: bytes, secret: str, at: int) -> dict[str, str]:
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    content = f"{webhook.id}.{at}.".encode() + body
+    signature = base64.b64encode(hmac.new(key, content, sha256).digest()).decode()
+    return {
+        "content-type": JSON,
+        "webhook-id": webhook.id,
+        "webhook-timestamp": str(at),
+        "webhook-signature": f"v1,{signature}",
+    }
+
+
+_SIGN: Mapping[str, Callable[[Webhook, bytes, str, int], dict[str, str]]] = {
+    "stripe": _stripe,
+    "github": _github,
+    "shopify": _shopify,
+    "standard": _standard,
+}
+
+
+def _renamed(seen: Delivery) -> Delivery:
+    """Change the id; where it is signed, the request has to be refused."""
+    name = _ID_HEADERS.get(seen.endpoint)
+    if name is None:
+        return _tampered(seen)
+    webhook = None if seen.endpoint in TIMED else seen.webhook
+    return replace(seen, headers={**seen.headers, name: "other"}, webhook=webhook)
+
+
+def _other_content_type(seen: Delivery) -> Delivery:
+    """Change the header that says how the body is written, from JSON to a form or back."""
+    other = {JSON: FORM, FORM: JSON}[seen.headers["content-type"]]
+    return replace(seen, headers={**seen.headers, "content-type": other})
+
+
+def _with_type(kind: str) -> Callable[[Delivery], Delivery | None]:
+    """Change the type; where it is signed, the header means nothing and the copy is a duplicate."""
+
+    def changed(seen: Delivery) -> Delivery | None:
+        name = TYPE_HEADERS.get(seen.endpoint)
+        if seen.webhook is None or name is None:
+            return replace(seen, headers={**seen.headers, "x-github-event": kind})
+        twin = seen.webhook.with_type(_OTHER_TYPES[seen.endpoint] if kind == "other" else kind)
+        return replace(seen, headers={**seen.headers, name: twin.type}, webhook=twin)
+
+    return changed
+
+
+def _stale(seen: Delivery) -> Delivery:
+    return replace(seen, webhook=None) if seen.endpoint in TIMED else seen
+
+
+def _tampered(seen: Delivery) -> Delivery:
+    body = re.sub(rb'("n": |%22n%22%3A\+)', rb"\g<1>9", seen.body)
+    return replace(seen, body=body, webhook=None)
+
+
+def _forged(seen: Delivery) -> Delivery | None:
+    return None if seen.webhook is None else seen.webhook.made_up(seen.at)
+
+
+def _unsigned(seen: Delivery) -> Delivery:
+    names = seen.headers.keys() - {*SIGNATURE_HEADERS}
+    return replace(seen, headers={name: seen.headers[name] for name in names}, webhook=None)
+
+
+def _future(seen: Delivery) -> Delivery | None:
+    """Have the provider sign a time far ahead, which would leave time for replays."""
+    if seen.endpoint not in TIMED or seen.webhook is None:
+        return None
+    body = b'{"id": "evt_f", "type": "charge.refunded", "n": -2}'
+    return seen.webhook.signed_by_other(body, seen.secret, seen.at + 2 * _STALE_SECONDS)
+
+
+ATTACKS: Mapping[str, Callable[[Delivery], Delivery | None]] = {
+    "replayed": lambda seen: seen,
+    "renamed": _renamed,
+    "stale": _stale,
+    "tampered": _tampered,
+    "forged": _forged,
+    "unsigned": _unsigned,
+    "future": _future,
+    "other content type": _other_content_type,
+    "other type": _with_type("other"),
+    "unknown type": _with_type("unknown"),
+    "no type": _with_type(""),
+}
+"""The attacks by name: each returns the request after one that was seen, or None for none.
+
+A request has no `webhook` if it has to be refused.
+"""
+
+Cast = Sequence[tuple[Story, tuple[Webhook, ...]]]
+Answered = Callable[[int | None], object]
+SendRequest = Callable[[Delivery, Answered], object]
+"""Sends a request to the ingress; `Answered` is called with the status, None for no answer."""
+
+
+class Providers:
+    """All providers, and the attacker who watches them.
+
+    Args:
+        world: the world.
+        cast: the webhooks of each story.
+        request: sends a request.
+    """
+
+    def __init__(self, world: World, cast: Cast, request: SendRequest) -> None:
+        self._world = world
+        self._cast = cast
+        self._request = request
+        self._secrets = {endpoint: _secret(endpoint, 0) for endpoint in SECRETS}
+        self._attacks = {webhook: story.attack for story, each in cast for webhook in each}
+        for endpoint, arn in SECRETS.items():
+            world.secrets.put(arn, self._secrets[endpoint])
+
+    def begin(self) -> None:
+        """Let the providers begin, and rotate secrets."""
+        choice = self._world.random.choice
+        for story, webhooks in self._cast:
+            start = choice(_STARTS)
+            for webhook in webhooks * story.copies:
+                self._after(start + choice(_APART), partial(self._send, webhook))
+        for endpoint in sorted(
+            {w.endpoint for story, each in self._cast for w in each if story.rotated}
+        ):
+            self._rotate(endpoint)
+
+    def resume(self) -> None:
+        """Send each webhook again that no provider has heard success for."""
+        for webhook in self._attacks:
+            if not webhook.heard:
+                self._send(webhook)
+
+    def repeat(self) -> None:
+        """Send each webhook again, and attack it again."""
+        for webhook in self._attacks:
+            self._send(webhook)
+
+    def withdraw(self) -> None:
+        """Rotate all secrets twice; somebody who has the first ones signs requests later."""
+        for endpoint, arn in SECRETS.items():
+            for version in (2, 3):
+                self._secrets[endpoint] = _secret(endpoint, version)
+                self._world.secrets.put(arn, self._secrets[endpoint])
+        for webhook in self._attacks:
+            self._after(_WITHDRAWN, partial(self._forge, webhook))
+
+    def _forge(self, webhook: Webhook) -> None:
+        withdrawn = _secret(webhook.endpoint, 0)
+        request = webhook.signed_by_other(b'{"n": -3}', withdrawn, self._world.tasks.now)
+        self._request(request, lambda _: None)
+
+    def _rotate(self, endpoint: str) -> None:
+        new = _secret(endpoint, 1)
+        put = 30 + self._world.random.choice(_ROTATIONS)
+        self._after(put, partial(self._world.secrets.put, SECRETS[endpoint], new))
+        switch = put + self._world.random.choice(_SWITCHES)
+        self._after(switch, partial(self._secrets.__setitem__, endpoint, new))
+
+    def _send(self, webhook: Webhook, attempt: int = 0) -> None:
+        delivery = webhook.delivery(self._secrets[webhook.endpoint], self._world.tasks.now, attempt)
+        kind = self._attacks[webhook]
+        held = self._attack(kind, delivery) if kind else 0
+        send = partial(self._request, delivery, partial(self._answered, webhook, attempt))
+        if held:
+            self._after(held, send)
+        else:
+            send()
+
+    def _answered(self, webhook: Webhook, attempt: int, status: int | None) -> None:
+        if status != _OK and attempt < len(_RETRIES):
+            self._after(_RETRIES[attempt], partial(self._send, webhook, attempt + 1))
+        elif status == _OK and not webhook.heard:
+            webhook.heard = True
+            if self._world.random.random() < _REPEATED:
+                again = partial(self._send, webhook, len(_RETRIES))
+                self._after(self._world.random.choice(_AGAIN), again)
+
+    def _attack(self, kind: str, seen: Delivery) -> float:
+        """Let the attacker send a request; return the time for which the one seen is held back."""
+        request = ATTACKS[kind](seen)
+        if request is None:
+            return 0
+        delay = self._world.random.choice(_STALE if kind == "stale" else _DELAYS)
+        self._after(max(0, delay), partial(self._request, request, lambda _: None))
+        return max(0, -delay)
+
+    def _after(self, seconds: float, action: Callable[[], object]) -> None:
+        self._world.tasks.at(self._world.tasks.now + seconds, action)
+
+
+def _secret(endpoint: str, version: int) -> str:
+    return f"whsec_{base64.b64encode(f'{endpoint}-{version}'.encode()).decode()}"

@@ -1,0 +1,194 @@
+"""The shop: orders that four consumers bring to their end, with stock, a charge and an e-mail."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from once.cdk import ConsumerProps
+from once.consumer import Consumer
+from once.names import Record, State
+from proof.ledger import Told, check, event_of
+from proof.scenarios.effects import Effects, card
+from proof.service import DEDUP
+from stacks.consumers import CONSUMERS
+
+STOCK = {"apple": 7, "pear": 3}
+"""Initial stock: so little that a few orders take all of it."""
+PRICE = 100
+NONSENSE = "{"
+_STATUS = {"payment.captured": "paid", "payment.declined": "declined", "stock.refused": "refused"}
+_RESERVATION = {"payment.captured": "sold", "payment.declined": "released"}
+
+
+class Order(Struct, frozen=True, tag=True):
+    """An order.
+
+    Attributes:
+        declined: whether the card is declined.
+        copies: number of messages with its event.
+        conflicts: number of further events with its id and one more piece.
+        processed: whether the provider reports the outcome of the charge only later.
+        fatal: whether no function survives reading its event.
+    """
+
+    number: int
+    customer: str = "c-1"
+    sku: str = "apple"
+    quantity: int = 1
+    declined: bool = False
+    copies: int = 1
+    conflicts: int = 0
+    processed: bool = False
+    fatal: bool = False
+
+    def body(self, *, more: int = 0) -> str:
+        """Return the event, or a conflicting one with more pieces."""
+        quantity = self.quantity + more
+        data = {
+            "order_id": f"o-{self.number}",
+            "customer_id": self.customer,
+            "email": f"o-{self.number}@example.com",
+            "payment_method": card(declined=self.declined, processed=self.processed),
+            "currency": "EUR",
+            "lines": [{"sku": self.sku, "quantity": quantity, "unit_price": PRICE}],
+            "total": quantity * PRICE,
+        }
+        event = {"specversion": "1.0", "id": f"e-{self.number}", "source": "/shop"}
+        return json.dumps({**event, "type": "order.placed", "data": data})
+
+
+class Nonsense(Struct, frozen=True, tag=True):
+    """An unreadable message in the queue of `orders`, or an unreadable outbox in a dedup record."""
+
+    where: Literal["queue", "outbox"] = "queue"
+
+
+class Shop(Effects):
+    """The example shop."""
+
+    part: Any = Order | Nonsense
+
+    @classmethod
+    def draw(cls, seed: int) -> tuple[Any, ...]:
+        """Return one to three random orders, and sometimes an unreadable message."""
+        draw = random.Random(f"traffic {seed}")
+        orders = tuple(
+            Order(
+                number,
+                customer=draw.choice(["c-1", "c-2"]),
+                sku=draw.choice([*STOCK]),
+                quantity=draw.choice([1, 2, 4]),
+                declined=draw.random() < 0.2,
+                copies=draw.choice([1, 1, 2, 3]),
+                conflicts=int(draw.random() < 0.1),
+            )
+            for number in range(draw.choice([1, 1, 2, 3]))
+        )
+        return (*orders, Nonsense()) if draw.random() < 0.1 else orders
+
+    def consumers(self) -> Mapping[ConsumerProps, Consumer]:
+        """Return the shop's registry."""
+        handlers = (import_module(f"functions.{line.name}.handler") for line in CONSUMERS)
+        return {line: one.consumer for line, one in zip(CONSUMERS, handlers, strict=True)}
+
+    def begin(self) -> None:
+        """Fill the stock, and place the orders."""
+        for sku, number in STOCK.items():
+            self.world.tables.put("stock", {"sku": {"S": sku}, "available": {"N": str(number)}})
+        for part in self.traffic:
+            if isinstance(part, Nonsense):
+                self._put_nonsense(part)
+                continue
+            bodies = [part.body()] * part.copies + [part.body(more=1)] * part.conflicts
+            if part.conflicts:
+                self.conflicting |= {*bodies}
+            if part.fatal:
+                self.world.fatal |= {*bodies}
+            for body in bodies:
+                self.soon(partial(self.publish, body))
+
+    def _put_nonsense(self, part: Nonsense) -> None:
+        self.unreadable.add(NONSENSE)
+        if part.where == "queue":
+            self.enqueue("orders", NONSENSE)
+            return
+        record = {
+            Record.PK: "orders#unreadable",
+            Record.STATE: State.DONE,
+            Record.COMMIT: "by-hand",
+            Record.OUTBOX: NONSENSE,
+        }
+        self.world.tables.put(DEDUP, {name: {"S": value} for name, value in record.items()})
+
+    def repeat(self) -> Iterator[None]:
+        """Place each order again, at the end of the dedup window."""
+        self.to_the_end_of_the_window()
+        for part in self.traffic:
+            if isinstance(part, Order):
+                self.publish(part.body())
+        yield
+
+    def has_effect(self, consumer: str, body: str) -> bool:
+        """Tell whether the tables hold the effect of an event on a consumer."""
+        if consumer not in ("orders", "inventory"):
+            return super().has_effect(consumer, body)
+        event = event_of(body)
+        if not event:
+            return False
+        kind, data = event["type"], event["data"]
+        row = self.row("reservations" if consumer == "inventory" else consumer, data["order_id"])
+        match consumer, kind:
+            case "orders", "order.placed":
+                return bool(row.get("total") == data["total"])
+            case "orders", _:
+                return bool(row.get("status") == _STATUS[kind])
+            case _, "order.placed":
+                wanted = {line["sku"]: line["quantity"] for line in data["lines"]}
+                return row.get("status") == "refused" or row.get("quantities") == wanted
+        return bool(row.get("status") == _RESERVATION[kind])
+
+    def owed(self) -> set[Told]:
+        """Return the events that tell the end of each reservation and payment."""
+        reservations = self.rows("reservations").items()
+        return super().owed() | {
+            ("stock.refused" if row["status"] == "refused" else "stock.reserved", order)
+            for order, row in reservations
+        }
+
+    def check_state(self) -> None:
+        """Check that sums agree, and that no effect was made twice. Raises Violation."""
+        super().check_state()
+        check("accounts", dict(self._wrong_accounts()))
+        check("stock", dict(self._wrong_stock()))
+
+    def check_rest(self) -> None:
+        """Check effects, and that an unreadable outbox was dead-lettered. Raises Violation."""
+        super().check_rest()
+        relayed = {letter.body for letter in self.service.relay_dead_letters.ever}
+        check("lost", [part for part in self.traffic if part == Nonsense("outbox")][len(relayed) :])
+
+    def _wrong_accounts(self) -> Iterator[tuple[str, Any]]:
+        number, amount = Counter[str](), Counter[str]()
+        for row in self.rows("orders").values():
+            if "customer_id" in row:
+                number[row["customer_id"]] += 1
+                amount[row["customer_id"]] += int(row["total"])
+        for customer, row in self.rows("customers").items():
+            counted = (row["orders_placed"], row["amount_ordered"])
+            if counted != (number[customer], amount[customer]):
+                yield customer, (counted, number[customer], amount[customer])
+
+    def _wrong_stock(self) -> Iterator[tuple[str, Any]]:
+        taken = Counter[str]()
+        for row in self.rows("reservations").values():
+            if row["status"] in ("reserved", "sold"):
+                taken.update({sku: int(number) for sku, number in row["quantities"].items()})
+        for sku, row in self.rows("stock").items():
+            if row["available"] + taken[sku] != STOCK[sku]:
+                yield sku, (row["available"], taken[sku])

@@ -1,0 +1,398 @@
+"""The webhook ingress, with a consumer that counts each webhook.
+
+The clauses know the webhooks that were sent, and use nothing of the library but names.
+"""
+
+import base64
+import json
+import math
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from msgspec import Struct
+
+from once.cdk import ConsumerProps, TableProps
+from once.cdk.props import WebhookProps
+from once.consumer import Consumer
+from once.names import SOURCE_PREFIX, Record
+from once.settings import Settings, TableSettings
+from once.transaction import Transaction
+from once.webhooks.capture import CaptureAttribute, Standing
+from once.webhooks.endpoint import (
+    CAPTURES,
+    GITHUB,
+    MAX_REQUEST_BYTES,
+    SHOPIFY,
+    STANDARD,
+    STRIPE,
+    Endpoint,
+    WebhookSettings,
+)
+from once.webhooks.ingress import WebhookIngress
+from once.webhooks.signature import SecretCache
+from proof.ledger import Scenario, Told, Violation, check
+from proof.scenarios.senders import (
+    ATTACKS,
+    KINDS,
+    SECRETS,
+    Answered,
+    Delivery,
+    Providers,
+    Story,
+    Webhook,
+    signature_of,
+    webhooks_of,
+)
+from proof.service import DEDUP, DEDUP_WINDOW_SECONDS, Function, Handle, Service
+from proof.world.clients import clients
+from proof.world.expressions import Item
+from proof.world.faults import Plan, PlatformFault
+from proof.world.tasks import START
+from proof.world.world import World
+
+WEBHOOKS = (*KINDS, "conflict", "topics")
+_NAME, _TABLE = "receiver", "received"
+_ENDPOINTS = (
+    Endpoint("stripe", STRIPE, types=("charge.refunded",)),
+    Endpoint("github", GITHUB, types=("push", "issues")),
+    Endpoint("shopify", SHOPIFY, types=("orders/create", "orders/paid", "orders/updated")),
+    Endpoint("standard", STANDARD, types=("contact.created",)),
+)
+_TYPES = tuple(event_type for each in _ENDPOINTS for event_type in each.event_types)
+_LINE = ConsumerProps(_NAME, events=_TYPES, tables=(TableProps(_TABLE, "webhook"),))
+
+_consumer = Consumer(_NAME)
+_received = _consumer.table(_TABLE)
+
+
+class Content(Struct, frozen=True):
+    """The part of the data that all events have."""
+
+    n: int
+
+
+def _counter(event_type: str) -> Callable[[Content, Transaction], None]:
+    def count(event: Content, tx: Transaction) -> None:
+        tx.update(_received, {"webhook": f"{event_type} {event.n}"}, "ADD times :one", {":one": 1})
+
+    return count
+
+
+for _type in _TYPES:
+    _consumer.handles(_type, Content)(_counter(_type))
+
+
+_PROPS = WebhookProps(endpoints=_ENDPOINTS)
+_BUCKET = "claims-of-the-world"
+_STEADIER = 5
+"""Factor by which the ingress has better clocks: five minutes off, it would refuse all webhooks."""
+_PATIENCE = {each.name: each.profile.answer_seconds for each in _ENDPOINTS}
+"""The time for which a sender waits for an answer, in seconds."""
+_KNOWN_SECONDS = 20.0
+"""After this time, every function has read a new secret that a request needs."""
+_HORIZON_SECONDS = 3 * 24 * 60 * 60
+"""The longest time after which the providers here send a webhook again."""
+_LATEST_SECONDS = 120
+"""The time within which calls that are executed late have been."""
+_MOST = 4
+_ATTACKED, _ROTATED = 0.5, 0.4
+
+
+class _Ingress(Service):
+    """A webhook ingress with one consumer.
+
+    Attributes:
+        ingress: its function.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.world.tables.create(CAPTURES, CaptureAttribute.PK)
+        self.ingress = Function(_PROPS.name, _PROPS.timeout_seconds, self._new_ingress, batch=1)
+
+    def _new_ingress(self) -> Handle:
+        process = self.process_of(_PROPS.name, _STEADIER)
+        return WebhookIngress(
+            settings=self._webhook_settings(),
+            dynamodb=clients().dynamodb,
+            secrets=SecretCache(clients().secretsmanager, SECRETS, process["clock"]),
+            s3=clients().s3,
+            **process,
+        ).handle
+
+    def _webhook_settings(self) -> WebhookSettings:
+        return WebhookSettings(
+            consumer=_PROPS.name,
+            dedup_table=DEDUP,
+            tables={CAPTURES: TableSettings(CAPTURES, (CaptureAttribute.PK,))},
+            dedup_window_seconds=DEDUP_WINDOW_SECONDS,
+            publishes=_PROPS.event_types,
+            max_body_bytes=MAX_REQUEST_BYTES,
+            claim_bucket=_BUCKET,
+            endpoints=_PROPS.endpoints,
+            secrets=SECRETS,
+            capture_seconds=_PROPS.capture_days * 24 * 60 * 60,
+        )
+
+    def _publishes(self) -> dict[str, tuple[str, ...]]:
+        return {**super()._publishes(), _PROPS.name: _PROPS.event_types}
+
+    def _settings(self, line: ConsumerProps) -> Settings:
+        return replace(
+            super()._settings(line),
+            sources=dict.fromkeys(_PROPS.event_types, (SOURCE_PREFIX + _PROPS.name,)),
+            max_body_bytes=MAX_REQUEST_BYTES,
+            claim_bucket=_BUCKET,
+        )
+
+
+Label = tuple[str, int]
+"""An event's type, and the number in its data."""
+
+
+class Webhooks(Scenario):
+    """An ingress with its providers and an attacker.
+
+    After the faults, the providers send again what was not answered.
+    """
+
+    part = Story
+    late_by = 2 * 60 * 60  # later than any replay here
+    service: _Ingress
+
+    def __init__(
+        self, traffic: Sequence[Any], plan: Plan, seed: int, world: type[World] = World
+    ) -> None:
+        super().__init__(traffic, plan, seed, world)
+        cast = [(story, webhooks_of(n, story)) for n, story in enumerate(self.traffic, start=1)]
+        self._webhooks = [webhook for _, each in cast for webhook in each]
+        self._place = self.service.places[_NAME]
+        self._quiet_from = math.inf
+        self._labels: dict[str, Label] = {}
+        self._providers = Providers(self.world, cast, self._request)
+
+    @classmethod
+    def draw(cls, seed: int) -> tuple[Any, ...]:
+        """Return random stories."""
+        draw = random.Random(f"webhooks {seed}")
+        return tuple(
+            Story(
+                kind,
+                attack=draw.choice([*ATTACKS]) if draw.random() < _ATTACKED else "",
+                copies=draw.choice([1, 1, 2, 3]),
+                rotated=draw.random() < _ROTATED,
+            )
+            for kind in draw.choices(WEBHOOKS, k=draw.randint(1, _MOST))
+        )
+
+    def consumers(self) -> Mapping[ConsumerProps, Consumer]:
+        """Return the consumer of all events."""
+        return {_LINE: _consumer}
+
+    def deployed(self, plan: Plan, seed: int, world: type[World]) -> Service:
+        """Return the ingress."""
+        return _Ingress(plan, seed, self.consumers(), world)
+
+    def begin(self) -> None:
+        """Let the providers begin."""
+        self._providers.begin()
+
+    def recover(self) -> None:
+        """Let the providers send again what was not answered with success."""
+        self._quiet_from = self.world.tasks.now + _LATEST_SECONDS
+        self._providers.resume()
+
+    def repeat(self) -> Iterator[None]:
+        """Send each webhook again at the provider's last time, and replay old ones after that."""
+        self.world.tasks.now = max(self.world.tasks.now, START + _HORIZON_SECONDS)
+        self._providers.repeat()
+        yield
+        self._providers.withdraw()
+        yield
+        self.to_the_end_of_the_window()
+        self._providers.repeat()
+        yield
+
+    def _request(self, delivery: Delivery, answered: Answered) -> None:
+        began = self.world.tasks.now
+
+        def check_status(status: int) -> int | None:
+            self._check_answer(delivery, status, began)
+            # The sender may have given up waiting, or the answer is lost on its way.
+            is_late = self.world.tasks.now - began > _PATIENCE[delivery.endpoint]
+            name = self.service.ingress.name
+            is_lost = is_late or self.world.plan.platform(PlatformFault.UNANSWERED, name)
+            return None if is_lost else status
+
+        self.request(self.service.ingress, delivery.event(), check_status, answered)
+
+    def has_effect(self, consumer: str, body: str) -> bool:
+        """Tell whether the consumer has counted an event."""
+        del consumer
+        return bool(self._counted(self._label(body)))
+
+    def subject_of(self, body: str) -> Any:
+        """Return the number of a webhook."""
+        return self._label(body)[1]
+
+    def owed(self) -> set[Told]:
+        """Return an event for each webhook that was captured and is no conflict."""
+        return {webhook.label for webhook in self._known if self._is_event(webhook)}
+
+    @property
+    def version(self) -> Any:
+        """The number of transactions, objects and events."""
+        counts = len(self.world.objects.content), len(self._place.queue.ever)
+        return self.world.tables.transactions, *counts
+
+    def check_state(self) -> None:
+        """Check that a webhook has one event, and nothing else a trace. Raises Violation."""
+        self._check_events()
+        self._check_traces()
+
+    def check_rest(self) -> None:
+        """Check that each webhook was accepted, captured and counted once. Raises Violation."""
+        check("never accepted", [webhook.number for webhook in self._webhooks if not webhook.heard])
+        for webhook in self._webhooks:
+            self._check_durable(webhook)
+            self._check_key(webhook)
+        found = [webhook for webhook in self._known if self._capture_of(webhook) is not None]
+        if len(self._captures) != len(found):
+            raise Violation("captures", f"{len(self._captures)} of {len(found)}")
+        for webhook in self._known:
+            times, owed = self._counted(webhook.label), self._is_event(webhook)
+            if times != owed:
+                raise Violation("lost or doubled", f"{webhook.label} was counted {times} times")
+
+    def _check_answer(self, delivery: Delivery, status: int, began: float) -> None:
+        """Check that a forgery was refused, and that success means that a webhook is durable."""
+        webhook, is_success = delivery.webhook, status // 100 == 2
+        if webhook is None:
+            if is_success:
+                raise Violation("accepted a forgery", f"{delivery.endpoint}: {delivery.headers}")
+        elif is_success:
+            self._check_durable(webhook)
+        elif status // 100 == 5 and began > self._quiet_from:
+            raise Violation("failed without a fault", f"{webhook.number}: {status}")
+        elif status // 100 != 5 and self._is_known(delivery, began):
+            raise Violation("refused", f"{webhook.number}: {status}")
+
+    @property
+    def _known(self) -> list[Webhook]:
+        """The webhooks, and what an attacker made of them with another type."""
+        return [*dict.fromkeys(each for w in self._webhooks for each in (w, *w.twins.values()))]
+
+    @property
+    def _captures(self) -> list[Item]:
+        return [*self.world.tables.items[CAPTURES].values()]
+
+    def _is_known(self, delivery: Delivery, began: float) -> bool:
+        since = self.world.secrets.valid_since(SECRETS[delivery.endpoint], delivery.secret)
+        return since is not None and since + _KNOWN_SECONDS <= began
+
+    def _check_durable(self, webhook: Webhook) -> None:
+        """Check that an accepted webhook has its capture, and its event or a visible conflict."""
+        if self._capture_of(webhook) is None:
+            raise Violation("accepted and not captured", str(webhook.label))
+        if self._is_event(webhook) and not self._events()[webhook.label]:
+            raise Violation("accepted without an event", str(webhook.label))
+
+    def _check_key(self, webhook: Webhook) -> None:
+        """Check that of the webhooks with one key, one is no conflict."""
+        standings = [s for each in webhook.same if (s := self._standing(each)) is not None]
+        if len(standings) - standings.count(Standing.CONFLICT) != 1:
+            raise Violation("conflict", f"{webhook.label}: {standings}")
+
+    def _is_event(self, webhook: Webhook) -> bool:
+        """Tell whether a webhook has to have an event: it was captured and is no conflict."""
+        standing = self._standing(webhook)
+        return webhook.handed_on and standing not in (None, Standing.CONFLICT)
+
+    def _standing(self, webhook: Webhook) -> str | None:
+        capture = self._capture_of(webhook)
+        return None if capture is None else str(capture[CaptureAttribute.STANDING]["S"])
+
+    def _capture_of(self, webhook: Webhook) -> Item | None:
+        return next((c for c in self._captures if self._is_of(c, webhook)), None)
+
+    def _is_of(self, capture: Item, webhook: Webhook) -> bool:
+        kind = capture.get(CaptureAttribute.WEBHOOK_TYPE, {"S": ""})["S"]
+        is_there = capture[CaptureAttribute.ENDPOINT]["S"] == webhook.endpoint
+        return is_there and kind == webhook.type and self._body(capture) in webhook.sent
+
+    def _body(self, capture: Item) -> bytes:
+        if CaptureAttribute.BODY in capture:
+            return base64.b64decode(capture[CaptureAttribute.BODY]["B"])
+        return self.world.objects.content.get(capture[CaptureAttribute.BODY_OBJECT]["S"], b"")
+
+    def _check_traces(self) -> None:
+        for capture in self._captures:
+            body = self._body(capture)
+            headers = json.loads(capture[CaptureAttribute.HEADERS]["S"])
+            path = capture[CaptureAttribute.PATH]["S"]
+            if not self._was_sent(path, body, signature_of(headers)):
+                raise Violation("captured what was not sent", f"{path}: {body[:200]!r}")
+        if strange := {*self._events()} - {w.label for w in self._known if w.handed_on}:
+            raise Violation("an event of nothing that was sent", str(strange))
+        records = [pk for pk in self.world.tables.items[DEDUP] if pk.startswith(_PROPS.name)]
+        if len(records) > len(self._known):
+            raise Violation("more records than webhooks", str(records))
+        bodies = {body for webhook in self._webhooks for body in webhook.sent}
+        for key, content in self.world.objects.content.items():
+            if content not in bodies and self._number_in(content) not in self._handed_on:
+                raise Violation("stored what was not sent", key)
+
+    @property
+    def _handed_on(self) -> set[int]:
+        return {webhook.number for webhook in self._webhooks if webhook.handed_on}
+
+    def _was_sent(self, path: str, body: bytes, signature: str) -> bool:
+        return any(
+            path == f"/{webhook.endpoint}" and signature in webhook.sent.get(body, ())
+            for webhook in self._webhooks
+        )
+
+    def _check_events(self) -> None:
+        events = self._events()
+        for webhook in self._webhooks:
+            ids = {i for each in webhook.same for i in events[each.label]}
+            if len(ids) > 1:
+                raise Violation("more than one event", f"{webhook.label}: {sorted(ids)}")
+
+    def _events(self) -> defaultdict[Label, set[str]]:
+        """Return the ids of all events, committed or published, by their label."""
+        found: defaultdict[Label, set[str]] = defaultdict(set)
+        for body in self._event_bodies():
+            found[self._label(body)].add(json.loads(body)["id"])
+        return found
+
+    def _event_bodies(self) -> Iterator[str]:
+        yield from {message.body: None for message in self._place.queue.ever}
+        for pk, item in self.world.tables.items[DEDUP].items():
+            if pk.startswith(_PROPS.name) and Record.OUTBOX in item:
+                yield from map(json.dumps, json.loads(item[Record.OUTBOX]["S"]))
+
+    def _label(self, body: str) -> Label:
+        """Return the label of an event, whose data may be in S3."""
+        if body not in self._labels:
+            event: Mapping[str, Any] = json.loads(body)
+            if "data" in event:
+                number = event["data"].get("n", 0)
+            else:
+                key = event["dataref"].removeprefix("s3://").partition("/")[2]
+                if key not in self.world.objects.content:
+                    raise Violation("an event without its data", key)
+                number = self._number_in(self.world.objects.content[key])
+            self._labels[body] = event["type"], number
+        return self._labels[body]
+
+    @staticmethod
+    def _number_in(content: bytes) -> int:
+        number: int = json.loads(content).get("n", 0)
+        return number
+
+    def _counted(self, label: Label) -> int:
+        return int(self.row(_TABLE, f"{label[0]} {label[1]}").get("times", 0))

@@ -1,0 +1,269 @@
+"""`make sim`: exploration of scopes, random runs of the scenarios, and broken protocols in both."""
+
+import random
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from proof import report
+from proof.explore.campaign import Campaign, explore_part, parts
+from proof.explore.command import show as show_scopes
+from proof.explore.scopes import CAUGHT_IN
+from proof.explore.search import caught as caught_in_scope
+from proof.mutants import MUTANTS
+from proof.run import Replay, RunResult, repeat, run
+from proof.scenarios import SCENARIOS
+from proof.workers import workers
+from proof.world.faults import Fault, PlatformFault, chance
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+CHUNK = 50
+"""Seeds that a worker runs at a time."""
+MUTANT_SEEDS = 2000
+_TURNS = (
+    *("shop", "items, alone", "fifo", "shop", "webhooks", "effects"),
+    *("shop", "items, in groups", "fifo, blocking", "shop", "webhooks", "effects"),
+)
+"""The scenario of each seed, in turns."""
+_FAULT_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
+_PLATFORM_RATE = 0.1
+_FIRST_SEEDS = 1 << 32
+_MAX_SHOWN = 3
+_LAST_CALLS = 80
+
+console = Console()
+
+
+@dataclass(slots=True)
+class SeedFigures:
+    """Figures of a number of seeds, and the runs that violate a clause."""
+
+    seeds: int = 0
+    calls: int = 0
+    fired: Counter[str] = field(default_factory=Counter)
+    violations: list[RunResult] = field(default_factory=list)
+
+    def add(self, other: "SeedFigures") -> None:
+        """Add the figures of other seeds."""
+        self.seeds += other.seeds
+        self.calls += other.calls
+        self.fired.update(other.fired)
+        self.violations += other.violations
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The results of the search.
+
+    Attributes:
+        campaign: the exploration of all scopes.
+        seeds: the random runs.
+        caught: whether each broken protocol was caught, by its name and the method.
+    """
+
+    campaign: Campaign
+    seeds: SeedFigures
+    caught: Mapping[str, bool]
+
+    @property
+    def missed(self) -> list[str]:
+        """The broken protocols that were not caught."""
+        return [name for name, is_caught in self.caught.items() if not is_caught]
+
+
+def start(seeds: int, first: int | None, processes: int) -> int:
+    """Explore, run seeds, catch broken protocols, and write `reports/sim.json`.
+
+    Args:
+        seeds: number of seeds.
+        first: the first seed; random by default.
+        processes: number of worker processes.
+
+    Returns:
+        The exit status: 0 if there is no violation, every scope was explored to the end within its
+        bounds, every broken protocol was caught, and every kind of fault occurred.
+    """
+    began = time.monotonic()
+    first = secrets.randbelow(_FIRST_SEEDS) if first is None else first
+    console.print(f"seeds {first} to {first + seeds - 1}, and the scopes", highlight=False)
+    drawn = range(first, first + seeds)
+    with report.progress(console, "parts of the work", count_parts(drawn)) as advance:
+        evidence = search(drawn, processes, advance)
+    figures = _figures(evidence)
+    _show(evidence, figures)
+    seconds = round(time.monotonic() - began, 1)
+    report.write("sim", {**figures, "first_seed": first, "seconds": seconds})
+    incomplete = evidence.missed or _never(evidence) or evidence.campaign.unfinished
+    return int(bool(figures["violations"] or incomplete))
+
+
+def replay(file: Path) -> int:
+    """Repeat the run of a replay file, and print it.
+
+    Returns:
+        The exit status: 1 if a clause is violated.
+
+    Raises:
+        OSError, ValueError: the file cannot be read, or is no replay file.
+    """
+    result = repeat(Replay.read(file))
+    _print(result)
+    return int(result.violation is not None)
+
+
+def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Evidence:
+    """Explore all scopes, run all seeds, and catch the broken protocols by both methods.
+
+    Args:
+        seeds: the seeds.
+        processes: number of worker processes.
+        advance: called with 1 for each part that is done; `count_parts` counts them.
+    """
+    with workers(processes) as pool:
+        scopes = [pool.submit(explore_part, part) for part in parts()]
+        in_scopes = {name: pool.submit(caught_in_scope, name) for name in CAUGHT_IN}
+        by_seeds = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in _BY_SEEDS}
+        chunks = [pool.submit(run_seeds, chunk) for chunk in _chunks(seeds)]
+        every: list[Future[Any]] = [*scopes, *in_scopes.values(), *by_seeds.values(), *chunks]
+        for part in every:
+            part.add_done_callback(lambda _: advance(1))
+        figures = SeedFigures()
+        for chunk in chunks:
+            figures.add(chunk.result())
+        found = {f"{name}, in its scope": one.result() for name, one in in_scopes.items()}
+        runs = {f"{name}, by seeds": one.result() for name, one in by_seeds.items()}
+        catches = {name: result is not None for name, result in (found | runs).items()}
+        return Evidence(Campaign([scope.result() for scope in scopes]), figures, catches)
+
+
+def count_parts(seeds: range) -> int:
+    """Return the number of parts of the work: scopes, chunks of seeds, and broken protocols."""
+    return len(parts()) + len(CAUGHT_IN) + len(_BY_SEEDS) + len(_chunks(seeds))
+
+
+_BY_SEEDS = [name for name, one in MUTANTS.items() if one.scenarios]
+
+
+def _chunks(seeds: range) -> list[range]:
+    return [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
+
+
+def run_seed(seed: int, scenario: str = "") -> RunResult:
+    """Run the traffic, schedule and faults of a seed; by default in the scenario of its turn."""
+    name = scenario or _TURNS[seed % len(_TURNS)]
+    rate = random.Random(f"rate {seed}").choice(_FAULT_RATES)
+    drawn = Replay(name, seed, SCENARIOS[name].draw(seed))
+    return run(drawn, chance(seed, rate, _PLATFORM_RATE))
+
+
+def run_seeds(seeds: range, scenario: str = "") -> SeedFigures:
+    """Run seeds one after the other."""
+    figures = SeedFigures()
+    for seed in seeds:
+        result = run_seed(seed, scenario)
+        violations = [result] if result.violation else []
+        figures.add(SeedFigures(1, len(result.log), result.fired, violations))
+    return figures
+
+
+def caught(mutant: str, max_seeds: int) -> RunResult | None:
+    """Run a broken protocol up to its first violation; None if no seed finds one."""
+    broken_protocol = MUTANTS[mutant]
+    names = broken_protocol.scenarios
+    with broken_protocol.patch():
+        results = (run_seed(seed, names[seed % len(names)]) for seed in range(max_seeds))
+        return next((result for result in results if result.violation is not None), None)
+
+
+def shrunk(replay: Replay, oracle: str) -> Replay:
+    """Remove actions and traffic while the run still violates the same clause."""
+    smaller: Replay | None = replay
+    while smaller is not None:
+        replay = smaller
+        smaller = next((one for one in _smaller(replay) if _violates(one, oracle)), None)
+    return replay
+
+
+def _violates(replay: Replay, oracle: str) -> bool:
+    violation = repeat(replay).violation
+    return violation is not None and violation.oracle == oracle
+
+
+def _smaller(replay: Replay) -> Iterator[Replay]:
+    """Yield runs with less: halves of the actions and so on, a part, or a field of a part."""
+    actions, traffic = replay.actions, replay.traffic
+    size = len(actions)
+    while size:
+        for begin in range(0, len(actions), size):
+            yield replace(replay, actions=actions[:begin] + actions[begin + size :])
+        size //= 2
+    for number, part in enumerate(traffic):
+        before, after = traffic[:number], traffic[number + 1 :]
+        if before or after:
+            yield replace(replay, traffic=before + after)
+        for each in msgspec.structs.fields(part):
+            if each.default not in (msgspec.NODEFAULT, getattr(part, each.name)):
+                plain = msgspec.structs.replace(part, **{each.name: each.default})
+                yield replace(replay, traffic=(*before, plain, *after))
+
+
+def _figures(evidence: Evidence) -> dict[str, Any]:
+    campaign, seeds = evidence.campaign, evidence.seeds
+    return {
+        **campaign.figures(),
+        "seeds": seeds.seeds,
+        "calls": seeds.calls,
+        "faults_by_kind": {str(kind): number for kind, number in sorted(seeds.fired.items())},
+        "violations": len(seeds.violations) + len(campaign.found),
+        "mutants": len(evidence.caught),
+        "mutants_caught": len(evidence.caught) - len(evidence.missed),
+    }
+
+
+def _never(evidence: Evidence) -> list[str]:
+    """Return the kinds of fault that did not occur."""
+    missing = {*map(str, (*Fault, *PlatformFault))} - {*map(str, evidence.seeds.fired)}
+    return sorted({*missing, *evidence.campaign.never})
+
+
+def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
+    table = Table("simulator", show_header=True)
+    table.add_column("number", justify="right")
+    for name, number in figures.items():
+        if isinstance(number, int):
+            table.add_row(name.replace("_", " "), f"{number:,}")
+    for kind, number in figures["faults_by_kind"].items():
+        table.add_row(f"  {kind}", f"{number:,}")
+    console.print(table)
+    show_scopes(evidence.campaign)
+    for name in evidence.missed:
+        console.print(f"[red]not caught:[/] {name}")
+    for kind in _never(evidence):
+        console.print(f"[red]never took place:[/] {kind}")
+    for result in evidence.seeds.violations:
+        console.print(f"[red]seed {result.replay.seed}:[/] {result.violation}", highlight=False)
+    for result in evidence.seeds.violations[:_MAX_SHOWN]:
+        _print_shrunk(result)
+
+
+def _print_shrunk(result: RunResult) -> None:
+    """Shrink a run that violates a clause, save it for replay, and print it."""
+    assert result.violation is not None  # noqa: S101
+    smallest = repeat(shrunk(result.replay, result.violation.oracle))
+    file = report.write(f"sim-{result.replay.seed}", smallest.replay.as_json())
+    _print(smallest)
+    console.print(f"again: make sim REPLAY={file}", highlight=False, soft_wrap=True)
+
+
+def _print(result: RunResult) -> None:
+    console.print(result.describe(_LAST_CALLS), markup=False, highlight=False, soft_wrap=True)

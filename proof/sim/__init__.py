@@ -1,1 +1,0 @@
-"""Random runs of the unmodified handlers, one for each seed; a violation is shrunk and saved."""

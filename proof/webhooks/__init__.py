@@ -1,1 +1,0 @@
-"""The webhook ingress under random schedules and faults, with providers and attackers."""

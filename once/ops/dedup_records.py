@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from once.commit.dedup_record import StoredRecord
-from once.commit.item_dedup import item_record, item_record_name
+from once.commit import dedup_record, item_dedup
 from once.effects.ledger import Intent
 from once.events.identity import consumer_of, field_values
 from once.names import CLOCK_SKEW_SECONDS, Limits, Outcome, Record, Standing
@@ -143,7 +142,7 @@ class DedupRecordReader:
             table = self.items[consumer]
             if found is not None and len(found[1]) == len(table.key):
                 event_type, values = found
-                attribute = item_record_name(consumer, event_type)
+                attribute = item_dedup.item_record_name(consumer, event_type)
                 wanted[table].append((pk, event_type, values, attribute))
         for table, places in wanted.items():
             attributes = dict.fromkeys((*table.key, *(attribute for *_, attribute in places)))
@@ -157,7 +156,7 @@ class DedupRecordReader:
                 for item in self._read(table.name, primary_keys, tuple(attributes))
             }
             for pk, event_type, values, attribute in places:
-                record = item_record(items.get(values, {}), attribute)
+                record = item_dedup.item_record(items.get(values, {}), attribute)
                 if record is not None:
                     yield {**record, Record.PK: {"S": pk}, Record.EVENT_TYPE: {"S": event_type}}
 
@@ -262,7 +261,7 @@ class UnreadableRecord(Exception):
     """A record that this version of `once` cannot read; the text says why."""
 
 
-def read_record(item: Item) -> StoredRecord:
+def read_record(item: Item) -> dedup_record.StoredRecord:
     """Read a whole record, with all of its times in range.
 
     Raises:
@@ -271,7 +270,7 @@ def read_record(item: Item) -> StoredRecord:
     if names := unreadable_times(item):
         raise UnreadableRecord(f"{', '.join(names)}: no point in time")
     try:
-        return StoredRecord.read(item)
+        return dedup_record.StoredRecord.read(item)
     except KeyError as error:
         raise UnreadableRecord(f"{error} is missing, or of another type") from None
     except ValueError as error:
@@ -318,7 +317,7 @@ def record_lines(item: Item, now: datetime) -> list[str]:
     return [*lines, f"remembered until {format_epoch_seconds(found.expires_at)}"]
 
 
-def _pending_lines(record: StoredRecord, intent: Intent, now: datetime) -> list[str]:
+def _pending_lines(record: dedup_record.StoredRecord, intent: Intent, now: datetime) -> list[str]:
     expiry, lease = intent.key_expires_at, intent.lease_until / 1000
     remembered = (
         f"may be forgotten from {format_epoch_seconds(expiry)}" if expiry else "not remembered"
@@ -335,6 +334,6 @@ def _pending_lines(record: StoredRecord, intent: Intent, now: datetime) -> list[
     return lines
 
 
-def format_written_at(record: StoredRecord) -> str:
+def format_written_at(record: dedup_record.StoredRecord) -> str:
     """Return the time of a record's last write as text."""
     return format_epoch_seconds(record.committed_at / 1000)

@@ -22,24 +22,11 @@ from once.effects.ledger import Intent, not_done, pending_update, settled
 from once.errors import UNREADABLE
 from once.events.identity import consumer_of, key_hash
 from once.names import CLOCK_MARGIN_SECONDS, Record, Standing, State
-from once.ops import terminal
+from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.assessment import assess_letters
-from once.ops.dead_letters.letter import dead_letter_queues
-from once.ops.dead_letters.search import QueueWalk, renewing
-from once.ops.dedup_records import (
-    DedupRecordReader,
-    Item,
-    UnreadableRecord,
-    format_written_at,
-    read_record,
-    record_lines,
-    text_attribute,
-    time_attribute,
-)
+from once.ops.dead_letters import assessment, letter, search
 from once.ops.errors import OpsError
-from once.ops.operator_log import logged_change
 
 MOST_READ = 20_000
 """Most records that are read by default."""
@@ -66,7 +53,9 @@ def list_command(
     No index has them: the command scans the dedup table, up to --most records. Most of them end
     by themselves, with the next delivery of their message.
     """
-    table = DedupRecordReader(client("dynamodb"), Deployment.find(service).dedup_table)
+    table = dedup_records.DedupRecordReader(
+        client("dynamodb"), Deployment.find(service).dedup_table
+    )
     found = list_pending(table, most)
     if as_json:
         effects = [one.as_json() for one in found.effects]
@@ -144,11 +133,11 @@ def settle_command(
     """
     decision = read_decision(done, refused, text, is_not_done=is_not_done, new_key=new_key)
     deployment = Deployment.find(service)
-    table = DedupRecordReader(client("dynamodb"), deployment.dedup_table)
+    table = dedup_records.DedupRecordReader(client("dynamodb"), deployment.dedup_table)
     effect = _named_effect(deployment, table, key)
     now = datetime.now(UTC)
     terminal.error_console.print(
-        effect.pk, *record_lines(effect.item, now), sep="\n", soft_wrap=True
+        effect.pk, *dedup_records.record_lines(effect.item, now), sep="\n", soft_wrap=True
     )
     terminal.error_console.print(f"to be settled as {decision.summary}", soft_wrap=True)
     effect.check_ended(now)
@@ -237,7 +226,7 @@ class PendingList:
         )
 
 
-def list_pending(table: DedupRecordReader, most: int = MOST_READ) -> PendingList:
+def list_pending(table: dedup_records.DedupRecordReader, most: int = MOST_READ) -> PendingList:
     """Return the pending effects among at most so many records, which are read by a scan.
 
     Raises:
@@ -252,13 +241,13 @@ def list_pending(table: DedupRecordReader, most: int = MOST_READ) -> PendingList
     effects = [
         ListedEffect(
             pk=item[Record.PK]["S"],
-            effect=text_attribute(item, Record.EFFECT),
-            standing=text_attribute(item, Record.STANDING),
-            since=time_attribute(item, Record.COMMITTED_AT),
-            lease_until=time_attribute(item, Record.LEASE_UNTIL),
-            provider_key=text_attribute(item, Record.PROVIDER_KEY),
-            key_expires_at=time_attribute(item, Record.KEY_EXPIRES_AT),
-            settlement=text_attribute(item, Record.SETTLEMENT),
+            effect=dedup_records.text_attribute(item, Record.EFFECT),
+            standing=dedup_records.text_attribute(item, Record.STANDING),
+            since=dedup_records.time_attribute(item, Record.COMMITTED_AT),
+            lease_until=dedup_records.time_attribute(item, Record.LEASE_UNTIL),
+            provider_key=dedup_records.text_attribute(item, Record.PROVIDER_KEY),
+            key_expires_at=dedup_records.time_attribute(item, Record.KEY_EXPIRES_AT),
+            settlement=dedup_records.text_attribute(item, Record.SETTLEMENT),
         )
         for item in found.items
     ]
@@ -275,7 +264,7 @@ class PendingEffect:
     """
 
     pk: str
-    item: Item
+    item: dedup_records.Item
     intent: Intent
     message_ids: tuple[str, ...] = ()
 
@@ -295,7 +284,7 @@ class PendingEffect:
 
 
 def pending_effect(
-    table: DedupRecordReader, pk: str, message_ids: Sequence[str] = ()
+    table: dedup_records.DedupRecordReader, pk: str, message_ids: Sequence[str] = ()
 ) -> PendingEffect:
     """Return the pending effect of a dedup key; `message_ids` are those of its dead letters.
 
@@ -307,15 +296,19 @@ def pending_effect(
     if not items:
         raise OpsError(f"there is no dedup record of {pk}: no effect of it is pending")
     try:
-        record = read_record(items[0])
-    except UnreadableRecord as error:
+        record = dedup_records.read_record(items[0])
+    except dedup_records.UnreadableRecord as error:
         raise OpsError(f"the record of {pk} cannot be read: {error}") from None
     if record.intent is None:
-        raise OpsError(f"{pk} was committed at {format_written_at(record)}: no effect is pending")
+        raise OpsError(
+            f"{pk} was committed at {dedup_records.format_written_at(record)}: no effect is pending"
+        )
     return PendingEffect(pk, items[0], record.intent, tuple(message_ids))
 
 
-def _named_effect(deployment: Deployment, table: DedupRecordReader, name: str) -> PendingEffect:
+def _named_effect(
+    deployment: Deployment, table: dedup_records.DedupRecordReader, name: str
+) -> PendingEffect:
     """Return the pending effect of a key, or of the dead letter with this id or key hash.
 
     Raises:
@@ -327,11 +320,11 @@ def _named_effect(deployment: Deployment, table: DedupRecordReader, name: str) -
     is_hash = _HASH.fullmatch(name) is not None
     found: dict[str, list[str]] = {}  # the letters' ids, by dedup key
     if is_hash or _MESSAGE_ID.fullmatch(name):
-        queues = [queue for queue in dead_letter_queues(deployment) if queue.source_url]
-        with QueueWalk(client("sqs"), queues, _MOST_LETTERS) as walk, renewing(walk):
+        queues = [queue for queue in letter.dead_letter_queues(deployment) if queue.source_url]
+        with search.QueueWalk(client("sqs"), queues, _MOST_LETTERS) as walk, search.renewing(walk):
             for page in walk.pages():
                 chosen = [one for one in page if is_hash or one.message_id.startswith(name)]
-                for one in assess_letters(table, chosen):
+                for one in assessment.assess_letters(table, chosen):
                     if one.pk and (not is_hash or key_hash(one.pk) == name):
                         found.setdefault(one.pk, []).append(one.letter.message_id)
     if len(found) != 1:
@@ -398,7 +391,7 @@ def read_decision(
 
 def settle(
     deployment: Deployment,
-    table: DedupRecordReader,
+    table: dedup_records.DedupRecordReader,
     effect: PendingEffect,
     decision: Decision,
     why: str,
@@ -418,12 +411,14 @@ def settle(
     entry = {"as": decision.name, "by": who, "at": at, "why": why}
     after = decision.change(effect.intent, json.dumps(entry, ensure_ascii=False))
     told = {"key_hash": key_hash(effect.pk), "effect": effect.intent.effect, "as": decision.name}
-    with logged_change(deployment, "effects settle", told, why) as change:
+    with operator_log.logged_change(deployment, "effects settle", told, why) as change:
         write_intent(table, effect, after)
         change.counts = {"settled": 1}
 
 
-def write_intent(table: DedupRecordReader, effect: PendingEffect, after: Intent) -> None:
+def write_intent(
+    table: dedup_records.DedupRecordReader, effect: PendingEffect, after: Intent
+) -> None:
     """Write the intent of a pending effect, whose record must be as it was read.
 
     Raises:

@@ -12,18 +12,15 @@ import typer
 from botocore.exceptions import BotoCoreError
 from typer import BadParameter
 
+from once import event_sources, settings
 from once.errors import NoKey, OnceError, TooLarge
-from once.event_sources import Source
-from once.events.claim_check import Reference
-from once.events.cloud_event import CloudEvent, read_event
-from once.events.identity import message_group
+from once.events import claim_check, cloud_event, identity
 from once.events.strict_json import parse
 from once.names import EVENT_TYPE_ATTRIBUTE, PRODUCER_OBJECTS
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal import ServiceOption, command_group, console, data_text, print_json
-from once.settings import MAX_BODY_BYTES
 
 SOURCE = "/once-send"
 
@@ -71,7 +68,7 @@ def send(
     envelope |= {"subject": subject} if subject is not None else {}
     try:
         body = json.dumps({**envelope, "data": parse(data_text(data), max_bytes=MOST_BYTES)})
-        event = read_event(body, max_bytes=MOST_BYTES)
+        event = cloud_event.read_event(body, max_bytes=MOST_BYTES)
     except OnceError as error:
         raise BadParameter(f"no consumer could read this event: {error}") from None
     deployment = Deployment.find(service)
@@ -138,7 +135,7 @@ def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[
     raise OpsError(f"no consumer takes {event_type!r} from producers: {_choice(event_type, taken)}")
 
 
-def _other_source(consumer: str, source: Source) -> str:
+def _other_source(consumer: str, source: event_sources.Source) -> str:
     return (
         f"{consumer!r} takes its events in the envelope of Source.{source.kind}, which `once send` "
         f"does not write: send the event as its producers do, {_AS_PRODUCERS[source.kind]}"
@@ -160,14 +157,14 @@ def _stored_if_large(deployment: Deployment, body: str) -> tuple[str, Attributes
         OpsError: it is too large, and the deployment has no claim-check bucket.
     """
     content = body.encode()
-    if len(content) <= MAX_BODY_BYTES - 1024:  # SNS counts the message attributes as well
+    if len(content) <= settings.MAX_BODY_BYTES - 1024:  # SNS counts the message attributes as well
         return body, {}
     if deployment.claim_bucket is None:
         raise OpsError(
-            f"the event has {len(content)} bytes, and a topic takes {MAX_BODY_BYTES}: set "
+            f"the event has {len(content)} bytes, and a topic takes {settings.MAX_BODY_BYTES}: set "
             "claim_check_mb= of the consumers that take it, and deploy"
         )
-    reference = Reference(deployment.claim_bucket, f"{PRODUCER_OBJECTS}{uuid4()}")
+    reference = claim_check.Reference(deployment.claim_bucket, f"{PRODUCER_OBJECTS}{uuid4()}")
     client("s3").put_object(
         Bucket=reference.bucket,
         Key=reference.key,
@@ -180,7 +177,7 @@ def _stored_if_large(deployment: Deployment, body: str) -> tuple[str, Attributes
 
 
 def grouping(
-    event: CloudEvent, path: str | None, takers: Collection[DeployedConsumer]
+    event: cloud_event.CloudEvent, path: str | None, takers: Collection[DeployedConsumer]
 ) -> dict[str, Any]:
     """Return an event's message group and deduplication id, as SNS and SQS take them.
 
@@ -193,7 +190,7 @@ def grouping(
     """
     if path is None:
         return {}
-    group = message_group(event.data, path)
+    group = identity.message_group(event.data, path)
     if group is None:
         raise OpsError(
             f"the data has no {path!r}, by which {event.type!r} is grouped: give it a text or a "
@@ -204,7 +201,7 @@ def grouping(
     return {"MessageGroupId": group, "MessageDeduplicationId": deduplication_id(event, takers)}
 
 
-def deduplication_id(event: CloudEvent, takers: Collection[DeployedConsumer]) -> str:
+def deduplication_id(event: cloud_event.CloudEvent, takers: Collection[DeployedConsumer]) -> str:
     """Return the deduplication id of an event: the SHA-256 of its dedup key, in hex.
 
     The key is that of its consumers' rule, without the consumer's name. If their rules differ, or

@@ -17,7 +17,6 @@ from demo.traffic import publisher as publish
 from once.ops.aws import clients
 from once.ops.dead_letters import search as walk
 from once.ops.terminal import console
-from once.ops.trace import timeline
 from tests.ops.cloud import REGION, Cloud
 from tests.ops.hostile import Mess
 from tests.ops.letters import Shop
@@ -59,7 +58,7 @@ def _number_messages(monkeypatch: pytest.MonkeyPatch) -> None:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A deployment of both consumers. AWS in memory is for one thread only."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    for module in (publish, clients, traffic, timeline):
+    for module in (publish, clients, traffic):
         monkeypatch.setattr(module, "THREADS", 1)
     monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
     with mock_aws():

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Self
 from botocore.exceptions import ClientError
 
 from once.event_sources import Source
-from once.events.claim_check import ClaimStore
-from once.events.cloud_event import CloudEvent
+from once.events import claim_check, cloud_event
 from once.events.identity import RULES, Key, fingerprint
 from once.names import StackOutput
 from once.ops.aws.clients import client
@@ -84,7 +83,7 @@ class DeployedConsumer:
         """URLs of the queues that invoke its function."""
         return tuple(filter(None, (self.queue_url, self.isolation_queue_url)))
 
-    def key(self, event: CloudEvent) -> str | None:
+    def key(self, event: cloud_event.CloudEvent) -> str | None:
         """Return the dedup key of an event; None if its rule or its volatile fields are not known.
 
         Raises:
@@ -95,7 +94,7 @@ class DeployedConsumer:
             return None
         return rule.of(event, fingerprint=content or "", consumer=self.identity)
 
-    def fingerprint(self, event: CloudEvent) -> str | None:
+    def fingerprint(self, event: cloud_event.CloudEvent) -> str | None:
         """Return the fingerprint of an event; None if its volatile fields are not known."""
         volatile = self.volatile.get(event.type, ()) if event.type in self.keys else None
         return None if volatile is None else fingerprint(event, volatile=volatile)
@@ -288,10 +287,10 @@ class Deployment:
         return self.tables[name]
 
 
-def claim_store(deployment: Deployment) -> ClaimStore | None:
+def claim_store(deployment: Deployment) -> claim_check.ClaimStore | None:
     """Return the claim-check bucket of a deployment, if it has one."""
     bucket = deployment.claim_bucket
-    return None if bucket is None else ClaimStore(client("s3"), bucket, MOST_BYTES)
+    return None if bucket is None else claim_check.ClaimStore(client("s3"), bucket, MOST_BYTES)
 
 
 def _consumer(outputs: Mapping[str, str], service: str, word: str) -> DeployedConsumer:

@@ -12,8 +12,7 @@ from typing import Any
 
 from once.errors import UNREADABLE
 from once.ops.aws.clients import client
-from once.ops.console.rendering import Request, Response, page
-from once.ops.console.state import state_of
+from once.ops.console import rendering, state
 from once.ops.terminal import json_text, parse_timestamp
 
 MOST_CHANGES = 200
@@ -48,18 +47,18 @@ class LoggedChange:
     message_ids: tuple[str, ...]
 
 
-def audit_log_page(request: Request) -> Response:
+def audit_log_page(request: rendering.Request) -> rendering.Response:
     """Return the page of the operator log's changes."""
     given = request.query_params
     who, command = given.get("who", "").strip(), given.get("command", "").strip()
     asked = given.get("days", "")
     days = int(asked) if asked in map(str, _PERIODS) else 7
     changes, is_cut, unreadable = read_changes(
-        state_of(request).deployment.operator_log,
+        state.state_of(request).deployment.operator_log,
         days,
         lambda change: who in change.who and command in ("", change.command),
     )
-    return page(
+    return rendering.page(
         request,
         "audit_log.html",
         changes=changes,

@@ -15,16 +15,14 @@ from urllib.parse import urlencode
 
 from once.events.cloud_event import CloudEvent
 from once.names import RELAY, UNROUTED, Reason
+from once.ops import dedup_records, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console.rendering import BarChart, Request, Response, page
 from once.ops.console.state import max_age, state_of
-from once.ops.dead_letters import assessment, search
+from once.ops.dead_letters import assessment, letter_text, search
 from once.ops.dead_letters.letter import DIED, dead_letter_queues
-from once.ops.dead_letters.letter_text import body_text, claimed_text, letter_rows
-from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError
-from once.ops.terminal import format_time
 
 FRESH_SECONDS = 15
 """A page that is opened shows a reading of at most this age; a refresh, the last reading."""
@@ -110,10 +108,10 @@ def _read_all(deployment: Deployment, consumer: str | None) -> LetterReading:
 @contextmanager
 def _walk(
     deployment: Deployment, consumer: str | None
-) -> Iterator[tuple[search.QueueWalk, DedupRecordReader]]:
+) -> Iterator[tuple[search.QueueWalk, dedup_records.DedupRecordReader]]:
     queues = dead_letter_queues(deployment, consumer)
     with search.open_search(client("sqs"), queues, search.DEFAULT_LIMIT) as walk:
-        yield walk, DedupRecordReader.of(client("dynamodb"), deployment)
+        yield walk, dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +143,8 @@ class LetterGroup:
         numbers = histogram(moments)
         return BarChart(
             numbers,
-            f"{len(moments)} dead letters from {format_time(moments[0])} to "
-            f"{format_time(moments[-1])}; the highest of {BUCKETS} bars: {max(numbers)}",
+            f"{len(moments)} dead letters from {terminal.format_time(moments[0])} to "
+            f"{terminal.format_time(moments[-1])}; the highest of {BUCKETS} bars: {max(numbers)}",
         )
 
 
@@ -298,7 +296,7 @@ def letter_page(request: Request) -> Response:
     except OpsError as error:
         return page(request, "dead_letter_gone.html", status=404, error=error)
     letter, event = assessed.letter, assessed.event
-    pretty, todo = body_text(letter), assessment.remedy(letter.reason)
+    pretty, todo = letter_text.body_text(letter), assessment.remedy(letter.reason)
     story = (
         {"key": event.id, "source": event.source}
         if isinstance(event, CloudEvent)
@@ -308,11 +306,11 @@ def letter_page(request: Request) -> Response:
         request,
         "dead_letter.html",
         letter=letter,
-        rows=[*letter_rows(assessed, datetime.now(UTC))],
+        rows=[*letter_text.letter_rows(assessed, datetime.now(UTC))],
         verdict=assessed.verdict,
         todo=None if todo and todo in assessed.verdict.why else todo,
         pretty=pretty,
         raw=None if pretty == letter.original.body else letter.original.body,
-        claimed=claimed_text(assessed),
+        claimed=letter_text.claimed_text(assessed),
         story=request.url_for("message").path + query_text(story),
     )

@@ -13,10 +13,9 @@ from typing import Any
 from once.events.cloud_event import CloudEvent
 from once.events.identity import key_hash
 from once.names import RELAY, Record, State
+from once.ops import dedup_records, terminal
 from once.ops.console.rendering import Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
-from once.ops.dedup_records import record_lines, text_attribute
-from once.ops.terminal import parse_time_option
 from once.ops.trace.search import TraceSearch
 from once.ops.trace.timeline import EntryKind, TimelineEntry
 
@@ -69,7 +68,7 @@ def message_page(request: Request) -> Response:
 def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any] | str:
     """Return all that is known of a key; or, if that is nothing, the places that were searched."""
     now = datetime.now(UTC)
-    since = parse_time_option(given["since"], now=now, option="Logs since")
+    since = terminal.parse_time_option(given["since"], now=now, option="Logs since")
     sources = [given["source"]] if given["source"] else []
     with state.letters.held():
         search = TraceSearch(state.deployment, given["key"], given["consumer"] or None, sources)
@@ -88,9 +87,9 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
             {
                 "pk": pk,
                 "key_hash": key_hash(pk),
-                "fingerprint": text_attribute(item, Record.FINGERPRINT),
-                "lines": record_lines(item, now),
-                "pending": text_attribute(item, Record.STATE) == State.PENDING,
+                "fingerprint": dedup_records.text_attribute(item, Record.FINGERPRINT),
+                "lines": dedup_records.record_lines(item, now),
+                "pending": dedup_records.text_attribute(item, Record.STATE) == State.PENDING,
             }
             for pk, item in [*graph.records.items()][:MOST_ENTRIES]
         ],

@@ -3,11 +3,10 @@
 from datetime import UTC, datetime
 
 from once.names import Metric
+from once.ops import status, terminal
 from once.ops.console.figures import read_figures
 from once.ops.console.rendering import BarChart, Request, Response, page
 from once.ops.console.state import REFRESH_SECONDS, state_of
-from once.ops.status import MAX_AGE
-from once.ops.terminal import parse_age_option
 
 COLUMNS = {
     "committed": [Metric.COMMITTED],
@@ -39,7 +38,7 @@ def overview_page(request: Request) -> Response:
     def chart(name: str, minutes: list[float]) -> BarChart:
         return BarChart(minutes, f"{name} in each minute of the last hour: {sum(minutes):g} in all")
 
-    most = parse_age_option(MAX_AGE, option="").total_seconds()
+    most = terminal.parse_age_option(status.MAX_AGE, option="").total_seconds()
     return page(
         request,
         "overview.html",

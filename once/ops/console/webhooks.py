@@ -12,9 +12,8 @@ from once.ops.console.jobs import Job, Progress, number_field
 from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.errors import OpsError
-from once.ops.webhooks import capture_text
+from once.ops.webhooks import capture_text, replay
 from once.ops.webhooks.captures import LIST_PERIOD, CaptureOptions, Captures
-from once.ops.webhooks.replay import DONE, MOST_LINES, ReplayRequest, ReplayRun
 from once.webhooks.capture import Capture, Standing
 
 MOST_READ = 5000
@@ -107,12 +106,12 @@ def plan_replay(request: Request, form: FormData) -> Job:
     captures = _captures(state)
     target = asked.target(state.deployment)
     chosen = asked.chosen(captures)
-    judged = ReplayRun(asked, captures, target, chosen, dry_run=True)
+    judged = replay.ReplayRun(asked, captures, target, chosen, dry_run=True)
     judged.run()
 
     def work(why: str | None, progress: Progress) -> None:
         # The destination was resolved for the dry run: no later answer of a name server counts.
-        run = ReplayRun(asked, captures, target, chosen, dry_run=False)
+        run = replay.ReplayRun(asked, captures, target, chosen, dry_run=False)
 
         def sent() -> None:
             progress.advance(len(run.results), run.counts)
@@ -124,11 +123,11 @@ def plan_replay(request: Request, form: FormData) -> Job:
             run.run(sent)
         run.raise_if_left()
 
-    number, lines = judged.number(*DONE), [str(one) for one in judged.results]
-    more = len(lines) - MOST_LINES
+    number, lines = judged.number(*replay.DONE), [str(one) for one in judged.results]
+    more = len(lines) - replay.MOST_LINES
     return Job(
         title=f"Replay {number} webhooks to {asked.queue or 'a URL'}",
-        plan=[*lines[:MOST_LINES], *([f"… and {more} more"] if more > 0 else [])],
+        plan=[*lines[: replay.MOST_LINES], *([f"… and {more} more"] if more > 0 else [])],
         changes=number,
         work=work,
         back="webhooks",
@@ -136,11 +135,11 @@ def plan_replay(request: Request, form: FormData) -> Job:
     )
 
 
-def _asked(given: Mapping[str, str]) -> ReplayRequest:
+def _asked(given: Mapping[str, str]) -> replay.ReplayRequest:
     name, fields, rate = given.get("name", ""), _filters(given), given.get("rate")
     if not name and not fields["since"]:
         raise BadParameter("give the time since which webhooks are sent", param_hint="--since")
-    return ReplayRequest(
+    return replay.ReplayRequest(
         **_options(fields),
         names=[name] if name else [],
         queue=given.get("queue") or None,
@@ -151,7 +150,7 @@ def _asked(given: Mapping[str, str]) -> ReplayRequest:
     )
 
 
-def _command(state: ConsoleState, asked: ReplayRequest, given: Mapping[str, str]) -> str:
+def _command(state: ConsoleState, asked: replay.ReplayRequest, given: Mapping[str, str]) -> str:
     told = {name: value for name in (*_FILTERS, "rate") if (value := given.get(name))}
     options = [part for name, value in told.items() for part in (f"--{name}", value)]
     where = ["--to-queue", asked.queue] if asked.queue else ["--to-url", asked.url or ""]

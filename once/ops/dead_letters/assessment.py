@@ -18,8 +18,7 @@ from once.errors import NoKey, OnceError, TooLarge
 from once.events.claim_check import claimed_body
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import Key, fingerprint, message_group
-from once.intake.envelopes import adapter_of
-from once.intake.reader import with_claimed_data
+from once.intake import envelopes, reader
 from once.names import Reason
 from once.ops import dedup_records
 from once.ops.aws.deployment import MOST_BYTES
@@ -144,10 +143,10 @@ def event_of(letter: Letter) -> CloudEvent | OnceError:
     try:
         if body.startswith('["'):  # as every pointer does, and no CloudEvent
             body = claimed_body(body, claims)
-        read = read_event if source is None else adapter_of(source)
+        read = read_event if source is None else envelopes.adapter_of(source)
         event = read(body, max_bytes=most)
         if event.data is None:
-            event = with_claimed_data(event, claims, max_bytes=most, deadline=None)
+            event = reader.with_claimed_data(event, claims, max_bytes=most, deadline=None)
         fingerprint(event)
     except OnceError as error:
         return error

@@ -9,12 +9,10 @@ import typer
 from rich.table import Table
 from typer import Argument, BadParameter, Option
 
-from once.ops import terminal
+from once.ops import dedup_records, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters import export, letter_text, search
-from once.ops.dead_letters.assessment import assess_letters
-from once.ops.dead_letters.edit import edit_letter
+from once.ops.dead_letters import assessment, edit, export, letter_text, search
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.redrive import (
     LetterPages,
@@ -25,7 +23,6 @@ from once.ops.dead_letters.redrive import (
     returning_number,
     waits_text,
 )
-from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_log import Change, WhyOption, logged_change
 
@@ -76,8 +73,8 @@ def show(
     sqs = client("sqs")
     with search.open_search(sqs, dead_letter_queues(deployment, consumer), limit) as walk:
         [letter] = search.letters_by_id(walk, [message_id])
-    records = DedupRecordReader.of(client("dynamodb"), deployment)
-    [assessed] = assess_letters(records, [letter])
+    records = dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
+    [assessed] = assessment.assess_letters(records, [letter])
     if as_json:
         terminal.print_json(letter_text.whole_letter_json(assessed, datetime.now(UTC)))
         return
@@ -116,7 +113,7 @@ def redrive(
     with open_redrive(deployment, request, returning_too=request.returning or is_chosen) as job:
         pages: LetterPages = request.pages(job.walk)
         if request.edit:
-            pages = [[edit_letter(one, job.records) for page in pages for one in page]]
+            pages = [[edit.edit_letter(one, job.records) for page in pages for one in page]]
             job.walk.raise_if_lapsed()
         if request.dry_run:
             plan = job.dry_run(pages)

@@ -11,17 +11,15 @@ from tempfile import TemporaryDirectory
 import typer
 
 from once.errors import OnceError
-from once.events.cloud_event import CloudEvent
-from once.events.identity import fingerprint
+from once.events import cloud_event, identity
 from once.failures.quarantine import allowed
 from once.intake.original_message import OriginalMessage
 from once.names import Reason
-from once.ops import dedup_records
+from once.ops import dedup_records, terminal
 from once.ops.dead_letters.assessment import AssessedLetter, assess_letters
 from once.ops.dead_letters.letter import Letter
 from once.ops.dead_letters.letter_text import body_text
 from once.ops.errors import OpsError
-from once.ops.terminal import escape_controls
 
 _NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
 
@@ -94,7 +92,7 @@ def _record_error(after: AssessedLetter) -> str | None:
     except dedup_records.UnreadableRecord as error:
         return f"the record under its key {after.pk} cannot be read, and may say otherwise: {error}"
     event = after.event
-    content = after.letter.queue.consumer.fingerprint(event) or fingerprint(event)
+    content = after.letter.queue.consumer.fingerprint(event) or identity.fingerprint(event)
     if record.fingerprint == content:
         return None
     return (
@@ -104,7 +102,7 @@ def _record_error(after: AssessedLetter) -> str | None:
     )
 
 
-def _name(event: CloudEvent) -> str:
+def _name(event: cloud_event.CloudEvent) -> str:
     return f"source {event.source!r} and id {event.id!r}"
 
 
@@ -123,7 +121,7 @@ def edit_letter(letter: Letter, records: dedup_records.DedupRecordReader) -> Let
             return with_body(before, body, records).letter
         except RefusedEditError as error:
             fault = str(error)
-        typer.echo(f"it cannot be sent so: {escape_controls(fault)}", err=True)
+        typer.echo(f"it cannot be sent so: {terminal.escape_controls(fault)}", err=True)
         if not typer.confirm("edit again?", default=True, err=True):
             raise OpsError("nothing was sent: the dead letter is as it was")
 

@@ -24,15 +24,11 @@ from once.errors import UNREADABLE
 from once.events.cloud_event import CloudEvent
 from once.failures.quarantine import Place, fits, size_of, text
 from once.names import DeadLetter, Limits
+from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import BATCH_ENTRIES, batches_by_size, call_for_each
-from once.ops.dead_letters.assessment import event_of
+from once.ops.dead_letters import assessment, letter_text, search
 from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
-from once.ops.dead_letters.letter_text import letter_json
-from once.ops.dead_letters.search import QueueWalk, batches_by_queue, open_search
-from once.ops.dedup_records import MESSAGE_LIFETIME_SECONDS
 from once.ops.errors import OpsError, unexpected_error_text
-from once.ops.operator_log import Change
-from once.ops.terminal import event_time, format_time, parse_timestamp
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -191,7 +187,7 @@ def exported_line(letter: Letter) -> str:
             identity = sha256(letter.message_id.encode()).hexdigest()
             order["MessageDeduplicationId"] = identity
     line = {
-        **letter_json(letter),
+        **letter_text.letter_json(letter),
         "error": letter.error,
         "safe_until": until and until.isoformat(),
         "send": {
@@ -227,14 +223,14 @@ def safe_until(letter: Letter) -> datetime | None:
     The dedup record of an event outlives every message that was made or first seen less than
     `MESSAGE_LIFETIME_SECONDS` ago. None if the producer's time cannot be read.
     """
-    moment, event = letter.first_seen, event_of(letter)
+    moment, event = letter.first_seen, assessment.event_of(letter)
     if isinstance(event, CloudEvent) and event.time:
-        sent = event_time(event)
+        sent = terminal.event_time(event)
         if sent is None:
             return None
         moment = min(moment, sent)
     try:
-        return (moment + timedelta(seconds=MESSAGE_LIFETIME_SECONDS)).astimezone(UTC)
+        return (moment + timedelta(seconds=dedup_records.MESSAGE_LIFETIME_SECONDS)).astimezone(UTC)
     except OverflowError:
         return None
 
@@ -253,7 +249,7 @@ def _kept_attributes(letter: Letter) -> dict[str, Any]:
     if letter.moved:
         own.pop(DeadLetter.REASON, None)
     noted = own.get(DeadLetter.FIRST_SEEN, {}).get("StringValue")
-    if noted is not None and parse_timestamp(noted) == letter.first_seen:
+    if noted is not None and terminal.parse_timestamp(noted) == letter.first_seen:
         return own
     first_seen = text(letter.first_seen.isoformat(timespec="milliseconds"))
     reserved = {name: value for name, value in own.items() if name.startswith("once-")}
@@ -286,7 +282,7 @@ class LetterPurge:
         not_deleted: the reason for each letter that was written and not deleted.
     """
 
-    walk: QueueWalk
+    walk: search.QueueWalk
     letters: Sequence[Letter]
     files: list[Path] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
@@ -296,7 +292,7 @@ class LetterPurge:
     def run(
         self,
         path: Path | None,
-        change: Change,
+        change: operator_log.Change,
         *,
         exported: Callable[[Path, Sequence[Letter]], object],
         batch_deleted: Callable[[], object],
@@ -321,7 +317,7 @@ class LetterPurge:
                 self.not_exported |= faults
                 exported(file, [letter for letter in some if letter.message_id not in faults])
             written = [one for one in self.letters if one.message_id not in self.not_exported]
-            for batch in batches_by_queue(written):
+            for batch in search.batches_by_queue(written):
                 self._delete(batch)
                 batch_deleted()
         finally:
@@ -371,7 +367,7 @@ class LetterPurge:
 def exported_text(file: Path, letters: Sequence[Letter]) -> str:
     """Return the number of letters in a file, and until when they can be imported safely."""
     known = [moment for moment in map(safe_until, letters) if moment]
-    until = f"; `once dlq import` is safe until {format_time(min(known))}" if known else ""
+    until = f"; `once dlq import` is safe until {terminal.format_time(min(known))}" if known else ""
     return f"{len(letters)} written to {file}{until}"
 
 
@@ -477,7 +473,7 @@ class LetterImport:
 
     def _present(self, limit: int) -> Counter[str]:
         queues = [*dict.fromkeys(self.queues.values())]
-        with open_search(self.sqs, queues, limit) as walk:
+        with search.open_search(self.sqs, queues, limit) as walk:
             found: Counter[str] = Counter()
             for letter in (one for page in walk.pages() for one in page):
                 with suppress(Exception):  # such a letter was never exported
@@ -491,7 +487,7 @@ class LetterImport:
             raise walk.hidden.error("nothing was imported: it may be there already. ")
         return found
 
-    def run(self, change: Change) -> None:
+    def run(self, change: operator_log.Change) -> None:
         """Import the new letters, and note each batch in the journal.
 
         Raises:

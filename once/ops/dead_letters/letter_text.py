@@ -15,10 +15,9 @@ from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.identity import key_hash
 from once.events.strict_json import parse
 from once.names import Limits
+from once.ops import dedup_records, terminal
 from once.ops.dead_letters.assessment import AssessedLetter, Verdict, event_of
 from once.ops.dead_letters.letter import Letter, QueueStay
-from once.ops.dedup_records import record_lines
-from once.ops.terminal import NOT_READABLE, escape_controls, format_age, format_time, single_line
 
 _CLAIMED_CHARACTERS = 20_000
 _NAME_WIDTH = len("dead-lettered")
@@ -45,7 +44,7 @@ def letter_lines(assessed: AssessedLetter, now: datetime) -> Iterator[Text]:
     verdict = ("if sent back", str(assessed.verdict), _style(assessed.verdict))
     for name, value, style in (*rows, verdict):
         names = (name, *[""] * value.count("\n"))
-        for left, line in zip(names, escape_controls(value).split("\n"), strict=True):
+        for left, line in zip(names, terminal.escape_controls(value).split("\n"), strict=True):
             yield Text.assemble((f"{left:<{_NAME_WIDTH}}  ", "dim"), (line, style))
 
 
@@ -78,11 +77,11 @@ def letter_rows(assessed: AssessedLetter, now: datetime) -> Iterator[tuple[str, 
     yield "consumer", letter.queue.owner
     yield "reason", reason_text(letter.reason)
     if letter.error:
-        yield "error", single_line(letter.error)
+        yield "error", terminal.single_line(letter.error)
     for name, moment in (("dead-lettered", letter.sent_at), ("first seen", letter.first_seen)):
-        yield name, f"{format_time(moment)} ({format_age(now - moment)} ago)"
+        yield name, f"{terminal.format_time(moment)} ({terminal.format_age(now - moment)} ago)"
     if letter.unreadable:
-        yield NOT_READABLE, ", ".join(letter.unreadable)
+        yield terminal.NOT_READABLE, ", ".join(letter.unreadable)
     more = " at most: looks at it here count as well" if letter.moved else ""
     yield "receives", f"{letter.receive_count}{more}"
     yield "lineage", "\n".join(map(_stay, letter.lineage)) or "none recorded"
@@ -90,9 +89,9 @@ def letter_rows(assessed: AssessedLetter, now: datetime) -> Iterator[tuple[str, 
         place = f", place {letter.place}" if letter.queue.is_fifo else ""
         yield "message group", f"{letter.group}{place}"
     if isinstance(event, CloudEvent):
-        yield "event", single_line(f"{event.type}, id {event.id}, source {event.source}")
+        yield "event", terminal.single_line(f"{event.type}, id {event.id}, source {event.source}")
         if event.time:
-            yield "event's time", single_line(event.time)
+            yield "event's time", terminal.single_line(event.time)
     if letter.original.attributes:
         yield "attributes", json.dumps(letter.original.attributes, ensure_ascii=False)
     if letter.left_out:
@@ -103,7 +102,7 @@ def letter_rows(assessed: AssessedLetter, now: datetime) -> Iterator[tuple[str, 
         lines = (assessed.pk, f"SHA-256 {key_hash(assessed.pk)}", assessed.doubt)
         key = "\n".join(filter(None, lines))
     yield "dedup key", key
-    record = record_lines(assessed.record, now) if assessed.record else ["none"]
+    record = dedup_records.record_lines(assessed.record, now) if assessed.record else ["none"]
     yield "dedup record", "\n".join(record)
 
 
@@ -157,7 +156,7 @@ def whole_letter_json(assessed: AssessedLetter, now: datetime) -> dict[str, Any]
         "attributes": letter.original.attributes,
         "left_out": letter.left_out,
         "dedup_key": assessed.pk,
-        "dedup_record": assessed.record and record_lines(assessed.record, now),
+        "dedup_record": assessed.record and dedup_records.record_lines(assessed.record, now),
         "if_sent_back": verdict_json(assessed),
         "body": letter.original.body,
     }
@@ -186,7 +185,7 @@ def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
     table.add_column("oldest", justify="right")
     table.add_column("ids")
     for (consumer, reason, number), members in sorted(groups.items()):
-        oldest = format_age(now - min(letter.sent_at for letter in members))
+        oldest = terminal.format_age(now - min(letter.sent_at for letter in members))
         ids = [letter.message_id[:_PREFIX] for letter in members[:_SHOWN]]
         more = ["…"] if len(members) > _SHOWN else []
         table.add_row(
@@ -201,6 +200,6 @@ def verdict_lines(assessed: Iterable[AssessedLetter]) -> Iterator[RenderableType
         letter, event = one.letter, one.event
         kind = event.type if isinstance(event, CloudEvent) else "unreadable"
         facts = (letter.message_id, letter.queue.owner, kind, reason_text(letter.reason))
-        yield single_line("  ".join(facts))
-        verdict = Text(single_line(str(one.verdict)), _style(one.verdict))
+        yield terminal.single_line("  ".join(facts))
+        verdict = Text(terminal.single_line(str(one.verdict)), _style(one.verdict))
         yield Padding(verdict, (0, 0, 0, 4), expand=False)

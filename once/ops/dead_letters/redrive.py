@@ -25,14 +25,7 @@ from once.intake.original_message import Attributes
 from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetter, Limits
 from once.ops.aws.clients import BatchCall, RateLimiter, batches_by_size, call_for_each, client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters import search
-from once.ops.dead_letters.assessment import (
-    AssessedLetter,
-    RedriveOutcome,
-    Verdict,
-    assess_letters,
-    event_of,
-)
+from once.ops.dead_letters import assessment, search
 from once.ops.dead_letters.letter import (
     WAITS,
     Group,
@@ -135,10 +128,10 @@ class RedrivePlan:
         assessed: all of them, in the order of the queues.
     """
 
-    sent: list[AssessedLetter] = field(default_factory=list)
-    refused: list[AssessedLetter] = field(default_factory=list)
-    waiting: list[AssessedLetter] = field(default_factory=list)
-    assessed: list[AssessedLetter] = field(default_factory=list)
+    sent: list[assessment.AssessedLetter] = field(default_factory=list)
+    refused: list[assessment.AssessedLetter] = field(default_factory=list)
+    waiting: list[assessment.AssessedLetter] = field(default_factory=list)
+    assessed: list[assessment.AssessedLetter] = field(default_factory=list)
 
     def __str__(self) -> str:
         """Summary of a dry run: the numbers of letters that would be sent, and that would stay."""
@@ -153,7 +146,7 @@ class RedrivePlan:
         )
 
 
-def returning_number(assessed: Iterable[AssessedLetter]) -> int:
+def returning_number(assessed: Iterable[assessment.AssessedLetter]) -> int:
     """Return how many of these letters would be dead-lettered again."""
     return sum(one.verdict.comes_back for one in assessed)
 
@@ -188,9 +181,9 @@ class Redrive:
     records: DedupRecordReader
     request: RedriveRequest
     returning_too: bool = True
-    expected: Mapping[str, RedriveOutcome] = field(default_factory=dict)
+    expected: Mapping[str, assessment.RedriveOutcome] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
-    refused: list[AssessedLetter] = field(default_factory=list)
+    refused: list[assessment.AssessedLetter] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     returning: int = 0
     came_back: int = 0
@@ -208,7 +201,7 @@ class Redrive:
 
     def dry_run(self, pages: LetterPages) -> RedrivePlan:
         """Return what a redrive does with the letters, without sending any."""
-        assessed = [one for page in pages for one in assess_letters(self.records, page)]
+        assessed = [one for page in pages for one in assessment.assess_letters(self.records, page)]
         plan = self._plan(assessed, {})
         self._compare_order([one.letter for one in plan.sent if one.letter.ordered_group])
         return plan
@@ -239,7 +232,7 @@ class Redrive:
         """
         new = [one for one in letters if self.sent.isdisjoint(s.message_id for s in one.lineage)]
         self.came_back += len(letters) - len(new)
-        plan = self._plan(assess_letters(self.records, new), self._stopped)
+        plan = self._plan(assessment.assess_letters(self.records, new), self._stopped)
         self.refused += plan.refused
         self.failed += [waits_text(one.letter) for one in plan.waiting]
         messages, now = [], datetime.now(UTC)
@@ -300,13 +293,17 @@ class Redrive:
             )
         return None
 
-    def may_be_sent(self, verdict: Verdict) -> bool:
+    def may_be_sent(self, verdict: assessment.Verdict) -> bool:
         """Tell whether a letter with this verdict is sent."""
         if verdict.comes_back:
             return self.returning_too
-        return verdict.safe or (self.request.unsafe and verdict.outcome is not RedriveOutcome.KEPT)
+        return verdict.safe or (
+            self.request.unsafe and verdict.outcome is not assessment.RedriveOutcome.KEPT
+        )
 
-    def _plan(self, assessed: list[AssessedLetter], stopped: dict[Group, int]) -> RedrivePlan:
+    def _plan(
+        self, assessed: list[assessment.AssessedLetter], stopped: dict[Group, int]
+    ) -> RedrivePlan:
         plan = RedrivePlan(assessed=assessed)
         for one in assessed:
             outcome = one.verdict.outcome
@@ -464,7 +461,7 @@ def _in_send_form(attributes: Attributes) -> dict[str, Any]:
 
 
 def _publication(letter: Letter, ingress: IngressTopic) -> RedrivenMessage:
-    event = event_of(letter)
+    event = assessment.event_of(letter)
     if isinstance(event, OnceError):
         raise event
     path = ingress.groups.get(event.type)

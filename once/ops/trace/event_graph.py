@@ -6,9 +6,8 @@ from contextlib import suppress
 from typing import Self
 
 from once.errors import NoKey, OnceError, TooLarge
-from once.events.cloud_event import CloudEvent, read_event
+from once.events import cloud_event, outgoing
 from once.events.identity import Key, key_hash
-from once.events.outgoing import events_in
 from once.names import CAUSE_EXTENSION, Limits, Record
 from once.ops.aws.deployment import DeployedConsumer
 from once.ops.dead_letters.assessment import event_of
@@ -40,20 +39,20 @@ class EventGraph:
     ) -> None:
         self.records: dict[str, Item] = {}
         self.letters: list[Letter] = []
-        self.events: dict[_EventIdentity, CloudEvent] = {}
+        self.events: dict[_EventIdentity, cloud_event.CloudEvent] = {}
         self.keys: dict[_EventIdentity, list[str]] = {}
         self.unknown: set[tuple[str, str]] = set()
         self._dead_lettered: set[_EventIdentity] = set()
         self._consumers = list(consumers)
         self._read = read
         self._asked: set[str] = set()
-        self._others: dict[str, tuple[Letter, CloudEvent | None]] = {}
+        self._others: dict[str, tuple[Letter, cloud_event.CloudEvent | None]] = {}
         for letter in letters:
             event = event_of(letter)
-            known = event if isinstance(event, CloudEvent) else None
+            known = event if isinstance(event, cloud_event.CloudEvent) else None
             self._others[letter.message_id] = (letter, known)
 
-    def open_events(self) -> Iterator[tuple[CloudEvent, list[str]]]:
+    def open_events(self) -> Iterator[tuple[cloud_event.CloudEvent, list[str]]]:
         """Yield events that certainly have no record and no dead letter, with their keys."""
         uncertain = {event_type for _, event_type in self.unknown}
         for identity, event in self.events.items():
@@ -82,13 +81,13 @@ class EventGraph:
     def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> Self:
         """Add these records and dead letters, and all that caused them or was caused by them."""
         while records or letters:
-            events: list[CloudEvent] = []
+            events: list[cloud_event.CloudEvent] = []
             for item in records:
                 self.records[item[Record.PK]["S"]] = item
                 with suppress(OnceError):  # an outbox that cannot be read
                     events += [
-                        read_event(event.body, max_bytes=Limits.TOPIC_MESSAGE_BYTES)
-                        for event in events_in(item)
+                        cloud_event.read_event(event.body, max_bytes=Limits.TOPIC_MESSAGE_BYTES)
+                        for event in outgoing.events_in(item)
                     ]
             for letter in letters:
                 self.letters.append(letter)
@@ -120,7 +119,7 @@ class EventGraph:
                 if rule is not None and one.keys.get(event_type) == rule:
                     yield "#".join((one.identity, *pk.split("#")[1:]))
 
-    def _keys_of_events(self, events: Iterable[CloudEvent]) -> Iterator[str]:
+    def _keys_of_events(self, events: Iterable[cloud_event.CloudEvent]) -> Iterator[str]:
         """Yield the keys of the records that published them, and theirs at their consumers."""
         for event in events:
             if isinstance(cause := event.extensions.get(CAUSE_EXTENSION), str):
@@ -140,5 +139,5 @@ class EventGraph:
             yield from keys
 
 
-def _identity(event: CloudEvent) -> _EventIdentity:
+def _identity(event: cloud_event.CloudEvent) -> _EventIdentity:
     return event.source, event.id

@@ -6,13 +6,10 @@ from contextlib import suppress
 from datetime import datetime
 
 from once.errors import NoKey, TooLarge
-from once.events.cloud_event import CloudEvent
-from once.events.identity import Key
-from once.events.outgoing import event_id_of
+from once.events import cloud_event, identity, outgoing
 from once.names import SOURCE_PREFIX
-from once.ops.aws.clients import client, depth
+from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
-from once.ops.aws.function_logs import LogEntry, start_errors
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk, renewing
 from once.ops.dedup_records import DedupRecordReader
@@ -65,7 +62,7 @@ class TraceSearch:
         if mark and name in publishers:
             return [self._key]
         chosen = [self._deployment.consumer(consumer).identity] if consumer else names
-        text = event_id_of(self._key, 0) if _HASH.fullmatch(self._key) else self._key
+        text = outgoing.event_id_of(self._key, 0) if _HASH.fullmatch(self._key) else self._key
         internal = [SOURCE_PREFIX + publisher for publisher in publishers]
         keys: dict[str, None] = {}
         for one in self._deployment.consumers.values():
@@ -94,12 +91,12 @@ class TraceSearch:
             since: time of the first log entry that is read; None for the beginning of the logs.
         """
         letters = self._letters(most_letters) if most_letters else []
-        table = DedupRecordReader.of(client("dynamodb"), self._deployment)
+        table = DedupRecordReader.of(clients.client("dynamodb"), self._deployment)
         graph = EventGraph(self._deployment.consumers.values(), table.get, letters)
         records = table.get(self._keys)
         self._searched.append(f"{len(self._keys)} dedup keys in {table.name}")
         graph.follow(records, graph.letters_with_key(self._key))
-        lines: list[LogEntry] = []
+        lines: list[function_logs.LogEntry] = []
         if logs:
             # The start keys belong to other events if one of them has a record.
             keys = () if graph.records or graph.letters else self._keys
@@ -115,13 +112,13 @@ class TraceSearch:
 
     def _letters(self, most: int) -> list[Letter]:
         """Read the dead letters, at most so many, and make them visible again."""
-        sqs, places = client("sqs"), dead_letter_queues(self._deployment)
-        if hidden := sum(depth(sqs, queue.url).in_flight for queue in places):
+        sqs, places = clients.client("sqs"), dead_letter_queues(self._deployment)
+        if hidden := sum(clients.depth(sqs, queue.url).in_flight for queue in places):
             self.notes.append(f"{hidden} dead letters are hidden: another command is reading them")
         with QueueWalk(sqs, places, most) as walk, renewing(walk):
             found = [letter for page in walk.pages() for letter in page]
             ordered = [queue for queue in places if queue.is_fifo and walk.complete]
-            if withheld := sum(depth(sqs, queue.url).visible for queue in ordered):
+            if withheld := sum(clients.depth(sqs, queue.url).visible for queue in ordered):
                 self.notes.append(
                     f"{withheld} dead letters are withheld by SQS behind earlier ones of their "
                     "message group: `once dlq list` names those"
@@ -150,7 +147,7 @@ class TraceSearch:
         if not self._reads_logs:
             return []
         names = [each.function_name for each in self._deployment.consumers.values()]
-        errors = start_errors(client("logs"), names)
+        errors = function_logs.start_errors(clients.client("logs"), names)
         return [f"{name} cannot start: {text}" for name, text in errors.items()]
 
     def not_found_text(self) -> str:
@@ -179,26 +176,26 @@ class TraceSearch:
 
 
 def _events_with(
-    text: str, rule: Key, event_type: str, sources: Collection[str]
-) -> Iterator[CloudEvent]:
+    text: str, rule: identity.Key, event_type: str, sources: Collection[str]
+) -> Iterator[cloud_event.CloudEvent]:
     """Yield events of a type that have the text where the key rule reads it."""
     values = [text, int(text)] if _INTEGER.fullmatch(text) else [text]
     match rule:
-        case Key("event"):
+        case identity.Key("event"):
             published = bool(_OUTGOING_ID.fullmatch(text))
             for source in sources:
                 if published or not source.startswith(SOURCE_PREFIX):
-                    yield CloudEvent(id=text, source=source, type=event_type)
-        case Key("field", (path,)):
+                    yield cloud_event.CloudEvent(id=text, source=source, type=event_type)
+        case identity.Key("field", (path,)):
             for value in values:
                 data: object = value
                 for name in reversed(path.split(".")):
                     data = {name: data}
-                yield CloudEvent(id="", source="", type=event_type, data=data)
-        case Key("attribute", (name,)):
+                yield cloud_event.CloudEvent(id="", source="", type=event_type, data=data)
+        case identity.Key("attribute", (name,)):
             for source in sources:
                 for value in values:
-                    yield CloudEvent(
+                    yield cloud_event.CloudEvent(
                         id="",
                         source=source,
                         type=event_type,

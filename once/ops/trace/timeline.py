@@ -10,12 +10,10 @@ from enum import StrEnum
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.errors import OnceError
-from once.events.cloud_event import CloudEvent
+from once.events import cloud_event, outgoing
 from once.events.identity import consumer_of, key_hash
-from once.events.outgoing import events_in
 from once.names import CLOCK_MARGIN_SECONDS, RELAY, Outcome, Record, Standing, State
-from once.ops.aws import function_logs
-from once.ops.aws.clients import THREADS, client
+from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
@@ -142,7 +140,7 @@ def read_log_entries(
     oldest = min((at if at and _EVER < at < now else _EVER for at in made), default=_EVER)
     first_retry = max(since or _EVER, oldest)
     identities = {each.name: each.identity for each in deployment.consumers.values()}
-    logs = client("logs")
+    logs = clients.client("logs")
 
     def read(consumer: str) -> list[function_logs.LogEntry] | Exception:
         own = known[identities.get(consumer, consumer)].union(() if consumer == RELAY else hashes)
@@ -164,7 +162,7 @@ def read_log_entries(
         return found
 
     asked = [*identities, RELAY]
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(clients.THREADS) as pool:
         answers = dict(zip(asked, pool.map(read, asked), strict=True))
     entries = [entry for found in answers.values() if isinstance(found, list) for entry in found]
     errors = {name: found for name, found in answers.items() if isinstance(found, Exception)}
@@ -201,7 +199,7 @@ def _letter_entry(letter: Letter) -> TimelineEntry:
     return TimelineEntry(
         at=letter.sent_at,
         consumer=letter.queue.owner,
-        event_type=event.type if isinstance(event, CloudEvent) else None,
+        event_type=event.type if isinstance(event, cloud_event.CloudEvent) else None,
         kind=EntryKind.QUARANTINED,
         key_hash=letter.key and key_hash(letter.key),
         details={name: fact for name, fact in details.items() if fact is not None},
@@ -236,7 +234,7 @@ def _record_details(
     if found := text_attribute(item, Record.PROVIDER_KEY):
         yield Record.PROVIDER_KEY, found
     try:
-        if types := [event.type for event in events_in(item)]:
+        if types := [event.type for event in outgoing.events_in(item)]:
             yield "published", types
     except OnceError:  # the error's text may contain data of the event
         yield "published", "cannot be read: see the relay's dead letters"

@@ -8,10 +8,9 @@ from botocore.exceptions import BotoCoreError
 from once.names import CLOCK_MARGIN_SECONDS
 from once.ops.errors import OpsError
 from once.ops.terminal import console, error_console, format_time, print_json
+from once.ops.webhooks import capture_text, replay
 from once.ops.webhooks._http import Destination, NotSent, Unanswered, Unsendable, send_request
-from once.ops.webhooks.capture_text import capture_json, capture_line, received_at
 from once.ops.webhooks.captures import CaptureFilter, Captures
-from once.ops.webhooks.replay import MARK, mark
 from once.webhooks.capture import Capture
 
 OVERLAP = timedelta(minutes=2)
@@ -80,8 +79,8 @@ class Listener:
         found = {(one.pk, one.received_at): one for one in self._captures.matching(period)}
         new = [one for name, one in reversed(found.items()) if name not in self._seen]
         self._seen = {name: at for name, at in self._seen.items() if at >= begin}
-        self._seen |= {name: received_at(one) for name, one in found.items()}
-        self._position = max([self._position, *map(received_at, new)])
+        self._seen |= {name: capture_text.received_at(one) for name, one in found.items()}
+        self._position = max([self._position, *map(capture_text.received_at, new)])
         skipped, self._skip = self._skip, False
         return [] if skipped else [*filter(self._conditions.matches, new)]
 
@@ -93,19 +92,19 @@ class Listener:
             answer = f"not forwarded: {error}"
         else:
             self.number += 1
-        self.last = received_at(listed).isoformat(timespec="milliseconds")
+        self.last = capture_text.received_at(listed).isoformat(timespec="milliseconds")
         if self._as_json:
-            print_json({**capture_json(listed), "answer": answer})
+            print_json({**capture_text.capture_json(listed), "answer": answer})
         else:
-            at = format_time(received_at(listed))
-            console.print(f"{at}  {capture_line(listed)}  {answer}", soft_wrap=True)
+            at = format_time(capture_text.received_at(listed))
+            console.print(f"{at}  {capture_text.capture_line(listed)}  {answer}", soft_wrap=True)
 
     def _sent(self, capture: Capture, body: bytes) -> str:
         """Return the answer; waits while nothing takes connections."""
         pause = _SHORTEST_SECONDS
         while True:
             try:
-                headers = {**capture.headers, MARK: mark()}
+                headers = {**capture.headers, replay.MARK: replay.mark()}
                 return str(send_request(self._destination, capture.method, headers, body))
             except (Unanswered, Unsendable) as error:  # perhaps processed: it is not sent twice
                 return str(error)

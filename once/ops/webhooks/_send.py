@@ -10,11 +10,10 @@ from typer import Argument, BadParameter, Option
 
 from once.errors import OnceError
 from once.events.strict_json import parse
+from once.ops import operator_log, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import OpsError
-from once.ops.operator_log import WhyOption, logged_change
-from once.ops.terminal import JsonOption, ServiceOption, console, data_text, print_json
 from once.ops.webhooks._http import Destination, NotSent, Unanswered, send_request
 from once.ops.webhooks.captures import webhooks_of
 from once.webhooks.endpoint import Endpoint
@@ -114,9 +113,9 @@ def send(
     duplicate: Annotated[
         int, Option(min=0, max=_MOST_DUPLICATES, help="Send it again so many times, signed anew.")
     ] = 0,
-    service: ServiceOption = "once",
-    why: WhyOption = None,
-    as_json: JsonOption = False,
+    service: terminal.ServiceOption = "once",
+    why: operator_log.WhyOption = None,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Send a test webhook to the ingress, signed with the endpoint's secret.
 
@@ -131,10 +130,10 @@ def send(
     prefix = _IDS.get(chosen.profile.name)
     new_id = str(uuid4()) if prefix is None else f"{prefix}{uuid4().hex[:_LENGTH_OF_ID]}"
     name = webhook_id or new_id
-    body = _body(chosen, kind, name, data and data_text(data))
+    body = _body(chosen, kind, name, data and terminal.data_text(data))
     destination = Destination.of_function(f"{webhooks.url}{chosen.name}")
     told = {"endpoint": endpoint, "type": kind, "duplicate": duplicate}
-    with logged_change(deployment, "webhooks send", told, why) as change:
+    with operator_log.logged_change(deployment, "webhooks send", told, why) as change:
         secret = _secret(webhooks, chosen)
         statuses = []
         for _ in range(duplicate + 1):
@@ -152,14 +151,14 @@ def send(
     event_type = chosen.event_type(kind) if kind in chosen.types else None
     if as_json:
         facts = {"endpoint": chosen.name, "id": name, "type": kind}
-        print_json({**facts, "event_type": event_type, "statuses": statuses})
+        terminal.print_json({**facts, "event_type": event_type, "statuses": statuses})
     else:
         for status in statuses:
-            console.print(f"{chosen.name}: {kind}, id {name}: {status}", soft_wrap=True)
+            terminal.console.print(f"{chosen.name}: {kind}, id {name}: {status}", soft_wrap=True)
         if _ACCEPTED in statuses:
             handed_on = f"handed on as {event_type}" if event_type else "captured only"
-            console.print(f"{handed_on}, once for all deliveries with this id and body")
-            console.print(f"once webhooks show {name}", soft_wrap=True)
+            terminal.console.print(f"{handed_on}, once for all deliveries with this id and body")
+            terminal.console.print(f"once webhooks show {name}", soft_wrap=True)
     refused = [status for status in statuses if status != _ACCEPTED]
     if refused:
         raise OpsError(f"{refused[0]}: {_ANSWERS.get(refused[0], 'see the log of the function')}")

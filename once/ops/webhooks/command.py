@@ -9,20 +9,9 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
+from once.ops import operator_log, terminal
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import StoppedError
-from once.ops.operator_log import WhyOption
-from once.ops.terminal import (
-    JsonOption,
-    ServiceOption,
-    command_group,
-    console,
-    error_console,
-    format_time,
-    print_json,
-    progress,
-    with_options,
-)
 from once.ops.webhooks import capture_text
 from once.ops.webhooks._http import Destination, is_loopback
 from once.ops.webhooks._listen import OVERLAP, Listener
@@ -55,16 +44,16 @@ _IdArgument = Annotated[
         ),
     ),
 ]
-app = command_group(help="Webhooks: list, show, replay, send, listen.")
+app = terminal.command_group(help="Webhooks: list, show, replay, send, listen.")
 
 
 @app.command("list")
-@with_options
+@terminal.with_options
 def list_command(
     options: CaptureOptions,
     limit: Annotated[int, Option(min=1, help="Most webhooks to show.")] = 50,
-    service: ServiceOption = "once",
-    as_json: JsonOption = False,
+    service: terminal.ServiceOption = "once",
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Show the webhooks that were captured, the newest first; without --since, those of a day."""
     conditions = options.conditions(LIST_PERIOD)
@@ -72,13 +61,17 @@ def list_command(
     captures = [*islice(found, limit)]
     more = next(found, None) is not None
     if as_json:
-        print_json({"webhooks": list(map(capture_text.capture_json, captures)), "more": more})
+        terminal.print_json(
+            {"webhooks": list(map(capture_text.capture_json, captures)), "more": more}
+        )
         return
     if captures:
-        console.print(capture_text.captures_table(captures))
+        terminal.console.print(capture_text.captures_table(captures))
     number = f"the newest {len(captures)}" if more else f"{len(captures)}"
     remedy = "; --limit shows more" if more else "; --since looks further back"
-    console.print(f"{number} webhooks since {format_time(conditions.since)}{remedy}")
+    terminal.console.print(
+        f"{number} webhooks since {terminal.format_time(conditions.since)}{remedy}"
+    )
 
 
 @app.command()
@@ -90,8 +83,8 @@ def show(
     body_to: Annotated[
         Path | None, Option(metavar="FILE", help="Write the bytes of the body to this new file.")
     ] = None,
-    service: ServiceOption = "once",
-    as_json: JsonOption = False,
+    service: terminal.ServiceOption = "once",
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Show one captured webhook: its facts, headers and body, and the event it was handed on as."""
     options = CaptureOptions(endpoint=endpoint, since=since, until=until)
@@ -102,17 +95,17 @@ def show(
     if body_to is not None:
         _write(body_to, body)
     if as_json:
-        print_json(capture_text.whole_capture_json(capture, body))
+        terminal.print_json(capture_text.whole_capture_json(capture, body))
         return
     for line in capture_text.capture_lines(capture, datetime.now(UTC)):
-        console.print(line, soft_wrap=True)
-    console.print()
-    console.print(
+        terminal.console.print(line, soft_wrap=True)
+    terminal.console.print()
+    terminal.console.print(
         f"its body is in {body_to}" if body_to else capture_text.body_text(body), soft_wrap=True
     )
     if capture.event_type:
         source, event_id = capture_text.event_name(capture)
-        console.print(f"\nonce trace {event_id} --source {source}", soft_wrap=True)
+        terminal.console.print(f"\nonce trace {event_id} --source {source}", soft_wrap=True)
 
 
 def _write(file: Path, body: bytes) -> None:
@@ -127,12 +120,12 @@ def _write(file: Path, body: bytes) -> None:
 
 
 @app.command()
-@with_options
+@terminal.with_options
 def replay(
     asked: ReplayRequest,
-    service: ServiceOption = "once",
-    why: WhyOption = None,
-    as_json: JsonOption = False,
+    service: terminal.ServiceOption = "once",
+    why: operator_log.WhyOption = None,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Send captured webhooks again, the oldest first. Without --yes it only says what it would do.
 
@@ -152,7 +145,7 @@ def replay(
     with run.logged(deployment, why) if asked.yes else nullcontext():
         stopped = True
         try:
-            with progress(as_json=as_json) as bar:
+            with terminal.progress(as_json=as_json) as bar:
                 task = bar.add_task("webhooks", total=len(run.chosen))
                 run.run(lambda: bar.advance(task))
             stopped = False
@@ -168,16 +161,18 @@ def _show(run: ReplayRun, *, stopped: bool, as_json: bool) -> None:
     sent = run.number(*DONE)
     if as_json:
         results = [one.as_json() for one in run.results]
-        print_json({"dry_run": run.dry_run, "stopped": stopped, "sent": sent, "webhooks": results})
+        terminal.print_json(
+            {"dry_run": run.dry_run, "stopped": stopped, "sent": sent, "webhooks": results}
+        )
         return
     for one in run.results[:MOST_LINES]:
-        console.print(str(one), soft_wrap=True)
+        terminal.console.print(str(one), soft_wrap=True)
     if len(run.results) > MOST_LINES:
-        console.print(f"… and {len(run.results) - MOST_LINES} more: --json lists all")
+        terminal.console.print(f"… and {len(run.results) - MOST_LINES} more: --json lists all")
     if run.dry_run:
-        console.print(f"{sent} webhooks would be sent; nothing was sent: --yes sends them")
+        terminal.console.print(f"{sent} webhooks would be sent; nothing was sent: --yes sends them")
     else:
-        console.print(f"{sent} of {len(run.results)} webhooks were sent")
+        terminal.console.print(f"{sent} of {len(run.results)} webhooks were sent")
 
 
 app.command()(send)
@@ -189,8 +184,8 @@ def listen(
     endpoint: EndpointOption = None,
     webhook_type: TypeOption = None,
     since: SinceOption = None,
-    service: ServiceOption = "once",
-    as_json: JsonOption = False,
+    service: terminal.ServiceOption = "once",
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Forward webhooks to a port of this machine while they are captured, until Ctrl-C.
 
@@ -207,9 +202,11 @@ def listen(
         from_now=since is None,
         as_json=as_json,
     )
-    error_console.print(f"forwarding to {to}; Ctrl-C ends it", soft_wrap=True)
+    terminal.error_console.print(f"forwarding to {to}; Ctrl-C ends it", soft_wrap=True)
     try:
         listener.run()
     except KeyboardInterrupt:
         more = "" if listener.last is None else f"; the last was received {listener.last}"
-        error_console.print(f"ended: {listener.number} webhooks forwarded{more}", soft_wrap=True)
+        terminal.error_console.print(
+            f"ended: {listener.number} webhooks forwarded{more}", soft_wrap=True
+        )

@@ -21,11 +21,10 @@ from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import GROUP_EXTENSION, ClaimPlace, OutgoingEvent
 from once.failures.quarantine import text
 from once.names import CLOCK_MARGIN_SECONDS, EVENT_TYPE_ATTRIBUTE, Limits, Record
+from once.ops import dedup_records, operator_log
 from once.ops.aws.clients import RateLimiter, client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
-from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, unexpected_error_text
-from once.ops.operator_log import logged_change
 from once.ops.webhooks._http import (
     Destination,
     NotSent,
@@ -129,7 +128,7 @@ class QueueTarget:
     deployment: Deployment
     endpoints: Mapping[str, Endpoint]
     consumer: DeployedConsumer
-    records: DedupRecordReader | None
+    records: dedup_records.DedupRecordReader | None
     takes_conflicts: bool
     run: str = field(default_factory=lambda: str(uuid4()))
 
@@ -280,7 +279,7 @@ class ReplayRequest(CaptureOptions):
         if self.url is not None:
             rule = None if self.allow_private else is_public
             return UrlTarget(Destination.of(self.url, "--to-url", rule, _NOT_PUBLIC))
-        records = DedupRecordReader.of(client("dynamodb"), deployment)
+        records = dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
         return QueueTarget(
             sqs=client("sqs"),
             deployment=deployment,
@@ -393,7 +392,7 @@ class ReplayRun:
             "to_host": target.destination.host if isinstance(target, UrlTarget) else None,
             "unsafe": asked.unsafe,
         }
-        with logged_change(deployment, "webhooks replay", arguments, why) as change:
+        with operator_log.logged_change(deployment, "webhooks replay", arguments, why) as change:
             try:
                 yield
             finally:

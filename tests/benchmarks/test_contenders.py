@@ -6,18 +6,16 @@ from typing import Any
 
 import pytest
 
-from benchmarks.batches import FAST, Sample, Wrong, load_of, take
+from benchmarks.batches import Sample, Wrong, load_of, take
 from benchmarks.contenders import (
     CONTENDERS,
-    GROUPED,
     POWERTOOLS,
     RAW,
-    UNGROUPED,
     Connect,
     Contender,
     Handle,
 )
-from benchmarks.matrix import Setting, contenders_in, full, quick
+from benchmarks.matrix import Setting, quick
 from tests.benchmarks.bench import MemoryServer
 
 CLEAN = Setting(records=10, delay_ms=0, messages=20)
@@ -122,29 +120,3 @@ def test_a_load_depends_on_its_seed_and_has_its_share_of_duplicates() -> None:
     sent = [record["messageId"] for e in loads[0].measured for record in e["Records"]]
     assert len(sent) == loads[0].messages == 50
     assert sum(message in before for message in sent) == 5
-
-
-def test_redelivered_messages_are_distinct_and_have_two_receives() -> None:
-    load = load_of(replace(CLEAN, duplicates=1.0, redelivered=True), BY_NAME[RAW], seed=1)
-    for event in load.measured:
-        assert len({record["messageId"] for record in event["Records"]}) == 10
-    counts = [
-        {record["attributes"]["ApproximateReceiveCount"] for e in events for record in e["Records"]}
-        for events in (load.before, load.measured)
-    ]
-    assert counts == [{"1"}, {"2"}]
-
-
-def test_a_grouping_contender_gets_more_messages_and_warm_up() -> None:
-    setting = replace(CLEAN, conflicts=0.05)
-    grouped, raw = (load_of(setting, BY_NAME[name], seed=1) for name in (GROUPED, RAW))
-    assert grouped.messages == FAST * raw.messages
-    assert (len(grouped.warm), len(raw.warm)) == (30, 1)
-
-
-def test_every_setting_includes_the_contenders_of_its_ratios() -> None:
-    for setting in full():
-        names = {contender.name for contender in contenders_in(setting)}
-        assert {RAW, GROUPED} <= names
-        assert POWERTOOLS in names or setting.conflicts
-        assert UNGROUPED in names or setting.delay_ms == "model" or setting.records == 100

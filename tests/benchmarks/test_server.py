@@ -67,14 +67,6 @@ def test_an_answer_has_the_configured_delay_until_a_reset() -> None:
     assert service.respond("/", "DynamoDB_20120810.GetItem", GET)[0] == 0
 
 
-def test_control_requests_have_no_delay_and_are_not_counted() -> None:
-    service = Service()
-    service.control("/_bench/faults", {"delay_ms": MODEL, "conflicts": 0, "seed": 0})
-    wait, response = service.respond("/_bench/seen", "", b"")
-    assert wait == 0
-    assert json.loads(response.partition(b"\r\n\r\n")[2])["counts"]["requests"] == 0
-
-
 @pytest.mark.parametrize(
     ("operation", "items", "delay"),
     [
@@ -175,21 +167,7 @@ def test_conflicts_have_their_share_and_depend_on_the_seed(server: MemoryServer)
     assert found == codes(seed=1) != codes(seed=2)
 
 
-def test_conflicts_are_drawn_for_each_message_of_a_group(server: MemoryServer) -> None:
-    server.faults(0, conflicts=0.5, seed=1)
-    group = [put(table, str(n)) for n in range(10) for table in ("dedup", "orders")]
-    codes = server.transact(*group)
-    assert set(codes[1::2]) == {"None"}
-    assert 2 <= codes[::2].count(CONFLICT) <= 8
-
-
 @pytest.mark.parametrize("operation", ["scan", "query"])
 def test_an_unused_operation_is_refused(server: MemoryServer, operation: str) -> None:
     with pytest.raises(ClientError, match="the bench has no"):
         getattr(server.dynamodb, operation)(TableName="orders")
-
-
-def test_a_transaction_with_an_entry_other_than_put_is_refused(server: MemoryServer) -> None:
-    delete = {"Delete": {"TableName": "orders", "Key": {"order_id": {"S": "1"}}}}
-    with pytest.raises(ClientError, match="only Put"):
-        server.dynamodb.transact_write_items(TransactItems=[delete])

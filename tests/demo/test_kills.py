@@ -134,15 +134,6 @@ def test_only_the_process_of_the_held_charge_is_killed(functions: Functions) -> 
     assert relay.alive
 
 
-def test_a_charge_of_another_function_continues(functions: Functions) -> None:
-    idle, other = functions.start(CHARGING), functions.start(ORDERS)
-    with functions.kills() as killed:
-        other.charge()
-        assert other.status() == 0  # it has received the answer
-    assert not killed
-    assert idle.alive
-
-
 def test_other_functions_are_killed_in_turn(
     functions: Functions, kill_another_after: Callable[[int], None]
 ) -> None:

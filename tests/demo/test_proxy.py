@@ -2,7 +2,6 @@
 
 import ssl
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPSConnection
@@ -31,7 +30,6 @@ ANSWERS = {
     "chunked": b"HTTP/1.1 200 OK\r\nx-crc: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"2\r\n{}\r\n2\r\n\r\n\r\n0\r\n\r\n",
 }
-SHARES = {Drop.ANSWER_LOST: 0.03, Drop.REFUSED: 0.02, Drop.LATE: 0.01}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -192,13 +190,6 @@ def test_a_late_call_is_executed_after_the_caller_is_cut_off(aws: Aws) -> None:
     assert proxy.dropped == {(Drop.LATE, "DeleteItem"): 1}
 
 
-def test_a_late_call_that_waits_at_the_end_is_not_executed(aws: Aws) -> None:
-    with proxy_of(aws, Drop.LATE, late_seconds=3600) as proxy, function(proxy) as client:
-        be_cut_off(client)
-    assert not aws.done
-    assert not proxy.dropped
-
-
 @pytest.mark.parametrize(("stubborn", "dropped"), [(0, 1), (1, 2)])
 def test_a_retry_of_the_sdk_is_cut_off_as_well_or_passes(
     aws: Aws, stubborn: float, dropped: int
@@ -210,31 +201,3 @@ def test_a_retry_of_the_sdk_is_cut_off_as_well_or_passes(
         (be_cut_off if stubborn else delete)(client)
     assert len(aws.done) == 2
     assert (proxy.dropped.total(), proxy.passed.total()) == (dropped, 2 - dropped)
-
-
-def test_the_proxy_ends_with_a_context_that_fails(aws: Aws) -> None:
-    with pytest.raises(ZeroDivisionError), proxy_of(aws) as proxy:
-        _ = 1 / 0
-    assert "proxy" not in [thread.name for thread in threading.enumerate()]
-    with pytest.raises(ConnectionRefusedError), connect(proxy) as connection:
-        connection.connect()
-
-
-def drawn(drops: Drops, *, is_retry: bool = False) -> dict[str, Drop]:
-    found = {call: drops.drawn(call, is_retry=is_retry) for call in map(str, range(10_000))}
-    return {call: drop for call, drop in found.items() if drop is not None}
-
-
-def test_calls_are_chosen_by_the_seed_with_the_given_shares() -> None:
-    found = drawn(Drops(7, SHARES))
-    assert found == drawn(Drops(7, SHARES)) != drawn(Drops(8, SHARES))
-    expected = {drop: pytest.approx(share * 10_000, rel=0.2) for drop, share in SHARES.items()}
-    assert Counter(found.values()) == expected
-
-
-@pytest.mark.parametrize("stubborn", [0, 0.5, 1])
-def test_a_share_of_the_retries_is_cut_off_in_the_same_way(stubborn: float) -> None:
-    drops = Drops(7, SHARES, stubborn)
-    first, retries = drawn(drops), drawn(drops, is_retry=True)
-    assert retries.items() <= first.items()
-    assert len(retries) == pytest.approx(stubborn * len(first), rel=0.2)

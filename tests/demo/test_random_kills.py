@@ -1,15 +1,12 @@
 """Random kills end processes of the given functions at the pace of a clock, and count them."""
 
-import threading
 from collections import Counter
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, cast
 
 import psutil
-import pytest
 
-from demo.background import background
 from demo.kills import kill_at_random
 from demo.quiescence import wait_until
 from emulator.embedded_aws import EmbeddedAws
@@ -91,11 +88,3 @@ def test_kills_end_after_the_given_number() -> None:
         functions.calls = 200
     assert killed == {"orders": 1}
     assert [process.killed for process in functions.processes["orders"]].count(True) == 1
-
-
-def test_a_background_thread_ends_with_a_context_that_fails() -> None:
-    events: list[threading.Event] = []
-    with pytest.raises(ZeroDivisionError), background("background", events.append):
-        _ = 1 / 0
-    assert [over.is_set() for over in events] == [True]
-    assert not any(thread.name.startswith("background") for thread in threading.enumerate())

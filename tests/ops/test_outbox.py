@@ -16,7 +16,7 @@ from once.events.outgoing import OutgoingEvent, events_in
 from once.names import CLOCK_SKEW_SECONDS, EVENT_TYPE_ATTRIBUTE, DeadLetter, StackOutput
 from once.ops.aws.clients import ATTEMPTS, client
 from once.ops.aws.deployment import Deployment
-from once.ops.outbox import BATCH_RECORDS, queue_sender, stream_batches
+from once.ops.outbox import queue_sender, stream_batches
 from once.outbox.relay import Publisher
 from once.testing import FakeAws, cloud_event
 from once.transaction import Transaction
@@ -31,7 +31,6 @@ from tests.ops.support import (
     answer_with,
     fail_entries,
     numbers,
-    refuse,
     requests_of,
     run,
     stderr_of,
@@ -121,11 +120,6 @@ def test_every_page_of_the_table_is_read_consistently(cloud: Cloud) -> None:
     assert all(query["ConsistentRead"] for query in asked)
 
 
-def test_refused_scan_is_reported_with_its_remedy(cloud: Cloud) -> None:
-    refuse("dynamodb.Scan")
-    assert "have this action granted" in stderr_of(*REPUBLISH, "2h")
-
-
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
@@ -211,14 +205,6 @@ def test_relay_that_fails_once_is_invoked_again(cloud: Cloud) -> None:
     answer_once("lambda.Invoke", (OK, {"FunctionError": "Unhandled", "Payload": payload}))
     stdout_of(*REPUBLISH, "2h")
     assert published(cloud) == ids("orders#a")
-
-
-def test_records_are_sent_in_batches_of_the_streams_size(cloud: Cloud) -> None:
-    pks = [f"orders#{number}" for number in range(BATCH_RECORDS + 20)]
-    commit_each(cloud, *pks)
-    stdout_of(*REPUBLISH, "2h")
-    assert published(cloud) == ids(*pks)
-    assert [len(request["Records"]) for request in cloud.invocations] == [BATCH_RECORDS, 20]
 
 
 def test_batches_are_kept_below_lambdas_size_limit() -> None:

@@ -22,7 +22,6 @@ from demo.payment_sandbox import (
 )
 from demo.quiescence import wait_until
 from tests.demo.payment_sandbox.shop_payments import (
-    DECLINED,
     PARAMETERS,
     Customer,
     Outcome,
@@ -66,25 +65,6 @@ def test_a_fault_has_its_effect_on_the_request_and_the_next_one(
     assert customer.sandbox.fired == Counter({fault: 1})
 
 
-def test_a_decline_is_saved_although_its_answer_is_dropped(customer: Customer) -> None:
-    customer.sandbox.script(PaymentFault.DROP)
-    assert customer.outcome(payment_method=DECLINED) == LOST
-    assert customer.outcome(payment_method=DECLINED) == (stripe.CardError, 402)
-    assert customer.statuses() == ["failed"]
-
-
-def test_a_delay_exceeds_the_timeout_of_a_client() -> None:
-    faults = FaultRates(shares={PaymentFault.DELAY: 1}, delay_seconds=3600)
-    with payment_sandbox(faults) as sandbox:
-        with customer_of(sandbox, timeout=0.1) as hasty:
-            assert hasty.outcome() == LOST
-        wait_until("it is charged", lambda: bool(sandbox.charges()), timeout=20)
-        with customer_of(sandbox) as patient:
-            assert patient.outcome() == (stripe.APIError, 409)
-            assert patient.statuses() == ["succeeded"]
-    assert sandbox.fired == Counter({PaymentFault.DELAY: 1})
-
-
 def test_scripted_faults_come_in_order_and_before_random_ones(customer: Customer) -> None:
     customer.sandbox.faults = FaultRates(shares={PaymentFault.RATE_LIMITED: 1})
     customer.sandbox.script(PaymentFault.UNAVAILABLE, None)
@@ -96,23 +76,6 @@ def test_a_limit_bounds_the_number_of_faults(customer: Customer) -> None:
     customer.sandbox.faults = FaultRates(shares={limited: 1}, limits={limited: 2})
     assert [customer.outcome() for _ in range(3)] == [UNAVAILABLE, UNAVAILABLE, "new"]
     assert customer.sandbox.fired == Counter({limited: 2})
-
-
-def drawn(faults: FaultRates, keys: list[str]) -> dict[str, list[PaymentFault | None]]:
-    return {key: [faults.draw(key, nth) for nth in (1, 2)] for key in keys}
-
-
-def test_random_faults_depend_on_seed_key_and_attempt() -> None:
-    keys = [f"key-{number}" for number in range(200)]
-    faults = FaultRates(seed=7, shares={PaymentFault.DROP: 0.25, PaymentFault.DELAY: 0.5})
-    same = FaultRates(seed=7, shares={PaymentFault.DELAY: 0.5, PaymentFault.DROP: 0.25})
-    draws = drawn(faults, keys)
-    assert draws == drawn(same, keys[::-1])
-    assert draws != drawn(FaultRates(seed=8, shares=faults.shares), keys)
-    assert any(first != second for first, second in draws.values())
-    counted = Counter(first for first, _ in draws.values())
-    assert counted.keys() == {PaymentFault.DROP, PaymentFault.DELAY, None}
-    assert 30 < counted[PaymentFault.DROP] < 70 < counted[PaymentFault.DELAY] < 130
 
 
 LOCALHOST = "127.0.0.1"
@@ -195,21 +158,6 @@ def test_a_second_request_with_an_executing_key_gets_409(
     assert paying.result(TIMEOUT) == pay(holding) == "succeeded"
     keys = sorted(charge["idempotency_key"] for charge in holding.charges())
     assert keys == ["key-1", "key-2"]
-
-
-def test_concurrent_requests_with_one_key_charge_once(
-    holding: PaymentSandbox, pool: ThreadPoolExecutor
-) -> None:
-    barrier = threading.Barrier(8)
-
-    def pay_together(key: str) -> str:
-        barrier.wait(TIMEOUT)
-        return pay(holding, key)
-
-    for number in range(5):
-        seen = set(pool.map(pay_together, [f"key-{number}"] * 8))
-        assert "succeeded" in seen <= {"succeeded", "409 idempotency_key_in_use"}
-        assert len(holding.charges()) == number + 1
 
 
 @pytest.mark.parametrize("fault", HOLDS)

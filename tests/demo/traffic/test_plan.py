@@ -12,13 +12,9 @@ from msgspec import convert
 
 from demo.traffic.plan import (
     BATCH_SIZE,
-    CARD,
-    DECLINED_CARD,
-    INITIAL_STOCK,
     KINDS,
     SOURCE,
     BodyBatch,
-    SampleOrder,
     TrafficPlan,
     first_wave,
     late_wave,
@@ -40,10 +36,6 @@ quick = settings(deadline=None, database=None, max_examples=60)
 
 def traffic(*, count: int = 20, seed: int = 1, **numbers: int) -> TrafficPlan:
     return plan_traffic(count=count, seed=seed, **numbers)
-
-
-def own_sku(order: SampleOrder) -> str:
-    return order.lines[0].sku
 
 
 def test_the_same_seed_plans_and_sends_the_same_messages_in_the_same_order() -> None:
@@ -76,31 +68,6 @@ def test_orders_and_messages_add_up() -> None:
     assert planned.sends.total() == 65
     assert planned.messages == 50 + 15 + 5 + 4
     assert set(planned.sends) == set(planned.orders)
-
-
-def test_every_order_has_its_own_customer_and_article() -> None:
-    planned = traffic(count=200, refusals=20, declines=20)
-    assert len({order.customer_id for order in planned.orders}) == 200
-    assert len({order.email for order in planned.orders}) == 200
-    assert len({own_sku(order) for order in planned.orders}) == 200
-    lines = Counter(line.sku for order in planned.orders for line in order.lines)
-    assert all(lines[own_sku(order)] == 1 for order in planned.orders)
-
-
-def test_a_refused_order_includes_an_article_that_is_out_of_stock() -> None:
-    planned = traffic(count=10, refusals=4)
-    for order in planned.orders:
-        available = [planned.stock[line.sku] for line in order.lines]
-        assert available == [INITIAL_STOCK, 0 if order.refused else INITIAL_STOCK]
-
-
-def test_a_declined_order_differs_only_in_its_card() -> None:
-    planned = traffic(count=10, declines=4)
-    for order in planned.orders:
-        data = order.event["data"]
-        assert data["payment_method"] == (DECLINED_CARD if order.declined else CARD)
-        assert data["email"] == f"{order.customer_id}@example.com"
-        assert [planned.stock[line.sku] for line in order.lines] == [INITIAL_STOCK, INITIAL_STOCK]
 
 
 def test_the_library_and_both_handlers_read_the_event() -> None:
@@ -162,23 +129,6 @@ def test_no_batch_is_empty_or_over_the_limits_of_sns_and_sqs(planned: TrafficPla
     for batch in [*first_wave(planned), *late_wave(planned)]:
         assert 1 <= len(batch) <= BATCH_SIZE
         assert sum(len(body.encode()) for body in batch) < MAX_BYTES
-
-
-def test_an_at_once_duplicate_is_in_the_batch_of_its_original() -> None:
-    planned = traffic(count=30, duplicates=90, seed=3)
-    assert planned.at_once
-    copies = Counter(order.body for order in planned.at_once)
-    batches = list(first_wave(planned))
-    for body, number in copies.items():
-        assert any(batch.count(body) == 1 + number for batch in batches)
-
-
-def test_parallel_duplicates_are_in_the_next_batch() -> None:
-    planned = traffic(count=30, duplicates=9, seed=3)
-    batches = list(first_wave(planned))
-    for body in {order.body for order in planned.parallel}:
-        first, second = (index for index, batch in enumerate(batches) if body in batch)
-        assert second == first + 1
 
 
 EVENTS = Path(__file__).parents[3] / "events"

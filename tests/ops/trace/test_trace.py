@@ -48,14 +48,6 @@ def test_records_lead_to_their_cause_and_its_other_events(saga: Saga) -> None:
     assert way("notifications#field#payment.captured#order_id#str:order-1") == WAY
 
 
-def test_forged_cause_is_harmless(saga: Saga) -> None:
-    asked = requests_of("dynamodb.BatchGetItem")
-    for number, cause in enumerate(({"S": "orders#event#/shop#none"}, {"S": ""}, {"N": "1"})):
-        saga.commit("orders", placed(f"o-{number}"), cause=cause)
-        assert way(f"placed-o-{number}", *SHOP) == WAY[:1]
-    assert "" not in looked_up(asked)  # DynamoDB refuses the request
-
-
 @pytest.mark.parametrize(("key", "number"), [("7", 2), ("07", 1), ("7.0", 1)])
 def test_number_is_looked_up_as_number_and_as_text(saga: Saga, key: str, number: int) -> None:
     for value in (7, "7", "07", "7.0"):

@@ -10,15 +10,8 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
+from benchmarks import contenders
 from benchmarks.batches import Sample, rows_of
-from benchmarks.contenders import (
-    CONTENDERS,
-    GROUPED,
-    GROUPED_THREADS,
-    ITEM,
-    ITEM_GROUPED,
-    POWERTOOLS,
-)
 from benchmarks.dynamodb import Counts
 from benchmarks.matrix import Setting
 from benchmarks.rows import EMBEDDED, Row
@@ -93,7 +86,7 @@ IN_EMBEDDED = {
     "aws_cpu_us": 2000.0,
     "function_cpu_us": 1000.0,
 }
-GROUPED_EMBEDDED = {"contender": GROUPED_THREADS, "vs_nothing": 1.1}
+GROUPED_EMBEDDED = {"contender": contenders.GROUPED_THREADS, "vs_nothing": 1.1}
 SETTINGS = (
     *(Setting(records=n, delay_ms=ms) for n in (10, 100) for ms in (0, 5, "model")),
     *(Setting(records=n, delay_ms=5, duplicates=0.1) for n in (10, 100)),
@@ -117,11 +110,15 @@ def taken(wall: float, units: float = 4, requests: float = 1) -> Sample:
 
 def rows(grouped_wall: float = 40, grouped_units: float = 4) -> list[Row]:
     """Return the rows of a run that reaches every goal, apart from the given figures."""
-    samples = {c.name: [taken(1000)] for c in CONTENDERS}
+    samples = {c.name: [taken(1000)] for c in contenders.CONTENDERS}
     grouped = [taken(grouped_wall, grouped_units, requests=0.1)]
-    samples |= {GROUPED: grouped, GROUPED_THREADS: grouped, ITEM: [taken(1000, units=1)]}
-    samples[POWERTOOLS] = [taken(3000, units=3, requests=3)]
-    samples[ITEM_GROUPED] = [taken(40, units=2, requests=0.1)]
+    samples |= {
+        contenders.GROUPED: grouped,
+        contenders.GROUPED_THREADS: grouped,
+        contenders.ITEM: [taken(1000, units=1)],
+    }
+    samples[contenders.POWERTOOLS] = [taken(3000, units=3, requests=3)]
+    samples[contenders.ITEM_GROUPED] = [taken(40, units=2, requests=0.1)]
     found = [row for setting in SETTINGS for row in rows_of(setting, samples)]
     end_to_end = {"delay_ms": EMBEDDED, **dict.fromkeys(NOT_IN_EMBEDDED), **IN_EMBEDDED}
     embedded = [{**found[3], **end_to_end}, {**found[0], **end_to_end, **GROUPED_EMBEDDED}]

@@ -6,20 +6,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks import contenders
 from benchmarks.batches import Sample, Wrong, load_of, take
-from benchmarks.contenders import (
-    CONTENDERS,
-    POWERTOOLS,
-    RAW,
-    Connect,
-    Contender,
-    Handle,
-)
 from benchmarks.matrix import Setting, quick
 from tests.benchmarks.bench import MemoryServer
 
 CLEAN = Setting(records=10, delay_ms=0, messages=20)
-BY_NAME = {contender.name: contender for contender in CONTENDERS}
+BY_NAME = {contender.name: contender for contender in contenders.CONTENDERS}
 COSTS = {  # requests and write units of a message without faults
     "plain put": (1, 1),
     "claim, then put": (2, 2),
@@ -34,13 +27,15 @@ COSTS = {  # requests and write units of a message without faults
 }
 
 
-def sample(contender: Contender, setting: Setting = CLEAN) -> Sample:
+def sample(contender: contenders.Contender, setting: Setting = CLEAN) -> Sample:
     return take(MemoryServer(), setting, contender, seed=3)
 
 
-@pytest.mark.parametrize("contender", CONTENDERS, ids=attrgetter("name"))
+@pytest.mark.parametrize("contender", contenders.CONTENDERS, ids=attrgetter("name"))
 @pytest.mark.parametrize("records", [10, 100])
-def test_a_contender_has_its_costs_without_faults(contender: Contender, records: int) -> None:
+def test_a_contender_has_its_costs_without_faults(
+    contender: contenders.Contender, records: int
+) -> None:
     requests, units = COSTS[contender.name]
     seen = sample(contender, replace(CLEAN, records=records, messages=records))
     assert (seen.requests, seen.write_units, seen.write_units_least) == (requests, units, units)
@@ -49,36 +44,36 @@ def test_a_contender_has_its_costs_without_faults(contender: Contender, records:
 
 @pytest.mark.parametrize("setting", list(quick())[1:], ids=str)
 @pytest.mark.parametrize(
-    "contender", [c for c in CONTENDERS if c.exactly_once], ids=attrgetter("name")
+    "contender", [c for c in contenders.CONTENDERS if c.exactly_once], ids=attrgetter("name")
 )
 def test_faults_neither_lose_nor_double_an_order(
-    contender: Contender, setting: Setting, monkeypatch: pytest.MonkeyPatch
+    contender: contenders.Contender, setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("benchmarks.batches.LEARNING", 20)
     sample(contender, setting)  # raises if the tables are wrong
 
 
 def test_raw_commits_again_after_a_conflict() -> None:
-    seen = sample(BY_NAME[RAW], replace(CLEAN, conflicts=0.1))
+    seen = sample(BY_NAME[contenders.RAW], replace(CLEAN, conflicts=0.1))
     assert seen.requests > 1
     assert seen.write_units == 4 * seen.requests
     assert seen.write_units_least == 4
 
 
 def test_a_duplicate_costs_powertools_one_request() -> None:
-    seen = sample(BY_NAME[POWERTOOLS], replace(CLEAN, duplicates=1.0))
+    seen = sample(BY_NAME[contenders.POWERTOOLS], replace(CLEAN, duplicates=1.0))
     assert (seen.requests, seen.write_units) == (1, 1)
 
 
-def losing(connect: Connect) -> Handle:
+def losing(connect: contenders.Connect) -> contenders.Handle:
     """Raw, but it acknowledges one order without storing it."""
-    handle = BY_NAME[RAW].prepare(connect)
+    handle = BY_NAME[contenders.RAW].prepare(connect)
     return lambda event, context: handle({"Records": event["Records"][1:]}, context)
 
 
-def failing(connect: Connect) -> Handle:
+def failing(connect: contenders.Connect) -> contenders.Handle:
     """Raw, but it reports a committed message as failed."""
-    handle = BY_NAME[RAW].prepare(connect)
+    handle = BY_NAME[contenders.RAW].prepare(connect)
 
     def fail(event: Any, context: Any) -> Any:
         handle(event, context)
@@ -88,17 +83,17 @@ def failing(connect: Connect) -> Handle:
 
 
 BROKEN = {
-    "lost order": (Contender("broken", losing, requests=1), "never put: order-00000000"),
+    "lost order": (contenders.Contender("broken", losing, requests=1), "never put: order-00000000"),
     "doubled order": (
-        Contender("broken", BY_NAME["plain put"].prepare, requests=1),
+        contenders.Contender("broken", BY_NAME["plain put"].prepare, requests=1),
         "put more than once: order-00000000",
     ),
     "failed message": (
-        Contender("broken", failing, requests=1),
+        contenders.Contender("broken", failing, requests=1),
         "reported as failed: message-of-order-00000000",
     ),
     "too many requests": (
-        replace(BY_NAME[RAW], requests=0.1),
+        replace(BY_NAME[contenders.RAW], requests=0.1),
         r"raw transaction, 10 records, 0 ms: 20 requests, .* need 2",
     ),
 }
@@ -114,7 +109,7 @@ def test_a_broken_contender_is_detected(fault: str) -> None:
 
 def test_a_load_depends_on_its_seed_and_has_its_share_of_duplicates() -> None:
     setting = replace(CLEAN, duplicates=0.1, messages=50)
-    loads = [load_of(setting, BY_NAME[RAW], seed) for seed in (1, 1, 2)]
+    loads = [load_of(setting, BY_NAME[contenders.RAW], seed) for seed in (1, 1, 2)]
     assert loads[0] == loads[1] != loads[2]
     before = {record["messageId"] for e in loads[0].before for record in e["Records"]}
     sent = [record["messageId"] for e in loads[0].measured for record in e["Records"]]

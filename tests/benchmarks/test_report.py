@@ -11,14 +11,8 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from benchmarks import __main__ as command
-from benchmarks import page, report
+from benchmarks import contenders, page, report
 from benchmarks.batches import Wrong, rows_of
-from benchmarks.contenders import (
-    GROUPED,
-    ITEM_GROUPED,
-    RAW,
-    UNGROUPED,
-)
 from benchmarks.goals import Goal, goals_of
 from benchmarks.page import BEGIN, END
 from benchmarks.rows import Row
@@ -53,8 +47,8 @@ def missed(found: list[Row], imports: list[Row] = IMPORTS) -> set[str]:
 
 def test_ratios_are_taken_within_a_repeat_and_figures_over_all() -> None:
     samples = {
-        RAW: [taken(100), taken(1000), taken(200)],
-        GROUPED: [taken(50), taken(100), taken(20)],
+        contenders.RAW: [taken(100), taken(1000), taken(200)],
+        contenders.GROUPED: [taken(50), taken(100), taken(20)],
     }
     raw, grouped = rows_of(SETTINGS[0], samples)
     assert (raw["wall_us"], grouped["wall_us"]) == (200, 50)
@@ -92,19 +86,19 @@ def test_a_missed_goal_is_shown_as_missed() -> None:
             id="the upper bound of write units counts",
         ),
         pytest.param(
-            with_figures("requests_vs_raw", 1.2, contender=UNGROUPED, records=100),
+            with_figures("requests_vs_raw", 1.2, contender=contenders.UNGROUPED, records=100),
             {"any Once, 5 % conflicts, requests / raw"},
             "grouped, wall / raw",
             id="the worst form of the library counts",
         ),
         pytest.param(
-            with_figures("write_units", 3.0, contender=ITEM_GROUPED, records=100),
+            with_figures("write_units", 3.0, contender=contenders.ITEM_GROUPED, records=100),
             {"Once, item, grouped, most write units"},
             "Once, item, most write units",
             id="item dedup saves write units in every setting",
         ),
         pytest.param(
-            with_figures("vs_raw", 0.5, contender=GROUPED),
+            with_figures("vs_raw", 0.5, contender=contenders.GROUPED),
             {"grouped, wall / raw"},
             "grouped, 100 records, wall / raw",
             id="threads count for some goals",

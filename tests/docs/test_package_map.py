@@ -2,17 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.tools import package_map
 from docs.tools.marked_block import replaced
-from docs.tools.package_map import (
-    BLOCK,
-    PAGE,
-    base_modules,
-    content,
-    folder_graph,
-    library_graph,
-    mermaid,
-    reduced,
-)
 
 
 @pytest.fixture
@@ -33,22 +24,24 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_the_page_shows_the_current_map() -> None:
-    page = PAGE.read_text()
-    assert page == replaced(page, BLOCK, content()), "the package map is old: run `make redraw`"
+    page = package_map.PAGE.read_text()
+    assert page == replaced(page, package_map.BLOCK, package_map.content()), (
+        "the package map is old: run `make redraw`"
+    )
 
 
 def test_imports_inside_functions_count(project: Path) -> None:
-    assert library_graph(project) == {
+    assert package_map.library_graph(project) == {
         "base": set(),
         "once.events": {"base"},
         "once.batch": {"once.events"},
         "once.consumer": {"once.batch"},
     }
-    assert base_modules(project) == ["names"]
+    assert package_map.base_modules(project) == ["names"]
 
 
 def test_the_parts_of_the_library_are_folders_of_their_own(project: Path) -> None:
-    graph = folder_graph(project)
+    graph = package_map.folder_graph(project)
     assert graph["functions"] == {"once"}
     assert graph["once.cdk"] == {"once"}
     assert graph["demo"] == set()
@@ -56,8 +49,8 @@ def test_the_parts_of_the_library_are_folders_of_their_own(project: Path) -> Non
 
 def test_an_indirect_import_has_no_arrow() -> None:
     graph = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
-    assert reduced(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
-    assert mermaid(graph).splitlines()[-3:] == ["    a --> b", "    b --> c", "```"]
+    assert package_map.reduced(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
+    assert package_map.mermaid(graph).splitlines()[-3:] == ["    a --> b", "    b --> c", "```"]
 
 
 @pytest.mark.parametrize(

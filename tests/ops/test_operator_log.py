@@ -8,18 +8,9 @@ import pytest
 from once.ops import operator_log
 from once.ops.errors import ExitCode, OpsError
 from once.ops.terminal import error_console
+from tests.ops import support
 from tests.ops.letters import Shop
 from tests.ops.outboxes import REPUBLISH, commit_each
-from tests.ops.support import (
-    OK,
-    add_to_answer,
-    answer_with,
-    refuse,
-    run,
-    stderr_of,
-    stdout_of,
-    words,
-)
 
 ROOT = "arn:aws:sts::123456789012:user/moto"
 CHOSEN = ("--reason", "retries-exhausted")
@@ -28,7 +19,7 @@ REDRIVE = ("dlq", "redrive", *CHOSEN, "--rate", 1000)
 
 def test_entries_say_who_what_why_and_with_which_outcome(shop: Shop) -> None:
     shop.fail("a", "b")
-    stdout_of(*REDRIVE, "--why", "stock was corrected")
+    support.stdout_of(*REDRIVE, "--why", "stock was corrected")
     sent = {message["MessageId"] for message in shop.waiting()}
     intent, outcome = shop.cloud.logged()
     common = {
@@ -65,8 +56,8 @@ def test_a_change_that_cannot_be_logged_is_not_made(
     shop: Shop, command: str, call: str, tmp_path: Any
 ) -> None:
     arguments = changes(shop)[command]
-    refuse(f"logs.{call}")
-    said = stderr_of(*arguments)
+    support.refuse(f"logs.{call}")
+    said = support.stderr_of(*arguments)
     assert "nothing was changed: a change must be written to the operator log operator-log" in said
     assert "have this action granted" in said
     assert shop.waiting() == []
@@ -80,9 +71,9 @@ def test_each_command_that_changes_something_is_logged_and_a_dry_run_is_not(
     shop: Shop, command: str
 ) -> None:
     arguments = changes(shop)[command]
-    stdout_of(*arguments, "--dry-run")
+    support.stdout_of(*arguments, "--dry-run")
     assert shop.cloud.logged() == []
-    stdout_of(*arguments)
+    support.stdout_of(*arguments)
     assert [(one["command"], one["phase"]) for one in shop.cloud.logged()] == [
         (command, "intent"),
         (command, "outcome"),
@@ -91,8 +82,8 @@ def test_each_command_that_changes_something_is_logged_and_a_dry_run_is_not(
 
 def test_import_is_logged(shop: Shop, tmp_path: Any) -> None:
     shop.fail("a", "b")
-    stdout_of("dlq", "purge", "--yes", "--export", tmp_path / "purged")
-    stdout_of("dlq", "import", tmp_path / "purged")
+    support.stdout_of("dlq", "purge", "--yes", "--export", tmp_path / "purged")
+    support.stdout_of("dlq", "import", tmp_path / "purged")
     intent, outcome = shop.cloud.logged()[-2:]
     assert (intent["command"], intent["arguments"]["file"]) == ("dlq import", "purged")
     assert outcome["counts"] == {"imported": 2, "failed": 0}
@@ -102,8 +93,8 @@ def test_import_is_logged(shop: Shop, tmp_path: Any) -> None:
 def test_clock_that_cloudwatch_refuses_stops_the_change(shop: Shop) -> None:
     shop.fail("a")
     refused = {"rejectedLogEventsInfo": {"tooNewLogEventStartIndex": 0}}
-    answer_with("logs.PutLogEvents", lambda params: (OK, refused))
-    assert "set the clock of this machine" in stderr_of(*REDRIVE)
+    support.answer_with("logs.PutLogEvents", lambda params: (support.OK, refused))
+    assert "set the clock of this machine" in support.stderr_of(*REDRIVE)
     assert len(shop.letters()) == 1
 
 
@@ -113,8 +104,8 @@ def test_ctrl_c_is_logged_with_what_is_certain(shop: Shop) -> None:
     def stop(_: Any) -> None:
         raise KeyboardInterrupt
 
-    add_to_answer("sqs.SendMessageBatch", stop)
-    assert run(*REDRIVE).exit_code == ExitCode.STOPPED
+    support.add_to_answer("sqs.SendMessageBatch", stop)
+    assert support.run(*REDRIVE).exit_code == ExitCode.STOPPED
     outcome = shop.cloud.logged()[-1]
     assert outcome["outcome"] == "stopped"
     assert outcome["counts"] == {"sent": 0, "kept": 0, "failed": 0, "in_doubt": 1}
@@ -122,8 +113,8 @@ def test_ctrl_c_is_logged_with_what_is_certain(shop: Shop) -> None:
 
 def test_failure_is_logged(shop: Shop) -> None:
     shop.fail("a")
-    refuse("sqs.SendMessageBatch")
-    assert run(*REDRIVE).exit_code == ExitCode.FAILED
+    support.refuse("sqs.SendMessageBatch")
+    assert support.run(*REDRIVE).exit_code == ExitCode.FAILED
     assert shop.cloud.logged()[-1]["outcome"] == "failed"
 
 
@@ -142,8 +133,8 @@ def test_outcome_that_cannot_be_logged_is_told_and_hides_no_other_error(
 
     monkeypatch.setattr(operator_log, "_write", only_intent)
     if fails:
-        refuse("sqs.SendMessageBatch", "Boom")
-    said = words(run(*REDRIVE).stderr)
+        support.refuse("sqs.SendMessageBatch", "Boom")
+    said = support.words(support.run(*REDRIVE).stderr)
     outcome = "failed" if fails else "done"
     assert f"the outcome ({outcome}) could not be written to the operator log" in said
     assert ("Boom" in said) is fails
@@ -151,6 +142,6 @@ def test_outcome_that_cannot_be_logged_is_told_and_hides_no_other_error(
 
 def test_no_key_is_logged(shop: Shop) -> None:
     shop.fail("customer-7")
-    stdout_of("dlq", "redrive", "--key", "id-customer-7", "--rate", 1000)
+    support.stdout_of("dlq", "redrive", "--key", "id-customer-7", "--rate", 1000)
     assert "customer-7" not in json.dumps(shop.cloud.logged())
     assert shop.cloud.logged()[0]["arguments"]["key"].startswith("SHA-256 ")

@@ -20,22 +20,10 @@ from once.ops.outbox import queue_sender, stream_batches
 from once.outbox.relay import Publisher
 from once.testing import FakeAws, cloud_event
 from once.transaction import Transaction
+from tests.ops import support
 from tests.ops.cloud import Cloud
 from tests.ops.letters import DAY, HOUR
 from tests.ops.outboxes import REPUBLISH, commit, commit_each, event, ids, published
-from tests.ops.support import (
-    OK,
-    REFUSED_ENTRY,
-    THROTTLED_ENTRY,
-    answer_once,
-    answer_with,
-    fail_entries,
-    numbers,
-    requests_of,
-    run,
-    stderr_of,
-    stdout_of,
-)
 
 
 def hours_ago(hours: float) -> str:
@@ -54,13 +42,13 @@ def test_events_are_published_as_they_were_committed_and_counted_by_type(cloud: 
         "stock.reserved": "1",
         "events": "3",
     }
-    dry_run = stdout_of(*REPUBLISH, "2h", "--dry-run")
+    dry_run = support.stdout_of(*REPUBLISH, "2h", "--dry-run")
     assert "┃ only counted " in dry_run
-    assert numbers(dry_run) == counts
+    assert support.numbers(dry_run) == counts
     assert published(cloud) == set()
-    output = stdout_of(*REPUBLISH, "2h")
+    output = support.stdout_of(*REPUBLISH, "2h")
     assert "┃ published " in output
-    assert numbers(output) == counts
+    assert support.numbers(output) == counts
     # No queue subscribes to the other type.
     assert cloud.take("orders") == Counter([bodies[0], bodies[2]])
 
@@ -68,17 +56,17 @@ def test_events_are_published_as_they_were_committed_and_counted_by_type(cloud: 
 def test_only_events_committed_within_the_period_are_published(cloud: Cloud) -> None:
     for age in (1, 3, 5):
         commit_each(cloud, f"orders#{age}", age=age)
-    stdout_of(*REPUBLISH, "4h", "--until", hours_ago(2))
+    support.stdout_of(*REPUBLISH, "4h", "--until", hours_ago(2))
     assert published(cloud) == ids("orders#3")
-    stdout_of(*REPUBLISH, hours_ago(4))
+    support.stdout_of(*REPUBLISH, hours_ago(4))
     assert published(cloud) == ids("orders#1", "orders#3")
 
 
 def test_events_in_a_sequence_item_are_published_from_their_record_alone(cloud: Cloud) -> None:
     commit_each(cloud, "orders#a")
     commit(cloud, "orders#sequence#g", event("orders#a"), dedup_key={"S": "orders#a"})
-    output = stdout_of(*REPUBLISH, "2h")
-    assert numbers(output)["records read"] == "1"
+    output = support.stdout_of(*REPUBLISH, "2h")
+    assert support.numbers(output)["records read"] == "1"
     assert published(cloud) == ids("orders#a")
 
 
@@ -88,13 +76,13 @@ def test_period_is_extended_by_the_clock_skew(cloud: Cloud) -> None:
     commit_each(cloud, "orders#fast", age=2 - 0.9 * skew)
     commit_each(cloud, "orders#slow", age=4 + 0.9 * skew)
     commit_each(cloud, "orders#before", age=4 + 1.1 * skew)
-    stdout_of(*REPUBLISH, "4h", "--until", hours_ago(2))
+    support.stdout_of(*REPUBLISH, "4h", "--until", hours_ago(2))
     assert published(cloud) == ids("orders#fast", "orders#slow")
 
 
 def test_consumer_is_selected_by_its_whole_name(cloud: Cloud) -> None:
     commit_each(cloud, "orders#a", "orders_archive#b", "inventory#c")
-    stdout_of(*REPUBLISH, "2h", "--consumer", "orders")
+    support.stdout_of(*REPUBLISH, "2h", "--consumer", "orders")
     assert published(cloud) == ids("orders#a")
 
 
@@ -104,17 +92,17 @@ def test_record_that_expires_before_its_message_may_is_counted_as_too_old(
 ) -> None:
     commit_each(cloud, "orders#a", expires_in=left)
     commit_each(cloud, "orders#b", expires_in=30 * 24 + 1)
-    output = stdout_of(*REPUBLISH, "2h")
+    output = support.stdout_of(*REPUBLISH, "2h")
     assert published(cloud) == ids("orders#b")
-    assert numbers(output)["records left out as too old"] == "1"
+    assert support.numbers(output)["records left out as too old"] == "1"
 
 
 def test_every_page_of_the_table_is_read_consistently(cloud: Cloud) -> None:
-    asked = requests_of("dynamodb.Scan")
+    asked = support.requests_of("dynamodb.Scan")
     pks = [f"orders#{number}" for number in range(12)]
     for pk in pks:
         commit(cloud, pk, event(pk, data="x" * 200_000))  # a page of a scan ends at 1 MB
-    stdout_of(*REPUBLISH, "2h")
+    support.stdout_of(*REPUBLISH, "2h")
     assert published(cloud) == ids(*pks)
     assert len(asked) > 1
     assert all(query["ConsistentRead"] for query in asked)
@@ -131,7 +119,7 @@ def test_every_page_of_the_table_is_read_consistently(cloud: Cloud) -> None:
     ],
 )
 def test_invalid_options_are_refused(cloud: Cloud, options: str, code: int, said: str) -> None:
-    assert said in stderr_of(*REPUBLISH, *options.split(), code=code)
+    assert said in support.stderr_of(*REPUBLISH, *options.split(), code=code)
 
 
 def test_unreadable_outbox_is_reported_by_its_key_hash_and_others_are_published(
@@ -140,10 +128,10 @@ def test_unreadable_outbox_is_reported_by_its_key_hash_and_others_are_published(
     pks = [f"orders#{number}" for number in range(5)]
     commit_each(cloud, *pks)
     commit(cloud, "orders#customer-7", outbox='[{"id": "secret-of-customer-7", "source": 1}]')
-    result = run(*REPUBLISH, "2h")
+    result = support.run(*REPUBLISH, "2h")
     assert result.exit_code == 1
     assert published(cloud) == ids(*pks)
-    assert numbers(result.stdout)["events"] == "5"
+    assert support.numbers(result.stdout)["events"] == "5"
     assert f"  {key_hash('orders#customer-7')}\n" in result.stderr
     assert "`once dlq list --consumer outbox_relay` says why" in result.stderr
     assert "customer-7" not in result.output
@@ -154,9 +142,9 @@ def test_unreadable_outbox_is_reported_by_its_key_hash_and_others_are_published(
 def test_dry_run_reports_unreadable_outboxes_and_writes_no_dead_letter(cloud: Cloud) -> None:
     commit_each(cloud, "orders#a")
     commit(cloud, "orders#b", outbox="no JSON")
-    result = run(*REPUBLISH, "2h", "--dry-run")
+    result = support.run(*REPUBLISH, "2h", "--dry-run")
     assert result.exit_code == 1
-    assert numbers(result.stdout)["events"] == "1"
+    assert support.numbers(result.stdout)["events"] == "1"
     assert "the outbox of these records cannot be read" in result.stderr
     assert f"  {key_hash('orders#b')}\n" in result.stderr
     assert cloud.relay_dead_letters() == []
@@ -166,7 +154,7 @@ def test_forged_events_are_not_published_and_their_record_is_reported_once(cloud
     pk = "orders#a"
     forged = [event(pk, 1, "payment.captured"), event(pk, 2, source="/once/payments")]
     commit(cloud, pk, event(pk), *forged)
-    assert stderr_of(*REPUBLISH, "2h").count(key_hash(pk)) == 1
+    assert support.stderr_of(*REPUBLISH, "2h").count(key_hash(pk)) == 1
     assert published(cloud) == ids(pk)
     assert {letter["Body"] for letter in cloud.relay_dead_letters()} == {*forged}
 
@@ -174,23 +162,25 @@ def test_forged_events_are_not_published_and_their_record_is_reported_once(cloud
 def test_event_that_the_topic_refuses_is_reported_and_throttled_ones_are_repeated(
     cloud: Cloud,
 ) -> None:
-    failed = [{"Id": "0", **REFUSED_ENTRY}, {"Id": "1", **THROTTLED_ENTRY}]
-    answer_once("sns.PublishBatch", (OK, {"Successful": [{"Id": "2"}], "Failed": failed}))
+    failed = [{"Id": "0", **support.REFUSED_ENTRY}, {"Id": "1", **support.THROTTLED_ENTRY}]
+    support.answer_once(
+        "sns.PublishBatch", (support.OK, {"Successful": [{"Id": "2"}], "Failed": failed})
+    )
     bodies = [event("orders#a", position) for position in range(3)]
     commit(cloud, "orders#a", *bodies)
-    result = run(*REPUBLISH, "2h")
+    result = support.run(*REPUBLISH, "2h")
     assert result.exit_code == 1
     assert cloud.take("orders") == Counter([bodies[1]])
-    assert numbers(result.stdout)["events"] == "2"
+    assert support.numbers(result.stdout)["events"] == "2"
     assert key_hash("orders#a") in result.stderr
 
 
 def test_topic_that_throttles_every_attempt_ends_the_command(cloud: Cloud) -> None:
     commit_each(cloud, "orders#a")
     cloud.relay_seconds = 0
-    throttled = {"Successful": [], "Failed": [{"Id": "0", **THROTTLED_ENTRY}]}
-    answer_with("sns.PublishBatch", lambda params: (OK, throttled))
-    said = stderr_of(*REPUBLISH, "2h")
+    throttled = {"Successful": [], "Failed": [{"Id": "0", **support.THROTTLED_ENTRY}]}
+    support.answer_with("sns.PublishBatch", lambda params: (support.OK, throttled))
+    said = support.stderr_of(*REPUBLISH, "2h")
     assert (
         "did not publish all of 1 records in 6 attempts "
         "(NotRelayed: 1 events are not published: Throttled)" in said
@@ -202,8 +192,10 @@ def test_topic_that_throttles_every_attempt_ends_the_command(cloud: Cloud) -> No
 def test_relay_that_fails_once_is_invoked_again(cloud: Cloud) -> None:
     commit_each(cloud, "orders#a")
     payload = io.BytesIO(b'{"errorMessage": "timed out"}')
-    answer_once("lambda.Invoke", (OK, {"FunctionError": "Unhandled", "Payload": payload}))
-    stdout_of(*REPUBLISH, "2h")
+    support.answer_once(
+        "lambda.Invoke", (support.OK, {"FunctionError": "Unhandled", "Payload": payload})
+    )
+    support.stdout_of(*REPUBLISH, "2h")
     assert published(cloud) == ids("orders#a")
 
 
@@ -228,7 +220,7 @@ def paid(cloud: Cloud) -> list[str]:
 
 
 def test_events_of_its_types_reach_its_queue_only(cloud: Cloud, paid: list[str]) -> None:
-    found = numbers(stdout_of(*TO, "inventory"))
+    found = support.numbers(support.stdout_of(*TO, "inventory"))
     assert found[PAID] == "2"
     assert "order.closed" not in found
     messages = cloud.sqs.receive_message(
@@ -244,7 +236,9 @@ def test_events_of_its_types_reach_its_queue_only(cloud: Cloud, paid: list[str])
     ("options", "events"), [("--until 90m", "0"), ("--consumer inventory", "0"), ("--dry-run", "2")]
 )
 def test_other_options_apply(cloud: Cloud, paid: list[str], options: str, events: str) -> None:
-    assert numbers(stdout_of(*TO, "inventory", *options.split()))["events"] == events
+    assert (
+        support.numbers(support.stdout_of(*TO, "inventory", *options.split()))["events"] == events
+    )
     assert cloud.take("inventory") == {}
 
 
@@ -256,9 +250,9 @@ def test_a_fifo_queue_gets_each_event_in_its_group_and_again_in_a_second_run(
         commit(cloud, f"orders#{number}", body)
     cloud.make_fifo("inventory", "order_id", external=[])
     cloud.set_types("inventory", events=[PAID], grouped_by="order_id")
-    asked = requests_of("sqs.SendMessageBatch")
+    asked = support.requests_of("sqs.SendMessageBatch")
     for _ in range(2):
-        assert numbers(stdout_of(*TO, "inventory"))[PAID] == "2"
+        assert support.numbers(support.stdout_of(*TO, "inventory"))[PAID] == "2"
     entries = [entry for request in asked for entry in request["Entries"]]
     groups = {entry["MessageBody"]: entry["MessageGroupId"] for entry in entries}
     assert groups == {body: str(number) for number, body in enumerate(paid)}
@@ -270,8 +264,8 @@ def test_an_event_without_its_group_is_not_sent_to_a_fifo_queue(
 ) -> None:
     cloud.make_fifo("inventory", "parcel", external=[])
     cloud.set_types("inventory", events=[PAID], grouped_by="parcel")
-    asked = requests_of("sqs.SendMessageBatch")
-    assert "is not what its consumer writes" in stderr_of(*TO, "inventory")
+    asked = support.requests_of("sqs.SendMessageBatch")
+    assert "is not what its consumer writes" in support.stderr_of(*TO, "inventory")
     assert asked == []
 
 
@@ -279,13 +273,13 @@ def test_forged_event_is_not_sent(cloud: Cloud) -> None:
     forged = {**json.loads(event("orders#a", 0, PAID)), "source": "/once/payments"}
     commit(cloud, "orders#a", json.dumps(forged))
     commit(cloud, "orders#b", event("orders#b", 0, PAID))
-    assert "is not what its consumer writes" in stderr_of(*TO, "inventory")
+    assert "is not what its consumer writes" in support.stderr_of(*TO, "inventory")
     assert cloud.take("inventory") == {event("orders#b", 0, PAID): 1}
 
 
 def test_large_events_are_sent_in_several_calls(cloud: Cloud) -> None:
     events = [OutgoingEvent(f"{n}", "/once/orders", PAID, f"{n}" * 240_000) for n in range(6)]
-    asked = requests_of("sqs.SendMessageBatch")
+    asked = support.requests_of("sqs.SendMessageBatch")
     queue_sender(client("sqs"), Deployment.find().consumer("inventory"))(events)
     assert cloud.take("inventory") == Counter(event.body for event in events)
     sizes = [sum(len(entry["MessageBody"]) for entry in request["Entries"]) for request in asked]
@@ -293,14 +287,14 @@ def test_large_events_are_sent_in_several_calls(cloud: Cloud) -> None:
 
 
 def test_event_that_the_queue_refuses_ends_the_command(cloud: Cloud, paid: list[str]) -> None:
-    fail_entries("sqs.SendMessageBatch", REFUSED_ENTRY)
-    assert "the queue of inventory did not take" in stderr_of(*TO, "inventory")
+    support.fail_entries("sqs.SendMessageBatch", support.REFUSED_ENTRY)
+    assert "the queue of inventory did not take" in support.stderr_of(*TO, "inventory")
 
 
 def test_consumer_without_events_of_other_consumers_is_refused(cloud: Cloud) -> None:
     cloud.set_types("orders", external=["order.placed"], events=[])
-    assert "'orders' takes no events of other consumers" in stderr_of(*TO, "orders")
-    assert "no consumer 'refunds'" in stderr_of(*TO, "refunds")
+    assert "'orders' takes no events of other consumers" in support.stderr_of(*TO, "orders")
+    assert "no consumer 'refunds'" in support.stderr_of(*TO, "refunds")
 
 
 CONSUMER = Consumer("orders")
@@ -360,7 +354,7 @@ def test_o3_after_an_outage_of_a_day_a_consumer_gets_the_events_that_it_had_not_
     aws.time += HOUR
     aws.deliver(*(cloud_event("order.drafted", {"sku": f"out-{n}"}) for n in range(12)))
     aws.time = None
-    stdout_of("outbox", "republish", "--since", "27h")
+    support.stdout_of("outbox", "republish", "--since", "27h")
     assert work_off(cloud, aws) == 14
     expected = {"before", "also before", *(f"out-{n}" for n in range(12))}
     reserved = {item["sku"]: item["reserved"] for item in aws.items("stock")}

@@ -21,19 +21,14 @@ from demo.payment_sandbox import (
     payment_sandbox,
 )
 from demo.quiescence import wait_until
-from tests.demo.payment_sandbox.shop_payments import (
-    PARAMETERS,
-    Customer,
-    Outcome,
-    customer_of,
-)
+from tests.demo.payment_sandbox import shop_payments
 
-LOST: Outcome = (stripe.APIConnectionError, None)
-FAILED: Outcome = (stripe.APIError, 500)
-UNAVAILABLE: Outcome = (stripe.APIError, 503)
-RATE_LIMITED: Outcome = (stripe.RateLimitError, 429)
+LOST: shop_payments.Outcome = (stripe.APIConnectionError, None)
+FAILED: shop_payments.Outcome = (stripe.APIError, 500)
+UNAVAILABLE: shop_payments.Outcome = (stripe.APIError, 503)
+RATE_LIMITED: shop_payments.Outcome = (stripe.RateLimitError, 429)
 # The first request's outcome, the number of charges, and the outcome of the next request.
-FAULTS: dict[PaymentFault, tuple[Outcome | str, int, Outcome | str]] = {
+FAULTS: dict[PaymentFault, tuple[shop_payments.Outcome | str, int, shop_payments.Outcome | str]] = {
     PaymentFault.DROP: (LOST, 1, "replayed"),
     PaymentFault.DROP_BEFORE: (LOST, 0, "new"),
     PaymentFault.DELAY: ("new", 1, "replayed"),
@@ -54,7 +49,7 @@ def sandbox() -> Iterator[PaymentSandbox]:
 
 @pytest.mark.parametrize("fault", PaymentFault)
 def test_a_fault_has_its_effect_on_the_request_and_the_next_one(
-    customer: Customer, fault: PaymentFault
+    customer: shop_payments.Customer, fault: PaymentFault
 ) -> None:
     first, charges, second = FAULTS[fault]
     customer.sandbox.script(fault)
@@ -65,13 +60,15 @@ def test_a_fault_has_its_effect_on_the_request_and_the_next_one(
     assert customer.sandbox.fired == Counter({fault: 1})
 
 
-def test_scripted_faults_come_in_order_and_before_random_ones(customer: Customer) -> None:
+def test_scripted_faults_come_in_order_and_before_random_ones(
+    customer: shop_payments.Customer,
+) -> None:
     customer.sandbox.faults = FaultRates(shares={PaymentFault.RATE_LIMITED: 1})
     customer.sandbox.script(PaymentFault.UNAVAILABLE, None)
     assert [customer.outcome(key) for key in "abc"] == [UNAVAILABLE, "new", RATE_LIMITED]
 
 
-def test_a_limit_bounds_the_number_of_faults(customer: Customer) -> None:
+def test_a_limit_bounds_the_number_of_faults(customer: shop_payments.Customer) -> None:
     limited = PaymentFault.UNAVAILABLE
     customer.sandbox.faults = FaultRates(shares={limited: 1}, limits={limited: 2})
     assert [customer.outcome() for _ in range(3)] == [UNAVAILABLE, UNAVAILABLE, "new"]
@@ -107,7 +104,7 @@ def port_of(sandbox: PaymentSandbox) -> int:
 
 def pay(sandbox: PaymentSandbox, key: str = "key-1") -> str:
     """Pay over a new connection, and return the status or the error."""
-    with customer_of(sandbox, timeout=TIMEOUT) as customer:
+    with shop_payments.customer_of(sandbox, timeout=TIMEOUT) as customer:
         try:
             return customer.pay(key).status
         except stripe.StripeError as error:
@@ -140,7 +137,7 @@ def test_a_held_request_continues_when_released(
     request, paying = held(holding, pool, fault)
     assert request.charged is (fault is PaymentFault.HOLD_AFTER)
     assert len(holding.charges()) == request.charged
-    assert request.metadata == PARAMETERS["metadata"]
+    assert request.metadata == shop_payments.PARAMETERS["metadata"]
     assert not paying.done()
     request.release()
     assert paying.result(TIMEOUT) == "succeeded"

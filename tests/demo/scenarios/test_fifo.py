@@ -4,20 +4,14 @@ from random import Random
 
 import pytest
 
-from demo.scenarios.fifo.movements import (
-    PER_ACCOUNT,
-    Movement,
-    MovementPlan,
-    count_letters,
-    count_order,
-)
+from demo.scenarios.fifo import movements
 
 SENT = [
-    Movement("a", 0, fails=False, readable=True),
-    Movement("b", 0, fails=True, readable=True),
-    Movement("a", 1, fails=False, readable=False),
-    Movement("a", 2, fails=False, readable=True),
-    Movement("a", 3, fails=False, readable=True),
+    movements.Movement("a", 0, fails=False, readable=True),
+    movements.Movement("b", 0, fails=True, readable=True),
+    movements.Movement("a", 1, fails=False, readable=False),
+    movements.Movement("a", 2, fails=False, readable=True),
+    movements.Movement("a", 3, fails=False, readable=True),
 ]
 GOOD = {"a": [0, 2, 3], "b": [0]}
 
@@ -37,7 +31,7 @@ def _figures(**wrong: int) -> dict[str, int]:
     ],
 )
 def test_damage_in_one_table_is_counted(found: dict[str, list[int]], wrong: dict[str, int]) -> None:
-    assert count_order(SENT, [GOOD, found]) == _figures(**wrong)
+    assert movements.count_order(SENT, [GOOD, found]) == _figures(**wrong)
 
 
 @pytest.mark.parametrize(
@@ -49,19 +43,19 @@ def test_dead_letters_are_those_of_the_movements_that_cannot_be_read(
     letters: list[str], missing: int, unexplained: int
 ) -> None:
     figures = {"missing_dead_letters": missing, "unexplained_dead_letters": unexplained}
-    assert count_letters(SENT, letters) == figures
+    assert movements.count_letters(SENT, letters) == figures
 
 
 def test_movements_are_numbered_in_the_order_in_which_they_are_sent() -> None:
-    plan = MovementPlan.draw(Random(1))
+    plan = movements.MovementPlan.draw(Random(1))
     numbers: dict[str, list[int]] = {}
     for each in plan.movements:
         numbers.setdefault(each.account, []).append(each.number)
-    assert all(found == list(range(PER_ACCOUNT)) for found in numbers.values())
+    assert all(found == list(range(movements.PER_ACCOUNT)) for found in numbers.values())
 
 
 def test_what_is_sent_again_is_readable_and_comes_with_the_same_id_or_another() -> None:
-    plan = MovementPlan.draw(Random(1))
+    plan = movements.MovementPlan.draw(Random(1))
     again = plan.messages[len(plan.movements) :]
     assert {*(each for each, _ in again)} < {each for each in plan.movements if each.readable}
     same = [unique == each.event_id for each, unique in again]

@@ -18,20 +18,8 @@ from once.ops.dead_letters.export import export, exported_line, read_line, safe_
 from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
 from once.ops.dead_letters.search import HOLD_SECONDS, QueueWalk
 from once.ops.errors import ExitCode
+from tests.ops import support
 from tests.ops.letters import Shop, note
-from tests.ops.support import (
-    OK,
-    REFUSED_ENTRY,
-    add_to_answer,
-    answer_with,
-    facts,
-    fail_entries,
-    numbers,
-    run,
-    stderr_of,
-    stdout_of,
-    words,
-)
 
 
 @pytest.fixture
@@ -42,7 +30,7 @@ def unread(shop: Shop) -> Shop:
 
 
 def purge(*options: object, answer: str = "") -> Result:
-    return run("dlq", "purge", *options, answer=answer)
+    return support.run("dlq", "purge", *options, answer=answer)
 
 
 def exported(file: str | Path) -> list[dict[str, Any]]:
@@ -60,7 +48,7 @@ def test_file_of_its_owner_is_on_the_disk_before_letters_are_deleted(
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", noted)
-    answer_with("sqs.DeleteMessageBatch", lambda params: steps.append("delete"))
+    support.answer_with("sqs.DeleteMessageBatch", lambda params: steps.append("delete"))
     unread.dead_letter("[")
     purge("--yes", "--export", "out")
     assert steps == ["fsync", "fsync", "delete"]
@@ -70,7 +58,7 @@ def test_file_of_its_owner_is_on_the_disk_before_letters_are_deleted(
 
 def test_each_consumer_has_a_file_of_its_own_without_a_file_name(unread: Shop) -> None:
     unread.cloud.bury(RELAY, "event")
-    output = stdout_of("dlq", "purge", "--yes")
+    output = support.stdout_of("dlq", "purge", "--yes")
     files = sorted(Path("once-exports").glob("*.jsonl"))
     assert [file.name.split("-")[1] for file in files] == ["orders", RELAY]
     assert all(
@@ -83,7 +71,7 @@ def test_each_consumer_has_a_file_of_its_own_without_a_file_name(unread: Shop) -
 
 def test_git_ignores_the_folder_of_exports(unread: Shop) -> None:
     subprocess.run(["git", "init", "--quiet"], check=True)
-    stdout_of("dlq", "purge", "--yes")
+    support.stdout_of("dlq", "purge", "--yes")
     assert list(Path("once-exports").glob("*.jsonl"))
     listed = subprocess.check_output(["git", "status", "--porcelain"], text=True)
     assert listed == ""
@@ -93,7 +81,7 @@ def test_git_ignores_the_folder_of_exports(unread: Shop) -> None:
 @pytest.mark.parametrize("file", ["exists", "no/such/folder/out"])
 def test_no_letter_is_deleted_if_the_file_cannot_be_written(unread: Shop, file: str) -> None:
     Path("exists").write_text("precious")
-    said = stderr_of("dlq", "purge", "--yes", "--export", file)
+    said = support.stderr_of("dlq", "purge", "--yes", "--export", file)
     assert "nothing was deleted; name another file" in said
     assert Path("exists").read_text() == "precious"
     assert unread.hidden() == 0
@@ -146,7 +134,9 @@ def test_letter_that_another_command_took_while_the_prompt_was_open_is_not_delet
     monkeypatch.setattr("typer.confirm", decide)
     result = purge("--export", "out")
     assert result.exit_code == 1
-    assert "1 dead letters could not be held while this command waited" in words(result.stderr)
+    assert "1 dead letters could not be held while this command waited" in support.words(
+        result.stderr
+    )
     assert len(unread.letters()) == 1
     assert not Path("out").exists()
 
@@ -156,30 +146,30 @@ def test_letter_whose_hold_ends_after_the_export_is_not_deleted(
     unread: Shop, clock: list[float], monkeypatch: pytest.MonkeyPatch, stolen_by: str
 ) -> None:
     if stolen_by == "SQS":
-        fail_entries("sqs.ChangeMessageVisibilityBatch", REFUSED_ENTRY, times=9)
+        support.fail_entries("sqs.ChangeMessageVisibilityBatch", support.REFUSED_ENTRY, times=9)
 
     def slowly(*arguments: Any) -> dict[str, str]:
         clock[0] += HOLD_SECONDS if stolen_by == "the clock" else 0
         return export(*arguments)
 
     monkeypatch.setattr("once.ops.dead_letters.export.export", slowly)
-    said = stderr_of("dlq", "purge", "--yes", "--export", "out")
+    said = support.stderr_of("dlq", "purge", "--yes", "--export", "out")
     assert "its hold ended before it was deleted" in said
     assert len(exported("out")) == 1
     assert len(unread.letters()) == 1
 
 
 def test_dry_run_shows_the_letters_and_deletes_none(unread: Shop) -> None:
-    assert "unparseable" in stdout_of("dlq", "purge", "--dry-run", "--export", "out")
+    assert "unparseable" in support.stdout_of("dlq", "purge", "--dry-run", "--export", "out")
     assert not Path("out").exists()
     assert len(unread.letters()) == 1
 
 
 def test_letter_that_was_not_deleted_is_reported(unread: Shop) -> None:
     unread.dead_letter("[")
-    fail_entries("sqs.DeleteMessageBatch", REFUSED_ENTRY, 0)
+    support.fail_entries("sqs.DeleteMessageBatch", support.REFUSED_ENTRY, 0)
     kept = unread.letters()[0].message_id
-    said = stderr_of("dlq", "purge", "--yes", "--export", "out")
+    said = support.stderr_of("dlq", "purge", "--yes", "--export", "out")
     assert f"{kept}: InvalidParameter too odd" in said
     assert len(exported("out")) == 2
 
@@ -189,12 +179,12 @@ FILE = "purged.jsonl"
 
 def export_all() -> None:
     """Export every dead letter and delete it."""
-    stdout_of("dlq", "purge", "--yes", "--export", FILE)
+    support.stdout_of("dlq", "purge", "--yes", "--export", FILE)
 
 
 def import_(*options: object) -> dict[str, str]:
     """Import the letters; return the numbers of the table."""
-    return numbers(stdout_of("dlq", "import", FILE, *options))
+    return support.numbers(support.stdout_of("dlq", "import", FILE, *options))
 
 
 def lines() -> list[dict[str, Any]]:
@@ -242,7 +232,7 @@ def test_letter_is_back_byte_by_byte(shop: Shop, body: str) -> None:
 
 def test_imported_letter_is_redriven_with_its_history_and_committed_once(purged: Shop) -> None:
     import_()
-    ended = run("dlq", "redrive", "--yes", "--rate", 1000)
+    ended = support.run("dlq", "redrive", "--yes", "--rate", 1000)
     assert ended.exit_code == 0, ended.output
     purged.outside.faults = {"b": ValueError("boom")}
     purged.work_off(receive_count=5)
@@ -274,7 +264,7 @@ def moved_letter(shop: Shop, **attributes: Any) -> None:
                     "DeadLetterQueueSourceArn": "arn:aws:sqs:::queue",
                 }
 
-    add_to_answer("sqs.ReceiveMessage", move)
+    support.add_to_answer("sqs.ReceiveMessage", move)
     shop.sqs.send_message(
         QueueUrl=shop.box.url, MessageBody=json.dumps(note("a")), MessageAttributes=attributes
     )
@@ -326,7 +316,7 @@ def test_letters_of_a_fifo_queue_are_back_in_their_order_as_far_as_sqs_takes_the
     shop.cloud.service[f"{StackOutput.DEAD_LETTERS}Orders"] = url
     for number, name in enumerate(("a-1", "a-2", "a-3", "b-1")):
         # A letter of a consumer is a group of its own, and names that of its message.
-        own = facts(reason="permanent", first_seen=FIRST_SEEN, group=f"{name[0]} {number}")
+        own = support.facts(reason="permanent", first_seen=FIRST_SEEN, group=f"{name[0]} {number}")
         shop.sqs.send_message(
             QueueUrl=url,
             MessageBody=json.dumps(note(name)),
@@ -341,16 +331,16 @@ def test_letters_of_a_fifo_queue_are_back_in_their_order_as_far_as_sqs_takes_the
     def refuse_once(params: Any) -> Any:
         if b"id-a-2" not in params["body"] or not refused:
             return None
-        failed = [{"Id": "0", **REFUSED_ENTRY}]
-        return OK, {"Failed": failed if refused.pop() else []}
+        failed = [{"Id": "0", **support.REFUSED_ENTRY}]
+        return support.OK, {"Failed": failed if refused.pop() else []}
 
     def names() -> list[str]:
         with QueueWalk(shop.sqs, [DeadLetterQueue("orders", url, None)], 10) as walk:
             letters = [letter for page in walk.pages() for letter in page]
         return [json.loads(letter.original.body)["data"]["name"] for letter in letters]
 
-    answer_with("sqs.SendMessageBatch", refuse_once)
-    assert WAITS in stderr_of("dlq", "import", FILE)
+    support.answer_with("sqs.SendMessageBatch", refuse_once)
+    assert WAITS in support.stderr_of("dlq", "import", FILE)
     assert names() == ["a-1", "b-1"]
     assert import_()["imported"] == "2"
     # SQS numbers the letters anew; the place of a consumer's letter is in its attribute.
@@ -379,9 +369,9 @@ def test_letter_that_was_imported_and_redriven_is_not_imported_again_unawares(
 ) -> None:
     import_()
     assert purged.letters()
-    run("dlq", "redrive", "--yes", "--rate", 1000)
+    support.run("dlq", "redrive", "--yes", "--rate", 1000)
     assert purged.letters() == []
-    said = stderr_of("dlq", "import", FILE)
+    said = support.stderr_of("dlq", "import", FILE)
     assert "2 imported before, and redriven or purged since; --again imports them" in said
     assert purged.letters() == []
     assert import_("--again")["imported"] == "2"
@@ -397,15 +387,15 @@ def test_nothing_is_imported_while_another_command_hides_letters(purged: Shop) -
     purged.fail("c")
     with QueueWalk(purged.sqs, [purged.box], limit=2) as walk:
         assert [*walk.pages()]
-        result = run("dlq", "import", FILE)
+        result = support.run("dlq", "import", FILE)
     assert result.exit_code == ExitCode.HIDDEN
-    assert "nothing was imported: it may be there already" in words(result.stderr)
+    assert "nothing was imported: it may be there already" in support.words(result.stderr)
     assert len(purged.letters()) == 1
 
 
 def test_nothing_is_imported_if_not_every_letter_there_was_seen(purged: Shop) -> None:
     purged.fail("c", "d")
-    assert "raise --limit" in stderr_of("dlq", "import", FILE, "--limit", 1)
+    assert "raise --limit" in support.stderr_of("dlq", "import", FILE, "--limit", 1)
     assert len(purged.letters()) == 2
 
 
@@ -417,7 +407,7 @@ def test_file_that_is_no_export_is_refused_with_the_line_and_without_its_text(
 ) -> None:
     with Path(FILE).open("a") as file:
         file.write(f"{line}\n")
-    said = stderr_of("dlq", "import", FILE)
+    said = support.stderr_of("dlq", "import", FILE)
     assert f"line 3 of {FILE}: it is no" in said
     assert "nothing was imported" in said
     assert "customer-7" not in said
@@ -437,7 +427,9 @@ def test_letter_past_its_time_is_imported_with_unsafe_only(
 ) -> None:
     expire(seconds)
     if refused:
-        assert "2 past their safe_until: their keys may be" in stderr_of("dlq", "import", FILE)
+        assert "2 past their safe_until: their keys may be" in support.stderr_of(
+            "dlq", "import", FILE
+        )
         assert purged.letters() == []
     assert import_("--unsafe" if refused else "--again")["imported"] == "2"
 
@@ -457,21 +449,21 @@ def test_safe_until_is_the_time_from_which_a_redrive_is_refused(
 
 def test_journal_that_cannot_be_written_stops_the_import(purged: Shop) -> None:
     Path(f"{FILE}.imported").mkdir()
-    assert "cannot be read" in stderr_of("dlq", "import", FILE)
+    assert "cannot be read" in support.stderr_of("dlq", "import", FILE)
     assert purged.letters() == []
 
 
 def test_letters_of_a_renamed_consumer_are_imported_into_a_named_queue(purged: Shop) -> None:
     Path(FILE).write_text(Path(FILE).read_text().replace('"orders"', '"gone"'))
-    assert "no consumer 'gone'" in stderr_of("dlq", "import", FILE)
+    assert "no consumer 'gone'" in support.stderr_of("dlq", "import", FILE)
     assert import_("--into", "orders")["imported"] == "2"
     assert len(purged.letters()) == 2
 
 
 def test_json_names_the_letters_by_their_ids_in_the_export(purged: Shop) -> None:
     ids = [line["message_id"] for line in lines()]
-    stdout_of("dlq", "import", FILE)
-    result = run("dlq", "import", FILE, "--json")
+    support.stdout_of("dlq", "import", FILE)
+    result = support.run("dlq", "import", FILE, "--json")
     assert json.loads(result.stdout) == {
         "dry_run": False,
         "imported": 0,

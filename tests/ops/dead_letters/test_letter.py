@@ -16,16 +16,7 @@ from once.failures.quarantine import carried, text
 from once.intake.original_message import MOVED, OriginalMessage
 from once.names import RELAY, UNROUTED, DeadLetter, Limits
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.letter import (
-    MAX_DECOMPRESSED_BYTES,
-    DeadLetterQueue,
-    Letter,
-    QueueStay,
-    dead_letter_queues,
-    decompressed,
-    lineage_text,
-    read_lineage,
-)
+from once.ops.dead_letters import letter
 from once.ops.dead_letters.redrive import redriven_message
 from tests.ops.letters import KEY, Shop, note
 from tests.ops.support import facts
@@ -33,17 +24,19 @@ from tests.ops.support import facts
 NOW = datetime(2026, 7, 30, 14, tzinfo=UTC)
 TENANT = {"tenant": {"stringValue": "é", "dataType": "String"}}
 STAYS = (
-    QueueStay("m-1", "permanent", "2026-07-30T14:00:00+00:00", edited=True),
-    QueueStay("m-2", "died", "2026-07-31T14:00:00+00:00"),
-    QueueStay("m-3"),
+    letter.QueueStay("m-1", "permanent", "2026-07-30T14:00:00+00:00", edited=True),
+    letter.QueueStay("m-2", "died", "2026-07-31T14:00:00+00:00"),
+    letter.QueueStay("m-3"),
 )
 
 
 def received(
     attributes: Mapping[str, Any], body: str = "{}", suffix: str = "", **system: str
-) -> Letter:
+) -> letter.Letter:
     """A dead letter of ReceiveMessage, with these message attributes and system attributes."""
-    queue = DeadLetterQueue("orders", f"https://sqs/1/dead{suffix}", f"https://sqs/1/queue{suffix}")
+    queue = letter.DeadLetterQueue(
+        "orders", f"https://sqs/1/dead{suffix}", f"https://sqs/1/queue{suffix}"
+    )
     usual = {"SentTimestamp": "1700000000000", "ApproximateReceiveCount": "7"}
     message: Any = {
         "MessageId": "m-9",
@@ -52,10 +45,10 @@ def received(
         "Attributes": usual | system,
         "MessageAttributes": attributes,
     }
-    return Letter.read(queue, message)
+    return letter.Letter.read(queue, message)
 
 
-def quarantined(original: OriginalMessage) -> Letter:
+def quarantined(original: OriginalMessage) -> letter.Letter:
     body, attributes = carried(original, facts(reason="too-large", lineage="m-1"))
     return received(attributes, body)
 
@@ -67,7 +60,7 @@ def test_quarantined_message_is_read_as_its_consumer_wrote_it(shop: Shop) -> Non
     found = shop.letter()
     assert (found.reason, found.error) == ("permanent", "PermanentError: no such counter")
     assert (found.queue.owner, found.receive_count, found.moved) == ("orders", 3, False)
-    assert found.lineage == (QueueStay(message_id),)
+    assert found.lineage == (letter.QueueStay(message_id),)
     assert before < found.first_seen <= found.sent_at
     assert json.loads(found.original.body) == note("a")
     assert found.original.attributes["tenant"]["stringValue"] == "t-1"
@@ -77,7 +70,7 @@ def test_message_moved_by_sqs_has_no_reason_and_is_its_own_last_stay(shop: Shop)
     shop.move(note("a"))
     found = shop.letter()
     assert (found.moved, found.reason, found.error, found.key) == (True, None, None, None)
-    assert found.lineage == (QueueStay(found.message_id),)
+    assert found.lineage == (letter.QueueStay(found.message_id),)
     assert found.first_seen == found.sent_at
 
 
@@ -85,7 +78,7 @@ def test_reason_from_before_sqs_moved_a_message_does_not_apply() -> None:
     values = facts(reason="permanent", error="E: x", receive_count="1", lineage="m-1", key=KEY)
     moved = received(values, DeadLetterQueueSourceArn="arn")
     assert (moved.reason, moved.error, moved.receive_count) == (None, None, 7)
-    assert moved.lineage == (QueueStay("m-1"), QueueStay("m-9"))
+    assert moved.lineage == (letter.QueueStay("m-1"), letter.QueueStay("m-9"))
     assert moved.key == KEY
 
 
@@ -109,25 +102,25 @@ def test_a_letter_keeps_its_message_group(suffix: str) -> None:
 
 
 def test_every_consumer_has_a_dead_letter_queue_and_the_others_come_last(shop: Shop) -> None:
-    found = dead_letter_queues(Deployment.find())
+    found = letter.dead_letter_queues(Deployment.find())
     assert [queue.owner for queue in found] == ["inventory", "orders", RELAY, UNROUTED]
     assert found[1] == shop.box
     assert found[-1].source_url is None
-    assert dead_letter_queues(Deployment.find(), "orders") == [shop.box]
-    assert dead_letter_queues(Deployment.find(), RELAY) == found[-2:-1]
-    assert dead_letter_queues(Deployment.find(), UNROUTED) == found[-1:]
+    assert letter.dead_letter_queues(Deployment.find(), "orders") == [shop.box]
+    assert letter.dead_letter_queues(Deployment.find(), RELAY) == found[-2:-1]
+    assert letter.dead_letter_queues(Deployment.find(), UNROUTED) == found[-1:]
 
 
 def test_lineage_is_read_as_it_was_written() -> None:
-    written = lineage_text(STAYS)
+    written = letter.lineage_text(STAYS)
     assert written.split(",") == [
         "m-1 permanent 2026-07-30T14:00:00+00:00 edited",
         "m-2 died 2026-07-31T14:00:00+00:00",
         "m-3",
     ]
-    assert read_lineage(written) == STAYS
-    assert read_lineage("m-1, m-2,,") == (QueueStay("m-1"), QueueStay("m-2"))
-    assert read_lineage("") == ()
+    assert letter.read_lineage(written) == STAYS
+    assert letter.read_lineage("m-1, m-2,,") == (letter.QueueStay("m-1"), letter.QueueStay("m-2"))
+    assert letter.read_lineage("") == ()
 
 
 @pytest.mark.parametrize("attributes", [{}, TENANT], ids=["no attributes", "attributes"])
@@ -159,7 +152,7 @@ FORGED: dict[str, bytes] = {
     "attribute is a number": compressed({"body": "x", "attributes": {"a": 5}}),
     "attribute without a type": compressed({"body": "x", "attributes": {"a": {"stringValue": ""}}}),
     "nested": compressed(b"[" * 200_000),
-    "bomb": compressed({"body": "x" * MAX_DECOMPRESSED_BYTES, "attributes": {}}),
+    "bomb": compressed({"body": "x" * letter.MAX_DECOMPRESSED_BYTES, "attributes": {}}),
     "many arrays": compressed(b'{"body":"","attributes":' + b"[" + b"[]," * 900_000 + b"[]]}"),
 }
 
@@ -169,8 +162,8 @@ def test_forged_compressed_message_is_left_unchanged(packed: bytes) -> None:
     original = OriginalMessage(MOVED, {}, packed)
     tracemalloc.start()
     try:
-        assert decompressed(original) == original
-        assert tracemalloc.get_traced_memory()[1] < 4 * MAX_DECOMPRESSED_BYTES
+        assert letter.decompressed(original) == original
+        assert tracemalloc.get_traced_memory()[1] < 4 * letter.MAX_DECOMPRESSED_BYTES
     finally:
         tracemalloc.stop()
 

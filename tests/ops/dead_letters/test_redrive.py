@@ -11,34 +11,22 @@ import pytest
 from once.effects.declaration import Policy
 from once.names import RELAY, DeadLetter, Limits
 from once.ops.aws.clients import ATTEMPTS, RateLimiter
+from tests.ops import support
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop, note
-from tests.ops.support import (
-    REFUSED_ENTRY,
-    THROTTLED_ENTRY,
-    answer_with,
-    fail_entries,
-    numbers,
-    refusal,
-    requests_of,
-    run,
-    stderr_of,
-    stdout_of,
-    words,
-)
 
 REDRIVE = ("dlq", "redrive", "--rate", "1000", "--yes", "--returning")
 
 
 def redrive(*options: object) -> str:
-    return stdout_of(*REDRIVE, *options)
+    return support.stdout_of(*REDRIVE, *options)
 
 
 def test_letters_go_back_and_are_worked_on_once(shop: Shop) -> None:
     names = [f"n-{number}" for number in range(23)]
     shop.fail(*names)
     output = redrive()
-    assert numbers(output) == {
+    assert support.numbers(output) == {
         "sent back": "23",
         "of these, will come back unless mended": "0",
         "skipped, as not safe": "0",
@@ -88,7 +76,7 @@ def test_message_that_fails_again_shows_its_lineage(shop: Shop) -> None:
     assert last.lineage[0].message_id == first.lineage[0].message_id
     assert last.first_seen == first.first_seen
     assert last.sent_at > first.sent_at
-    shown = words(stdout_of("dlq", "show", last.message_id))
+    shown = support.words(support.stdout_of("dlq", "show", last.message_id))
     assert f"{first.lineage[0].message_id}: retries-exhausted, sent back at 20" in shown
 
 
@@ -122,7 +110,7 @@ def test_large_message_goes_back_with_its_history_if_that_fits(
 
 def test_calls_are_kept_below_the_size_limit(shop: Shop) -> None:
     shop.dead_letter(*[note("a", data={"sent": "x" * 240_000})] * 12, error=ValueError())
-    asked = requests_of("sqs.SendMessageBatch")
+    asked = support.requests_of("sqs.SendMessageBatch")
     redrive()
     assert max(len(json.dumps(request)) for request in asked) < Limits.MESSAGE_BYTES
     assert len(asked) == 4
@@ -142,10 +130,10 @@ def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
     shop.fail("a")
     shop.dead_letter("{")
     ids = [letter.message_id for letter in shop.letters()]
-    output = stdout_of("dlq", "redrive", "--dry-run")
+    output = support.stdout_of("dlq", "redrive", "--dry-run")
     assert all(one in output for one in ids)
-    assert "no record of it was found" in words(output)
-    assert words(output).endswith(
+    assert "no record of it was found" in support.words(output)
+    assert support.words(output).endswith(
         "would be sent: 1, of which will come back unless mended: 0, not safe: 0; would stay: 1, "
         "of which would come back: 1, not safe to send: 0 looked at 2 of about 2 dead letters"
     )
@@ -170,7 +158,7 @@ def test_redrive_without_a_filter_asks_and_leaves_out_what_would_come_back(
 ) -> None:
     shop.fail("a")
     shop.dead_letter("{")
-    result = run("dlq", "redrive", "--rate", 1000, *options.split(), answer=answer)
+    result = support.run("dlq", "redrive", "--rate", 1000, *options.split(), answer=answer)
     assert result.exit_code == code, result.output
     asked = re.findall(r"send (\d) dead letters back", result.stderr)
     is_asked = not {"--yes", "--reason"} & {*options.split()}
@@ -181,9 +169,9 @@ def test_redrive_without_a_filter_asks_and_leaves_out_what_would_come_back(
     )
     assert shop.hidden() == 0
     if is_asked and code and not sent:
-        assert "nothing was sent: answer y, give --yes" in words(result.stderr)
+        assert "nothing was sent: answer y, give --yes" in support.words(result.stderr)
     if code and sent:
-        assert numbers(result.stdout)["left out, as they would come back"] == "1"
+        assert support.numbers(result.stdout)["left out, as they would come back"] == "1"
         assert "safe, but comes back" in result.stderr
 
 
@@ -199,9 +187,9 @@ def unsafe(cloud: Cloud) -> Iterator[Shop]:
 
 def test_unsafe_letter_stays_and_is_reported(unsafe: Shop) -> None:
     message_id = unsafe.letters()[0].message_id
-    result = run(*REDRIVE)
+    result = support.run(*REDRIVE)
     assert result.exit_code == 1
-    assert numbers(result.stdout)["skipped, as not safe"] == "1"
+    assert support.numbers(result.stdout)["skipped, as not safe"] == "1"
     said = f"{message_id}: NOT SAFE: the effect 'charge' may have been done"
     assert said in result.stderr
     assert "--unsafe" in result.stderr
@@ -211,9 +199,9 @@ def test_unsafe_letter_stays_and_is_reported(unsafe: Shop) -> None:
 
 def test_unsafe_letter_is_sent_only_by_its_id_and_the_option(unsafe: Shop) -> None:
     message_id = unsafe.letters()[0].message_id
-    assert run("dlq", "redrive", message_id).exit_code == 1
+    assert support.run("dlq", "redrive", message_id).exit_code == 1
     assert len(unsafe.letters()) == 2
-    planned = stdout_of("dlq", "redrive", message_id, "--unsafe", "--dry-run")
+    planned = support.stdout_of("dlq", "redrive", message_id, "--unsafe", "--dry-run")
     assert "would be sent: 1, of which will come back unless mended: 0, not safe: 1" in planned
     redrive(message_id, "--unsafe")
     assert message_id not in [letter.message_id for letter in unsafe.letters()]
@@ -231,19 +219,19 @@ def test_unsafe_letter_is_sent_only_by_its_id_and_the_option(unsafe: Shop) -> No
     ],
 )
 def test_invalid_options_are_refused(cloud: Cloud, options: str, code: int, said: str) -> None:
-    assert said in stderr_of("dlq", "redrive", *options.split(), code=code)
+    assert said in support.stderr_of("dlq", "redrive", *options.split(), code=code)
 
 
 def test_letters_of_the_relay_stay(shop: Shop) -> None:
     shop.cloud.bury(RELAY, json.dumps(note("a")))
-    assert numbers(redrive())["sent back"] == "0"
+    assert support.numbers(redrive())["sent back"] == "0"
     assert shop.cloud.left(RELAY) == 1
 
 
 def test_letters_dead_lettered_again_are_not_sent_a_second_time(shop: Shop) -> None:
     shop.dead_letter(*["{"] * 12)
-    answer_with("sqs.DeleteMessageBatch", lambda params: shop.work_off())
-    assert numbers(redrive("--limit", 100)) == {
+    support.answer_with("sqs.DeleteMessageBatch", lambda params: shop.work_off())
+    assert support.numbers(redrive("--limit", 100)) == {
         "sent back": "12",
         "of these, will come back unless mended": "12",
         "skipped, as not safe": "0",
@@ -255,19 +243,21 @@ def test_letters_dead_lettered_again_are_not_sent_a_second_time(shop: Shop) -> N
 
 def test_only_the_message_that_is_too_large_for_a_call_stays(shop: Shop) -> None:
     def answer(params: Any) -> Any:
-        return refusal("BatchRequestTooLong") if b"id-a" in params["body"] else None
+        return support.refusal("BatchRequestTooLong") if b"id-a" in params["body"] else None
 
     shop.fail("a", "b")
-    answer_with("sqs.SendMessageBatch", answer)
-    assert "not sent: An error occurred" in stderr_of("dlq", "redrive", "--rate", "1", "--yes")
+    support.answer_with("sqs.SendMessageBatch", answer)
+    assert "not sent: An error occurred" in support.stderr_of(
+        "dlq", "redrive", "--rate", "1", "--yes"
+    )
     assert [json.loads(message["Body"]) for message in shop.waiting()] == [note("b")]
     assert [json.loads(one.original.body) for one in shop.letters()] == [note("a")]
 
 
 def test_throttled_entries_are_sent_again(shop: Shop) -> None:
     shop.fail("a", "b")
-    fail_entries("sqs.SendMessageBatch", THROTTLED_ENTRY)
-    stdout_of(*REDRIVE)
+    support.fail_entries("sqs.SendMessageBatch", support.THROTTLED_ENTRY)
+    support.stdout_of(*REDRIVE)
     assert len(shop.waiting()) == 2
     assert shop.letters() == []
 
@@ -275,8 +265,10 @@ def test_throttled_entries_are_sent_again(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("failure", "times", "said"),
     [
-        pytest.param(REFUSED_ENTRY, 1, "InvalidParameter too odd", id="refused"),
-        pytest.param(THROTTLED_ENTRY, ATTEMPTS, "Throttled", id="throttled in every attempt"),
+        pytest.param(support.REFUSED_ENTRY, 1, "InvalidParameter too odd", id="refused"),
+        pytest.param(
+            support.THROTTLED_ENTRY, ATTEMPTS, "Throttled", id="throttled in every attempt"
+        ),
     ],
 )
 def test_entry_that_is_not_accepted_stays_and_is_reported(
@@ -284,11 +276,11 @@ def test_entry_that_is_not_accepted_stays_and_is_reported(
 ) -> None:
     shop.fail("a")
     letter = shop.letter()
-    fail_entries("sqs.SendMessageBatch", failure, times=times)
-    result = run(*REDRIVE)
+    support.fail_entries("sqs.SendMessageBatch", failure, times=times)
+    result = support.run(*REDRIVE)
     assert result.exit_code == 1
     assert f"{letter.message_id}: not sent: {said}" in result.stderr
-    assert numbers(result.stdout)["failed"] == "1"
+    assert support.numbers(result.stdout)["failed"] == "1"
     assert shop.hidden() == 0
     assert shop.letter().message_id == letter.message_id
     assert shop.waiting() == []
@@ -296,10 +288,10 @@ def test_entry_that_is_not_accepted_stays_and_is_reported(
 
 def test_a_letter_that_was_not_deleted_is_told_and_is_a_duplicate_next_time(shop: Shop) -> None:
     shop.fail("a")
-    fail_entries("sqs.DeleteMessageBatch", REFUSED_ENTRY)
-    assert "sent, but not deleted" in stderr_of(*REDRIVE)
+    support.fail_entries("sqs.DeleteMessageBatch", support.REFUSED_ENTRY)
+    assert "sent, but not deleted" in support.stderr_of(*REDRIVE)
     shop.work_off()
-    stdout_of(*REDRIVE)
+    support.stdout_of(*REDRIVE)
     shop.work_off()
     assert shop.counted() == {"a": 1}
     assert shop.letters() == []
@@ -308,13 +300,13 @@ def test_a_letter_that_was_not_deleted_is_told_and_is_a_duplicate_next_time(shop
 def test_refused_call_ends_the_redrive_with_its_summary(shop: Shop) -> None:
     shop.fail(*(f"n-{n}" for n in range(12)))
     answers = [None]
-    answer_with(
+    support.answer_with(
         "sqs.SendMessageBatch",
-        lambda params: answers.pop() if answers else refusal("AccessDenied"),
+        lambda params: answers.pop() if answers else support.refusal("AccessDenied"),
     )
-    result = run(*REDRIVE)
+    result = support.run(*REDRIVE)
     assert result.exit_code == 1
-    assert numbers(result.stdout)["sent back"] == "10"
+    assert support.numbers(result.stdout)["sent back"] == "10"
     assert "have this action granted" in result.stderr
     assert shop.hidden() == 0
     assert len(shop.letters()) == 2
@@ -335,13 +327,13 @@ def test_interrupted_redrive_says_what_is_certain(
 
     shop.fail("a", "b")
     ids = [letter.message_id for letter in shop.letters()]
-    answer_with(operation, interrupt)
-    result = run(*REDRIVE)
+    support.answer_with(operation, interrupt)
+    result = support.run(*REDRIVE)
     assert result.exit_code == 130
-    text = words(result.stderr)
+    text = support.words(result.stderr)
     assert f"stopped: {sent} certainly sent back; in doubt: 2; all others" in text
     assert all(f"{one}: {said}" in text for one in ids)
-    assert numbers(result.stdout)["sent back"] == str(sent)
+    assert support.numbers(result.stdout)["sent back"] == str(sent)
     assert shop.hidden() == 0
     assert len(shop.letters()) == 2
 

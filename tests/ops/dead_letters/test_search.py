@@ -12,17 +12,8 @@ import pytest
 
 from once.ops.aws import clients
 from once.ops.aws.clients import client, depth
-from once.ops.dead_letters import search as walk
+from once.ops.dead_letters import search
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
-from once.ops.dead_letters.search import (
-    HOLD_SECONDS,
-    MOST_CHARACTERS,
-    NO_ERROR,
-    QueueWalk,
-    error_pattern,
-    open_search,
-    renewing,
-)
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
 from tests.ops.support import OK, answer_with, refusal, requests_of, run, words
@@ -38,11 +29,11 @@ def full(shop: Shop) -> Shop:
     return shop
 
 
-def walk_of(full: Shop, *more: DeadLetterQueue, limit: int = 1000) -> QueueWalk:
-    return QueueWalk(client("sqs"), [full.box, *more], limit)
+def walk_of(full: Shop, *more: DeadLetterQueue, limit: int = 1000) -> search.QueueWalk:
+    return search.QueueWalk(client("sqs"), [full.box, *more], limit)
 
 
-def all_of(found: QueueWalk) -> list[Letter]:
+def all_of(found: search.QueueWalk) -> list[Letter]:
     return [letter for page in found.pages() for letter in page]
 
 
@@ -92,7 +83,7 @@ def test_queues_are_read_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
 
     queues = [DeadLetterQueue(name, f"https://sqs/{name}", None) for name in ("a", "b")]
     sqs: Any = SimpleNamespace(receive_message=receive_message)
-    with QueueWalk(sqs, queues, 1000) as found:
+    with search.QueueWalk(sqs, queues, 1000) as found:
         assert all_of(found) == []
 
 
@@ -111,10 +102,10 @@ def test_holds_that_end_soon_are_renewed(full: Shop, monkeypatch: pytest.MonkeyP
         forgotten = all_of(found)[:2]
         found.delete(forgotten)
         assert [*found.renewals()] == []
-        monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
+        monkeypatch.setattr(search, "RENEW_BELOW_SECONDS", search.HOLD_SECONDS + 1)
         assert len([*found.renewals()]) == 3
     renewed = [entry for request in asked[:3] for entry in request["Entries"]]
-    assert {entry["VisibilityTimeout"] for entry in renewed} == {walk.HOLD_SECONDS}
+    assert {entry["VisibilityTimeout"] for entry in renewed} == {search.HOLD_SECONDS}
     handles = {entry["ReceiptHandle"] for entry in renewed}
     assert len(handles) == MANY - 2
     assert not handles & {letter.receipt_handle for letter in forgotten}
@@ -122,12 +113,12 @@ def test_holds_that_end_soon_are_renewed(full: Shop, monkeypatch: pytest.MonkeyP
 
 def test_holds_are_renewed_while_a_walk_waits(full: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     renewed = Event()
-    monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
-    monkeypatch.setattr(walk, "RENEW_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(search, "RENEW_BELOW_SECONDS", search.HOLD_SECONDS + 1)
+    monkeypatch.setattr(search, "RENEW_EVERY_SECONDS", 0.01)
     answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: renewed.set())
     with walk_of(full, limit=1) as found:
         all_of(found)
-        with renewing(found):
+        with search.renewing(found):
             assert renewed.wait(10)
         assert full.hidden() == 1
     assert full.hidden() == 0
@@ -136,7 +127,7 @@ def test_holds_are_renewed_while_a_walk_waits(full: Shop, monkeypatch: pytest.Mo
 def test_hold_that_could_not_be_renewed_has_lapsed(
     full: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walk, "RENEW_BELOW_SECONDS", walk.HOLD_SECONDS + 1)
+    monkeypatch.setattr(search, "RENEW_BELOW_SECONDS", search.HOLD_SECONDS + 1)
     answers = [refusal("AccessDenied")]
     answer_with(
         "sqs.ChangeMessageVisibilityBatch", lambda params: answers.pop() if answers else None
@@ -146,7 +137,7 @@ def test_hold_that_could_not_be_renewed_has_lapsed(
         assert [*found.renewals()] == [None]
         assert found.lapsed == 0
         now = time.time()
-        monkeypatch.setattr("time.time", lambda: now + walk.HOLD_SECONDS)
+        monkeypatch.setattr("time.time", lambda: now + search.HOLD_SECONDS)
         assert found.lapsed == 2
         # SQS would accept it, although another command may have received the letters.
         assert [*found.renewals()] == found.renew(letters) == []
@@ -167,7 +158,7 @@ def test_number_of_letters_that_stay_hidden_is_printed(
     full: Shop, capsys: pytest.CaptureFixture[str], answer: object
 ) -> None:
     answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: answer)
-    with open_search(client("sqs"), [full.box], limit=2) as walked:
+    with search.open_search(client("sqs"), [full.box], limit=2) as walked:
         all_of(walked)
     assert "2 dead letters could not be given back" in capsys.readouterr().err
     assert full.hidden() == 2
@@ -188,13 +179,13 @@ def test_error_of_one_queue_makes_the_letters_of_others_visible(full: Shop) -> N
         ("order 6e1c9f0a-77aa-4b11: 3.50 EUR at 2026-11-22T08:00:00Z", "order …: … EUR at …"),
         ("first\nsecond 2", "first"),
         ("a\x1b[31m", "a\\…[…"),
-        ("x" * 1000, "x" * (MOST_CHARACTERS - 1) + "…"),
-        (None, NO_ERROR),
-        (" ", NO_ERROR),
+        ("x" * 1000, "x" * (search.MOST_CHARACTERS - 1) + "…"),
+        (None, search.NO_ERROR),
+        (" ", search.NO_ERROR),
     ],
 )
 def test_pattern_has_no_ids_and_numbers(error: str | None, pattern: str) -> None:
-    assert error_pattern(error) == pattern
+    assert search.error_pattern(error) == pattern
 
 
 HIDDEN = 3
@@ -203,10 +194,10 @@ SAID = re.compile(r"(\d+) hidden until (\d\d:\d\d:\d\d) UTC, by another command"
 
 
 @pytest.fixture
-def others(shop: Shop) -> Iterator[QueueWalk]:
+def others(shop: Shop) -> Iterator[search.QueueWalk]:
     """A walk of another command that hides two of three letters."""
     shop.fail("a", "b", "c")
-    with QueueWalk(client("sqs"), [shop.box], limit=2) as walk:
+    with search.QueueWalk(client("sqs"), [shop.box], limit=2) as walk:
         assert len([letter for page in walk.pages() for letter in page]) == 2
         yield walk
 
@@ -222,7 +213,7 @@ def others(shop: Shop) -> Iterator[QueueWalk]:
     ],
 )
 def test_command_says_how_many_letters_are_hidden_and_until_when(
-    others: QueueWalk, command: str
+    others: search.QueueWalk, command: str
 ) -> None:
     began = datetime.now(UTC)
     result = run("dlq", *command.split())
@@ -231,12 +222,14 @@ def test_command_says_how_many_letters_are_hidden_and_until_when(
     assert found, result.stderr
     assert found[1] == "2"
     until = datetime.strptime(found[2], "%H:%M:%S").replace(tzinfo=UTC)
-    assert 0 <= (until - began.replace(year=1900, month=1, day=1)).seconds <= HOLD_SECONDS + 30
+    assert (
+        0 <= (until - began.replace(year=1900, month=1, day=1)).seconds <= search.HOLD_SECONDS + 30
+    )
     assert "run this command again then" in words(result.stderr)
 
 
 @pytest.mark.parametrize("command", ["show", "redrive"])
-def test_id_that_may_be_hidden_is_not_denied(others: QueueWalk, command: str) -> None:
+def test_id_that_may_be_hidden_is_not_denied(others: search.QueueWalk, command: str) -> None:
     result = run("dlq", command, "no-such-id")
     assert result.exit_code == HIDDEN
     assert "there is no dead letter 'no-such-id' among those that could be seen, and 2" in words(

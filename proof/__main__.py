@@ -102,9 +102,9 @@ def mutants(processes: Processes = 2) -> None:
 @app.command()
 def audit() -> None:
     """Audit the supply chain: vulnerabilities, licences, bills of materials, secrets."""
-    from proof.supply_chain import command
+    from proof.supply_chain import audit
 
-    raise typer.Exit(command.run())
+    raise typer.Exit(audit.run())
 
 
 @app.command()

@@ -1,9 +1,12 @@
-"""Commands of `make verify`: a run with its clean-up, and a clean-up alone."""
+"""Commands of `make verify`: a run with its estimate, report and clean-up, and a clean-up alone."""
 
+import json
 import os
+import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,28 +16,202 @@ import boto3
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
+from rich.table import Table
 
-from emulator.child_processes import ProcessFailed
+from docs.tools.costs import (
+    CUSTOM_METRIC,
+    MILLION,
+    Line,
+    at_rest,
+    custom_metrics,
+    for_a_million,
+    mapping_metrics,
+)
+from emulator.cdk_cli import progress_of
+from emulator.child_processes import ProcessFailed, run
 from emulator.local.steps import step
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from proof.real_aws.account import Account, ClientOf, check_concurrency, checked_account
-from proof.real_aws.checks import CHECKS
-from proof.real_aws.checks.check import (
+from proof.real_aws.check import (
     POLL_SECONDS,
     Check,
     Checked,
     Result,
+    Target,
     left_out,
     run_check,
 )
-from proof.real_aws.cleanup import Cleanup, refuse_unknown_retained
-from proof.real_aws.deployment import Cdk
-from proof.real_aws.estimate import HOURS, MESSAGES_SENT, estimate, total
-from proof.real_aws.prefix import new_prefix
-from proof.real_aws.report import Report, print_checks
-from proof.real_aws.target import Target
+from proof.real_aws.checks import CHECKS
+from proof.real_aws.checks.deployments import EVENTS as ROLLOUT_EVENTS
+from proof.real_aws.checks.queues import EVENTS, HOLDS, MESSAGES
+from proof.real_aws.checks.tables import HOT_EVENTS
+from proof.real_aws.cleanup import Cleanup, new_prefix, refuse_unknown_retained
+from proof.report import ROOT, write
+
+HOURS = 2
+"""Charged for what has a price by the month: longer than a run takes."""
+MONTH_HOURS = 730
+MESSAGES_SENT = MESSAGES + EVENTS + HOT_EVENTS + HOLDS + 2 * ROLLOUT_EVENTS + 20
+"""With those that the consumers publish, and some of the smaller checks."""
+
+
+def estimate(templates: Sequence[Any]) -> list[Line]:
+    """Return the bill of a run: its share of the month at rest, and its messages one by one."""
+    share = HOURS / MONTH_HOURS
+    metrics = custom_metrics(*templates) + mapping_metrics(*templates)
+    month = [*at_rest(*templates), Line("custom and mapping metrics", metrics, CUSTOM_METRIC)]
+    sent = MESSAGES_SENT / MILLION
+    return [
+        *(Line(f"{line.name}, {HOURS} h", line.quantity * share, line.price) for line in month),
+        *(
+            Line(f"{line.name}, {MESSAGES_SENT} messages", line.quantity * sent, line.price)
+            for line in for_a_million(batch=1, effect_seconds=HOLDS / MESSAGES_SENT)
+        ),
+    ]
+
+
+def total(lines: Sequence[Line]) -> float:
+    """Return the sum of a bill, in USD, rounded to cents upwards."""
+    return round(sum(line.cost for line in lines) + 0.005, 2)
+
+
+_APP = f"{sys.executable} -m proof.real_aws.app"
+_SECONDS = 3600.0
+
+Show = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Cdk:
+    """Synthesis and deployment under one prefix.
+
+    Attributes:
+        prefix: the name of the service.
+        folder: where templates, outputs and logs are written.
+        context: further values of the CDK context.
+    """
+
+    prefix: str
+    folder: Path
+    context: Mapping[str, str]
+
+    def synthesize(self, show: Show) -> list[Any]:
+        """Return the templates of both stacks.
+
+        Raises:
+            ProcessFailed: it failed; the message has the last lines of its output.
+        """
+        self._cdk("synth", "--quiet", *self._app({}), "--output", str(self._assembly), show=show)
+        files = sorted(self._assembly.glob("*.template.json"))
+        return [json.loads(file.read_text()) for file in files]
+
+    def deploy(self, show: Show, **change: str) -> dict[str, str]:
+        """Deploy both stacks, with a further change of the context; return their outputs.
+
+        Raises:
+            ProcessFailed: it failed; the message has the last lines of its output.
+        """
+        outputs = self.folder / "outputs.json"
+        app = self._app(change) if change else ["--app", str(self._assembly)]
+        self._cdk(
+            *("deploy", "--all", "--require-approval", "never", "--progress", "events"),
+            *("--outputs-file", str(outputs), *app),
+            *(["--output", str(self.folder / "changed")] if change else []),
+            show=show,
+        )
+        stacks: dict[str, dict[str, str]] = json.loads(outputs.read_text())
+        return {name: value for stack in stacks.values() for name, value in stack.items()}
+
+    @property
+    def _assembly(self) -> Path:
+        return self.folder / "cdk.out"
+
+    def _app(self, change: Mapping[str, str]) -> list[str]:
+        fixed = {"create_email_identity": "false", "webhook_concurrency": "0"}
+        values = {"service": self.prefix, **fixed, **self.context, **change}
+        context = [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
+        return ["--app", _APP, *context]
+
+    def _cdk(self, *arguments: str, show: Show) -> None:
+        log = self.folder / f"cdk-{arguments[0]}.log"
+        program = shutil.which("cdk", path=_path()) or "cdk"
+        run(
+            f"cdk {arguments[0]}",
+            [program, "--no-notices", "--no-color", *arguments],
+            env={**os.environ, "PATH": _path(), "CDK_DISABLE_VERSION_CHECK": "true"},
+            log=log,
+            cwd=ROOT,
+            timeout=_SECONDS,
+            watch=lambda: show(progress_of(log.read_text(errors="replace"))),
+        )
+
+
+def _path() -> str:
+    bins = [str(ROOT / "node_modules" / ".bin"), str(Path(sys.executable).parent)]
+    return os.pathsep.join([*bins, os.environ.get("PATH", os.defpath)])
+
+
+NAME = "verify"
+_COLOURS = {Result.PASSED: "green", Result.FAILED: "red", Result.NOT_OBSERVED: "yellow"}
+
+
+@dataclass
+class Report:
+    """A run, as far as it has come.
+
+    Attributes:
+        account: account and region.
+        prefix: the prefix of every name.
+        started: when it began.
+        cost_estimate_usd: the estimate.
+        checks: the checks that are done.
+        seconds: its duration.
+    """
+
+    account: Account
+    prefix: str
+    started: datetime
+    cost_estimate_usd: float
+    checks: list[Checked] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are checks and every one passed: what was not observed is no pass."""
+        return bool(self.checks) and all(each.result is Result.PASSED for each in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the file has it."""
+        return {
+            "account": self.account.number,
+            "region": self.account.region,
+            "prefix": self.prefix,
+            "started": self.started.isoformat(timespec="seconds"),
+            "seconds": self.seconds,
+            "checks": [asdict(each) for each in self.checks],
+            "cost_estimate_usd": self.cost_estimate_usd,
+        }
+
+    def write(self) -> Path:
+        """Write the file, in place of an earlier one."""
+        return write(NAME, self.to_json())
+
+
+def print_checks(console: Console, checks: Sequence[Checked]) -> None:
+    """Print the checks as a table."""
+    table = Table("check", "result", "seen", title_justify="left")
+    table.add_column("seconds", justify="right")
+    for each in checks:
+        result = f"[{_COLOURS[each.result]}]{each.result}"
+        table.add_row(each.name, result, each.seen.replace("[", "\\["), f"{each.seconds:.0f}")
+    console.print(table)
+    for each in checks:
+        if each.result is Result.FAILED:
+            text = f"{each.name}: {each.if_not}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+
 
 FAILED, STOPPED = 1, 130
 

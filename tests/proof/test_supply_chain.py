@@ -10,23 +10,25 @@ import pytest
 
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.packaging.function_package import locks_of
-from proof.supply_chain import bills_of_materials, command, secret_scan, vulnerabilities
-from proof.supply_chain.licence_policy import EXCEPTIONS, FUNCTIONS, TOOLS
-from proof.supply_chain.licences import (
-    accepted,
-    installed_licences,
-    refused_in_functions,
-    refused_tools,
-)
-from proof.supply_chain.locked_packages import (
+from proof.supply_chain import audit
+from proof.supply_chain.audit import (
+    Advisories,
     Package,
     function_locks,
     locked,
     node_licences,
-    normalized,
     python_locks,
 )
-from proof.supply_chain.vulnerabilities import Advisories
+from proof.supply_chain.licences import (
+    EXCEPTIONS,
+    FUNCTIONS,
+    TOOLS,
+    accepted,
+    installed_licences,
+    normalized,
+    refused_in_functions,
+    refused_tools,
+)
 from tests.architecture.imports import ROOT
 from tests.cdk.packages import EVERY
 
@@ -121,8 +123,8 @@ def test_a_vulnerability_is_read_and_a_package_that_was_skipped_is_not_clean() -
 
 def test_both_versions_of_a_package_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(vulnerabilities, "_ask", lambda file, _: asked.append(file.read_text()))
-    vulnerabilities.advisories([Package("a", "1"), Package("b", "1"), Package("a", "2")])
+    monkeypatch.setattr(audit, "_ask", lambda file, _: asked.append(file.read_text()))
+    audit.advisories([Package("a", "1"), Package("b", "1"), Package("a", "2")])
     assert asked == ["a==1\nb==1\n", "a==2\n"]
 
 
@@ -134,7 +136,7 @@ def _offline(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
     ("advice", "status", "reasons"),
     [
         (lambda packages: Advisories(audited=set(packages)), 0, []),
-        (vulnerabilities.advisories, 1, ["pip-audit failed: ConnectionError: no route"]),
+        (audit.advisories, 1, ["pip-audit failed: ConnectionError: no route"]),
     ],
     ids=["clean", "offline"],
 )
@@ -147,23 +149,23 @@ def test_an_audit_that_could_not_ask_fails_and_says_so(
 ) -> None:
     written: list[dict[str, list[str]]] = []
     monkeypatch.setattr(subprocess, "run", _offline)
-    monkeypatch.setattr(command, "advisories", advice)
-    monkeypatch.setattr(command, "_refused_licences", lambda _: [])
-    monkeypatch.setattr(bills_of_materials, "write_all", lambda _: [])
-    monkeypatch.setattr(secret_scan, "tracked_files", list)
-    monkeypatch.setattr(secret_scan, "secrets_in", list)
+    monkeypatch.setattr(audit, "advisories", advice)
+    monkeypatch.setattr(audit, "_refused_licences", lambda _: [])
+    monkeypatch.setattr(audit, "write_bills", lambda _: [])
+    monkeypatch.setattr(audit, "tracked_files", list)
+    monkeypatch.setattr(audit, "secrets_in", list)
 
     def write(_: str, report: dict[str, list[str]]) -> Path:
         written.append(report)
         return tmp_path
 
-    monkeypatch.setattr(command, "write", write)
-    assert command.run() == status
+    monkeypatch.setattr(audit, "write", write)
+    assert audit.run() == status
     assert set(written[0]["not_run"]) == {f"vulnerabilities: {reason}" for reason in reasons}
 
 
 def test_the_bill_of_a_function_names_every_locked_package_and_the_library(tmp_path: Path) -> None:
-    file = bills_of_materials.write_function_bill(tmp_path, "payments")
+    file = audit.write_function_bill(tmp_path, "payments")
     bill = json.loads(file.read_text())
     assert bill["bomFormat"] == "CycloneDX"
     assert bill["metadata"]["component"]["name"] == "once-function-payments"
@@ -181,12 +183,12 @@ def _hashes(component: dict[str, Any]) -> list[Any]:
 def test_no_tracked_file_holds_a_secret_and_a_planted_one_is_found(tmp_path: Path) -> None:
     planted = tmp_path / "settings.py"
     planted.write_text("\nKEY = 'ghp_" + "A1b2C3d4E5f6G7h8I9" * 2 + "'\n")
-    found = secret_scan.secrets_in([*secret_scan.tracked_files(), planted])
+    found = audit.secrets_in([*audit.tracked_files(), planted])
     assert [line.partition(": ")[0] for line in found] == [f"{planted}:2"]
 
 
-def test_a_secret_scan_that_did_not_read_every_file_fails(tmp_path: Path) -> None:
+def test_a_audit_that_did_not_read_every_file_fails(tmp_path: Path) -> None:
     read = tmp_path / "read.py"
     read.touch()
     with pytest.raises(OSError, match="secretlint read 1 of 2 files"):
-        secret_scan.secrets_in([read, tmp_path / "absent.py"])
+        audit.secrets_in([read, tmp_path / "absent.py"])

@@ -1,14 +1,21 @@
 """The checks, in the order in which they run: later ones use what earlier ones sent."""
 
-from proof.real_aws.checks.audit import AUDIT, SUBSCRIPTIONS
-from proof.real_aws.checks.changes import ENDPOINT_REMOVAL, TABLE_RECOVERY
-from proof.real_aws.checks.check import Check
-from proof.real_aws.checks.function_url import FUNCTION_URL
+from proof.real_aws.check import Check
+from proof.real_aws.checks.deployments import (
+    ENDPOINT_REMOVAL,
+    FUNCTION_URL,
+    ROLLOUT,
+    TABLE_RECOVERY,
+)
 from proof.real_aws.checks.metrics import ALARM, MAPPING_METRICS, TRACES
-from proof.real_aws.checks.operators import OPERATORS
-from proof.real_aws.checks.queues import CONCURRENCY, FIFO_LETTERS, REDRIVE_TASK
-from proof.real_aws.checks.rights import STREAM_KEY, WORKFLOW_ALIAS
-from proof.real_aws.checks.rollout import ROLLOUT
+from proof.real_aws.checks.permissions import OPERATORS, STREAM_KEY, WORKFLOW_ALIAS
+from proof.real_aws.checks.queues import (
+    AUDIT,
+    CONCURRENCY,
+    FIFO_LETTERS,
+    REDRIVE_TASK,
+    SUBSCRIPTIONS,
+)
 from proof.real_aws.checks.tables import (
     CONFLICTS,
     ENCLOSING_OPERATION,

@@ -8,8 +8,17 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from proof.real_aws.checks.check import Check, Result, Seen, failed, not_observed, passed, waiting
-from proof.real_aws.target import Target, queue_name
+from proof.real_aws.check import (
+    Check,
+    Result,
+    Seen,
+    Target,
+    failed,
+    not_observed,
+    passed,
+    queue_name,
+    waiting,
+)
 
 _MAPPING = ("PolledEventCount", "InvokedEventCount", "DeletedEventCount")
 _WAITING_LETTERS = "dead letters wait for a decision"

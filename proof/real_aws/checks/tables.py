@@ -7,17 +7,17 @@ from typing import Any
 
 from once.names import Metric, Record
 from once.testing import cloud_event
-from proof.real_aws.checks.check import (
+from proof.real_aws.check import (
     Check,
     Result,
     Seen,
+    Target,
     failed,
     not_observed,
     passed,
     verdict,
     waiting,
 )
-from proof.real_aws.target import Target
 
 HOT_EVENTS = 300
 _DAY_SECONDS = 24 * 60 * 60

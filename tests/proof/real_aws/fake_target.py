@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+from proof.real_aws.check import Result, run_check
 from proof.real_aws.checks import CHECKS
-from proof.real_aws.checks.check import Result, run_check
 from tests.proof.real_aws.fake_stacks import client_error
 
 QUEUE = "once-verify-0-counter"

@@ -7,8 +7,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from once.ops.errors import OpsError
-from proof.real_aws.checks import changes, function_url, operators
-from proof.real_aws.checks.check import Check, Result, Seen, passed, run_check, waiting
+from proof.real_aws.check import Check, Result, Seen, passed, run_check, waiting
+from proof.real_aws.checks import deployments, permissions
 from tests.proof.real_aws.fake_stacks import client_error
 from tests.proof.real_aws.fake_target import Api, FakeTarget, Permitted, judged
 
@@ -32,7 +32,7 @@ def test_the_function_url_is_judged_by_its_answers(
     answers: tuple[int, ...], amount: int, result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = iter(answers)
-    monkeypatch.setattr(function_url, "post", lambda *_: next(given))
+    monkeypatch.setattr(deployments, "post", lambda *_: next(given))
     assert judged("function-url", FakeTarget(amount_of=lambda _: amount)) is result
 
 
@@ -53,13 +53,13 @@ def test_the_operators_are_judged_by_what_iam_denies(
     permitted: tuple[str, ...], result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = Permitted(*permitted)
-    monkeypatch.setattr(operators, "_assumed", lambda *_: lambda _: api)
+    monkeypatch.setattr(permissions, "_assumed", lambda *_: lambda _: api)
     answers = {"create_role": {"Role": {"Arn": "arn"}}, "list_policies": {"Policies": []}}
     assert judged("operators", FakeTarget(answers)) is result
 
 
 def test_a_role_that_cannot_be_assumed_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators, "_assumed", lambda *_: None)
+    monkeypatch.setattr(permissions, "_assumed", lambda *_: None)
     answers = {"create_role": {"Role": {"Arn": "arn"}}, "list_policies": {"Policies": []}}
     assert judged("operators", FakeTarget(answers)) is FAILED
 
@@ -91,7 +91,7 @@ def test_the_stream_of_a_table_with_a_key_is_judged_by_its_records(
 ) -> None:
     ended: list[str] = []
     deletion = {"schedule_key_deletion": lambda KeyId, **_: ended.append(KeyId)}  # noqa: N803
-    monkeypatch.setattr(operators, "_assumed", lambda *_: lambda _: Api(answers))
+    monkeypatch.setattr(permissions, "_assumed", lambda *_: lambda _: Api(answers))
     assert judged("stream-key", FakeTarget({**STREAM, **deletion})) is result
     assert ended == ["arn:key"]
 
@@ -115,7 +115,7 @@ def test_a_workflow_is_judged_by_which_of_its_arns_starts_it(
         return {"executionArn": "e"} if stateMachineArn in startable else DENIED
 
     api = Api({"start_execution": start})
-    monkeypatch.setattr(operators, "_assumed", lambda *_: lambda _: api)
+    monkeypatch.setattr(permissions, "_assumed", lambda *_: lambda _: api)
     assert judged("workflow-alias", FakeTarget(WORKFLOW)) is result
 
 
@@ -135,7 +135,7 @@ def test_the_removal_of_an_endpoint_is_judged_by_the_deployment_and_its_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     by_path = dict(zip(("leaving", "verify"), answers, strict=True))
-    monkeypatch.setattr(changes, "post", lambda url, *_: by_path[url.rpartition("/")[2]])
+    monkeypatch.setattr(deployments, "post", lambda url, *_: by_path[url.rpartition("/")[2]])
     assert judged("endpoint-removal", FakeTarget(refused=refused)) is result
 
 
@@ -171,4 +171,4 @@ def test_an_error_that_is_no_denial_is_raised() -> None:
         raise client_error("ThrottlingException", "X")
 
     with pytest.raises(ClientError):
-        operators.is_denied(call)
+        permissions.is_denied(call)

@@ -14,11 +14,15 @@ from once.ops.errors import OpsError
 from proof import report
 from proof.__main__ import app
 from proof.real_aws.account import Account, check_concurrency, checked_account
-from proof.real_aws.checks.check import Checked, Result
-from proof.real_aws.cleanup import Cleanup, refuse_unknown_retained
-from proof.real_aws.estimate import estimate, total
-from proof.real_aws.prefix import checked_prefix, new_prefix, owns
-from proof.real_aws.report import Report
+from proof.real_aws.check import Checked, Result
+from proof.real_aws.cleanup import (
+    Cleanup,
+    checked_prefix,
+    new_prefix,
+    owns,
+    refuse_unknown_retained,
+)
+from proof.real_aws.command import Report, estimate, total
 from tests.proof.real_aws.fake_stacks import FakeStacks
 from tests.proof.real_aws.fake_target import Api
 

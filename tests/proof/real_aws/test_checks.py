@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from once.ops.errors import OpsError
-from proof.real_aws.checks import CHECKS, audit, queues, rollout, tables
-from proof.real_aws.checks.check import Result
+from proof.real_aws.check import Result
+from proof.real_aws.checks import CHECKS, deployments, queues, tables
 from tests.proof.real_aws.fake_stacks import client_error
 from tests.proof.real_aws.fake_target import QUEUE, FakeTarget, judged
 
@@ -224,9 +223,9 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollout, "PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr(audit, "undelivered_events", lambda _: 0)
-    monkeypatch.setattr(audit, "total_depth", lambda *_: SimpleNamespace(total=len(REASONS)))
+    monkeypatch.setattr(deployments, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(queues, "undelivered_events", lambda _: 0)
+    monkeypatch.setattr(queues, "_letters", lambda _: len(REASONS))
 
 
 @pytest.mark.parametrize(("name", "target", "result"), CASES)

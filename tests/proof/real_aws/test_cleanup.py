@@ -14,9 +14,9 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from proof import report
 from proof.real_aws import command
-from proof.real_aws.checks.check import Check, Seen, failed
+from proof.real_aws.check import Check, Seen, failed
 from proof.real_aws.cleanup import Cleanup
-from proof.real_aws.deployment import Cdk
+from proof.real_aws.command import Cdk
 from tests.proof.real_aws.fake_stacks import FakeStacks, client_error
 
 PREFIX = "once-verify-0a1b2c3d"

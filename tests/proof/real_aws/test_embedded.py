@@ -11,9 +11,8 @@ from emulator.cdk_cli import bootstrap
 from emulator.embedded_aws import EmbeddedAws
 from proof import report
 from proof.real_aws import command
+from proof.real_aws.check import Check, Seen, Target
 from proof.real_aws.checks import CHECKS
-from proof.real_aws.checks.check import Check, Seen
-from proof.real_aws.target import Target
 
 NOT_SHOWN = {
     "leading-keys": "no dynamodb:LeadingKeys",

@@ -1,0 +1,212 @@
+"""Checks of the webhook address, of a gradual rollout, and of what a deployment takes out."""
+
+import hmac
+import json
+import os
+import secrets
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from threading import Event
+from typing import Any
+from urllib.parse import urlsplit
+
+from demo.background import background
+from once.names import LIVE_ALIAS
+from proof.real_aws.app import HOOK, LEAVING
+from proof.real_aws.check import Check, Seen, Target, failed, not_observed, verdict, waiting
+from proof.real_aws.checks.queues import held
+
+_HTTP_SECONDS = 30
+_NO_SECRET = 503
+"""Answer while the endpoint's secret has no value: the provider sends again."""
+
+
+def _function_url(target: Target) -> Iterator[Seen]:
+    ingress = target.parts.webhooks
+    assert ingress is not None  # noqa: S101, the app has one
+    webhook = {"id": target.id("hook"), "type": "hook.sent", "counter": target.id("hook")}
+    body, url = json.dumps(webhook).encode(), f"{ingress.url}{HOOK.name}"
+    early = post(url, signed(body, "no secret is stored"), body)
+    secret = f"whsec_{secrets.token_hex(16)}"
+    target.client("secretsmanager").put_secret_value(
+        SecretId=ingress.secrets[HOOK.name], SecretString=secret
+    )
+    while (forged := post(url, signed(body, "another secret"), body)) == _NO_SECRET:
+        yield waiting("the secret is not read yet")
+    answers = [post(url, signed(body, secret), body) for _ in range(2)]
+    if answers != [200, 200] or forged != 401 or early != _NO_SECRET:
+        yield failed(
+            f"answers to one webhook sent twice: {answers}; to a forged one: {forged}; before "
+            f"a secret was stored: {early}"
+        )
+        return
+    while target.amount("hook") < 1:
+        yield waiting("the webhook is not counted yet")
+    while left := target.messages_left("counter"):
+        yield waiting(f"{left} messages left")
+    amount = target.amount("hook")
+    text = f"sent twice: {answers}, counted {amount} times; forged: {forged}"
+    yield verdict(amount == 1, text)
+
+
+def signed(body: bytes, secret: str) -> dict[str, str]:
+    """Return the headers of a webhook that is signed at this moment, as Stripe signs."""
+    at = int(time.time())
+    digest = hmac.new(secret.encode(), f"{at}.".encode() + body, sha256).hexdigest()
+    return {"content-type": "application/json", "stripe-signature": f"t={at},v1={digest}"}
+
+
+def post(url: str, headers: Mapping[str, str], body: bytes) -> int:
+    """Send a POST request without credentials, and return the status of its answer.
+
+    An emulator answers at its endpoint for every host; the header Host names the one that is meant.
+
+    Raises:
+        OSError: there is no answer.
+    """
+    parts, endpoint = urlsplit(url), os.environ.get("AWS_ENDPOINT_URL")
+    found = {**headers, "host": parts.netloc}
+    target = url if endpoint is None else f"{endpoint}{parts.path}"
+    request = urllib.request.Request(target, body, found, method="POST")  # noqa: S310
+    trust = ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE"))
+    try:
+        with urllib.request.urlopen(request, timeout=_HTTP_SECONDS, context=trust) as answer:  # noqa: S310
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+FUNCTION_URL = Check(
+    "function-url",
+    "the webhook address answers without credentials: a signed webhook counts once, a forged one "
+    "is refused with 401, and one that comes before a secret is stored is answered with 503",
+    300,
+    _function_url,
+    if_not="set http_api=True; if only the answer before the secret differs, store the secret "
+    "before you give the address to the provider",
+)
+
+
+_GONE, _THERE = 404, 401
+
+
+def _endpoint_removal(target: Target) -> Iterator[Seen]:
+    ingress = target.parts.webhooks
+    assert ingress is not None  # noqa: S101, the app has one
+    target.redeploy(verify_without=LEAVING.name)
+    urls = [f"{ingress.url}{each.name}" for each in (LEAVING, HOOK)]
+    while (answers := [_forged(url) for url in urls]) != [_GONE, _THERE]:
+        yield waiting(f"answers of the removed endpoint and of the other one: {answers}")
+    kept = target.client("secretsmanager").describe_secret(SecretId=ingress.secrets[LEAVING.name])
+    text = f"deployed; answers of the removed endpoint and of the other one: {answers}"
+    yield verdict("DeletedDate" not in kept, f"{text}; its secret is retained")
+
+
+def _forged(url: str) -> int:
+    return post(url, signed(b"{}", "another secret"), b"{}")
+
+
+def _table_recovery(target: Target) -> Iterator[Seen]:
+    if target.local:
+        yield not_observed("tests/e2e/test_change.py restores and replaces tables on this AWS")
+        return
+    dynamodb, name = target.client("dynamodb"), f"{target.parts.service}-restored"
+    restored = dynamodb.restore_table_to_point_in_time(
+        SourceTableName=target.parts.table("holds"),
+        TargetTableName=name,
+        UseLatestRestorableTime=True,
+    )["TableDescription"]
+    while (now := dynamodb.describe_table(TableName=name)["Table"]["TableStatus"]) != "ACTIVE":
+        yield waiting(f"the restored table is {now}")
+    target.redeploy(verify_holds=restored["TableArn"])
+    target.publish([held(target, "restored")], "verify.held")
+    key = {"id": {"S": target.id("restored")}}
+    while "Item" not in dynamodb.get_item(TableName=name, Key=key, ConsistentRead=True):
+        yield waiting("deployed; an event is not committed to the restored table yet")
+    holds = not target.item("holds", "restored")
+    yield verdict(holds, f"an event after the deployment is in {name}; and not in the old: {holds}")
+
+
+ENDPOINT_REMOVAL = Check(
+    "endpoint-removal",
+    "one deployment of both stacks removes a webhook endpoint, whose secret is retained",
+    1200,
+    _endpoint_removal,
+    if_not="deploy the service stack alone first: cdk deploy --exclusively SERVICE-service. Then "
+    "both. Report it",
+)
+TABLE_RECOVERY = Check(
+    "table-recovery",
+    "a table restored to a point in time takes the place of the old one by existing_tables",
+    3600,
+    _table_recovery,
+    if_not="after an accident copy the restored items into the old table, with the consumers "
+    "stopped. Report it",
+)
+
+
+PAUSE_SECONDS = 5.0
+"""Time between two events during the deployment."""
+EVENTS = 300
+"""The most that are sent, if the deployment takes 25 minutes."""
+_CANARY = "Canary10Percent5Minutes"
+
+
+def _rollout(target: Target) -> Iterator[Seen]:
+    if target.local:
+        yield not_observed("it was deployed with local=true, which leaves CodeDeploy out")
+        return
+    before, names = _version(target), list[str]()
+
+    def publish(over: Event) -> None:
+        while not over.wait(PAUSE_SECONDS):
+            name = f"rollout-{len(names)}"
+            target.publish([target.asked(name, publishes=True)])
+            names.append(name)
+
+    with background("events during the deployment", publish):
+        target.redeploy(log_level="DEBUG")
+    while set(amounts := target.amounts(names, "followers").values()) != {1}:
+        if max(amounts) > 1:
+            break
+        yield waiting(f"{sum(amounts)} of {len(names)} counted")
+    after, deployments = _version(target), _deployments(target)
+    moved = [(one["status"], _CANARY in one["deploymentConfigName"]) for one in deployments]
+    counted = f"{sum(amounts)} times, {len(names)} events of that time counted"
+    holds = after != before and ("Succeeded", True) in moved and set(amounts) == {1}
+    yield verdict(holds, f"version {before} to {after}; deployments: {moved}; {counted}")
+
+
+def _version(target: Target) -> str:
+    function = target.parts.consumer("follower").function_name
+    alias = target.client("lambda").get_alias(FunctionName=function, Name=LIVE_ALIAS)
+    return str(alias["FunctionVersion"])
+
+
+def _deployments(target: Target) -> list[dict[str, Any]]:
+    codedeploy = target.client("codedeploy")
+    names = codedeploy.list_applications()["applications"]
+    own = [name for name in names if name.startswith(f"{target.parts.service}-")]
+    ids = [
+        each
+        for name in own
+        for group in codedeploy.list_deployment_groups(applicationName=name)["deploymentGroups"]
+        for each in codedeploy.list_deployments(applicationName=name, deploymentGroupName=group)[
+            "deployments"
+        ]
+    ]
+    return [codedeploy.get_deployment(deploymentId=each)["deploymentInfo"] for each in ids]
+
+
+ROLLOUT = Check(
+    "rollout",
+    f"a deployment moves the live alias by CodeDeploy ({_CANARY}), and events in flight count once",
+    1800,
+    _rollout,
+    if_not="set gradual_rollout to false, and report the deployment's events",
+)

@@ -25,6 +25,7 @@ from once.names import LIVE_ALIAS
 
 _ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
 _FRAMING = {"transfer-encoding", "content-length"}
+_TIMEOUT_SECONDS = 60.0
 
 
 class Drop(StrEnum):
@@ -159,7 +160,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle(self) -> None:
         """Forward requests until one is cut off, or the function or AWS closes its connection."""
-        self._aws = HTTPSConnection(HOST, self.server.aws_port, context=self.server.trust)
+        self._aws = HTTPSConnection(
+            HOST, self.server.aws_port, timeout=_TIMEOUT_SECONDS, context=self.server.trust
+        )
         try:
             with suppress(OSError, HTTPException):
                 super().handle()
@@ -168,7 +171,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Forward a request and its answer, unless the call is cut off."""
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # AWS would wait for the rest of what a killed function has sent.
+            raise ConnectionAbortedError(f"the client left after {len(body)} of {length} bytes")
         drop = self._drawn()
         self.close_connection = drop is not None
         if drop is Drop.LATE:

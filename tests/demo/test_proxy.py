@@ -201,3 +201,13 @@ def test_a_retry_of_the_sdk_is_cut_off_as_well_or_passes(
         (be_cut_off if stubborn else delete)(client)
     assert len(aws.done) == 2
     assert (proxy.dropped.total(), proxy.passed.total()) == (dropped, 2 - dropped)
+
+
+def test_an_incomplete_call_of_a_killed_function_is_not_forwarded(aws: Aws) -> None:
+    with proxy_of(aws) as proxy, connect(proxy) as connection:
+        connection.putrequest("POST", "/path")
+        for name, value in {**HEADERS, "Content-Length": "10"}.items():
+            connection.putheader(name, value)
+        connection.endheaders(b"too few")
+    assert not aws.done
+    assert not proxy.passed

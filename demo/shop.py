@@ -33,7 +33,7 @@ def deploy_service(
     aws: EmbeddedAws,
     payment_api: str,
     *,
-    app: str | None = None,
+    app: str | Path | None = None,
     report: Report | None = None,
 ) -> Deployment:
     """Bootstrap the account, deploy both stacks, and store the provider's key as a secret.
@@ -41,7 +41,8 @@ def deploy_service(
     Args:
         aws: the AWS to deploy into.
         payment_api: the URL of the payment provider.
-        app: the command that synthesizes; by default that of cdk.json.
+        app: the command that synthesizes, or the folder of an assembly that was synthesized; by
+            default the command of cdk.json.
         report: told of the progress of `cdk deploy`.
 
     Raises:
@@ -57,7 +58,12 @@ def deploy_service(
 
 
 def deployed_values(
-    aws: EmbeddedAws, file: Path, *, app: str | None, report: Report | None = None, **context: str
+    aws: EmbeddedAws,
+    file: Path,
+    *,
+    app: str | Path | None,
+    report: Report | None = None,
+    **context: str,
 ) -> dict[str, str]:
     """Deploy an app with a context, and return the outputs of all its stacks."""
     stacks = deploy(aws, app=app, context=context, outputs=file, report=report)

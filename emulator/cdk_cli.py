@@ -30,21 +30,33 @@ _ASSET = re.compile(r"^[\w-]+: (?:start|success): \w+ .*$", re.MULTILINE)
 
 
 def bootstrap(aws: Connection) -> None:
-    """Prepare the account for deployments.
+    """Prepare the account for deployments, unless that was done.
 
     Raises:
         FileNotFoundError: The CDK's command line is not installed.
         ProcessFailed: It failed; the message has its last lines.
     """
+    if is_bootstrapped(aws):
+        return
     # In a folder without an app the CDK does not synthesize first.
     folder = _folder(aws, "bootstrap")
     _cdk(aws, folder, folder, "bootstrap", f"aws://{aws.account}/{aws.region}")
+    _bootstrapped(aws).touch()
+
+
+def is_bootstrapped(aws: Connection) -> bool:
+    """Return whether the account was prepared for deployments."""
+    return _bootstrapped(aws).exists()
+
+
+def _bootstrapped(aws: Connection) -> Path:
+    return aws.state_dir / "bootstrapped"
 
 
 def deploy(
     aws: Connection,
     *,
-    app: str | None = None,
+    app: str | Path | None = None,
     cwd: Path = ROOT,
     context: Mapping[str, str] | None = None,
     outputs: Path,
@@ -55,9 +67,10 @@ def deploy(
 
     Args:
         aws: The target; it must be bootstrapped.
-        app: Command that synthesizes. The default is the project's own.
+        app: Command that synthesizes, or the folder of an assembly that was synthesized. The
+            default is the project's own command.
         cwd: Folder in which that command runs.
-        context: Further context values for the app.
+        context: Further context values for the command.
         outputs: File to write the stacks' outputs to, as JSON.
         report: Told of the progress.
         warn: Told of each warning of the synthesis.
@@ -71,14 +84,17 @@ def deploy(
     """
     folder = _folder(aws, "deploy")
     outputs.parent.mkdir(parents=True, exist_ok=True)
-    values = {"local": "true", **(context or {})}
-    _share_zip_files(folder / "cdk.out")
     arguments = ["--all", "--require-approval", "never", "--outputs-file", str(outputs.resolve())]
-    arguments += ["--output", str(folder / "cdk.out"), "--progress", "events"]
-    # It zips the packages where they lie, without a copy of their ten thousand files.
-    arguments.append("--no-staging")
-    arguments += [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
-    arguments += ["--app", app] if app else []
+    # Without change sets: the embedded AWS makes one of any template, and the CDK waits for it.
+    arguments += ["--progress", "events", "--method", "direct"]
+    arguments += ["--app", str(app)] if app else []
+    assembly = app if isinstance(app, Path) else folder / "cdk.out"
+    if assembly is not app:
+        values = {"local": "true", **(context or {})}
+        arguments += [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
+        # It zips the packages where they lie, without a copy of their ten thousand files.
+        arguments += ["--output", str(assembly), "--no-staging"]
+    _share_zip_files(assembly)
     _cdk(aws, folder, cwd, "deploy", *arguments, report=report)
     if warn:
         for warning in warnings_of((folder / "cdk.log").read_text(errors="replace")):
@@ -152,7 +168,7 @@ def _share_zip_files(assembly: Path) -> None:
     for file in shared.iterdir():
         if file.stat().st_mtime < time.time() - _KEEP_ZIP_SECONDS:
             file.unlink(missing_ok=True)
-    assembly.mkdir()
+    assembly.mkdir(exist_ok=True)
     (assembly / ".cache").symlink_to(shared)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from emulator.cdk_cli import bootstrap
+from emulator.cdk_cli import bootstrap, is_bootstrapped
 from emulator.cdk_cli import deploy as cdk_deploy
 from emulator.child_processes import ProcessFailed
 from emulator.connection import Connection
@@ -80,7 +80,9 @@ def deploy(
 def _deploy_all(connection: Connection, context: Mapping[str, str]) -> None:
     warnings: list[str] = []
     try:
-        _bootstrap_once(connection)
+        if not is_bootstrapped(connection):
+            with step("cdk bootstrap", console=console):
+                bootstrap(connection)
         with step("cdk deploy", console=console) as shown:
             outputs = cdk_deploy(
                 connection,
@@ -127,14 +129,6 @@ def down() -> None:
     """End the embedded AWS of this folder, and delete everything in it."""
     was_running = background().end()
     console.print("ended" if was_running else "none was running")
-
-
-def _bootstrap_once(connection: Connection) -> None:
-    done = connection.state_dir / "bootstrapped"
-    if not done.exists():
-        with step("cdk bootstrap", console=console):
-            bootstrap(connection)
-        done.touch()
 
 
 def _context(given: list[str]) -> dict[str, str]:

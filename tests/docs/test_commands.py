@@ -23,7 +23,7 @@ PAGES = [
 SHELL = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 
 RUN_BY = {
-    "python -m demo": "tests/e2e/test_traffic.py",
+    "python -m demo": "tests/proof/test_soak.py",
     "pip install": "tests/wheel/test_wheel.py::test_the_console_script_starts",
     "redelivery check": "tests/conformance/test_distribution.py",
     "pytest": "tests/conformance/test_distribution.py",
@@ -58,7 +58,7 @@ PARSED = {
     "make wheels": "tests/wheel/test_release_wheels.py",
     **dict.fromkeys(("make bootstrap", "make deploy", "make verify"), NEEDS_AWS),
     "make test": "is this suite",
-    "make demo": "takes minutes: tests/e2e/test_traffic.py runs its traffic and its audit",
+    "make demo": "takes minutes: tests/proof/test_soak.py runs its traffic and its audit",
 }
 """Commands that no test runs, with the reason. All of the AWS CLI's are parsed only, too."""
 

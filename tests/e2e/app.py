@@ -1,5 +1,6 @@
-"""The shop's app with more consumers: faults, order, workflows, other services, large data."""
+"""Apps of the tests: the shop with more consumers, and a service in each phase of a change."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,13 @@ from once.cdk import (
     GITHUB,
     ConsumerProps,
     Dedup,
+    DeploymentConfig,
     Endpoint,
+    ExistingTable,
     Source,
     StateMachineProps,
     TableProps,
-    run_app,
+    assemble,
 )
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
@@ -22,117 +25,136 @@ from stacks.webhooks import WEBHOOKS
 FUNCTIONS = Path(__file__).resolve().parent / "functions"
 CONTROLS = TableProps("controls", "id")
 COUNTERS = TableProps("counters", "id")
+POINTS = TableProps("points", "order_id")
+TICKS = TableProps("ticks", "id")
 
-PROBE = ConsumerProps(
+
+def line(name: str, folder: str = "", **values: object) -> ConsumerProps:
+    """Return a consumer in a package without the SDK's models of services that it does not call."""
+    place = FUNCTIONS / (folder or name)
+    return ConsumerProps(name, folder=place, aws_services=(), **values)  # type: ignore[arg-type]
+
+
+PROBE = line(
     "probe",
     external=("probe.asked",),
     tables=(CONTROLS, COUNTERS),
     publishes=("probe.counted",),  # which no consumer takes
     fair_by="counter",
-    folder=FUNCTIONS / "probe",
 )
-ROGUE = ConsumerProps(
-    "rogue", external=("rogue.asked",), tables=(COUNTERS,), folder=FUNCTIONS / "rogue"
-)
+ROGUE = line("rogue", external=("rogue.asked",), tables=(COUNTERS,))
+MORTAL = line("mortal", external=("mortal.asked",), tables=(COUNTERS,))
 SCANS = TableProps("scans", "scan")
-SCANNER = ConsumerProps(
+SCANNER = line(
     "scanner",
     external=("scan.asked",),
     tables=(SCANS,),
     publishes=("scan.done",),
     claim_check_mb=5,
     batch_size=2,
-    folder=FUNCTIONS / "scanner",
 )
-ARCHIVE = ConsumerProps(
+ARCHIVE = line(
     "archive",
     events=("scan.done",),
     external=("scan.sent",),
     tables=(SCANS,),
     claim_check_mb=5,
     batch_size=2,
-    folder=FUNCTIONS / "archive",
 )
-LEDGER = ConsumerProps(
+LEDGER = line(
     "ledger",
     external=("account.entered",),
     tables=(CONTROLS, COUNTERS),
     fifo=True,
     ordered_by="account",
     blocks_group=True,  # however long the embedded AWS takes, nothing is dead-lettered
-    folder=FUNCTIONS / "ledger",
 )
 MACHINE = f"arn:aws:states:us-east-1:{cdk.Aws.ACCOUNT_ID}:stateMachine:launch"
-LAUNCH = ConsumerProps(
+LAUNCH = line(
     "launch",
     external=("launch.asked",),
     tables=(COUNTERS,),
     effect_timeout_seconds=4,
     batch_size=1,
     starts=(StateMachineProps("count", MACHINE),),
-    folder=FUNCTIONS / "launch",
 )
 
-INSTANCES = ConsumerProps(
+INSTANCES = line(
     "instances",
     external=("Instance Changed",),
     tables=(COUNTERS,),
     source=Source.event_bridge("test.instances"),
-    folder=FUNCTIONS / "instances",
 )
-UPLOADS = ConsumerProps(
-    "uploads",
-    external=("ObjectCreated",),
-    tables=(COUNTERS,),
-    source=Source.s3("once-uploads"),
-    folder=FUNCTIONS / "uploads",
+UPLOADS = line(
+    "uploads", external=("ObjectCreated",), tables=(COUNTERS,), source=Source.s3("once-uploads")
 )
-NIGHTLY = ConsumerProps(
+NIGHTLY = line(
     "nightly",
     external=("night.fell",),
     tables=(COUNTERS,),
     publishes=("document.due",),
     source=Source.schedule("cron(0 3 * * ? *)"),
-    folder=FUNCTIONS / "nightly",
 )
-DOCUMENTS = ConsumerProps(
-    "documents", events=("document.due",), tables=(COUNTERS,), folder=FUNCTIONS / "documents"
-)
+DOCUMENTS = line("documents", events=("document.due",), tables=(COUNTERS,))
 
 ACCOUNTS = TableProps("accounts", "account")
-BALANCES = ConsumerProps(
-    "balances",
-    external=("account.credited",),
-    tables=(ACCOUNTS,),
-    dedup=Dedup.ITEM,
-    folder=FUNCTIONS / "balances",
-)
-HOLDERS = ConsumerProps(
+BALANCES = line("balances", external=("account.credited",), tables=(ACCOUNTS,), dedup=Dedup.ITEM)
+HOLDERS = line(
     "holders",
     external=("account.renamed",),
     tables=(ACCOUNTS,),
     group_size=1,
     dedup=Dedup.ITEM,
-    folder=FUNCTIONS / "holders",
 )
 
 GITHUB_PUSH = Endpoint("github", GITHUB, types=("push",))
 INGRESS = replace(
     WEBHOOKS, endpoints=(*WEBHOOKS.endpoints, GITHUB_PUSH), folder=FUNCTIONS / "webhooks"
 )
-PUSHES = ConsumerProps(
+PUSHES = line(
     "pushes",
     events=GITHUB_PUSH.event_types,
     tables=(COUNTERS,),
     claim_check_mb=5,
     batch_size=2,
-    folder=FUNCTIONS / "pushes",
+)
+MORE = (
+    *(PROBE, ROGUE, MORTAL, LEDGER, LAUNCH, BALANCES, HOLDERS),
+    *(INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS, SCANNER, ARCHIVE, PUSHES),
 )
 NO_FOLDERS = FUNCTIONS / "none"
 """In place of `functions/`: the folder of the shop's ingress is not used here."""
 
-if __name__ == "__main__":
-    sources = (INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS, SCANNER, ARCHIVE, PUSHES)
-    more = (PROBE, ROGUE, LEDGER, LAUNCH, BALANCES, HOLDERS, *sources)
-    registry = replace(REGISTRY, consumers=(*CONSUMERS, *more), webhooks=INGRESS).located()
-    run_app(replace(registry, functions=NO_FOLDERS))
+
+def build_service(app: cdk.App) -> None:
+    """Add the shop with all further consumers to an app."""
+    registry = replace(REGISTRY, consumers=(*CONSUMERS, *MORE), webhooks=INGRESS).located()
+    assemble(app, replace(registry, functions=NO_FOLDERS))
+
+
+MADE, REMADE = "tick.made", "tick.remade"
+GAUGE = replace(PROBE, name="gauge", renamed_from="probe")
+LOYALTY = line("loyalty", external=("order.placed",), tables=(POINTS,))
+OLD, NEW = (
+    line("ticks", f"ticks_{each}", external=types, tables=(TICKS,), parameters=("release",))
+    for each, types in (("old", (MADE,)), ("new", (MADE, REMADE)))
+)
+"""Two versions of one consumer. The context `release` tells a version's variables which it is."""
+
+PHASES: Mapping[str, Sequence[ConsumerProps]] = {
+    "before": (PROBE, LOYALTY, OLD),
+    "renaming": (PROBE, GAUGE, LOYALTY, NEW),
+    "retiring": (replace(PROBE, retiring=True), GAUGE, replace(LOYALTY, retiring=True), NEW),
+    "after": (GAUGE, NEW),
+}
+"""`probe` is renamed, `loyalty` and the webhooks are removed, `ticks` gets new code."""
+
+WITH_WEBHOOKS = ("before", "renaming")
+
+
+def build_change(app: cdk.App, phase: str, restored: Mapping[str, ExistingTable]) -> None:
+    """Add a service in one of its phases to an app, on tables that were restored from others."""
+    webhooks = INGRESS if phase in WITH_WEBHOOKS else None
+    lines = PHASES[phase]
+    registry = replace(REGISTRY, consumers=lines, functions=NO_FOLDERS, webhooks=webhooks)
+    assemble(app, registry, DeploymentConfig(existing_tables=restored))

@@ -7,11 +7,16 @@ import pytest
 from demo.payment_sandbox import payment_sandbox
 from demo.shop import deploy_service
 from emulator.embedded_aws import EmbeddedAws
-from tests.e2e.deployment import Deployment
+from tests.e2e.app import build_service
+from tests.e2e.deployment import Deployment, synthesized
+from tests.e2e.mortality import send_mortals
 
 
 @pytest.fixture(scope="session")
 def service(aws: EmbeddedAws) -> Iterator[Deployment]:
     with payment_sandbox() as sandbox:
-        parts = deploy_service(aws, sandbox.url, app="python3 -m tests.e2e.app")
-        yield Deployment(aws, parts, sandbox)
+        assembly = synthesized(aws, "service", build_service, payment_api=sandbox.url)
+        parts = deploy_service(aws, sandbox.url, app=assembly)
+        deployed = Deployment(aws, parts, sandbox)
+        send_mortals(deployed)  # they take a minute to end, while other tests run
+        yield deployed

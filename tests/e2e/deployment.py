@@ -1,18 +1,55 @@
 """The deployed service, with the actions of its producers and operators."""
 
 import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+import aws_cdk as cdk
+import boto3
+from typer.testing import CliRunner
 
 from demo.audit import Evidence
 from demo.payment_sandbox import PaymentSandbox
 from demo.quiescence import wait_until, wait_until_empty, wait_until_quiescent
 from demo.shop import Shop, emails
 from emulator.embedded_aws import EmbeddedAws
+from once.cdk import synthesize
+from once.ops.__main__ import app as commands
+from once.ops.aws.clients import depth
 from once.ops.aws.deployment import Deployment as Parts
 from once.ops.dead_letters.letter import dead_letter_queues
+from tests.stacks.cloud import new_app
 
 SAGA = ("orders", "inventory", "payments", "notifications")
-REST_SECONDS = 120.0
+REST_SECONDS = 300.0
+"""A bound for a busy machine: no test waits so long on an idle one."""
+VISIBILITY_SECONDS = 11
+"""Over twice the functions' timeout. The messages of a killed function return after it."""
+
+
+def synthesized(
+    aws: EmbeddedAws, name: str, build: Callable[[cdk.App], object], **context: str
+) -> Path:
+    """Synthesize an app in this process, where the CDK is loaded; return the assembly's folder."""
+    folder = aws.state_dir / f"assembly-{name}"
+    staging: Any = {"aws:cdk:disable-asset-staging": True}
+    app = new_app(folder, local="true", **staging, **context)
+    build(app)
+    synthesize(app)
+    return folder
+
+
+def once(aws: EmbeddedAws, *arguments: str, code: int = 0) -> str:
+    """Run a command of `once` that ends with an exit code, and return its output."""
+    with patch.dict(os.environ, {**aws.environment(), "COLUMNS": "80"}):
+        boto3.DEFAULT_SESSION = None  # it keeps the credentials of its first call
+        ended = CliRunner().invoke(commands, arguments)
+        boto3.DEFAULT_SESSION = None
+    assert ended.exit_code == code, ended.output
+    return ended.stdout
 
 
 class Deployment:
@@ -22,6 +59,16 @@ class Deployment:
         self.aws, self.parts, self.sandbox = aws, parts, sandbox
         self.sqs, self.sns = aws.client("sqs"), aws.client("sns")
         self.dynamodb = aws.client("dynamodb")
+
+    def ops(self, *arguments: str, code: int = 0) -> str:
+        """Run a command of `once` on the service, and return its output."""
+        return once(self.aws, *arguments, code=code)
+
+    def shorten_visibility(self, *consumers: str) -> None:
+        """Let the messages of killed functions return soon."""
+        for url in self._queues(consumers):
+            attributes: Any = {"VisibilityTimeout": str(VISIBILITY_SECONDS)}
+            self.sqs.set_queue_attributes(QueueUrl=url, Attributes=attributes)
 
     def publish(self, *events: Any) -> None:
         """Publish events to the ingress topic, as producers do."""
@@ -44,13 +91,17 @@ class Deployment:
     def queue(self, consumer: str) -> str:
         return self.parts.consumer(consumer).queue_url
 
+    def depth(self, url: str) -> int:
+        """Return the number of messages in a queue, those in flight included."""
+        return depth(self.sqs, url).total
+
     def evidence(self) -> Evidence:
         """Return the tables, queues, charges and e-mails of the service for an audit."""
         return Shop(self.aws, self.sandbox, self.parts).evidence()
 
     def wait_until_empty(self, *consumers: str) -> None:
         """Wait until consumers that publish nothing have emptied their queues."""
-        wait_until_empty(self.sqs, self._queues(*consumers), timeout=REST_SECONDS)
+        wait_until_empty(self.sqs, self._queues(consumers), timeout=REST_SECONDS)
 
     def wait_until_swept(self) -> None:
         """Wait until the sweep function has received every published event."""
@@ -58,10 +109,10 @@ class Deployment:
 
     def wait_at_rest(self) -> None:
         """Wait until every order has come to an end of the saga."""
-        queues = [*self._queues(*SAGA), self.parts.sweep_queue_url]
+        queues = [*self._queues(SAGA), self.parts.sweep_queue_url]
         wait_until_quiescent(self.evidence(), queues, timeout=REST_SECONDS)
 
-    def _queues(self, *consumers: str) -> list[str]:
+    def _queues(self, consumers: Iterable[str]) -> list[str]:
         return [url for name in consumers for url in self.parts.consumer(name).queue_urls]
 
     def charges(self, order: str) -> list[dict[str, Any]]:
@@ -113,11 +164,6 @@ class Deployment:
         for message in messages:
             self.sqs.delete_message(QueueUrl=box.url, ReceiptHandle=message["ReceiptHandle"])
         return messages
-
-    def processes(self, consumer: str) -> set[int]:
-        """Return the process ids of a consumer's live function processes."""
-        function = self.parts.consumer(consumer).function_name
-        return {process.pid for process in self.aws.function_processes(function)}
 
 
 def attribute(message: dict[str, Any], name: str) -> str:

@@ -1,7 +1,6 @@
-"""Forged events change nothing: on the ingress topic, in a queue, and in a dedup record."""
+"""Forged events change nothing, and an event that no consumer takes is kept with its reason."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,16 +11,20 @@ from tests.e2e.deployment import Deployment, attribute
 from tests.e2e.test_orders import place_order, unique
 
 
-@pytest.fixture
-def order(service: Deployment) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def order(service: Deployment) -> str:
     """An order that inventory refuses: no genuine event ever pays it."""
     name, _ = place_order(service, available=1)
-    assert service.get("orders", order_id=name)["status"] == "refused"
-    yield name
-    assert service.get("orders", order_id=name)["status"] == "refused"
-    assert service.get("payments", order_id=name) == {}
-    assert service.charges(name) == []
-    assert len(service.emails(f"{name}@example.com")) == 1
+    assert_is_refused(service, name)
+    return name
+
+
+def assert_is_refused(service: Deployment, order: str) -> None:
+    service.wait_at_rest()
+    assert service.get("orders", order_id=order)["status"] == "refused"
+    assert service.get("payments", order_id=order) == {}
+    assert service.charges(order) == []
+    assert len(service.emails(f"{order}@example.com")) == 1
 
 
 def captured(order: str, source: str) -> dict[str, Any]:
@@ -57,7 +60,7 @@ def test_s2_an_internal_event_on_the_ingress_topic_reaches_no_consumer(
         reserved(order, "/shop"),
         reserved(order, "/once/inventory"),
     )
-    service.wait_at_rest()
+    assert_is_refused(service, order)
 
 
 def test_s2_an_internal_event_under_an_external_type_is_quarantined(
@@ -67,7 +70,7 @@ def test_s2_an_internal_event_under_an_external_type_is_quarantined(
     publish(service, ingress, event, "order.placed")
     for consumer in ("orders", "inventory"):  # both subscribe to order.placed
         assert reasons(service.dead_letters(consumer, 1)) == {"untrusted-source"}
-    service.wait_at_rest()
+    assert_is_refused(service, order)
 
 
 def test_s2_a_forged_event_that_is_sent_to_a_queue_is_quarantined(
@@ -77,7 +80,7 @@ def test_s2_a_forged_event_that_is_sent_to_a_queue_is_quarantined(
     service.send("payments", reserved(order, "/shop"))
     assert reasons(service.dead_letters("orders", 2)) == {"untrusted-source"}
     assert reasons(service.dead_letters("payments", 1)) == {"untrusted-source"}
-    service.wait_at_rest()
+    assert_is_refused(service, order)
 
 
 def test_s2_the_events_topic_denies_even_the_root_of_the_account(
@@ -100,4 +103,66 @@ def test_s1_an_outbox_that_is_forged_in_anothers_record_is_dead_lettered(
     service.dynamodb.delete_item(TableName=table, Key=key)
     assert attribute(letter, "once-reason") == "unpublishable"
     assert "orders may not publish payment.captured" in attribute(letter, "once-error")
-    service.wait_at_rest()
+    assert_is_refused(service, order)
+
+
+ASKED = {"DataType": "String", "StringValue": "probe.asked"}
+LOST = {"DataType": "String", "StringValue": "order.lost"}
+MANY = {f"a{number}": LOST for number in range(10)}
+
+
+@pytest.fixture
+def _no_unrouted(service: Deployment) -> None:
+    """Earlier tests publish events that no consumer takes."""
+    service.wait_until_swept()
+    while service.take("unrouted"):
+        pass
+
+
+def asked(counter: str) -> str:
+    return json.dumps(cloud_event("probe.asked", {"counter": counter}))
+
+
+def unrouted(service: Deployment, expected: int) -> dict[str, str]:
+    """Wait until all events were swept; take the unrouted ones and return their reasons by body."""
+    letters = service.dead_letters("unrouted", expected)
+    service.wait_until_swept()
+    while more := service.take("unrouted"):
+        letters += more
+    # An event may be there twice: after a lost answer the function sends it again.
+    return {letter["Body"]: attribute(letter, "once-reason") for letter in letters}
+
+
+@pytest.mark.usefixtures("_no_unrouted")
+def test_s3_what_no_consumer_takes_is_unrouted_and_nothing_else(service: Deployment) -> None:
+    def tell(body: str, **attributes: Any) -> None:
+        topic = service.parts.ingress_topic_arn
+        service.sns.publish(TopicArn=topic, Message=body, MessageAttributes=attributes)
+
+    bare, unknown, many = asked("bare"), asked("unknown"), asked("many")
+    ordered = json.dumps(cloud_event("account.entered", {"account": "astray", "number": 1}))
+    tell(bare)
+    tell(asked("ordinary"), type=ASKED)
+    tell(unknown, type=LOST)
+    tell(many, type=ASKED, **MANY)
+    tell("order 12, please")
+    tell(ordered, type={"DataType": "String", "StringValue": "account.entered"})
+    assert unrouted(service, 5) == {
+        bare: "no-type",
+        unknown: "unsubscribed-type",
+        many: "too-many-attributes",
+        "order 12, please": "no-type",
+        ordered: "unsubscribed-type",  # which the FIFO topic alone takes
+    }
+    service.wait_until_empty("probe")
+    assert service.get("counters", id="ordinary")["amount"] == "1"
+    assert service.get("counters", id="bare") == {}
+
+
+@pytest.mark.usefixtures("_no_unrouted")
+def test_s3_a_consumers_event_that_no_other_takes_is_unrouted(service: Deployment) -> None:
+    service.put("controls", id="published", publishes="yes")
+    service.send("probe", asked("published"))
+    [(body, reason)] = unrouted(service, 1).items()
+    assert (json.loads(body)["type"], reason) == ("probe.counted", "unsubscribed-type")
+    assert json.loads(body)["source"] == "/once/probe"

@@ -1,12 +1,10 @@
-"""Steps of the runbook: a consumer is renamed or removed, an endpoint removed, tables restored."""
+"""A service that changes under traffic: new code, a rename, a removal, an endpoint, its tables."""
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import count
 from threading import Event, Thread
 from typing import Any
@@ -15,15 +13,17 @@ import pytest
 
 from demo.quiescence import wait_until, wait_until_empty
 from emulator.cdk_cli import bootstrap, deploy
-from emulator.embedded_aws import ROOT, EmbeddedAws
+from emulator.embedded_aws import EmbeddedAws
+from once.cdk import ExistingTable
 from once.cdk.deployment_options import DEDUP
 from once.ops.aws.clients import depth
 from once.ops.aws.deployment import Deployment
 from once.testing import cloud_event
+from tests.e2e.app import MADE, REMADE, build_change
+from tests.e2e.deployment import REST_SECONDS, once, synthesized
 
 SERVICE = "change"
 PERIOD_SECONDS = 0.2
-REST_SECONDS = 120.0
 
 
 class Changing:
@@ -31,34 +31,54 @@ class Changing:
 
     def __init__(self, aws: EmbeddedAws) -> None:
         self.aws, self.sqs, self.sns = aws, aws.client("sqs"), aws.client("sns")
+        self.dynamodb = aws.client("dynamodb")
         self.sent: list[str] = []
+        self._unrouted: list[Any] = []
         bootstrap(aws)
-        self.deploy("before")
+        self.deploy("before", release="old")
         self.tables = self.parts.tables
 
-    def deploy(self, phase: str, **more: str) -> None:
-        outputs = self.aws.state_dir / f"change-{phase}.json"
-        context = {"service": SERVICE, "phase": phase, **more}
-        app = "python3 -m tests.e2e.changing_app"
-        stacks = deploy(self.aws, app=app, context=context, outputs=outputs)
+    def deploy(
+        self,
+        phase: str,
+        *,
+        release: str = "new",
+        restored: Mapping[str, ExistingTable] | None = None,
+    ) -> None:
+        name = f"{phase}-{'restored' if restored else release}"
+        assembly = synthesized(
+            self.aws,
+            name,
+            lambda app: build_change(app, phase, restored or {}),
+            service=SERVICE,
+            release=release,
+        )
+        stacks = deploy(self.aws, app=assembly, outputs=self.aws.state_dir / f"{name}.json")
         values = {name: value for stack in stacks.values() for name, value in stack.items()}
         self.parts = Deployment.of(SERVICE, values)
 
-    def restore(self) -> dict[str, dict[str, str]]:
+    def keep_version(self) -> str:
+        """Publish a version of `ticks` that no deployment knows, and so none deletes."""
+        client, name = self.aws.client("lambda"), self.parts.consumer("ticks").function_name
+        client.update_function_configuration(FunctionName=name, Description="the old version")
+        return str(client.publish_version(FunctionName=name)["Version"])
+
+    def restore(self) -> dict[str, ExistingTable]:
         """Restore every table under a new name; return each as `existing_tables` takes it."""
-        dynamodb = self.aws.client("dynamodb")
         found = {}
         for name, table in {**self.parts.tables, DEDUP: self.parts.dedup_table}.items():
-            restored = dynamodb.restore_table_to_point_in_time(
+            restored = self.dynamodb.restore_table_to_point_in_time(
                 SourceTableName=table,
                 TargetTableName=f"restored-{name}",
                 UseLatestRestorableTime=True,
             )
             found[name] = {"arn": restored["TableDescription"]["TableArn"]}
         stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
-        changed = dynamodb.update_table(TableName=f"restored-{DEDUP}", StreamSpecification=stream)
+        changed = self.dynamodb.update_table(
+            TableName=f"restored-{DEDUP}", StreamSpecification=stream
+        )
         found[DEDUP]["stream_arn"] = changed["TableDescription"]["LatestStreamArn"]
-        return found
+        return {name: ExistingTable(**values) for name, values in found.items()}
 
     @contextmanager
     def traffic(self) -> Iterator[None]:
@@ -88,98 +108,189 @@ class Changing:
             topic = self.parts.ingress_topic_arn
             self.sns.publish(TopicArn=topic, Message=json.dumps(event), MessageAttributes=attribute)
 
+    def send(self, consumer: str, *messages: dict[str, Any]) -> None:
+        """Send up to ten messages to a consumer's queue."""
+        entries = [
+            {"Id": str(n), "MessageBody": json.dumps(event)} for n, event in enumerate(messages)
+        ]
+        url = self.parts.consumer(consumer).queue_url
+        answer = self.sqs.send_message_batch(QueueUrl=url, Entries=entries)
+        assert not answer.get("Failed"), answer
+
     def bury(self, consumer: str, name: str) -> None:
         """Put an event into a dead-letter queue, as SQS moves it there."""
-        asked, _ = events(name)
         url = self.parts.consumer(consumer).dead_letter_url
-        self.sqs.send_message(QueueUrl=url, MessageBody=json.dumps(asked))
-
-    def redrive(self, consumer: str) -> None:
-        command = ("dlq", "redrive", "--consumer", consumer, "--yes", "--service", SERVICE)
-        subprocess.run(
-            [sys.executable, "-m", "once.ops", *command],
-            check=True,
-            cwd=ROOT,
-            env={**os.environ, **self.aws.environment()},
-        )
+        self.sqs.send_message(QueueUrl=url, MessageBody=json.dumps(events(name)[0]))
 
     def drain(self, *consumers: str) -> None:
         """Wait until the queues of consumers, those for dead letters included, are empty."""
         parts = [self.parts.consumer(name) for name in consumers]
         urls = [url for part in parts for url in (*part.queue_urls, part.dead_letter_url)]
-        wait_until_empty(self.sqs, urls, timeout=REST_SECONDS)
+        wait_until_empty(self.sqs, [*urls, self.parts.sweep_queue_url], timeout=REST_SECONDS)
 
-    def counted(self, table: str, key: str, value: str) -> Counter[str]:
-        """Return the number of effects of each event."""
+    def items(self, table: str) -> list[dict[str, str]]:
+        """Return the items of a table, with values as text."""
         name = {**self.tables, **self.parts.tables}[table]
-        pages = self.aws.client("dynamodb").get_paginator("scan").paginate(TableName=name)
-        items = [item for page in pages for item in page["Items"]]
-        return Counter({item[key]["S"]: int(item[value]["N"]) for item in items})
+        pages = self.dynamodb.get_paginator("scan").paginate(TableName=name, ConsistentRead=True)
+        rows = [item for page in pages for item in page["Items"]]
+        return [{name: next(iter(v.values())) for name, v in row.items()} for row in rows]
 
-    def relayed(self) -> set[str]:
-        """Take what reached no consumer out of its queue; return the counters of `probe.counted`.
+    def counted(self) -> Counter[str]:
+        """Return how often `probe`, or `gauge`, has counted each event."""
+        return Counter({item["id"]: int(item["amount"]) for item in self.items("counters")})
 
-        Events of types whose consumer was removed are there too.
-        """
-        queue, counters = {"QueueUrl": self.parts.unrouted_queue_url}, set()
+    def codes(self, event_type: str) -> set[str]:
+        """Return which code has processed ticks of a type."""
+        ticks = (item for item in self.items("ticks") if item["id"].startswith(event_type))
+        return {item["seen_code"] for item in ticks}
+
+    def unrouted(self, event_type: str) -> list[Any]:
+        """Return the events of a type that have reached no consumer, and are kept."""
+        queue = {"QueueUrl": self.parts.unrouted_queue_url}
         while found := self.sqs.receive_message(**queue, MaxNumberOfMessages=10).get("Messages"):
             for message in found:
                 self.sqs.delete_message(**queue, ReceiptHandle=message["ReceiptHandle"])
-                event = json.loads(message["Body"])
-                if event.get("type") == "probe.counted":
-                    counters.add(event["data"]["counter"])
-        return counters
+                self._unrouted.append(json.loads(message["Body"]))
+        return [event for event in self._unrouted if event.get("type") == event_type]
 
     def dead_letters(self) -> int:
         urls = self.sqs.list_queues(QueueNamePrefix=f"{SERVICE}-").get("QueueUrls", [])
         return sum(depth(self.sqs, url).total for url in urls if "unrouted" not in url)
 
 
-def events(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    return (
+def tick(event_type: str, name: str) -> dict[str, Any]:
+    name = f"{event_type} {name}"
+    return cloud_event(event_type, {"tick": name}, event_id=name)
+
+
+def events(name: str) -> list[dict[str, Any]]:
+    return [
         cloud_event("probe.asked", {"counter": name}, event_id=name),
         cloud_event("order.placed", {"order_id": name}, event_id=name),
-    )
+        tick(MADE, name),
+        tick(REMADE, name),
+    ]
+
+
+@dataclass
+class Changed:
+    """A service after all phases of its change.
+
+    Attributes:
+        old_version: the version of `ticks` before the change.
+        due: the events that were published while both lines of a rename were there.
+    """
+
+    service: Changing
+    old_version: str = ""
+    due: set[str] = field(default_factory=set)
 
 
 @pytest.fixture(scope="module")
-def changing(aws: EmbeddedAws) -> Changing:
-    return Changing(aws)
+def changed(aws: EmbeddedAws) -> Changed:
+    service = Changing(aws)
+    found = Changed(service, service.keep_version())
+    service.bury("probe", "dead")
+
+    def codes(event_type: str, code: str) -> None:
+        wait_until(
+            f"{event_type} is processed by {code} code",
+            lambda: code in service.codes(event_type),
+            timeout=REST_SECONDS,
+        )
+
+    with service.traffic():
+        codes(MADE, "old")
+        service.deploy("renaming")
+        found.due = {*service.sent}
+        codes(MADE, "new")
+        codes(REMADE, "new")
+        service.deploy("retiring")
+        redrive = ("dlq", "redrive", "--consumer", "probe", "--yes")
+        once(aws, *redrive, "--service", SERVICE)
+        service.drain("probe", "loyalty")
+        service.deploy("after")
+    service.drain("gauge", "ticks")
+    return found
 
 
-def test_h1_a_rename_and_a_removal_lose_and_double_nothing(changing: Changing) -> None:
-    changing.bury("probe", "dead")
-    with changing.traffic():
-        changing.deploy("renaming")
-        due = set(changing.sent)
-        changing.deploy("retiring")
-        changing.redrive("probe")
-        changing.drain("probe", "loyalty")
-        changing.deploy("after")
-    changing.drain("gauge")
-    assert changing.dead_letters() == 0
-    counters = changing.counted("counters", "id", "amount")
-    assert counters == Counter([*changing.sent, "dead"])
-    points = changing.counted("points", "order_id", "points")
-    assert due
-    assert due <= points.keys()
-    assert set(points.values()) == {1}
+def test_h1_a_rename_and_a_removal_lose_and_double_nothing(changed: Changed) -> None:
+    service = changed.service
+    assert service.dead_letters() == 0
+    assert service.counted() == Counter([*service.sent, "dead"])
+    points = {item["order_id"]: item["points"] for item in service.items("points")}
+    assert changed.due
+    assert changed.due <= points.keys()
+    assert {*points.values()} == {"1"}
 
 
-def test_restored_tables_take_the_place_of_the_old_ones(changing: Changing) -> None:
-    known = changing.counted("counters", "id", "amount")
-    changing.deploy("restored", restored=json.dumps(changing.restore()))
-    assert changing.parts.dedup_table == f"restored-{DEDUP}"
+def test_a_deployment_under_traffic_loses_doubles_and_dead_letters_nothing(
+    changed: Changed,
+) -> None:
+    service = changed.service
+    assert_once(service, [f"{MADE} {name}" for name in service.sent])
+    # Before the new type was subscribed, its events were kept.
+    found = {item["id"] for item in service.items("ticks")}
+    found |= {event["id"] for event in service.unrouted(REMADE)}
+    assert {f"{REMADE} {name}" for name in service.sent} <= found
+    assert service.codes(REMADE) == {"new"}
+
+
+def test_an_old_and_a_new_version_share_a_queue(changed: Changed) -> None:
+    service, made = changed.service, list[list[dict[str, Any]]]()
+
+    def served_by_both() -> bool:
+        made.append([tick(MADE, f"shared-{len(made)}-{number}") for number in range(10)])
+        service.send("ticks", *made[-1])
+        return service.codes(f"{MADE} shared") == {"old", "new"}
+
+    with reading_too(changed):
+        wait_until("both versions", served_by_both, timeout=REST_SECONDS)
+        for ticks in made:  # the second copy of an event may reach the other version
+            service.send("ticks", *ticks)
+        service.drain("ticks")
+    assert_once(service, [event["id"] for ticks in made for event in ticks])
+
+
+@contextmanager
+def reading_too(changed: Changed) -> Iterator[None]:
+    """Let the old version read the queue beside the deployed one."""
+    service = changed.service
+    parts, client = service.parts.consumer("ticks"), service.aws.client("lambda")
+    found = service.sqs.get_queue_attributes(QueueUrl=parts.queue_url, AttributeNames=["QueueArn"])
+    mapping = client.create_event_source_mapping(
+        EventSourceArn=found["Attributes"]["QueueArn"],
+        FunctionName=f"{parts.function_name}:{changed.old_version}",
+        BatchSize=10,
+        FunctionResponseTypes=["ReportBatchItemFailures"],
+    )
+    yield
+    client.delete_event_source_mapping(UUID=mapping["UUID"])
+
+
+def assert_once(service: Changing, ticks: list[str]) -> None:
+    """Check that each tick was counted once, by code and variables of one version."""
+    items = {item["id"]: item for item in service.items("ticks")}
+    assert service.dead_letters() == 0
+    assert [tick for tick in ticks if tick not in items] == []
+    assert {item["amount"] for item in items.values()} == {"1"}
+    mixed = [item for item in items.values() if item["seen_code"] != item["seen_release"]]
+    assert mixed == []
+
+
+def test_restored_tables_take_the_place_of_the_old_ones(changed: Changed) -> None:
+    service = changed.service
+    known = service.counted()
+    service.deploy("after", restored=service.restore())
+    assert service.parts.dedup_table == f"restored-{DEDUP}"
     publishes = {"id": {"S": "after"}, "publishes": {"S": "yes"}}
-    controls = changing.parts.table("controls")
-    changing.aws.client("dynamodb").put_item(TableName=controls, Item=publishes)
-    for name in (changing.sent[0], "after"):
-        asked, _ = events(name)
-        changing.publish(asked)
-    changing.drain("gauge")
-    assert changing.counted("counters", "id", "amount") == known + Counter(["after"])
+    service.dynamodb.put_item(TableName=service.parts.table("controls"), Item=publishes)
+    for name in (service.sent[0], "after"):
+        service.publish(events(name)[0])
+    service.drain("gauge")
+    assert service.counted() == known + Counter(["after"])
     wait_until(
         "the relay publishes from the restored table",
-        lambda: "after" in changing.relayed(),
+        lambda: any(e["data"]["counter"] == "after" for e in service.unrouted("probe.counted")),
         timeout=REST_SECONDS,
     )

@@ -12,8 +12,7 @@ from once.failures.quarantine import Quarantine
 from once.intake.reader import Delivery
 from once.settings import Settings
 from once.testing import cloud_event
-from tests.e2e.deployment import Deployment, attribute
-from tests.e2e.test_traffic import ops
+from tests.e2e.deployment import REST_SECONDS, Deployment, attribute
 from tests.once.support import record
 
 TYPE = {"DataType": "String", "StringValue": "account.entered"}
@@ -42,13 +41,15 @@ def test_a_group_keeps_its_order_while_its_first_message_fails(service: Deployme
     for number in range(12):
         publish(service, entered("closed", number))
         publish(service, entered("open", number))
-    wait_until("the open account", lambda: len(numbers(service, "open")) == 12, timeout=60)
+    everything = [*range(12)]
+    wait_until(
+        "the open account", lambda: numbers(service, "open") == everything, timeout=REST_SECONDS
+    )
     assert numbers(service, "closed") == []
     table = service.parts.table("controls")
     service.dynamodb.delete_item(TableName=table, Key={"id": {"S": "closed"}})
     service.wait_until_empty("ledger")
-    assert numbers(service, "closed") == list(range(12))
-    assert numbers(service, "open") == list(range(12))
+    assert numbers(service, "closed") == everything
     assert service.take("ledger") == []
 
 
@@ -80,9 +81,9 @@ def test_every_dead_letter_of_a_group_is_listed_and_redriven_in_its_order(
         dead_letter(service, "redriven", number)
         dead_letter(service, f"redriven-{number}", number)
     choice = ("--consumer", "ledger", "--json")
-    found = json.loads(ops(service, "dlq", "list", *choice))
+    found = json.loads(service.ops("dlq", "list", *choice))
     assert (len(found["letters"]), found["withheld_by_sqs"]) == (24, 0)
-    ops(service, "dlq", "redrive", *choice, "--reason", "permanent", "--rate", "100")
+    service.ops("dlq", "redrive", *choice, "--reason", "permanent", "--rate", "100")
     service.wait_until_empty("ledger")
     assert numbers(service, "redriven") == list(range(12))
 
@@ -94,19 +95,8 @@ def test_a_copy_that_sns_does_not_drop_changes_state_once(service: Deployment) -
     # After five minutes SNS has forgotten the id. Another id has the same effect.
     publish(service, event, "sent again")
     publish(service, entered("copied", 2))
-    wait_until("the last entry", lambda: 2 in numbers(service, "copied"), timeout=60)
+    wait_until("the last entry", lambda: 2 in numbers(service, "copied"), timeout=REST_SECONDS)
     assert numbers(service, "copied") == [1, 2]
-
-
-def test_an_ordered_type_on_the_standard_topic_is_unrouted(service: Deployment) -> None:
-    service.wait_until_swept()
-    while service.take("unrouted"):  # events of other tests
-        pass
-    event = entered("astray", 1)
-    service.publish(event)
-    [letter] = service.dead_letters("unrouted", 1)
-    assert json.loads(letter["Body"])["id"] == event["id"]
-    assert attribute(letter, "once-reason") == "unsubscribed-type"
 
 
 def test_the_group_of_a_fair_queue_is_kept_from_the_topic_to_the_dead_letter(

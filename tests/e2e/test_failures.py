@@ -1,0 +1,93 @@
+"""Messages that cannot be read, that end or hang the function, or write past the transaction."""
+
+from collections import Counter
+from typing import Any
+
+from demo.quiescence import wait_until
+from once.names import DeadLetter, Reason
+from once.testing import cloud_event
+from tests.e2e.deployment import REST_SECONDS, Deployment, attribute
+from tests.e2e.mortality import ENDING, HEALTHY
+
+GOOD = '"specversion": "1.0", "id": "e", "source": "/s", "type": "probe.asked"'
+MIB = 1024 * 1024
+
+BODIES = {
+    " ": "unparseable",
+    "order 12, please": "unparseable",
+    "[1, 2]": "invalid-event",
+    '{"specversion": "1.0", "source": "/s", "type": "probe.asked"}': "no-key",
+    '{"specversion": "1.0", "id": null, "source": "/s", "type": "t"}': "no-key",
+    "{" + GOOD + ', "data": {"counter": 7}}': "invalid-data",
+    "{" + GOOD + ', "data": {"counter": "a", "counter": "b"}}': "unparseable",
+    "{" + GOOD + ', "data": {"counter": NaN}}': "unparseable",
+    "{" + GOOD + ', "data": {"counter": "\\ud800"}}': "unparseable",
+    "[" * 10_000: "unparseable",
+    "{" + GOOD.replace("probe.asked", "x") + "}": "unknown-type",
+}
+
+
+def counted(counter: str) -> Any:
+    return cloud_event("probe.asked", {"counter": counter})
+
+
+def amounts(service: Deployment, counters: list[str]) -> Counter[str | None]:
+    return Counter(service.get("counters", id=counter).get("amount") for counter in counters)
+
+
+def test_a_bad_body_is_quarantined_and_its_neighbours_commit(service: Deployment) -> None:
+    neighbours = []
+    for number, body in enumerate(BODIES):
+        neighbours += [f"before {number}", f"after {number}"]
+        service.send("probe", counted(neighbours[-2]), body, counted(neighbours[-1]))
+    letters = service.dead_letters("probe", len(BODIES))
+    service.wait_until_empty("probe")
+    assert {letter["Body"]: attribute(letter, "once-reason") for letter in letters} == BODIES
+    assert {attribute(letter, "once-receive-count") for letter in letters} == {"1"}
+    assert amounts(service, neighbours) == {"1": 2 * len(BODIES)}
+
+
+def test_a_body_as_large_as_sqs_takes_is_quarantined_whole(service: Deployment) -> None:
+    service.send("probe", "x" * MIB)
+    [letter] = service.dead_letters("probe", 1)
+    assert attribute(letter, "once-reason") == "too-large"
+    assert "once-original-gzip" in letter["MessageAttributes"]
+    service.send("probe", counted("after a large one"))
+    service.wait_until_empty("probe")
+    assert amounts(service, ["after a large one"]) == {"1": 1}
+
+
+def test_a_handler_that_writes_past_the_transaction_is_denied_by_iam(service: Deployment) -> None:
+    service.send("rogue", cloud_event("rogue.asked", {"counter": "direct"}))
+    [letter] = service.dead_letters("rogue", 1)
+    assert attribute(letter, "once-reason") == "retries-exhausted"
+    assert attribute(letter, "once-receive-count") == "5"
+    assert "AccessDenied" in attribute(letter, "once-error")
+    assert "PutItem" in attribute(letter, "once-error")
+    assert service.get("counters", id="direct") == {}
+
+
+def test_messages_that_end_or_hang_the_function_do_not_harm_others(service: Deployment) -> None:
+    letters: list[Any] = []
+
+    def have_ended() -> bool:
+        while found := service.take("mortal"):
+            letters.extend(found)
+        return {each for each, _ in reasons(letters)} >= {*ENDING}
+
+    wait_until("the failing messages are dead letters", have_ended, timeout=2 * REST_SECONDS)
+    service.wait_until_empty("mortal")
+    assert amounts(service, HEALTHY) == {"1": len(HEALTHY)}
+    # A set: where an invocation outlasts the visibility timeout, a message is moved twice.
+    assert reasons(letters) == {(name, Reason.UNFINISHED) for name in ENDING}
+    assert amounts(service, ENDING) == {None: len(ENDING)}
+
+
+def reasons(letters: list[Any]) -> set[tuple[str, str]]:
+    names = [*ENDING, *HEALTHY]
+    return {
+        (name, attribute(letter, DeadLetter.REASON))
+        for letter in letters
+        for name in names
+        if f'"{name}"' in letter["Body"]
+    }

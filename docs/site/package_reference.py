@@ -14,10 +14,13 @@ def reference(package: str) -> str:
     left_out = set() if package == "once" else set(import_module("once").__all__)
     shown = {name for name in import_module(package).__all__ if not name.isupper()} - left_out
     names = sorted(shown, key=str.lower)
-    directives = [f".. {_directive(name)}:: {package}.{name}\n" for name in names]
+    directives = [f".. {_directive(package, name)}:: {package}.{name}\n" for name in names]
     return "\n".join(["```{eval-rst}", *directives, "```"])
 
 
-def _directive(name: str) -> str:
+def _directive(package: str, name: str) -> str:
     """Return the directive for a name; by its form, because to import the CDK takes seconds."""
-    return "autoclass" if name[0].isupper() else "autofunction"
+    if name[0].isupper():
+        return "autoclass"
+    is_value = package == "once" and not callable(getattr(import_module(package), name))
+    return "autodata" if is_value else "autofunction"

@@ -16,6 +16,9 @@ SLOW := $(addprefix tests/once/, batch/test_group_size.py commit/test_former_rec
 # Python compiles what is imported; to compile all that is installed takes half of an installation.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes
 
+# Many processes import the same packages: none may compile them anew each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Node, npm and the CDK come from the virtual environment, before whatever the machine has.
 export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)

@@ -29,7 +29,7 @@ class Step:
     _progress: Progress
     _task: TaskID
 
-    def advance(self, count: int = 1) -> None:
+    def advance(self, count: float = 1) -> None:
         """Add to what is done."""
         self._progress.advance(self._task, count)
 

@@ -1,30 +1,96 @@
-"""`make crashpoints`: every fault at every call site, alone and in pairs."""
+"""`make crashpoints`: a run for each point of each case, and for each pair of points.
+
+A point is a fault at one call of a case.
+"""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import as_completed
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from emulator.local.steps import step
 from proof import report
-from proof.crashpoints.exploration import HOW_PAIRS_ARE_CHOSEN, Part, Tally, explore, parts
-from proof.crashpoints.scenarios import SCENARIOS
+from proof.crashpoints.cases import CASES, Case
 from proof.crashpoints.sites import EXPLORED, LEFT_OUT, unlisted_in_runs, unlisted_in_source
 from proof.crashpoints.source import calls_in_source
 from proof.run import RunResult
 from proof.workers import workers
-from proof.world.faults import Fault, kinds
+from proof.world.faults import Action, Fault, InjectionPoint, kinds
 
 NAME = "crashpoints"
 KINDS = frozenset(set(Fault) - {Fault.HALF, Fault.SAVED_DONE, Fault.SAVED_NOT_DONE})
 """The faults that are not special to one service."""
-_QUICK = 1
-"""Scenarios of a quick run."""
+LATE_SECONDS = (2.0, 60.0)
+"""Delays of a late call: while its caller still looks it up, and after that."""
+HOW_PAIRS_ARE_CHOSEN = (
+    "first: every kind at the first call of each place of a scenario without a fault "
+    "there; second: every kind at the next call of each place that the run with the first reaches"
+)
 _MAX_SHOWN = 5
 """Violations that are printed in full: more of them mostly have the same cause."""
 
 console = Console()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The runs that begin with one point of a case.
+
+    Attributes:
+        seconds: their expected time, by that of the case's run without the point.
+    """
+
+    case: Case
+    point: Action
+    in_pairs: bool
+    seconds: float
+
+
+@dataclass(slots=True)
+class Tally:
+    """Figures of a number of runs.
+
+    Attributes:
+        points: runs in which every point took effect, by their number of points.
+        in_vain: runs in which a point did not; they count for nothing.
+        kinds: number of points by kind of fault.
+        cases: counted runs by case.
+        places: every call site that was reached.
+        broken: runs that violate a clause, with their case's name.
+    """
+
+    points: Counter[int] = field(default_factory=Counter)
+    in_vain: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    cases: Counter[str] = field(default_factory=Counter)
+    places: set[str] = field(default_factory=set)
+    broken: list[tuple[str, RunResult]] = field(default_factory=list)
+
+    def count(self, case: Case, points: Sequence[Action], result: RunResult) -> None:
+        """Count a run."""
+        self.places |= {point.place for point in result.reached}
+        if result.violation is not None:
+            self.broken.append((case.name, result))
+        if not {*points} <= {*result.replay.actions}:
+            self.in_vain += 1
+            return
+        self.points[len(points)] += 1
+        self.kinds.update(str(point.what) for point in points)
+        self.cases[case.name] += 1
+
+    def add(self, other: "Tally") -> None:
+        """Add the figures of other runs."""
+        self.points += other.points
+        self.in_vain += other.in_vain
+        self.kinds += other.kinds
+        self.cases += other.cases
+        self.places |= other.places
+        self.broken += other.broken
 
 
 def run(processes: int = 2, quick: bool = False) -> int:
@@ -32,7 +98,7 @@ def run(processes: int = 2, quick: bool = False) -> int:
 
     Args:
         processes: number of worker processes; 1 works in this process.
-        quick: whether to try only the single points of one scenario.
+        quick: whether to try only the single points of one case.
 
     Returns:
         The exit status: 0 if there is no violation, and every call site was reached.
@@ -40,24 +106,95 @@ def run(processes: int = 2, quick: bool = False) -> int:
     began = time.monotonic()
     for file in report.REPORTS.glob(f"{NAME}*.json"):
         file.unlink()  # an interrupted run leaves no report
-    work = parts(SCENARIOS[:_QUICK] if quick else SCENARIOS, pairs=not quick)
-    tally = Tally()
-    with report.progress(console, "single points, and all that follow", len(work)) as advance:
-        for part in _explored(work, processes):
-            tally.add(part)
-            advance(1)
+    work, tally = parts(CASES[:1] if quick else CASES, pairs=not quick), Tally()
+    total = round(sum(part.seconds for part in work)) + 1
+    with step("seconds of work", console=console, total=total) as shown:
+        for part, found in _explored(work, processes):
+            tally.add(found)
+            shown.show(f"{tally.points.total()} points, {len(tally.broken)} violations")
+            shown.advance(part.seconds)
     wrong = unlisted_in_source(calls_in_source())
     wrong += [f"{kind} never took place" for kind in sorted(KINDS - tally.kinds.keys())]
     wrong += [] if quick else unlisted_in_runs(tally.places)
     return _conclude(tally, wrong, time.monotonic() - began)
 
 
-def _explored(work: Sequence[Part], processes: int) -> Iterator[Tally]:
+def parts(cases: Sequence[Case], *, pairs: bool) -> list[Part]:
+    """Return the parts of the exploration, the longest first; runs each case.
+
+    Args:
+        cases: the cases.
+        pairs: whether to try pairs of faults as well.
+    """
+    found: list[Part] = []
+    for case in cases:
+        case.run()  # the first run of a case loads modules and caches
+        began = time.monotonic()
+        alone = case.run()
+        seconds = time.monotonic() - began
+        points = singles(case, alone)
+        for point in points:
+            in_pairs = pairs and case.in_pairs and begins_pairs(point, points)
+            runs = 1 + (sum(1 for _ in second_points(alone, point)) if in_pairs else 0)
+            found.append(Part(case, point, in_pairs, seconds * runs))
+    return sorted(found, key=lambda part: -part.seconds)
+
+
+def _explored(work: Sequence[Part], processes: int) -> Iterator[tuple[Part, Tally]]:
     if processes == 1:
-        yield from map(explore, work)
+        yield from ((part, explore(part)) for part in work)
         return
     with workers(processes) as pool:
-        yield from pool.map(explore, work)
+        pending = {pool.submit(explore, part): part for part in work}
+        for done in as_completed(pending):
+            yield pending[done], done.result()
+
+
+def explore(part: Part) -> Tally:
+    """Execute the runs of a part."""
+    tally = Tally()
+    alone = part.case.run([part.point])
+    tally.count(part.case, [part.point], alone)
+    for second in second_points(alone, part.point) if part.in_pairs else ():
+        pair = (part.point, second)
+        tally.count(part.case, pair, part.case.run(pair))
+    return tally
+
+
+def singles(case: Case, result: RunResult) -> list[Action]:
+    """Return every fault at every call of a case that has no fault of its own."""
+    taken = {(action.place, action.number) for action in case.actions}
+    free = [one for one in result.reached if (one.place, one.number) not in taken]
+    return [point for one in free for point in _points_at(one)]
+
+
+def begins_pairs(point: Action, among: Iterable[Action]) -> bool:
+    """Tell whether a point is at the first call of its place, with the shortest delay."""
+    first = min(other.number for other in among if other.place == point.place)
+    return point.number == first and point.seconds == LATE_SECONDS[0]
+
+
+def second_points(result: RunResult, first: Action) -> Iterator[Action]:
+    """Yield every fault at the next call of each place after a first point.
+
+    Args:
+        result: the case's run with the first point.
+        first: that point.
+    """
+    reached = [(one.place, one.number) for one in result.reached]
+    seen: set[str] = set()
+    for one in result.reached[reached.index((first.place, first.number)) + 1 :]:
+        if one.place not in seen:
+            seen.add(one.place)
+            yield from _points_at(one, LATE_SECONDS[:1])
+
+
+def _points_at(call: InjectionPoint, delays: Sequence[float] = LATE_SECONDS) -> list[Action]:
+    return [
+        Action(call.place, call.number, kind, seconds=delay)
+        for kind in sorted(call.possible)
+        for delay in (delays if kind == Fault.LATE else delays[:1])
+    ]
 
 
 def _figures(tally: Tally, seconds: float) -> dict[str, Any]:
@@ -69,9 +206,9 @@ def _figures(tally: Tally, seconds: float) -> dict[str, Any]:
         "violations": len(tally.broken),
         "in_vain": tally.in_vain,
         "kinds": dict(sorted(tally.kinds.items())),
-        "scenarios": dict(tally.scenarios),
+        "scenarios": dict(sorted(tally.cases.items())),
         "pairs_are": HOW_PAIRS_ARE_CHOSEN,
-        "never_in_pairs": [scenario.name for scenario in SCENARIOS if not scenario.in_pairs],
+        "never_in_pairs": [case.name for case in CASES if not case.in_pairs],
         "not_possible": _not_possible(),
         "left_out": LEFT_OUT,
         "seconds": round(seconds, 1),
@@ -88,8 +225,11 @@ def _not_possible() -> dict[str, list[str]]:
 
 
 def _conclude(tally: Tally, wrong: Sequence[str], seconds: float) -> int:
-    for number, (scenario, result) in enumerate(tally.broken[:_MAX_SHOWN], start=1):
-        _print(number, scenario, result)
+    for number, (case, result) in enumerate(tally.broken[:_MAX_SHOWN], start=1):
+        file = report.write(f"{NAME}-violation-{number}", result.replay.as_json())
+        told = escape(f"in: {case}\n{result.describe(len(result.log))}")
+        console.print(f"[red]{escape(str(result.violation))}[/]\n{told}", soft_wrap=True)
+        console.print(f"  again: make sim REPLAY={file.relative_to(report.REPORTS.parent)}")
     for line in wrong:
         console.print(f"[red]{escape(line)}", soft_wrap=True)
     found = _figures(tally, seconds)
@@ -100,10 +240,3 @@ def _conclude(tally: Tally, wrong: Sequence[str], seconds: float) -> int:
         highlight=False,
     )
     return int(bool(tally.broken or wrong))
-
-
-def _print(number: int, scenario: str, result: RunResult) -> None:
-    file = report.write(f"{NAME}-violation-{number}", result.replay.as_json())
-    told = escape(f"in: {scenario}\n{result.describe(len(result.log))}")
-    console.print(f"[red]{escape(str(result.violation))}[/]\n{told}", soft_wrap=True)
-    console.print(f"  again: make sim REPLAY={file.relative_to(report.REPORTS.parent)}")

@@ -18,6 +18,9 @@ EXPLORED = (
     "once.commit.item_dedup.ItemCommitter._send dynamodb.PutItem",
     "once.commit.item_dedup.ItemCommitter._send dynamodb.UpdateItem",
     "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
+    "once.effects.workflows._start_durable_execution lambda.Invoke",
+    "once.effects.workflows._start_execution states.DescribeExecution",
+    "once.effects.workflows._start_execution states.StartExecution",
     "once.events.claim_check.ClaimStore.read s3.GetObject",
     "once.events.claim_check.ClaimStore.write s3.PutObject",
     "once.failures.failure_handler.FailureHandler._delay sqs.ChangeMessageVisibility",
@@ -36,7 +39,6 @@ EXPLORED = (
 """The sites at which every kind of fault is tried."""
 
 _SENT_BY_A_PERSON = "a producer: after a lost answer it names the id with which to send again"
-_WORKFLOW = "the shop starts none; deaths and lost answers: tests/once/effects/test_workflows.py"
 _OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
 _CAPTURES = "`webhooks` only reads captures, before anything else"
 LEFT_OUT = {
@@ -52,9 +54,6 @@ LEFT_OUT = {
     "demo.traffic.sample_events._publish sns.Publish": (
         "sends the sample events of further consumers, each several times"
     ),
-    "once.effects.workflows._start_durable_execution lambda.Invoke": _WORKFLOW,
-    "once.effects.workflows._start_execution stepfunctions.DescribeExecution": _WORKFLOW,
-    "once.effects.workflows._start_execution stepfunctions.StartExecution": _WORKFLOW,
     "once.ops.aws.clients.depth sqs.GetQueueAttributes": "`status` only reads",
     "once.ops.aws.clients.oldest_message_seconds cloudwatch.GetMetricData": ("`status` only reads"),
     "once.ops.aws.deployment.Deployment.find cloudformation.DescribeStacks": (
@@ -110,9 +109,7 @@ LEFT_OUT = {
 """The other sites, with the reason."""
 
 _LIST = "proof/crashpoints/sites.py"
-_NEW = (
-    f"reach it by a scenario of proof/crashpoints/scenarios.py, and list it in EXPLORED of {_LIST}"
-)
+_NEW = f"reach it by a case of proof/crashpoints/cases.py, and list it in EXPLORED of {_LIST}"
 
 
 def unlisted_in_source(calls: Iterable[str]) -> list[str]:
@@ -134,8 +131,8 @@ def unlisted_in_runs(places: Iterable[str]) -> list[str]:
     reached = {*places}
     new = [f"{place} was reached, and is not listed: {_NEW}" for place in reached - {*EXPLORED}]
     missed = [
-        f"{place} is listed, and no scenario reaches it: write one in "
-        f"proof/crashpoints/scenarios.py, or take the place out of {_LIST}"
+        f"{place} is listed, and no case reaches it: write one in "
+        f"proof/crashpoints/cases.py, or take the place out of {_LIST}"
         for place in {*EXPLORED} - reached
     ]
     return sorted(new + missed)

@@ -1,4 +1,4 @@
-"""Crash points: the points of a scenario, their figures, and the report of a violation."""
+"""Crash points: the points of a case, their figures, and the report of a violation."""
 
 import json
 from dataclasses import replace
@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from proof.crashpoints import campaign, run
-from proof.crashpoints.exploration import (
+from proof.crashpoints.campaign import (
     Part,
     Tally,
     begins_pairs,
     explore,
     parts,
-    seconds,
+    second_points,
     singles,
 )
-from proof.crashpoints.scenarios import SCENARIOS, Scenario
+from proof.crashpoints.cases import CASES, Case
 from proof.mutants import MUTANTS
 from proof.run import Replay, RunResult, repeat
 from proof.world.faults import Action, Fault
 
-NAMED = {scenario.name: scenario for scenario in SCENARIOS}
+NAMED = {case.name: case for case in CASES}
 PAID, REFUSED = NAMED["an order is paid"], NAMED["an article runs out"]
 IN_ORDER_NAME = "entries of two accounts pass two FIFO consumers in order"
 CAUGHT = {
@@ -48,7 +48,7 @@ CAUGHT = {
         {"acknowledged without effect"},
     ),
 }
-"""The scenario and the oracles that catch each broken protocol by a single point."""
+"""The case and the clauses that catch each broken protocol by a single point."""
 
 
 @pytest.fixture(autouse=True)
@@ -73,9 +73,9 @@ def test_no_single_point_of_an_order_that_is_paid_breaks_a_promise(reports: Path
 
 @pytest.mark.parametrize("mutant", CAUGHT)
 def test_a_broken_protocol_is_caught(mutant: str) -> None:
-    scenario, oracles = CAUGHT[mutant]
+    case, oracles = CAUGHT[mutant]
     with MUTANTS[mutant].patch():
-        tallies = map(explore, parts([NAMED[scenario]], pairs=False))
+        tallies = map(explore, parts([NAMED[case]], pairs=False))
         _, result = next(broken for tally in tallies for broken in tally.broken)
     assert result.violation is not None
     assert result.violation.oracle in oracles
@@ -84,7 +84,7 @@ def test_a_broken_protocol_is_caught(mutant: str) -> None:
 def test_a_violation_is_printed_with_a_file_that_replays_it(
     reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(campaign, "SCENARIOS", (REFUSED,))
+    monkeypatch.setattr(campaign, "CASES", (REFUSED,))
     with MUTANTS["acknowledged before the commit"].patch():
         assert run(processes=1, quick=True) == 1
         file = reports / "crashpoints-violation-1.json"
@@ -101,8 +101,8 @@ def test_a_violation_is_printed_with_a_file_that_replays_it(
 def test_a_kind_of_fault_that_does_not_occur_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    idle = Scenario("no orders", ())
-    monkeypatch.setattr(campaign, "SCENARIOS", (idle,))
+    idle = Case("no orders", ())
+    monkeypatch.setattr(campaign, "CASES", (idle,))
     assert run(processes=1, quick=True) == 1
     assert "crash before never took place" in capsys.readouterr().out
 
@@ -134,7 +134,7 @@ def test_second_points_are_at_the_next_call_of_each_place(refused: RunResult) ->
     alone = REFUSED.run([first])
     places = [(one.place, one.number) for one in alone.reached]
     after = places[places.index((first.place, first.number)) + 1 :]
-    following = [*seconds(alone, first)]
+    following = [*second_points(alone, first)]
     assert {(point.place, point.number) for point in following} == {
         next(one for one in after if one[0] == place) for place, _ in after
     }
@@ -152,9 +152,9 @@ def test_pairs_begin_at_the_first_call_of_each_place() -> None:
 def test_a_point_is_counted_with_its_pairs(refused: RunResult) -> None:
     points = singles(REFUSED, refused)
     point = next(one for one in points if begins_pairs(one, points))
-    tally = explore(Part(REFUSED, point, in_pairs=True))
+    tally = explore(Part(REFUSED, point, in_pairs=True, seconds=1.0))
     assert tally.points[1] == 1
-    assert tally.points[2] == len([*seconds(REFUSED.run([point]), point)]) > 0
+    assert tally.points[2] == len([*second_points(REFUSED.run([point]), point)]) > 0
     assert (tally.in_vain, tally.broken) == (0, [])
 
 

@@ -1,11 +1,11 @@
-"""The list of call sites, compared with the source and with the scenarios."""
+"""The list of call sites, compared with the source and with the cases."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-from proof.crashpoints.scenarios import SCENARIOS, Scenario
+from proof.crashpoints.cases import CASES, Case
 from proof.crashpoints.sites import EXPLORED, LEFT_OUT, unlisted_in_runs, unlisted_in_source
 from proof.crashpoints.source import calls_in_source
 from proof.run import RunResult
@@ -16,11 +16,11 @@ Traced = tuple[RunResult, set[str]]
 
 @pytest.fixture(scope="module")
 def traced() -> dict[str, Traced]:
-    """Each scenario's result, and the functions that were running at its calls."""
-    return {scenario.name: trace(scenario) for scenario in SCENARIOS}
+    """Each case's result, and the functions that were running at its calls."""
+    return {case.name: trace(case) for case in CASES}
 
 
-def trace(scenario: Scenario) -> Traced:
+def trace(case: Case) -> Traced:
     running: set[str] = set()
     site = calls.site
 
@@ -33,24 +33,24 @@ def trace(scenario: Scenario) -> Traced:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(calls, "site", recorded_site)
-        return scenario.run(), running
+        return case.run(), running
 
 
 def test_every_call_in_the_source_is_listed() -> None:
     assert not unlisted_in_source(calls_in_source())
 
 
-def test_the_scenarios_reach_every_listed_site_and_no_other(traced: dict[str, Traced]) -> None:
+def test_the_cases_reach_every_listed_site_and_no_other(traced: dict[str, Traced]) -> None:
     results = [result for result, _ in traced.values()]
     assert not unlisted_in_runs(point.place for result in results for point in result.reached)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_a_scenario_reaches_its_functions(scenario: Scenario, traced: dict[str, Traced]) -> None:
-    result, running = traced[scenario.name]
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_case_reaches_its_functions(case: Case, traced: dict[str, Traced]) -> None:
+    result, running = traced[case.name]
     assert result.violation is None
-    assert {*result.replay.actions} == {*scenario.actions}
-    assert {*scenario.reaches} <= running
+    assert {*result.replay.actions} == {*case.actions}
+    assert {*case.reaches} <= running
 
 
 def test_the_lists_are_sorted_and_disjoint() -> None:
@@ -85,9 +85,7 @@ def test_a_new_call_in_the_source_is_found(tmp_path: Path, line: str, found: str
 
 def test_calls_that_are_not_listed_or_gone_are_reported() -> None:
     new, *gone = unlisted_in_source(["once.new.call PurgeQueue"])
-    expected = (
-        "once.new.call PurgeQueue stands in the source and in no list: reach it by a scenario"
-    )
+    expected = "once.new.call PurgeQueue stands in the source and in no list: reach it by a case"
     assert new.startswith(expected)
     assert len(gone) == len(EXPLORED) + len(LEFT_OUT)
     assert gone[0].endswith("take it out of proof/crashpoints/sites.py")
@@ -101,7 +99,7 @@ def test_an_unknown_method_of_stripe_is_an_error(tmp_path: Path) -> None:
 
 def test_sites_that_are_new_or_not_reached_are_reported() -> None:
     missed, new = unlisted_in_runs(["once.new.call sqs.PurgeQueue", *EXPLORED[1:]])
-    assert missed.startswith(f"{EXPLORED[0]} is listed, and no scenario reaches it: write one")
+    assert missed.startswith(f"{EXPLORED[0]} is listed, and no case reaches it: write one")
     assert new.startswith("once.new.call sqs.PurgeQueue was reached, and is not listed: reach it")
 
 

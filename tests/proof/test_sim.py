@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from proof import sim
-from proof.crashpoints.exploration import Tally, explore, parts, singles
-from proof.crashpoints.scenarios import SCENARIOS as POINTS
+from proof.crashpoints.campaign import Tally, explore, parts, singles
+from proof.crashpoints.cases import CASES as POINTS
 from proof.explore.campaign import KINDS, Campaign
 from proof.explore.scopes import CAUGHT_IN, SCOPES
 from proof.explore.search import Explored, Found

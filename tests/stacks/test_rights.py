@@ -240,7 +240,7 @@ USES = (
         Use(
             sid,
             "states:StartExecution",
-            "once.effects.workflows._start_execution stepfunctions.StartExecution",
+            "once.effects.workflows._start_execution states.StartExecution",
             starts(qualified=qualified),
         )
         for sid, qualified in (("StartExecutions", False), ("StartQualifiedExecutions", True))
@@ -248,7 +248,7 @@ USES = (
     Use(
         "ReadOwnExecutions",
         "states:DescribeExecution",
-        "once.effects.workflows._start_execution stepfunctions.DescribeExecution",
+        "once.effects.workflows._start_execution states.DescribeExecution",
         consumer(lambda line: any(isinstance(each, StateMachineProps) for each in line.starts)),
     ),
     Use(

@@ -11,8 +11,9 @@ import pytest
 from once.events.identity import key_hash
 from once.names import StackOutput
 from once.ops.webhooks import captures
-from once.ops.webhooks.capture_text import event_name
+from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS, event_name
 from once.ops.webhooks.captures import SEARCH_PERIOD
+from once.webhooks.capture import Conflict, Standing
 from once.webhooks.endpoint import CAPTURES
 from tests.ops.cloud import Cloud
 from tests.ops.support import rows, run, stderr_of, stdout_of
@@ -177,6 +178,11 @@ def test_errors_say_what_is_wrong(webhooks: Webhooks, monkeypatch: pytest.Monkey
     assert "narrow the search" in stderr_of("webhooks", "list")
     webhooks.cloud.service[StackOutput.WEBHOOK_ENDPOINTS] = '[{"name": "a"}]'
     assert "deploy" in stderr_of("webhooks", "list")
+
+
+def test_every_standing_and_every_conflict_has_its_words() -> None:
+    assert {*STANDINGS} | {Standing.CONFLICT} == {*Standing}
+    assert {*CONFLICTS} == {*Conflict}
 
 
 def test_a_conflict_is_listed_and_shown_with_its_reason_and_the_earlier_webhook(

@@ -1,14 +1,12 @@
-"""A fuzzing run: distributes the inputs over processes, writes the report and a file per crash."""
+"""A fuzzing run: measures costs, distributes the inputs over processes, and writes the reports."""
 
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from random import Random
 from secrets import randbits
 from typing import Any
 
@@ -16,60 +14,54 @@ from rich.console import Console
 from rich.markup import escape
 
 from proof import report
-from proof.fuzz.cost import COSTS, costs, fault_of, figures, large_costs
-from proof.fuzz.parsers import PARSERS
-from proof.fuzz.shrink import shrunk
-from proof.fuzz.target import Target
+from proof.fuzz import deliveries, identity, messages, reading, webhooks
+from proof.fuzz.cost import (
+    COSTS,
+    Cost,
+    check_pair,
+    costs,
+    draw_pair,
+    fault_of,
+    figures,
+    large_costs,
+)
+from proof.fuzz.search import Found, Parser, search, stored
 from proof.workers import workers
 
 NAME = "fuzz"
+PARSERS = (
+    Parser("strict_json", 16, messages.json_text, reading.check_json),
+    Parser("events", 12, messages.body, reading.check_event),
+    Parser("webhooks", 4, webhooks.draw, webhooks.check),
+    Parser("envelopes", 4, reading.draw_envelope, reading.check_envelope),
+    Parser("originals", 8, reading.draw_original, reading.check_original),
+    Parser("intake", 12, reading.draw_message, reading.check_message),
+    Parser("keys", 12, identity.draw_keys, identity.check_keys),
+    Parser("canonical", 10, identity.draw_canonical, identity.check_canonical),
+    Parser("fingerprint", 6, identity.draw_events, identity.check_fingerprints),
+    Parser("cancellation", 6, deliveries.draw_cancellation, deliveries.check_cancellation),
+    Parser("stored", 4, deliveries.draw_item, deliveries.check_stored),
+    Parser("stream", 2, deliveries.draw_stream, deliveries.check_stream),
+    Parser("batch", 4, deliveries.draw_batch, deliveries.check_batch),
+)
+PAIRS = 400
+"""Pairs of families that are measured."""
 _CHUNK = 1000
 
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+_Job = tuple[str, str, int]
+"""A parser, the seed of its inputs, and their number; 0 for the failing inputs of earlier runs."""
+
+_known: dict[str, set[str]] = {}
+"""By parser, the errors of which this process has shrunk an input."""
 console = Console()
-
-
-@dataclass(frozen=True, slots=True)
-class Crash:
-    """A failing input. The seed and the input's number generate the original input again."""
-
-    parser: str
-    seed: int
-    number: int
-    error: str
-    input: Any
-
-    def __str__(self) -> str:
-        found = json.dumps(self.input)
-        return f"{self.parser}, seed {self.seed}, input {self.number}: {self.error}\n{found:.1000}"
-
-
-_Chunk = list[tuple[str, Crash | None]]
-
-
-def chosen(seed: int, number: int, targets: Sequence[Target]) -> tuple[Target, Random]:
-    """Return the target of an input and its random source; both depend on the arguments alone."""
-    rng = Random(f"{seed}/{number}")
-    [target] = rng.choices(targets, [target.share for target in targets])
-    return target, rng
-
-
-def check(
-    seed: int, numbers: Iterable[int], targets: Sequence[Target]
-) -> Iterator[tuple[str, Crash | None]]:
-    """Check the inputs of these numbers; yield for each its parser, and a crash if it failed."""
-    for number in numbers:
-        target, rng = chosen(seed, number, targets)
-        value = target.draw(rng)
-        error = target.failure(value)
-        crash = Crash(target.name, seed, number, error, value) if error else None
-        yield target.name, crash
 
 
 def run(inputs: int, seed: int | None = None, processes: int = 2) -> int:
     """Fuzz every parser, and write `reports/fuzz.json`.
 
     Args:
-        inputs: how many.
+        inputs: how many, at least.
         seed: generates the same inputs again; None for a random seed.
         processes: how many work in parallel; with 1, this process does the work.
 
@@ -81,74 +73,119 @@ def run(inputs: int, seed: int | None = None, processes: int = 2) -> int:
     for file in report.REPORTS.glob(f"{NAME}*.json"):
         file.unlink()  # or it would be mistaken for the report of this run, if that is interrupted
     start = time.monotonic()
-    cost, dear = _costs()  # before other processes compete for the CPU
     checked: Counter[str] = Counter()
     failures: Counter[tuple[str, str]] = Counter()
-    with report.progress(console, "inputs", inputs) as advance:
-        for chunk in _chunks(inputs, seed, processes):
-            advance(len(chunk))
-            checked.update(parser for parser, _ in chunk)
-            for crash in filter(None, (crash for _, crash in chunk)):
-                failures[crash.parser, crash.error] += 1
-                if failures[crash.parser, crash.error] == 1:
-                    _save(crash, len(failures))
+    crashes: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def add(parser: str, found: Found) -> None:
+        checked[parser] += found.checked
+        for error, count in found.failures.items():
+            failures[parser, error] += count
+            if (parser, error) not in crashes:
+                crash = {"parser": parser, "error": error, "seed": seed}
+                crash["input"] = found.smallest[error]
+                crashes[parser, error] = crash | {"replay": _save(crash, len(crashes) + 1)}
+
+    with _mapped(processes) as mapped:
+        measured = _costs(mapped, partial(add, _PAIRS), seed)
+        with report.progress(console, "inputs", inputs) as advance:
+            jobs = list(_jobs(inputs, seed))
+            for (parser, *_), found in zip(jobs, mapped(_search, jobs), strict=True):
+                advance(found.checked)
+                add(parser, found)
+    del checked[_PAIRS]
+    faults = list(filter(None, map(fault_of, measured)))
+    for fault in faults:
+        console.print(f"[red]{escape(fault)}[/]")
+    cost = figures(measured)
     totals = {
         "inputs": checked.total(),
         "crashes": failures.total(),
-        "parsers": {target.name: checked[target.name] for target in PARSERS},
+        "parsers": {parser.name: checked[parser.name] for parser in PARSERS},
+        **cost,
+        "failures": [crash | {"count": failures[key]} for key, crash in crashes.items()],
     }
     seconds = time.monotonic() - start
-    report.write(NAME, {**totals, **cost, "seconds": round(seconds, 1), "seed": seed})
+    report.write(NAME, totals | {"seconds": round(seconds, 1), "seed": seed})
     console.print(
-        f"{inputs} inputs, {failures.total()} crashes, slowest {cost['slowest_ratio']} times a "
-        f"plain body, most memory {cost['memory']} times its size, {seconds:.0f} s, seed {seed}"
+        f"{checked.total()} inputs, {failures.total()} crashes, slowest {cost['slowest_ratio']} "
+        f"times a plain body, most memory {cost['memory']} times its size, {seconds:.0f} s, "
+        f"seed {seed}"
     )
-    return 1 if failures or dear else 0
+    return 1 if failures or faults else 0
 
 
 def replay(file: Path) -> int:
     """Check the input of a saved crash again; return 0 if it passes now."""
     crash = json.loads(file.read_text())
-    error = _target(crash["parser"]).failure(crash["input"])
+    parsers = {parser.name: parser for parser in (*PARSERS, _pairs([]))}
+    error = parsers[crash["parser"]].failure(crash["input"])
     console.print(f"{file.name}: {escape(error or 'this input passes now')}")
     return 0 if error is None else 1
 
 
-def _costs() -> tuple[dict[str, Any], int]:
-    """Return the figures of all costs, and how many are over a bound."""
-    found = []
-    with report.progress(console, "cost of the worst bodies", COSTS) as advance:
-        for one in chain(costs(), large_costs()):
-            found.append(one)
-            advance(1)
-    faults = list(filter(None, map(fault_of, found)))
-    for fault in faults:
-        console.print(f"[red]{escape(fault)}[/]")
-    return figures(found), len(faults)
-
-
-def _chunks(inputs: int, seed: int, processes: int) -> Iterator[_Chunk]:
-    numbers = [range(at, min(at + _CHUNK, inputs)) for at in range(0, inputs, _CHUNK)]
+@contextmanager
+def _mapped(processes: int) -> Iterator[Map]:
     if processes == 1:
-        yield from map(partial(_chunk, seed), numbers)
+        yield map
         return
     with workers(processes) as pool:
-        yield from pool.map(partial(_chunk, seed), numbers)
+        yield pool.map
 
 
-def _chunk(seed: int, numbers: range) -> _Chunk:
-    # The functions of a target cannot be pickled, so each process takes its own PARSERS.
-    return list(check(seed, numbers, PARSERS))
+def _jobs(inputs: int, seed: int) -> Iterator[_Job]:
+    """Yield the jobs of all parsers by turns, so that the time left can be told."""
+    left = {parser.name: -(-inputs * parser.share // _shares()) for parser in PARSERS}
+    yield from ((name, "", 0) for name in left)
+    number = 0
+    while left:
+        for name, count in list(left.items()):
+            yield name, f"{seed}/{number}", min(count, _CHUNK)
+            left[name] = count - _CHUNK
+        left = {name: count for name, count in left.items() if count > 0}
+        number += 1
 
 
-def _target(name: str) -> Target:
-    return next(target for target in PARSERS if target.name == name)
+def _shares() -> int:
+    return sum(parser.share for parser in PARSERS)
 
 
-def _save(crash: Crash, number: int) -> None:
-    """Shrink the input of a crash, and write it to `reports/fuzz-crash-<number>.json`."""
-    target = _target(crash.parser)
-    smallest = shrunk(crash.input, lambda value: target.failure(value) == crash.error)
-    small = replace(crash, input=smallest)
-    file = report.write(f"{NAME}-crash-{number}", asdict(small))
-    console.print(f"[red]{escape(str(small))}[/]\nsaved in {file.name}", soft_wrap=True)
+def _search(job: _Job) -> Found:
+    # The functions of a parser cannot be pickled, so each process takes its own PARSERS.
+    name, chunk, inputs = job
+    parser = next(parser for parser in PARSERS if parser.name == name)
+    if not inputs:
+        return stored(parser)
+    return search(parser, chunk, inputs, _known.setdefault(name, set()))
+
+
+_PAIRS = "pairs of families"
+
+
+def _pairs(measured: list[Cost]) -> Parser:
+    return Parser(_PAIRS, 0, draw_pair, lambda pair: measured.append(check_pair(pair)), together=1)
+
+
+def _costs(mapped: Map, add: Callable[[Found], None], seed: int) -> list[Cost]:
+    """Measure all costs, those of messages in this process, before others compete for the CPU."""
+    found: list[Cost] = []
+    with report.progress(console, "cost of the worst bodies", COSTS + PAIRS) as advance:
+        for one in costs():
+            found.append(one)
+            advance(1)
+        add(search(_pairs(found), str(seed), PAIRS, set()))
+        advance(PAIRS)
+        for one in large_costs(mapped):
+            found.append(one)
+            advance(1)
+    return found
+
+
+def _save(crash: dict[str, Any], number: int) -> str:
+    """Write a crash to `reports/fuzz-crash-<number>.json`; return the command that replays it."""
+    file = report.write(f"{NAME}-crash-{number}", crash)
+    command = f"make fuzz REPLAY={report.REPORTS.name}/{file.name}"
+    shown = f"{crash['parser']}, seed {crash['seed']}: {crash['error']}\n"
+    shown += f"{json.dumps(crash['input']):.1000}"
+    console.print(f"[red]{escape(shown)}[/]\n{command}", soft_wrap=True)
+    return command

@@ -1,10 +1,11 @@
-"""Families of messages that are cheap to send and may be expensive to read.
+"""Families of messages that are cheap to send and may be expensive to read, and pairs of them.
 
 Each family grows a message to a size in bytes, so that its cost can be compared with the cost of a
 plain message of this size.
 """
 
 import gzip
+import json
 from base64 import b64encode
 from collections.abc import Callable
 from random import Random
@@ -96,7 +97,7 @@ _SLOW = '1.0,"e\u0301\U0001f600","\\u00e9",'
 """Members for which the canonical form is written in Python, and the text takes 4 bytes for each
 character."""
 
-_IN_ORDERS: dict[str, Make] = {
+IN_ORDERS: dict[str, Make] = {
     "marks of two classes": filled('"a', "\u0300", "\u0316", end='"'),
     "marks of two classes, escaped": filled('"a', "\\u0300", "\\u0316", end='"'),
     "marks that are starters": text("\u0f75\u0f73"),
@@ -172,9 +173,20 @@ def message(body: str, name: str = "", *attribute: str) -> Message:
     return {"body": body, "attributes": {name: [*attribute]} if name else {}, "receives": 1}
 
 
-def _in_order(make: Make) -> Grow:
+def in_order(make: Make) -> Grow:
+    """Return the family of orders with one more member, which a maker grows."""
     head = f'{_HEAD}"lines":[{{"sku":"tea","quantity":2,"unit_price":450}}],"more":'
     return lambda size: message(f"{head}{make(size - len(head) - 2)}}}}}")
+
+
+def pair(one: str, other: str, percent: int) -> Grow:
+    """Return a family that is one of IN_ORDERS in so many percent of a size, and another one."""
+
+    def make(size: int) -> str:
+        first = size * percent // 100
+        return f'{IN_ORDERS[one](first)},"also":{IN_ORDERS[other](max(1, size - first))}'
+
+    return in_order(make)
 
 
 def _body(make: Make) -> Grow:
@@ -200,9 +212,50 @@ def _random(size: int) -> bytes:
 _KEPT = numbered('"%x":{"stringValue":"x","dataType":"String"}')
 _LONG_VALUE = filled('{"a":{"dataType":"String","stringValue":"', "\\u00e9", end='"}}')
 
+_BRIDGE = (
+    '{"id":"e","source":"shop","detail-type":"order.placed","account":"1","time":"t","region":"r",'
+    '"detail":{},"resources":['
+)
+_S3 = (
+    '{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"r","eventTime":"t",'
+    '"eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"b","arn":"a"},"object":'
+    '{"sequencer":"0A","size":1,"eTag":"e","key":"%s"}}}'
+)
+_SNS = '{"Type":"Notification","MessageId":"m","TopicArn":"arn","Timestamp":"t","Message":%s}'
+
+
+def _notified(make: Make, growth: int = 1) -> Make:
+    """Return a maker of notifications; as text in JSON, the message grows by this factor."""
+    return lambda size: _SNS % json.dumps(make((size - len(_SNS)) // growth), ensure_ascii=False)
+
+
+def _object(*units: str) -> Make:
+    head, _, end = _S3.partition("%s")
+    return filled('{"Records":[' + head, *units, end=end + "]}")
+
+
+_ENVELOPES: dict[str, tuple[str, Make]] = {
+    "SNS: an order": ("sns", _notified(lambda size: order(size * 4 // 5))),
+    "SNS: escapes of escapes": ("sns", _notified(filled('"', '\\"', end='"'), 2)),
+    "SNS: text": ("plain sns", _notified(filled("", "x"))),
+    "SNS: nested": ("plain sns", _notified(filled("", "["))),
+    "SNS: marks": ("plain sns", _notified(filled('{"type":"order.placed","a":"', "\u0300"))),
+    "EventBridge: resources": ("event_bridge", filled(_BRIDGE, '"a",', end='"a"]}')),
+    "EventBridge: wrong resources": ("event_bridge", filled(_BRIDGE, "1,", end="1]}")),
+    "S3: a long key": ("s3", _object("a")),
+    "S3: a key of escapes": ("s3", _object("%C3%A9")),
+    "S3: marks in a key": ("s3", _object("%CC%80", "%CC%96")),
+    "S3: many records": ("s3", filled('{"Records":[', (_S3 % "k") + ",", end=_S3 % "k" + "]}")),
+    "JSON: a field of its own": ("json", filled('{"type":"', "x", end='"}')),
+    "schedule: a long id": ("schedule", filled('{"specversion":"1.0","source":"s","id":"', "1")),
+}
+"""Families in an envelope: their source, and a maker."""
+
 PLAIN = _body(order)
+ENVELOPES = {name: source for name, (source, _) in _ENVELOPES.items()}
+"""The source of each family in an envelope."""
 FAMILIES: dict[str, Grow] = {
-    **{name: _in_order(make) for name, make in _IN_ORDERS.items()},
+    **{name: in_order(make) for name, make in IN_ORDERS.items()},
     **{name: _body(make) for name, make in _BODIES.items()},
     "gzip that inflates": _binary(DeadLetter.ORIGINAL_GZIP, _inflating),
     "gzip that inflates, moved": _binary(DeadLetter.ORIGINAL_GZIP, _inflating, MOVED),
@@ -215,5 +268,6 @@ FAMILIES: dict[str, Grow] = {
     "a first receipt": _string(DeadLetter.FIRST_SEEN, filled("", "2")),
     "an attribute": _string("text", filled("", "\u00e9")),
     "an attribute of bytes": _binary("bytes", _random),
+    **{name: _body(make) for name, (_, make) in _ENVELOPES.items()},
 }
 """Each family by name: from a size in bytes to a message of about this size."""

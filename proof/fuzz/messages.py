@@ -16,8 +16,8 @@ from typing import Any
 
 from once.events.claim_check import POINTERS
 from once.names import DeadLetter
-from proof.fuzz import values
-from proof.fuzz.json_text import hostile, nested
+from proof.fuzz import texts
+from proof.fuzz.texts import hostile, nested, one_in
 from proof.report import ROOT
 
 Message = dict[str, Any]
@@ -39,6 +39,7 @@ _OPTIONAL: tuple[dict[str, Any], ...] = (
     {"data_base64": "e30="},
     {"specversion": "0.3"},
 )
+_NAMES = ("", "tenant", "once-lineage", "once-first-seen", "once-reason", "a.b")
 
 
 def event(rng: Random) -> dict[str, Any]:
@@ -53,73 +54,70 @@ def event(rng: Random) -> dict[str, Any]:
 def body(rng: Random) -> str:
     """Return the body of a message: an event, which may be changed, damaged or in an envelope.
 
-    One in fifty is a pointer to an object instead.
+    One in fifty is a pointer to an object instead, and most of those are nested too deeply.
     """
-    if rng.random() < 0.02:
-        return _pointer(rng)
+    pick = rng.randrange(100)
+    if pick > 97:
+        place: dict[str, Any] = {"s3BucketName": "b", "s3Key": texts.text(rng), "more": {}}
+        pointer = [rng.choice(POINTERS), place]
+        text = json.dumps(pointer, separators=(",", ":"))
+        return hostile(rng, pointer) if one_in(rng, 3) else nested(rng, text)
     text = hostile(rng, event(rng) | rng.choice(_OPTIONAL))
-    return _enveloped(rng, text) if rng.random() < 0.04 else text
+    if pick < 94:
+        return text
+    sns = {"Type": "Notification", "MessageId": "m", "TopicArn": "arn", "Message": text}
+    bus = {"version": "0", "id": "m", "source": "shop", "detail-type": "order", "detail": text}
+    return json.dumps(rng.choice((sns, bus)))
 
 
 def json_text(rng: Random) -> str:
     """Return a JSON text, which may be damaged."""
-    if rng.random() < 0.1:
-        return rng.choice(values.NUMBERS)
-    return hostile(rng, values.value(rng) if rng.random() < 0.67 else event(rng))
-
-
-def _pointer(rng: Random) -> str:
-    """Return a pointer to an object, most of them nested too deeply."""
-    place: dict[str, Any] = {"s3BucketName": "b", "s3Key": values.text(rng), "more": {}}
-    text = json.dumps([rng.choice(POINTERS), place], separators=(",", ":"))
-    return nested(rng, text) if rng.random() < 0.67 else hostile(rng, json.loads(text))
-
-
-def _enveloped(rng: Random, text: str) -> str:
-    """Return the envelope of SNS without raw delivery, or of EventBridge."""
-    sns = {"Type": "Notification", "MessageId": "m", "TopicArn": "arn", "Message": text}
-    bus = {"version": "0", "id": "m", "source": "shop", "detail-type": "order", "detail": text}
-    return json.dumps(rng.choice((sns, bus)))
+    pick = rng.randrange(10)
+    if pick == 9:
+        return rng.choice(texts.NUMBERS)
+    return hostile(rng, texts.value(rng) if pick < 6 else event(rng))
 
 
 def message(rng: Random) -> Message:
     """Return a message, in most cases without attributes."""
     return {
         "body": body(rng),
-        "attributes": {} if rng.random() < 0.6 else attributes(rng),
+        "attributes": attributes(rng) if rng.randrange(5) > 2 else {},
         "receives": rng.choice((1, 1, 1, 2, 3, 4)),
     }
 
 
 def attributes(rng: Random) -> dict[str, Any]:
     """Return message attributes: ordinary ones, and real or forged ones of a dead letter."""
-    names = ("tenant", "once-lineage", "once-first-seen", "once-reason", "a.b")
-    found = {name: ["String", values.text(rng)] for name in rng.sample(names, rng.randint(0, 2))}
-    if rng.random() < 0.5:
+    names = {rng.choice(_NAMES), rng.choice(_NAMES)} - {""}
+    found = {name: ["String", texts.text(rng)] for name in sorted(names)}
+    pick = rng.randrange(10)
+    if pick < 5:
         kept = ["String", hostile(rng, _tenant(rng))]
-        found[DeadLetter.ATTRIBUTES] = rng.choice((kept, kept, ["Binary", "e30="]))
-    if rng.random() < 0.4:
-        packed = _packed(rng)
-        found[DeadLetter.ORIGINAL_GZIP] = rng.choice((packed, packed, ["String", "x"]))
+        found[DeadLetter.ATTRIBUTES] = ["Binary", "e30="] if pick == 4 else kept
+    if rng.randrange(10) < 4:
+        found[DeadLetter.ORIGINAL_GZIP] = _packed(rng)
     return found
 
 
 def _packed(rng: Random) -> list[str]:
     """Return an original as a quarantine compresses it, or a forgery."""
-    pick = rng.random()
-    if pick < 0.015:
+    pick = rng.randrange(100)
+    if pick == 99:
         return ["Bomb", str(rng.choice(BOMBS))]
+    if pick > 90:
+        return ["String", "x"]
     text = hostile(rng, {"body": body(rng), "attributes": _tenant(rng)})
-    if pick < 0.9:
+    if pick < 82:
         return ["Gzip", text]
     content = _compressed(text)
     start = rng.randrange(len(content))
-    corrupt = content[:start] + rng.randbytes(1) + content[start + rng.randint(0, 9) :]
+    corrupt = content[:start] + bytes([rng.randrange(256)]) + content[start + rng.randrange(9) :]
     return ["Binary", b64encode(corrupt).decode()]
 
 
 def _tenant(rng: Random) -> dict[str, Any]:
-    return {"tenant": _attribute("String", "x") | {"stringValue": values.text(rng)}}
+    return {"tenant": _attribute("String", "x") | {"stringValue": texts.text(rng)}}
 
 
 def record(message: Message, message_id: str = "m-1") -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -9,11 +10,11 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.errors import OnceError
 from once.events import strict_json
-from proof.fuzz import cost, messages
+from proof.fuzz import cost, families, messages
 from proof.fuzz.cost import MAX_RATIO, Cost, fault_of, figures
-from proof.fuzz.envelope_families import ENVELOPES
-from proof.fuzz.families import FAMILIES, PLAIN
-from proof.fuzz.parsers.intake import READERS
+from proof.fuzz.families import ENVELOPES, FAMILIES, PLAIN
+from proof.fuzz.reading import READERS
+from proof.fuzz.search import Parser, search
 from proof.workers import workers
 
 SIZE = 32 * 1024
@@ -42,10 +43,10 @@ def test_a_plain_message_is_an_accepted_order(size: int) -> None:
     assert refusal(message) is None
 
 
-@pytest.mark.parametrize("family", cost.FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_message_has_the_requested_size_and_is_not_refused_for_it(family: str) -> None:
     for size in (SIZE, 4 * SIZE):
-        message = cost.FAMILIES[family](size)
+        message = FAMILIES[family](size)
         assert size / 3 < bytes_of(message) < 1.5 * size or "inflates" in family
         too_many = "objects and arrays in" in str(refusal(message))
         assert too_many == family.startswith("too many")
@@ -60,7 +61,7 @@ def test_many_families_are_accepted_orders() -> None:
 
 def test_no_family_costs_much_more_than_a_plain_message() -> None:
     found = list(cost.costs(sizes=[SIZE]))
-    assert len(found) == len(FAMILIES) + len(ENVELOPES)
+    assert {one.family for one in found} == FAMILIES.keys() > ENVELOPES.keys()
     assert [one for one in found if one.ratio > MAX_RATIO] == []
 
 
@@ -68,6 +69,32 @@ def test_a_run_that_something_else_slowed_down_is_no_cost(monkeypatch: pytest.Mo
     seconds = iter([99.0, 1.0] * 3 + [2.0, 1.0])
     monkeypatch.setattr(cost, "_seconds", lambda *_: next(seconds))
     assert cost.cost("exponents", SIZE).ratio == 2.0
+
+
+PAIR = {"families": ["nulls", "fractions"], "percent": 50, "bytes": SIZE}
+
+
+def test_a_pair_is_an_accepted_order_of_its_size() -> None:
+    found = cost.check_pair(PAIR)
+    assert found.accepted
+    assert (found.family, found.bytes) == ("nulls and fractions", SIZE)
+    assert SIZE - 100 < bytes_of(families.pair("nulls", "fractions", 50)(SIZE)) < SIZE + 100
+
+
+def test_a_pair_that_is_too_slow_is_found_and_shrunk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def seconds(record: SQSRecord, _: object) -> float:
+        return 21.0 if "1e-9" in record.body else 1.0
+
+    monkeypatch.setattr("proof.fuzz.search.DATABASE", tmp_path)
+    monkeypatch.setattr(cost, "_seconds", seconds)
+    parser = Parser("pairs", 0, cost.draw_pair, lambda pair: [cost.check_pair(pair)].clear(), 1)
+    found = search(parser, "7", 100, set())
+    [smallest] = found.smallest.values()
+    assert found.checked == 100 > found.failures.total() > 0
+    assert "small exponents" in str(smallest["families"])
+    assert (smallest["percent"], smallest["bytes"]) == (50, cost.SIZES[0])
 
 
 def measured_apart(kind: str, family: str, *, limited: bool = True) -> Cost:
@@ -79,7 +106,7 @@ def measured_apart(kind: str, family: str, *, limited: bool = True) -> Cost:
 def large_cost(kind: str, family: str, *, limited: bool) -> Cost:
     containers = strict_json._check_containers if limited else lambda *_: None
     with patch.object(strict_json, "_check_containers", containers):
-        return cost.large_cost(kind, family, MEASURED)
+        return cost.large_cost((kind, family, MEASURED))
 
 
 @pytest.mark.parametrize("kind", ["claim", "webhook"])

@@ -22,9 +22,8 @@ from once.events.strict_json import parse
 from once.intake.original_message import MOVED, OriginalMessage
 from once.names import DeadLetter
 from once.ops.dead_letters.letter import decompressed
-from proof.fuzz import messages, values
-from proof.fuzz.json_text import spelled
-from proof.fuzz.parsers import batch, bodies, identity, intake, stream
+from proof.fuzz import deliveries, identity, messages, reading, texts
+from proof.fuzz.texts import spelled
 from tests.once.support import quick
 
 RNG = st.randoms(use_true_random=False)
@@ -39,15 +38,15 @@ def message(body: str, attributes: dict[str, Any] | None = None) -> messages.Mes
 
 def refused(text: str) -> None:
     with pytest.raises(Unparseable):
-        parse(text, max_bytes=bodies.MAX_BYTES)
+        parse(text, max_bytes=reading.MAX_BYTES)
 
 
 @quick
 @given(st.text() | st.binary().map(lambda b: b.decode(errors="surrogateescape")))
 def test_p1_a_body_that_is_no_json_is_refused_with_a_reason(text: str) -> None:
     for body in (text, f"\ufeff{text}", f'{{"id": {text}}}', f'["{text}"]'):
-        bodies.check_json(body)
-        bodies.check_event(body)
+        reading.check_json(body)
+        reading.check_event(body)
 
 
 @quick
@@ -64,8 +63,8 @@ def test_p2_one_name_twice_is_refused_however_it_is_spelled(
 @quick
 @given(st.from_regex(NUMBER, fullmatch=True))
 def test_p3_a_number_is_read_exactly_or_refused(digits: str) -> None:
-    bodies.check_json(digits)
-    bodies.check_json(f'{{"amount": [{digits}]}}')
+    reading.check_json(digits)
+    reading.check_json(f'{{"amount": [{digits}]}}')
 
 
 @quick
@@ -74,8 +73,8 @@ def test_p3_a_fraction_is_no_amount_of_money(price: float, rng: Any) -> None:
     event = messages.event(rng) | {"type": "stock.reserved"}
     event["data"] |= {"amount": price}
     record = SQSRecord(messages.record(message(json.dumps(event))))
-    delivery = intake.delivered(intake.READERS["payments"], record)
-    assert isinstance(intake.error_of(delivery), InvalidData)
+    delivery = reading.delivered(reading.READERS["payments"], record)
+    assert isinstance(reading.error_of(delivery), InvalidData)
 
 
 @quick
@@ -87,8 +86,8 @@ def test_p3_a_fraction_is_no_amount_of_money(price: float, rng: Any) -> None:
 def test_p4_nesting_and_digits_have_a_limit(
     depth: int, brackets: tuple[str, str], digits: str
 ) -> None:
-    bodies.check_json(brackets[0] * depth + "1" + brackets[1] * depth)
-    bodies.check_json(digits)
+    reading.check_json(brackets[0] * depth + "1" + brackets[1] * depth)
+    reading.check_json(digits)
 
 
 @quick
@@ -112,15 +111,15 @@ def test_p5_composed_and_decomposed_are_one_event(name: str, rule: str, rng: Any
 @quick
 @given(name=TEXT, value=TEXT, rng=RNG)
 def test_p5_a_value_has_one_form_however_it_is_spelled(name: str, value: str, rng: Any) -> None:
-    tree = {name: [value, values.value(rng)], f"{name}#": value}
-    for other in (tree, values.changed(rng, tree)):
+    tree = {name: [value, texts.value(rng)], f"{name}#": value}
+    for other in (tree, texts.changed(rng, tree)):
         identity.check_canonical((spelled(rng, tree), spelled(rng, other)))
 
 
 @pytest.mark.parametrize("size", messages.BOMBS)
 def test_p6_a_compression_bomb_is_not_decompressed(size: int) -> None:
     bomb = message("{}", {DeadLetter.ORIGINAL_GZIP: ["Bomb", str(size)]})
-    intake.check_original(bomb)
+    reading.check_original(bomb)
     record = messages.record(bomb)
     packed = record["messageAttributes"][DeadLetter.ORIGINAL_GZIP]["binaryValue"]
     assert len(packed) < size / 100
@@ -132,7 +131,7 @@ def test_p6_a_compression_bomb_is_not_decompressed(size: int) -> None:
 @given(st.binary())
 def test_p6_content_that_is_not_compressed_is_not_decompressed(content: bytes) -> None:
     attributes = {DeadLetter.ORIGINAL_GZIP: ["Binary", b64encode(content).decode()]}
-    intake.check_original(message("{}", attributes))
+    reading.check_original(message("{}", attributes))
 
 
 @quick
@@ -154,17 +153,17 @@ def test_k1_an_event_without_identity_is_refused(value: Any, name: str, rng: Any
     missing = {key: value for key, value in blank.items() if key != name}
     for event in (blank, missing):
         with pytest.raises(NoKey):
-            read_event(spelled(rng, event), max_bytes=bodies.MAX_BYTES)
+            read_event(spelled(rng, event), max_bytes=reading.MAX_BYTES)
 
 
 @pytest.mark.parametrize(
     ("function", "errors"),
     [
-        (parse, bodies.PARSE_ERRORS),
-        (read_event, bodies.EVENT_ERRORS),
+        (parse, reading.PARSE_ERRORS),
+        (read_event, reading.EVENT_ERRORS),
         (Key.of, identity.KEY_ERRORS),
         (canonical, identity.CANONICAL_ERRORS),
-        (events_in, stream.ERRORS),
+        (events_in, deliveries.OUTBOX_ERRORS),
     ],
 )
 def test_the_fuzzers_allow_the_documented_errors(
@@ -204,4 +203,4 @@ def test_forged_attributes_that_sqs_would_refuse_do_not_prevent_the_quarantine(
 ) -> None:
     """Each of these inputs was found by the fuzzers."""
     forged = message("{", {name: [kind, json.dumps(content)]})
-    batch.check({"consumer": "orders", "messages": [forged], "answers": []})
+    deliveries.check_batch({"consumer": "orders", "messages": [forged], "answers": []})

@@ -16,21 +16,19 @@ SCRIPT = """
 import json, resource, sys
 from pathlib import Path
 from proof.fuzz import messages
-from proof.fuzz.aws import DeadLetterQueue, DynamoDB
-from proof.fuzz.parsers.batch import consumer_function
-from proof.fuzz.parsers.intake import CONTEXT
+from proof.fuzz.deliveries import Aws, handled
 
 batch, limit = json.loads(sys.stdin.read())
 records = [messages.record(one, f"m-{at}") for at, one in enumerate(batch)]
-table, queue = DynamoDB([]), DeadLetterQueue()
-handle = consumer_function("orders", table, queue)
+handled("orders", [messages.record({"body": "{", "attributes": {}, "receives": 1})], Aws([]))
+aws = Aws([])
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 size = pages * resource.getpagesize() + limit * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (size, size))
-answer = handle({"Records": records}, CONTEXT)
+answer = handled("orders", records, aws)
 json.dump({
-    "committed": sorted(table.records),
-    "buried": sorted(queue.letters),
+    "committed": sorted(aws.records),
+    "buried": sorted(aws.letters),
     "retried": [one["itemIdentifier"] for one in answer["batchItemFailures"]],
 }, sys.stdout)
 """

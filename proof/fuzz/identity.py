@@ -9,11 +9,11 @@ from once.events.cloud_event import CloudEvent
 from once.events.identity import Key, canonical, fingerprint
 from once.events.strict_json import parse
 from once.names import Limits
-from proof.fuzz import messages, reference, values
-from proof.fuzz.json_text import spelled
-from proof.fuzz.parsers.bodies import MAX_BYTES
+from proof.fuzz import messages, reference, texts
+from proof.fuzz.reading import MAX_BYTES
 from proof.fuzz.reference import collides, composed, meaning
-from proof.fuzz.target import expect
+from proof.fuzz.search import expect
+from proof.fuzz.texts import changed, one_in, spelled
 
 KEY_ERRORS = (NoKey, TooLarge)
 CANONICAL_ERRORS = (Unparseable,)
@@ -87,24 +87,23 @@ def _key(rule: str, event: Event) -> str | None:
 
 def draw_keys(rng: Random) -> tuple[str, Event, Event]:
     """Return a rule, and two events with equal or similar identities."""
-    a, b, c = (values.text(rng) for _ in range(3))
+    rule, pick = rng.choice(list(RULES)), rng.randrange(10)
+    a, b, c = (texts.text(rng) for _ in range(3))
     first = rng.choice(_SEPARATORS)
-    second = rng.choice((first, rng.choice(_SEPARATORS)))
-    one, other = event(rng, a + first + b, c), event(rng, a, b + second + c)
-    pick = rng.random()
-    if pick < 0.3:
-        other = json.loads(spelled(rng, one, recomposed=True))
-    elif pick < 0.4:
-        other = event(rng, one["source"].replace("#", "%23"), c)
-    elif pick < 0.7:
-        data = values.changed(rng, one["data"])
-        other = one | {"data": data, "subject": rng.choice((a, c))}
-    return rng.choice(list(RULES)), one, other
+    one = event(rng, a + first + b, c)
+    if pick < 3:
+        second = rng.choice(_SEPARATORS) if one_in(rng, 2) else first
+        return rule, one, event(rng, a, b + second + c)
+    if pick < 6:
+        return rule, one, json.loads(spelled(rng, one, recomposed=True))
+    if pick < 7:
+        return rule, one, event(rng, one["source"].replace("#", "%23"), c)
+    return rule, one, one | {"data": changed(rng, one["data"]), "subject": rng.choice((a, c))}
 
 
 def event(rng: Random, one: str, other: str) -> Event:
     """Return an event with two texts wherever a rule reads the identity."""
-    last: Any = rng.choice((other, other, other, *values.SCALARS))
+    last: Any = rng.choice((other, other, other, *texts.SCALARS))
     return {
         "source": one,
         "id": other,
@@ -120,7 +119,7 @@ def check_canonical(texts: tuple[str, str]) -> None:
     try:
         trees = [parse(text, max_bytes=MAX_BYTES) for text in texts]
     except Unparseable:
-        return  # recomposing made two names equal: see bodies.check_json
+        return  # recomposing made two names equal: see reading.check_json
     one, other = map(_canonical, trees)
     if one is not None and other is not None:
         equal = len({meaning(reference.read(text)) for text in texts}) == 1
@@ -140,8 +139,8 @@ def _canonical(tree: Any) -> bytes | None:
 
 def draw_canonical(rng: Random) -> tuple[str, str]:
     """Return spellings of one value, or of two similar values."""
-    value = values.value(rng) if rng.random() < 0.7 else messages.event(rng)
-    other = value if rng.random() < 0.5 else values.changed(rng, value)
+    value = messages.event(rng) if rng.randrange(10) > 6 else texts.value(rng)
+    other = changed(rng, value) if one_in(rng, 2) else value
     return spelled(rng, value, recomposed=True), spelled(rng, other, recomposed=True)
 
 
@@ -164,7 +163,7 @@ def _content(event: Event) -> Event:
 
 def draw_events(rng: Random) -> tuple[Event, Event]:
     """Return two events that differ in nothing, in their data, or beside it."""
-    data: Any = values.value(rng) if rng.random() < 0.6 else messages.event(rng)["data"]
-    other = data if rng.random() < 0.6 else values.changed(rng, data)
+    data: Any = messages.event(rng)["data"] if rng.randrange(5) > 2 else texts.value(rng)
+    other = changed(rng, data) if rng.randrange(5) > 2 else data
     event = {"id": "e", "source": "/s", "type": "placed", "data": data}
     return event, event | {"data": other} | rng.choice(_CHANGES)

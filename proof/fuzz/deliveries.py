@@ -1,0 +1,443 @@
+"""Deliveries: whole batches of a queue and of the dedup table's stream, on the simulated AWS.
+
+The answers to their calls are generated: faults, lost answers, and cancellation reasons with stored
+records of any form. A message is committed or dead-lettered unless the answer names it; a record's
+events are published, or it becomes a dead letter. `classify` and `StoredRecord` are also called by
+themselves, with any reasons and items.
+"""
+
+import base64
+import json
+from collections import Counter
+from functools import cache
+from hashlib import sha256
+from random import Random
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from botocore import UNSIGNED
+from botocore.config import Config
+
+from once.commit.dedup_record import StoredRecord, record_put
+from once.commit.result import CommitOutcome, classify
+from once.consumer import Runtime
+from once.effects.ledger import Intent
+from once.errors import KeyConflict, PermanentError, Refusal, Unpublishable
+from once.events.cloud_event import CloudEvent
+from once.events.outgoing import events_in
+from once.intake.reader import DecodedEvent
+from once.names import DeadLetter, Limits, Record, Standing, State
+from once.outbox.relay import NotRelayed, Relay
+from once.settings import RelaySettings, TableSettings
+from once.transaction import Identity, Table, Transaction
+from proof.fuzz import messages, texts
+from proof.fuzz.reading import (
+    CONSUMERS,
+    CONTEXT,
+    LOGGER,
+    READERS,
+    delivered,
+    settings_of,
+)
+from proof.fuzz.search import expect
+from proof.fuzz.texts import nested, one_in
+from proof.world.calls import Call, NoAnswer, ServiceError, connected
+from proof.world.clients import NO_METRICS
+from proof.world.queues import Queue, Queues
+from proof.world.tables import Tables
+
+Item = dict[str, Any]
+
+OUTBOX_ERRORS = (Unpublishable,)
+_RECORD_ERRORS = (KeyError, ValueError)
+"""For an attribute that is missing, has another type, or an unknown value."""
+_OWN, _OTHER, _OWN_COMMIT = "f" * 64, "0" * 64, "own"
+"""Fingerprints of the transaction under test and of another event, and the first one's commit."""
+_CANCELED, _CONDITION = "TransactionCanceledException", "ConditionalCheckFailed"
+_CODES = (
+    *("None", "None", "None", "None", "TransactionConflict", "ThrottlingError"),
+    *("ProvisionedThroughputExceeded", "ValidationError", "ItemCollectionSizeLimitExceeded"),
+    *("AccessDenied", "DuplicateItem", "", "none", "Unknown"),
+)
+_KEYS = {
+    "orders": "order_id",
+    "customers": "customer_id",
+    "stock": "sku",
+    "reservations": "order_id",
+}
+"""The key attribute of each table of the shop that is written to."""
+_STOCK = Table("stock")
+_SETTINGS = settings_of(CONSUMERS["orders"], tables={"stock": TableSettings("stock", ("sku",))})
+_RELAY = RelaySettings(
+    service="shop",
+    topic_arn="topic",
+    dead_letter_url="dead-letters",
+    publishes={"orders": ("order.stored",)},
+)
+_ACTIONS = ("plain", "condition", "otherwise", "read", "read and otherwise")
+_NUMBERS = ("0", "1", "-1", "1700000000000", "1.5", "1E+20", "9" * 38)
+_TOPIC_CODES = ("InternalError", "ThrottledException", "InvalidParameter", "KMSDisabled")
+
+
+class Aws:
+    """The tables and queues of `proof.world`, with generated answers.
+
+    Args:
+        answers: faults of the next transactions or publications; None lets one through. With
+            `done`, it is executed before its answer fails; without a code, there is no answer.
+
+    Attributes:
+        records: the dedup records that were committed, by key.
+        letters: the dead letters, by the last id of their lineage.
+        published: the bodies that the topic accepted.
+        has_failed: whether a fault was met.
+    """
+
+    def __init__(self, answers: list[Any]) -> None:
+        self._answers = iter(answers)
+        self._tables = Tables({"dedup": Record.PK, **_KEYS}, "dedup", lambda: messages.NOW)
+        self._dead_letters = Queue("dead-letters")
+        self._queues = Queues(lambda: messages.NOW, {"dead-letters": self._dead_letters})
+        self.records = self._tables.items["dedup"]
+        self.published: Counter[str] = Counter()
+        self.has_failed = False
+
+    @property
+    def letters(self) -> dict[str, Any]:
+        """The dead letters, each of which SQS would accept."""
+        found = {}
+        for letter in self._dead_letters.ever:
+            strings = [value.get("StringValue", "x") for value in letter.attributes.values()]
+            strings.append(letter.body)
+            accepted = all(messages.sendable(text) == text for text in strings)
+            expect(accepted and len(letter.attributes) <= 10, "SQS accepts a dead letter")
+            size = len(letter.body.encode())
+            for name, value in letter.attributes.items():
+                content = base64.b64decode(value.get("BinaryValue", ""))
+                content += value.get("StringValue", "").encode()
+                size += len(name.encode()) + len(value["DataType"]) + len(content)
+            expect(size <= Limits.MESSAGE_BYTES, "SQS accepts the size of a dead letter")
+            lineage = letter.attributes[DeadLetter.LINEAGE]["StringValue"]
+            found[lineage.rpartition(",")[2]] = letter
+        return found
+
+    def respond(self, call: Call) -> Any:
+        """Execute a call, or fail as the next answer says."""
+        if call.service == "sqs":
+            # The answer to Lambda says the same as a deletion or a delay.
+            is_letter = call.operation == "SendMessage"
+            return self._queues.answer(call.operation, call.request) if is_letter else {}
+        if call.operation not in ("TransactWriteItems", "PublishBatch"):
+            return self._tables.answer(call.operation, call.request)
+        answer = next(self._answers, None)
+        self.has_failed |= answer is not None
+        answer = answer or {"code": "", "done": True}
+        done = {}
+        if answer["done"]:
+            publish = call.service == "sns"
+            execute = self._publish if publish else self._tables.answer
+            done = execute(call.operation, {**call.request, **answer.get("more", {})})
+        if answer["code"] is None:
+            raise NoAnswer
+        if answer["code"]:
+            raise ServiceError(answer["code"], answer["status"], **answer["more"])
+        return done
+
+    def _publish(self, _: str, request: Any) -> dict[str, Any]:
+        """Accept the entries of a batch, except for those that the answer refuses."""
+        refused = {entry["Id"]: entry for entry in request.get("refused", [])}
+        entries = {entry["Id"]: entry for entry in request["PublishBatchRequestEntries"]}
+        accepted = entries.keys() - refused.keys()
+        self.published.update(entries[entry_id]["Message"] for entry_id in accepted)
+        successful = [{"Id": entry_id} for entry_id in accepted]
+        return {"Successful": successful, "Failed": list(refused.values())}
+
+
+@cache
+def _client(service: str) -> Any:
+    # Without retries of the SDK, each answer is one that the library gets.
+    config = Config(signature_version=UNSIGNED, retries={"total_max_attempts": 1})
+    return boto3.client(service, region_name="us-east-1", config=config)
+
+
+def handled(consumer_name: str, records: list[Any], aws: Aws) -> Any:
+    """Pass records to the Lambda function of a consumer; return its answer."""
+    consumer = CONSUMERS[consumer_name]
+    tables = {table: TableSettings(table, (_KEYS[table],)) for table in consumer.tables}
+    publishes = ("stock.reserved", "stock.refused")
+    runtime = Runtime(
+        settings=settings_of(consumer, tables=tables, publishes=publishes, commit_threads=1),
+        dynamodb=_client("dynamodb"),
+        sqs=_client("sqs"),
+        logger=LOGGER,
+        clock=lambda: messages.NOW,
+        sleep=lambda _: None,
+        metrics=NO_METRICS,
+    )
+    with connected(aws.respond):
+        return consumer.bound_to(runtime)({"Records": records}, CONTEXT)
+
+
+def draw_batch(rng: Random) -> dict[str, Any]:
+    """Return a consumer, a batch with duplicates, and the answers to its transactions."""
+    batch = [messages.message(rng) for _ in range(rng.randint(1, 4))]
+    batch += [rng.choice(batch) for _ in range(rng.randrange(3))]
+    answers = [_answer(rng) for _ in range(rng.randrange(5))]
+    return {"consumer": rng.choice(("orders", "inventory")), "messages": batch, "answers": answers}
+
+
+def _answer(rng: Random) -> Any:
+    pick = rng.randrange(10)
+    if pick < 3:
+        return None
+    done = one_in(rng, 2)
+    if pick < 5:
+        return {"code": None, "done": done}
+    if pick < 6:
+        return {"code": "InternalServerError", "status": 500, "done": done, "more": {}}
+    code = rng.choice(
+        (_CANCELED, _CANCELED, "ThrottlingException", "ValidationException", "Unknown")
+    )
+    # No failed condition among the reasons: it would have to show a record of the table.
+    reasons: list[Any] = [{"Code": rng.choice(_CODES)} for _ in range(5)]
+    if rng.randrange(10) > 6:
+        reasons[rng.randrange(5)] = rng.choice((None, {}, texts.value(rng)))
+    more = {} if one_in(rng, 10) else {"CancellationReasons": reasons}
+    return {"code": code, "status": 400, "done": False, "more": more}
+
+
+def check_batch(case: dict[str, Any]) -> None:
+    """Deliver a batch, and compare its answer with the table and the dead letters."""
+    records = [messages.record(one, f"m-{at}") for at, one in enumerate(case["messages"])]
+    aws = Aws(case["answers"])
+    answer = handled(case["consumer"], records, aws)
+    letters = aws.letters
+    named = [str(failure["itemIdentifier"]) for failure in answer["batchItemFailures"]]
+    expect(len(set(named)) == len(named), "an answer names no message twice")
+    ids = {record["messageId"] for record in records}
+    expect(set(named) <= ids, "an answer names only messages of its batch")
+    for record in records:
+        is_named, is_dead = record["messageId"] in named, record["messageId"] in letters
+        expect(not (is_named and is_dead), "a dead-lettered message is not retried")
+        decoded: Any = delivered(READERS[case["consumer"]], SQSRecord(record)).decoded
+        if isinstance(decoded, PermanentError):
+            # An open circuit breaker returns messages unread; they are quarantined later.
+            waits = is_named and aws.has_failed
+            expect(is_dead or waits, "an unreadable message is quarantined")
+        elif not is_named and not is_dead:
+            expect(isinstance(decoded, DecodedEvent), "an acknowledged message was read")
+            stored = aws.records.get(decoded.identity.pk, {}).get(Record.FINGERPRINT)
+            committed = stored == {"S": decoded.identity.fingerprint}
+            expect(committed, "an acknowledged message is committed")
+
+
+def draw_stream(rng: Random) -> dict[str, Any]:
+    """Return a batch of the stream, and the answers of the topic."""
+    records = [_stream_record(rng, number) for number in range(rng.randint(1, 4))]
+    count = rng.choice((0, 0, 1, 2))
+    return {"records": records, "answers": [_topic_answer(rng) for _ in range(count)]}
+
+
+def _stream_record(rng: Random, number: int) -> dict[str, Any]:
+    name = rng.choice(("INSERT", "INSERT", "MODIFY", "REMOVE"))
+    pk = f"orders#event#/shop#e-{number}"
+    images: dict[str, Any] = {"Keys": {Record.PK: {"S": pk}}}
+    for image, without in (("NewImage", "REMOVE"), ("OldImage", "INSERT")):
+        if name != without:
+            outbox = {Record.OUTBOX: _outbox(rng, pk)} if rng.randrange(5) < 4 else {}
+            images[image] = draw_item(rng) | outbox
+    return {"eventID": f"s-{number}", "eventName": name, "dynamodb": images}
+
+
+def _outbox(rng: Random, pk: str) -> dict[str, Any]:
+    """Return an outbox: most are as the library writes them, others are changed or forged."""
+    root = sha256(pk.encode()).hexdigest()
+    events: list[dict[str, Any]] = []
+    for position in range(rng.randrange(4)):
+        head = {"id": f"{root}.{position}", "source": "/once/orders", "type": "order.stored"}
+        forged = {rng.choice(list(head)): "forged"} if one_in(rng, 10) else {}
+        events.append(head | forged | {"data": texts.value(rng)})
+    pick = rng.randrange(30)
+    if pick > 26:
+        return _attribute(rng)
+    text = json.dumps(texts.changed(rng, events) if pick > 17 else events, separators=(",", ":"))
+    return {"S": nested(rng, text) if pick == 17 else text}
+
+
+def _topic_answer(rng: Random) -> dict[str, Any]:
+    if rng.randrange(10) > 6:
+        return {"code": rng.choice(_TOPIC_CODES), "status": 400, "done": False, "more": {}}
+    codes = (*_TOPIC_CODES, texts.text(rng))
+    fault = {"Code": rng.choice(codes), "SenderFault": one_in(rng, 2)}
+    ids = [str(rng.randrange(4)) for _ in range(rng.randrange(3))]
+    refused = [{"Id": entry_id, **rng.choice(({}, fault))} for entry_id in ids]
+    return {"code": "", "done": True, "more": {"refused": refused}}
+
+
+def check_stream(case: dict[str, Any]) -> None:
+    """Relay a batch: each committed event is published, or its record becomes a dead letter."""
+    aws = Aws(case["answers"])
+    relay = Relay(
+        settings=_RELAY,
+        sns=_client("sns"),
+        sqs=_client("sqs"),
+        logger=LOGGER,
+        metrics=NO_METRICS,
+        clock=lambda: 1_800_000_000.0,
+        sleep=lambda _: None,
+    )
+    try:
+        with connected(aws.respond):
+            relay.handle({"Records": case["records"]}, CONTEXT)
+    except NotRelayed:
+        expect(bool(case["answers"]), "a topic that accepts everything leaves nothing unpublished")
+        return
+    letters, expected = aws.letters, Counter[str]()
+    for record in case["records"]:
+        bodies = _to_publish(record)
+        if bodies is None:
+            expect(record["eventID"] in letters, "an unreadable outbox becomes a dead letter")
+        expected.update(bodies or [])
+    expect(aws.published <= expected, "only committed events are published")
+    if not case["answers"]:
+        expect(aws.published == expected, "every committed event is published")
+    if aws.published != expected:
+        expect(bool(letters), "an unpublished event becomes a dead letter")
+
+
+def _to_publish(record: dict[str, Any]) -> list[str] | None:
+    """Return the bodies that must be published, None if the outbox is unreadable."""
+    images = record["dynamodb"]
+    new, old = images.get("NewImage", {}), images.get("OldImage", {})
+    if record["eventName"] == "REMOVE" or new.get(Record.COMMIT) == old.get(Record.COMMIT):
+        return []
+    try:
+        events = events_in(new)
+    except OUTBOX_ERRORS:
+        return None
+    text = new.get(Record.OUTBOX, {"S": "[]"})["S"]
+    same = json.loads(f"[{','.join(event.body for event in events)}]") == json.loads(text)
+    expect(same, "events are published as they are stored")
+    root = sha256(images["Keys"][Record.PK]["S"].encode()).hexdigest()
+    own = ("order.stored", "/once/orders")
+    return [
+        event.body
+        for position, event in enumerate(events)
+        if (event.type, event.source) == own and event.id == f"{root}.{position}"
+    ]
+
+
+def draw_item(rng: Random) -> Item:
+    """Return a dedup record, done or pending, rarely any other item.
+
+    One record in three has an attribute missing or wrong.
+    """
+    kind = rng.randrange(30)
+    if kind > 26:
+        return {texts.text(rng) or "x": _attribute(rng) for _ in range(rng.randrange(4))}
+    tx = _transaction([], fingerprint=rng.choice((_OWN, _OTHER)))
+    tx.commit_id = rng.choice((_OWN_COMMIT, "another", "another"))
+    if rng.randrange(3) == 2:
+        tx.intent = Intent(
+            effect="charge",
+            provider_key="once-0-charge-1",
+            request=b"{}",
+            key_expires_at=rng.choice((None, 9_999_999_999)),
+            owner="owner",
+            lease_until=rng.choice((1, 9_999_999_999_999)),
+            standing=rng.choice(list(Standing)),
+        )
+    record: Item = dict(record_put(tx, _SETTINGS, rng.choice((1, 9_999_999_999)))["Put"]["Item"])
+    if kind > 17:
+        name = rng.choice([name for name in record if name != Record.PK])
+        del record[name]
+        record |= {name: _attribute(rng)} if one_in(rng, 2) else {}
+    return record
+
+
+def _attribute(rng: Random, level: int = 0) -> dict[str, Any]:
+    """Return any value in DynamoDB's JSON form."""
+    if level < 2 and rng.randrange(3) == 2:
+        inner = _attribute(rng, level + 1)
+        return rng.choice(({"L": [inner]}, {"M": {texts.text(rng): inner}}))
+    text, number = {"S": texts.text(rng)}, {"N": rng.choice(_NUMBERS)}
+    return rng.choice((text, number, {"NULL": True}, {"BOOL": True}, {"SS": ["a"]}, {"NS": ["1"]}))
+
+
+def _transaction(actions: list[str], fingerprint: str = _OWN) -> Transaction:
+    """Return a transaction with actions of these kinds."""
+    event = CloudEvent(id="e-0", source="/shop", type="order.placed")
+    identity = Identity("orders#event#/shop#e-0", fingerprint)
+    seen = {"sku": "tea", "once_commit": "seen"}
+    tables = _SETTINGS.tables
+    tx = Transaction(event, identity, tables=tables, publishes=(), read=lambda _, __: seen)
+    for position, action in enumerate(actions):
+        key = {"sku": f"0-{position}"}
+        terms: Any = {"condition": "available > :zero", "values": {":zero": 0}}
+        if "otherwise" in action:
+            terms["otherwise"] = Refusal("sold out")
+        if "read" in action:
+            tx.get(_STOCK, key)
+        if action != "read":
+            tx.delete(_STOCK, key, **({} if action == "plain" else terms))
+    tx.commit_id = _OWN_COMMIT
+    return tx
+
+
+def check_stored(item: Item) -> None:
+    """Compare a dedup record with the item from which it was read."""
+    try:
+        record = StoredRecord.read(item)
+    except _RECORD_ERRORS:
+        return
+    expect(item[Record.FINGERPRINT] == {"S": record.fingerprint}, "a fingerprint is as stored")
+    expect(item[Record.COMMIT] == {"S": record.commit}, "a commit id is as stored")
+    is_pending = item[Record.STATE] == {"S": State.PENDING}
+    expect((record.intent is not None) == is_pending, "a pending record has an intent")
+    if record.intent is not None:
+        expect(Intent.read(record.intent.item()) == record.intent, "an intent is read back")
+
+
+def draw_cancellation(rng: Random) -> dict[str, Any]:
+    """Return the actions of a transaction, and its cancellation reasons."""
+    actions = [rng.choice(_ACTIONS) for _ in range(rng.randrange(4))]
+    return {"actions": actions, "reasons": [_reason(rng, at) for at in range(len(actions) + 1)]}
+
+
+def _reason(rng: Random, position: int) -> dict[str, Any]:
+    """Return a reason, the first of which is the dedup record's, with the item that it shows."""
+    if rng.randrange(10) < 7:
+        return {"Code": rng.choice(_CODES)} | rng.choice(({}, {"Message": "m"}))
+    shown = {"once_commit": {"S": "seen"}} if position and one_in(rng, 2) else draw_item(rng)
+    return {"Code": _CONDITION} | rng.choice(({"Item": shown}, {"Item": shown}, {}))
+
+
+def check_cancellation(case: dict[str, Any]) -> None:
+    """Classify a cancelled transaction: a result that ends its message is shown by the record."""
+    tx, reasons = _transaction(case["actions"]), case["reasons"]
+    shown = reasons[0]["Code"] == _CONDITION
+    try:
+        result = classify(tx, tx.actions().values(), reasons)
+    except _RECORD_ERRORS:
+        expect(shown, "only an existing record can be unreadable")
+        return
+    record: Item = reasons[0].get("Item", {}) if shown else {}
+    same_content = record.get(Record.FINGERPRINT) == {"S": _OWN}
+    is_pending = record.get(Record.STATE) == {"S": State.PENDING}
+    no_reason = {reason["Code"] for reason in reasons} == {"None"}
+    expect((result.outcome is CommitOutcome.UNAFFECTED) == no_reason, "a cause has a reason")
+    match result.outcome:
+        case CommitOutcome.COMMITTED:
+            own = record.get(Record.COMMIT) == {"S": _OWN_COMMIT}
+            expect(own, "a commit is shown by the record")
+        case CommitOutcome.DUPLICATE:
+            expect(same_content and not is_pending, "a duplicate is shown by the record")
+        case CommitOutcome.PENDING:
+            expect(same_content and is_pending, "a pending record is shown by the record")
+        case CommitOutcome.REFUSED | CommitOutcome.STALE:
+            failed = _CONDITION in {reason["Code"] for reason in reasons[1:]}
+            expect(failed, "a refusal or a stale read is a failed condition")
+        case CommitOutcome.FAILED if isinstance(result.cause, KeyConflict):
+            other = record.get(Record.FINGERPRINT, {"S": _OWN}) != {"S": _OWN}
+            expect(other, "a key conflict is another fingerprint")

@@ -42,7 +42,7 @@ def test_another_lock_python_or_machine_gives_another_folder(tmp_path: Path) -> 
 
 def test_a_lock_that_cannot_be_installed_is_refused_with_a_remedy(tmp_path: Path) -> None:
     lock = tmp_path / "requirements.txt"
-    lock.write_text("six==1.17.0\n")
+    lock.write_text("six\n")  # without a version: pip refuses it before it asks an index
     with pytest.raises(SynthError, match="install pip if it is missing") as caught:
         install_wheels([lock], HERE)
     assert str(lock) in str(caught.value)
@@ -57,7 +57,7 @@ def test_a_folder_that_two_build_at_once_is_whole(tmp_path: Path) -> None:
 
     def fill(folder: Path) -> None:
         (folder / "first").touch()
-        both.wait(timeout=10)
+        both.wait(timeout=120)
         (folder / "second").touch()
 
     with ThreadPoolExecutor(2) as pool:

@@ -52,7 +52,7 @@ def test_after_a_crash_commands_say_so_and_a_new_one_starts(background: Backgrou
     first = background.connection()
     running = processes(background)
     running[0].kill()
-    wait_until("it is gone", lambda: not any(map(is_alive, running[1:])), timeout=20)
+    wait_until("it is gone", lambda: not any(map(is_alive, running[1:])), timeout=120)
     with pytest.raises(OpsError, match=r"has ended by itself; its log is .*process\.log"):
         background.connection()
     assert background.start()

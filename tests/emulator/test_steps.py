@@ -14,7 +14,7 @@ class Output(io.StringIO):
     """An output that can wait for a text."""
 
     def wait_for(self, text: str) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while text not in self.getvalue():
             assert time.monotonic() < deadline, self.getvalue()
             time.sleep(0.005)

@@ -70,7 +70,7 @@ def test_the_groups_of_a_round_commit_at_the_same_time(bench: Bench) -> None:
     events = bench.runtime.dynamodb.meta.events  # of a client that no other test uses
 
     def meet(**_: Any) -> None:
-        together.wait(timeout=30)
+        together.wait(timeout=300)
 
     events.register(f"before-call.{WRITE}", meet)
     assert bench.deliver(*(event("added", f"c-{n}") for n in range(40))) == []

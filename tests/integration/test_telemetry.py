@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from once.events.identity import key_hash
 from once.names import OTLP_ENDPOINT
 from once.runtime.metrics_log import MetricsLog
-from once.runtime.otlp import PAUSE_SECONDS, TIMEOUT_SECONDS, Telemetry
+from once.runtime.otlp import PAUSE_SECONDS, Telemetry
 from once.testing import FakeAws
 from tests.integration.collector import Collector, collector
 from tests.once.support import consumer_of, note
@@ -89,11 +88,9 @@ def test_a_collector_that_hangs_delays_one_message_a_minute(received: Collector)
     now = [0.0]
     telemetry = Telemetry(received.url, "once-notes", clock=lambda: now[0])
     log = MetricsLog("once-notes", write=lambda line: None, telemetry=telemetry)
-    began = time.monotonic()
     for _ in range(20):
         log.report({"Committed": [1]}, 0.0)
         log.flush()
-    assert time.monotonic() - began < 10 * TIMEOUT_SECONDS
     assert len(received.requests) == 1
     now[0] = PAUSE_SECONDS
     received.answers.set()

@@ -59,7 +59,7 @@ def test_an_event_that_is_sent_twice_changes_a_table_of_the_new_service_once(
         assert sent.returncode == 0, sent.stderr
     state, service = outputs[f"{NAME}-state"], outputs[f"{NAME}-service"]
     queue, sqs = service[f"Queue{consumer.title()}s"], account.client("sqs")
-    wait_until("empty queue", lambda: depth(sqs, queue).total == 0, timeout=60)
+    wait_until("empty queue", lambda: depth(sqs, queue).total == 0, timeout=300)
     dynamodb = account.client("dynamodb")
     [item] = dynamodb.scan(TableName=state[f"Table{consumer.title()}s"])["Items"]
     assert item[f"{consumer}_id"] == {"S": f"sample-{consumer}"}

@@ -63,7 +63,7 @@ def test_a_message_that_is_sent_twice_changes_the_table_once(deployed: Deployed)
     for _ in range(2):
         deployed.aws.client("sqs").send_message(QueueUrl=deployed.queue_url, MessageBody=body)
     with step("both messages settled"):
-        wait_until("empty queue", lambda: deployed.waiting(deployed.queue_url) == 0, timeout=60)
+        wait_until("empty queue", lambda: deployed.waiting(deployed.queue_url) == 0, timeout=300)
     tables = ("seats", deployed.outputs["DedupTable"])
     [seats], [record] = (dynamodb.scan(TableName=name)["Items"] for name in tables)
     assert seats["available"] == {"N": "8"}
@@ -78,7 +78,7 @@ def test_the_command_line_shows_a_message_that_cannot_be_read(
 ) -> None:
     sqs, dead_letters = deployed.aws.client("sqs"), deployed.outputs["DeadLettersTickets"]
     sqs.send_message(QueueUrl=deployed.queue_url, MessageBody="no event")
-    wait_until("a dead letter", lambda: deployed.waiting(dead_letters) == 1, timeout=60)
+    wait_until("a dead letter", lambda: deployed.waiting(dead_letters) == 1, timeout=300)
     for name, value in deployed.aws.environment().items():
         monkeypatch.setenv(name, value)
     with step("once status and once dlq list"):

@@ -39,9 +39,9 @@ def explore(
     processes: Processes = 2, replay: Annotated[Path | None, typer.Option()] = None
 ) -> None:
     """Explore every schedule of small scopes within bounds; a part of `sim`."""
-    from proof.explore import command
+    from proof.explore import campaign
 
-    raise typer.Exit(command.replay(replay) if replay else command.run(processes))
+    raise typer.Exit(campaign.replay(replay) if replay else campaign.run(processes))
 
 
 @app.command()

@@ -4,35 +4,33 @@ import random
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from proof import report
-from proof.explore.campaign import Campaign, explore_part, parts
-from proof.explore.command import show as show_scopes
+from proof.explore.campaign import Campaign, parts
+from proof.explore.campaign import show as show_scopes
 from proof.explore.scopes import CAUGHT_IN
+from proof.explore.search import Overgrown
 from proof.explore.search import caught as caught_in_scope
 from proof.mutants import MUTANTS
 from proof.run import Replay, RunResult, repeat, run
 from proof.scenarios import SCENARIOS
-from proof.workers import workers
+from proof.workers import Part, Tell, run_parts, untold
 from proof.world.faults import Fault, PlatformFault, chance
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 CHUNK = 50
 """Seeds that a worker runs at a time."""
 MUTANT_SEEDS = 2000
 _TURNS = (
-    *("shop", "items, alone", "fifo", "shop", "webhooks", "effects"),
-    *("shop", "items, in groups", "fifo, blocking", "shop", "webhooks", "effects"),
+    *("shop", "items, alone", "fifo", "effects", "webhooks", "shop"),
+    *("effects", "items, in groups", "fifo, blocking", "shop", "webhooks", "effects"),
 )
 """The scenario of each seed, in turns."""
 _FAULT_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
@@ -97,8 +95,11 @@ def start(seeds: int, first: int | None, processes: int) -> int:
     first = secrets.randbelow(_FIRST_SEEDS) if first is None else first
     console.print(f"seeds {first} to {first + seeds - 1}, and the scopes", highlight=False)
     drawn = range(first, first + seeds)
-    with report.progress(console, "parts of the work", count_parts(drawn)) as advance:
-        evidence = search(drawn, processes, advance)
+    try:
+        evidence = search(drawn, processes)
+    except Overgrown as error:
+        console.print(f"[red]{error}")
+        return 1
     figures = _figures(evidence)
     _show(evidence, figures)
     seconds = round(time.monotonic() - began, 1)
@@ -121,41 +122,35 @@ def replay(file: Path) -> int:
     return int(result.violation is not None)
 
 
-def search(seeds: range, processes: int, advance: Callable[[int], object]) -> Evidence:
+def search(seeds: range, processes: int) -> Evidence:
     """Explore all scopes, run all seeds, and catch the broken protocols by both methods.
 
-    Args:
-        seeds: the seeds.
-        processes: number of worker processes.
-        advance: called with 1 for each part that is done; `count_parts` counts them.
+    Raises:
+        proof.explore.search.Overgrown: a scope has more states than its share.
     """
-    with workers(processes) as pool:
-        scopes = [pool.submit(explore_part, part) for part in parts()]
-        in_scopes = {name: pool.submit(caught_in_scope, name) for name in CAUGHT_IN}
-        by_seeds = {name: pool.submit(caught, name, MUTANT_SEEDS) for name in _BY_SEEDS}
-        chunks = [pool.submit(run_seeds, chunk) for chunk in _chunks(seeds)]
-        every: list[Future[Any]] = [*scopes, *in_scopes.values(), *by_seeds.values(), *chunks]
-        for part in every:
-            part.add_done_callback(lambda _: advance(1))
-        figures = SeedFigures()
-        for chunk in chunks:
-            figures.add(chunk.result())
-        found = {f"{name}, in its scope": one.result() for name, one in in_scopes.items()}
-        runs = {f"{name}, by seeds": one.result() for name, one in by_seeds.items()}
-        catches = {name: result is not None for name, result in (found | runs).items()}
-        return Evidence(Campaign([scope.result() for scope in scopes]), figures, catches)
-
-
-def count_parts(seeds: range) -> int:
-    """Return the number of parts of the work: scopes, chunks of seeds, and broken protocols."""
-    return len(parts()) + len(CAUGHT_IN) + len(_BY_SEEDS) + len(_chunks(seeds))
-
-
-_BY_SEEDS = [name for name, one in MUTANTS.items() if one.scenarios]
-
-
-def _chunks(seeds: range) -> list[range]:
-    return [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
+    chunks = [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
+    by_seeds = [name for name, one in MUTANTS.items() if one.scenarios]
+    methods: dict[str, tuple[Any, tuple[Any, ...]]]
+    methods = {f"{name}, in its scope": (caught_in_scope, (name,)) for name in CAUGHT_IN}
+    methods |= {f"{name}, by seeds": (caught, (name, MUTANT_SEEDS)) for name in by_seeds}
+    scopes = parts()
+    results = iter(
+        run_parts(
+            [
+                *scopes,
+                *(Part(name, "protocols", 1, *method) for name, method in methods.items()),
+                *(Part("seeds", "seeds", len(chunk), run_seeds, (chunk, "")) for chunk in chunks),
+            ],
+            processes,
+            console,
+        )
+    )
+    campaign = Campaign([next(results) for _ in scopes])
+    catches = {name: next(results) is not None for name in methods}
+    figures = SeedFigures()
+    for found in results:
+        figures.add(found)
+    return Evidence(campaign, figures, catches)
 
 
 def run_seed(seed: int, scenario: str = "") -> RunResult:
@@ -166,18 +161,20 @@ def run_seed(seed: int, scenario: str = "") -> RunResult:
     return run(drawn, chance(seed, rate, _PLATFORM_RATE))
 
 
-def run_seeds(seeds: range, scenario: str = "") -> SeedFigures:
+def run_seeds(seeds: range, scenario: str = "", tell: Tell = untold) -> SeedFigures:
     """Run seeds one after the other."""
     figures = SeedFigures()
     for seed in seeds:
         result = run_seed(seed, scenario)
         violations = [result] if result.violation else []
         figures.add(SeedFigures(1, len(result.log), result.fired, violations))
+        tell(figures.seeds)
     return figures
 
 
-def caught(mutant: str, max_seeds: int) -> RunResult | None:
+def caught(mutant: str, max_seeds: int, tell: Tell = untold) -> RunResult | None:
     """Run a broken protocol up to its first violation; None if no seed finds one."""
+    del tell  # it is one unit
     broken_protocol = MUTANTS[mutant]
     names = broken_protocol.scenarios
     with broken_protocol.patch():

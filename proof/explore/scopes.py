@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS
-from proof.scenarios.effects import Effect
+from proof.scenarios.effects import CONSUMERS, Effect
 from proof.scenarios.fifo import Entry
 from proof.scenarios.shop import Order
 from proof.world.faults import Action, PlatformFault
@@ -20,11 +20,11 @@ class Scope:
 
     Attributes:
         name: for reports.
+        states: its share: with more states than these, the exploration fails.
         traffic: the traffic of the scenario, which is sent at once.
         scenario: the scenario.
         running: the consumers whose functions are invoked. What is published for any other
             consumer stays in its queue.
-        states: its share: with more states than these, the exploration fails.
         preemptions: at most so many in one schedule.
         faults: at most so many in one schedule.
         dead_lettered: whether SQS has moved the traffic to the dead-letter queues.
@@ -41,10 +41,10 @@ class Scope:
     """
 
     name: str
+    states: int
     traffic: tuple[Any, ...]
     scenario: str = "shop"
     running: tuple[str, ...] = ("inventory",)
-    states: int = 1_000_000
     preemptions: int = 2
     faults: int = 1
     dead_lettered: bool = False
@@ -68,14 +68,12 @@ def _clock(consumer: str, invocation: int, seconds: float) -> Action:
     return Action(place, invocation, PlatformFault.SKEWED, seconds=seconds)
 
 
-def _effects(name: str, *traffic: Effect, **more: Any) -> Scope:
-    """Return a scope of charges, or one of e-mails."""
-    running = ("payments",) if traffic[0].kind == "charge" else ("notifications",)
-    return Scope(name, traffic, "effects", running, **more)
+def _effect(name: str, states: int, effect: Effect, **more: Any) -> Scope:
+    return Scope(name, states, (effect,), "effects", (CONSUMERS[effect.kind],), **more)
 
 
-def _entries(name: str, *traffic: Entry, **more: Any) -> Scope:
-    return Scope(name, traffic, "fifo", ("ledger", "mirror"), preemptions=0, **more)
+def _entries(name: str, states: int, *traffic: Entry, **more: Any) -> Scope:
+    return Scope(name, states, traffic, "fifo", ("ledger", "mirror"), preemptions=0, **more)
 
 
 _TWO = Order(0, copies=2)
@@ -91,46 +89,78 @@ def _skewed(consumer: str) -> tuple[Action, ...]:
 
 
 SCOPES = (
-    Scope("two deliveries of one event", (_TWO,)),
-    Scope("a duplicate beside another event", (_TWO, _OTHER), preemptions=0),
-    Scope("two events on one item", (Order(0, quantity=4), Order(1, "c-2", quantity=4))),
-    Scope("two contents under one key", (Order(0, conflicts=1),)),
-    Scope("relay and downstream", (Order(0, quantity=8),), running=("inventory", "notifications")),
-    Scope("relay and expiry", (Order(0),), repeats=True, expires=True, faults=2),
+    Scope("two deliveries of one event", 1_500, (_TWO,)),
+    Scope("a duplicate beside another event", 7_000, (_TWO, _OTHER), preemptions=0),
+    Scope("two events on one item", 4_000, (Order(0, quantity=4), Order(1, "c-2", quantity=4))),
+    Scope("two contents under one key", 4_000, (Order(0, conflicts=1),)),
+    Scope(
+        "relay and downstream",
+        3_000,
+        (Order(0, quantity=8),),
+        running=("inventory", "notifications"),
+    ),
+    Scope("relay and expiry", 6_000, (Order(0),), repeats=True, expires=True, faults=2),
     Scope(
         "expiry by skewed clocks",
+        6_000,
         (Order(0),),
         repeats=True,
         late_by=CLOCK_MARGIN_SECONDS - 10,
         faults=2,
         clocks=_skewed("inventory"),
     ),
-    _effects("charge", _CHARGE, faults=2),
-    _effects("two deliveries of a charge", _CHARGES, effect_calls=1),
-    _effects(
+    _effect("charge", 17_000, _CHARGE, faults=2),
+    _effect("two deliveries of a charge", 18_000, _CHARGES, effect_calls=1),
+    _effect(
         "two deliveries of a charge by skewed clocks",
+        15_000,
         _CHARGES,
         preemptions=1,
         effect_calls=1,
         clocks=_skewed("payments"),
     ),
-    _effects("charge and outage", _CHARGE, outage=True, effect_calls=1),
-    _effects("two deliveries of an e-mail", _MAILS, effect_calls=1),
-    _effects("e-mail by skewed clocks", _MAILS, effect_calls=1, clocks=_skewed("notifications")),
-    _effects("e-mail settled by hand", _MAIL, preemptions=1, effect_calls=1, redrives=1, settles=1),
-    _entries("entries of one account", Entry(0), Entry(1)),
-    _entries("entries of two accounts", Entry(0), Entry(1, "b"), Entry(2)),
+    _effect("charge and outage", 2_000, _CHARGE, outage=True, effect_calls=1),
+    _effect("two deliveries of an e-mail", 4_000, _MAILS, effect_calls=1),
+    _effect(
+        "e-mail by skewed clocks", 4_000, _MAILS, effect_calls=1, clocks=_skewed("notifications")
+    ),
+    _effect(
+        "e-mail settled by hand",
+        3_000,
+        _MAIL,
+        preemptions=1,
+        effect_calls=1,
+        redrives=1,
+        settles=1,
+    ),
+    _effect("state machine", 6_000, Effect(0, "state machine"), faults=2),
+    _effect(
+        "two deliveries to a durable function",
+        4_000,
+        Effect(0, "durable function", copies=2),
+        preemptions=1,
+        effect_calls=1,
+    ),
+    _entries("entries of one account", 22_000, Entry(0), Entry(1)),
+    _entries("entries of two accounts", 60_000, Entry(0), Entry(1, "b")),
+    _entries("three entries of two accounts", 2_000, Entry(0), Entry(1, "b"), Entry(2), faults=0),
     Scope(
         "a body that ends the function beside another event",
+        4_000,
         (Order(0), Order(2, "c-2", fatal=True)),
         preemptions=0,
         faults=0,
     ),
+    _entries("an entry that ends the function", 200, Entry(0, fatal=True)),
     _entries(
-        "entries beside one that ends the function", Entry(0, fatal=True), Entry(1, "b"), faults=0
+        "entries beside one that ends the function",
+        4_000,
+        Entry(0, fatal=True),
+        Entry(1, "b"),
+        faults=0,
     ),
-    Scope("redrive", (Order(0),), dead_lettered=True, redrives=2, preemptions=0),
-    _effects("redrive of a charge", _CHARGE, dead_lettered=True, redrives=2, preemptions=0),
+    Scope("redrive", 10_000, (Order(0),), dead_lettered=True, redrives=2, preemptions=0),
+    _effect("redrive of a charge", 14_000, _CHARGE, dead_lettered=True, redrives=2, preemptions=0),
 )
 
 

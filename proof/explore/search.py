@@ -23,6 +23,7 @@ from proof.explore.scheduler import Option
 from proof.explore.scopes import CAUGHT_IN, Scope
 from proof.explore.state import digest
 from proof.mutants import MUTANTS
+from proof.workers import Tell, untold
 
 MOST_SCHEDULES = 5_000
 """So many are executed in the search for a broken protocol."""
@@ -91,12 +92,20 @@ class Explored:
         }
 
 
-def explore(scope: Scope, *, most_schedules: int | None = None) -> Explored:
+class Overgrown(Exception):
+    """A scope has more states than its share."""
+
+
+def explore(scope: Scope, most_schedules: int | None = None, tell: Tell = untold) -> Explored:
     """Explore a scope, up to its first violation.
 
     Args:
         scope: the scope.
         most_schedules: where to stop; None to go on to the end.
+        tell: called with the number of states, or of schedules if those are limited.
+
+    Raises:
+        Overgrown: the scope has more states than its share.
     """
     began = time.monotonic()
     search = _Search(scope)
@@ -105,16 +114,23 @@ def explore(scope: Scope, *, most_schedules: int | None = None) -> Explored:
     most = math.inf if most_schedules is None else most_schedules
     while search.waiting and not explored.found and explored.schedules < most:
         search.follow(search.waiting.pop())
+        explored.states = len(search.seen)
+        tell(explored.states if explored.must_end else explored.schedules)
+        if explored.must_end and explored.states > scope.states:
+            raise Overgrown(
+                f"the scope {scope.name!r} has more states than its share of {scope.states:,}: "
+                "give it less traffic, smaller bounds or a larger share, in proof/explore/scopes.py"
+            )
     explored.complete = not search.waiting
-    explored.states = len(search.seen)
     explored.seconds = time.monotonic() - began
     return explored
 
 
-def caught(name: str) -> Found | None:
+def caught(name: str, tell: Tell = untold) -> Found | None:
     """Return the violation of a broken protocol in its scope; None if there is none."""
+    del tell  # it is one unit
     with MUTANTS[name].patch():
-        found = explore(CAUGHT_IN[name].bounded(), most_schedules=MOST_SCHEDULES).found
+        found = explore(CAUGHT_IN[name].bounded(), MOST_SCHEDULES).found
     return found[0] if found else None
 
 

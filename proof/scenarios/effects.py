@@ -20,7 +20,7 @@ from once.cdk import ConsumerProps, TableProps
 from once.names import SOURCE_PREFIX
 from proof.ledger import Scenario, Told, check, event_of
 from proof.world.tasks import START
-from stacks.consumers import CONSUMERS
+from stacks import consumers as shop
 
 Kind = Literal["charge", "e-mail", "state machine", "durable function"]
 KEY_SECONDS = 23 * 60 * 60
@@ -32,6 +32,7 @@ _EVENTS: Mapping[Kind, tuple[str, str, str]] = {
     "durable function": ("packing", "inventory", "stock.packed"),
 }
 """Consumer, publisher and type of the event that leads to an effect."""
+CONSUMERS = {kind: consumer for kind, (consumer, *_) in _EVENTS.items()}
 
 
 class Effect(Struct, frozen=True):
@@ -106,7 +107,7 @@ def _starting(name: str, workflow: str, event_type: str) -> tuple[ConsumerProps,
     return line, consumer
 
 
-_LINES = {line.name: line for line in CONSUMERS}
+_LINES = {line.name: line for line in shop.CONSUMERS}
 _PUBLISHER = ConsumerProps(
     "inventory",
     external=("unsent",),
@@ -148,8 +149,13 @@ class Effects(Scenario):
 
     def consumers(self) -> Mapping[ConsumerProps, Consumer]:
         """Return the shop's consumers of charges and e-mails, and those of workflows."""
-        shop = {_LINES["payments"]: payments, _LINES["notifications"]: notifications}
-        return {_PUBLISHER: Consumer("inventory"), **shop, **_WORKFLOWS}
+        paid, mailed = _LINES["payments"], _LINES["notifications"]
+        return {
+            _PUBLISHER: Consumer("inventory"),
+            paid: payments,
+            mailed: notifications,
+            **_WORKFLOWS,
+        }
 
     def begin(self) -> None:
         """Request the effects."""

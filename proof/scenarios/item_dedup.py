@@ -128,9 +128,9 @@ class ItemsInGroups(Scenario):
 
     @classmethod
     def draw(cls, seed: int) -> tuple[Any, ...]:
-        """Return one to three accounts."""
+        """Return one or two accounts."""
         draw = random.Random(f"accounts {seed}")
-        names = [f"a-{number}" for number in range(draw.choice([1, 2, 3]))]
+        names = [f"a-{number}" for number in range(draw.choice([1, 2]))]
         return tuple(Account(n, draw.choice([1, 2, 2]), draw.random() < 0.5) for n in names)
 
     def consumers(self) -> Mapping[ConsumerProps, Consumer]:

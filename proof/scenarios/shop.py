@@ -87,6 +87,7 @@ class Shop(Effects):
                 declined=draw.random() < 0.2,
                 copies=draw.choice([1, 1, 2, 3]),
                 conflicts=int(draw.random() < 0.1),
+                fatal=draw.random() < 0.05,
             )
             for number in range(draw.choice([1, 1, 2, 3]))
         )

@@ -1,9 +1,11 @@
 """The world: all services, the time, and the fault of each call."""
 
+import inspect
 import random
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
@@ -24,6 +26,11 @@ _THREAD_POOLS = (
     "once.ops.dead_letters.search.ThreadPoolExecutor",
     "once.ops.outbox.ThreadPoolExecutor",
 )
+_signature = cache(inspect.signature)
+
+
+def _no_proxies(*_: Any, **__: Any) -> dict[str, str]:
+    return {}
 
 
 class World:
@@ -89,6 +96,9 @@ class World:
             stack.enter_context(connected(self.respond))
             stack.enter_context(patch.object(time, "sleep", wait))
             stack.enter_context(patch.object(RecordReader, "read", read_or_die))
+            # Both take the time of several calls in each cold start, and never change.
+            stack.enter_context(patch.object(inspect, "signature", _signature))
+            stack.enter_context(patch("requests.sessions.get_environ_proxies", _no_proxies))
             for pool in _THREAD_POOLS:
                 stack.enter_context(patch(pool, lambda _: Pool(self.tasks)))
             random.seed(self._seed)

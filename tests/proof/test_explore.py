@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from proof.explore import command, execution
-from proof.explore.campaign import KINDS, Campaign, explore_part, parts
+from proof.explore import campaign as command
+from proof.explore import execution
+from proof.explore.campaign import KINDS, Campaign, parts
 from proof.explore.execution import Execution
 from proof.explore.scopes import CAUGHT_IN, SCOPES, Scope, scope_named
-from proof.explore.search import Explored, _Search, caught, explore, replayed
+from proof.explore.search import Explored, Overgrown, _Search, caught, explore, replayed
 from proof.ledger import Violation
 from proof.mutants import MUTANTS
 from proof.service import EVENTS
@@ -200,7 +201,7 @@ def test_a_schedule_of_other_code_is_refused(reports: Path) -> None:
 
 
 def test_each_scope_is_explored_to_the_end_and_then_with_a_second_fault() -> None:
-    found = parts()
+    found = [part.arguments for part in parts()]
     assert [scope for scope, most in found if most is None] == [*SCOPES]
     deeper = [(scope.name, scope.faults) for scope, most in found if most]
     assert deeper == [(scope.name, 2) for scope in SCOPES if scope.faults < 2]
@@ -208,8 +209,16 @@ def test_each_scope_is_explored_to_the_end_and_then_with_a_second_fault() -> Non
 
 
 def test_a_scope_that_must_end_and_does_not_is_told() -> None:
-    cut = explore_part((short(OFTEN), 3))
+    cut = explore(short(OFTEN), 3)
     assert (cut.complete, cut.schedules) == (False, 3)
     assert Campaign([cut]).unfinished == []
     cut.must_end = True
     assert Campaign([cut]).unfinished == [OFTEN]
+
+
+def test_a_scope_that_grows_past_its_share_ends_at_once() -> None:
+    told = list[int]()
+    with pytest.raises(Overgrown, match="more states than its share of 5: give it less traffic"):
+        explore(replace(short(OFTEN), states=5), tell=told.append)
+    assert told == sorted(told)
+    assert told[-1] < 50

@@ -15,6 +15,7 @@ from once.batch.isolation import Isolation
 from once.batch.message import HandlerRunner, MessageSteps
 from once.batch.processor import BatchProcessor, GroupSize
 from once.commit.committer import Committer
+from once.effects.calls import ConcurrentCalls
 from once.effects.declaration import Effect, EffectFunction, Policy
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
@@ -238,20 +239,23 @@ class Consumer:
             EffectExecutor(
                 self.effects, self.rejections.keys(), ledger, settings.effect_timeout_seconds
             ),
+            ConcurrentCalls(calls := max(1, settings.effect_concurrency)),
             breaker,
             clock,
         )
         return BatchProcessor(
             threads=max(1, settings.commit_threads),
+            calls=calls if self.effects else 0,
             margin_ms=settings.time_margin_ms,
             reader=reader,
             isolation=Isolation(sqs, settings, logger),
             steps=steps,
             committer=committer,
             breaker=breaker,
-            # The outcome of an effect commits before the next intent does. Otherwise, a function
-            # that is killed in between would leave pending effects that were never called.
-            size=GroupSize(1 if self.effects else settings.group_size),
+            # With one call at a time, the outcome of an effect commits before the next intent does.
+            # Otherwise, a function that is killed in between would leave pending effects that were
+            # never called.
+            size=GroupSize(1 if self.effects and calls == 1 else settings.group_size),
             failures=FailureHandler(sqs, settings, logger, breaker),
             logger=logger,
             metrics=runtime.metrics,

@@ -134,6 +134,7 @@ class Settings(CommitSettings):
         breaker_base_seconds: first bound of the delay while a dependency fails.
         breaker_cap_seconds: last bound of that delay.
         effect_timeout_seconds: the longest duration of one call of an effect; 0 without effects.
+        effect_concurrency: the most effects that are called at a time.
         lease_margin_seconds: the largest difference of two functions' clocks; 0 if all share one.
         commit_threads: the most requests that commit concurrently.
         isolation_queue_url: the isolation queue; None for a consumer without one.
@@ -151,6 +152,7 @@ class Settings(CommitSettings):
     breaker_base_seconds: int = 120
     breaker_cap_seconds: int = 3600
     effect_timeout_seconds: int = 0
+    effect_concurrency: int = 10
     lease_margin_seconds: int = CLOCK_MARGIN_SECONDS
     commit_threads: int = 4
     isolation_queue_url: str | None = None

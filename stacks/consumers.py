@@ -33,7 +33,6 @@ CONSUMERS = (
         events=("stock.reserved",),
         tables=(PAYMENTS,),
         publishes=("payment.captured", "payment.declined"),
-        batch_size=1,  # one charge an invocation
         max_receive_count=12,  # a provider may be down for hours
         effect_timeout_seconds=8,
         timeout_seconds=30,
@@ -45,7 +44,6 @@ CONSUMERS = (
         "notifications",
         events=("payment.captured", "payment.declined", "stock.refused"),
         tables=(NOTIFICATIONS,),
-        batch_size=1,
         max_receive_count=12,
         effect_timeout_seconds=3,
         timeout_seconds=15,

@@ -185,6 +185,7 @@ def page(text: str, *templates: Template) -> str:
         {
             "batches of 10": for_a_million(batch=10),
             "one by one": for_a_million(batch=1),
+            "batches of 10, effects of 0.5 s": for_a_million(batch=10, effect_seconds=0.5),
             "one by one, an effect of 0.5 s": for_a_million(batch=1, effect_seconds=0.5),
         }
     )

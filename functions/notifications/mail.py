@@ -3,6 +3,7 @@
 import os
 from functools import cache
 from http import HTTPStatus
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import boto3
@@ -25,6 +26,8 @@ _NEVER_SENT = (
     *(ConnectTimeoutError, EndpointConnectionError),
     *(NoCredentialsError, PartialCredentialsError, CredentialRetrievalError),
 )
+_ONE_CLIENT = Lock()
+"""boto3 makes no two clients at a time; their calls are safe for threads."""
 _REFUSED = {"MessageRejected", "BadRequestException", "NotFoundException"}
 
 
@@ -43,7 +46,9 @@ def send(*, to: str, subject: str, text: str, call: Call) -> str:
         Exception: it is unknown whether the message was sent.
     """
     try:
-        answer = _client(max(1, int(call.timeout_seconds))).send_email(
+        with _ONE_CLIENT:
+            client = _client(max(1, int(call.timeout_seconds)))
+        answer = client.send_email(
             FromEmailAddress=os.environ["EMAIL_SENDER"],
             Destination={"ToAddresses": [to]},
             Content={"Simple": {"Subject": {"Data": subject}, "Body": {"Text": {"Data": text}}}},

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
+from threading import local
 from typing import Any
 
 import requests
@@ -135,7 +136,7 @@ def _client(call: Call) -> stripe.StripeClient:
         _api_key(),
         base_addresses={"api": os.environ["PAYMENT_API"]},
         max_network_retries=0,
-        http_client=stripe.RequestsClient(timeout=_timeouts(call), session=_session()),
+        http_client=stripe.RequestsClient(timeout=_timeouts(call), session=_CONNECTIONS.session),
     )
 
 
@@ -161,7 +162,11 @@ def _secrets() -> parameters.SecretsProvider:
     return parameters.SecretsProvider(boto_config=_QUICK)
 
 
-@cache
-def _session() -> requests.Session:
-    """Return the session whose connections are reused by later calls and invocations."""
-    return requests.Session()
+class _Connections(local):
+    """A session for each thread: its connections are reused by later calls and invocations."""
+
+    def __init__(self) -> None:
+        self.session = requests.Session()
+
+
+_CONNECTIONS = _Connections()

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 
+from once.batch._report import Finished
 from once.batch.message import Message
-from once.batch.report import Finished
 from once.errors import Blocked, KeyConflict
 from once.intake.reader import DecodedEvent, Disposition, MessageResult
 
@@ -37,7 +37,6 @@ class ReadyQueue:
                 first.setdefault(message.delivery.ordered_group, _rank(message))
         self._ranks = {m: first.get(m.delivery.ordered_group or "", _rank(m)) for m in messages}
         self._waiting = sorted(messages, key=self._ranks.__getitem__)
-        self._taken: Sequence[Message] = ()
         self._committed: dict[str, str] = {}
         self._blocked: set[str] = set()
 
@@ -47,7 +46,7 @@ class ReadyQueue:
         return [message for message in self._waiting if message.finished is None]
 
     def take(self, count: int) -> list[tuple[Message, MessageResult | None]]:
-        """Return the messages that run now: at least one, and `count` at most.
+        """Return the messages that run now: `count` at most, and at least one if none is calling.
 
         Each has a result beside it if an earlier message of the batch decides it. Messages stay in
         the queue until they are finished.
@@ -57,9 +56,16 @@ class ReadyQueue:
                 self._note(message.finished)
         self._waiting = self.waiting
         # A message whose effect is done commits before another effect begins.
-        done = [m for m in self._taken if m.effect is not None and m.finished is None]
-        self._taken = done or self._chosen(count)
-        return [(message, self._decision(message)) for message in self._taken]
+        done = [m for m in self._waiting if m.effect is not None and m.call is None]
+        calling = [self._ranks[message] for message in self._waiting if message.call is not None]
+        return self._decided(done or self._chosen(count, calling))
+
+    def answered(self) -> list[tuple[Message, MessageResult | None]]:
+        """Return the messages whose effect has an answer, as `take` does."""
+        return self._decided([m for m in self._waiting if m.call is not None and m.call.done()])
+
+    def _decided(self, messages: Sequence[Message]) -> list[tuple[Message, MessageResult | None]]:
+        return [(message, self._decision(message)) for message in messages]
 
     def _note(self, message: Finished) -> None:
         """Record the result of a message for later messages of its group or key."""
@@ -69,13 +75,18 @@ class ReadyQueue:
         if isinstance(message.result, Disposition) and isinstance(event, DecodedEvent):
             self._committed[event.identity.pk] = event.identity.fingerprint
 
-    def _chosen(self, count: int) -> list[Message]:
-        """Return messages without contention first: that of the others may end meanwhile."""
+    def _chosen(self, count: int, calling: Sequence[_Rank]) -> list[Message]:
+        """Return messages without contention first: that of the others may end meanwhile.
+
+        Beside calls of other messages, of these ranks, only ordinary ones may begin.
+        """
+        if calling and (count < 1 or any(rank is not _Rank.ORDINARY for rank in calling)):
+            return []
         for message in self._free():
             if self._ranks[message] is not _Rank.LAST_CHANCE:
                 break
             if not message.attempts:
-                return [message]
+                return [] if calling else [message]
         self._read_ordinary()
         fresh: list[Message] = []
         contended: list[Message] = []
@@ -85,7 +96,9 @@ class ReadyQueue:
             (contended if message.attempts else fresh).append(message)
             if len(fresh) == count:
                 break
-        return fresh or contended[:count] or [_either_end(list(self._free()))]
+        if chosen := fresh or contended[:count]:
+            return chosen
+        return [] if calling else [_either_end(list(self._free()))]
 
     def _read_ordinary(self) -> None:
         """Read the messages that need not be read alone: their keys decide which may run now."""
@@ -100,12 +113,12 @@ class ReadyQueue:
             self._read(unread)
 
     def _free(self) -> Iterator[Message]:
-        """Yield the first waiting message of each group and key."""
+        """Yield the first waiting message of each group and key, if it is not being called for."""
         keys: set[str] = set()
         groups: set[str] = set()
         for message in self._waiting:
             pk, group = message.delivery.pk, message.delivery.ordered_group
-            if pk not in keys and group not in groups:
+            if pk not in keys and group not in groups and message.call is None:
                 yield message
             if pk is not None:
                 keys.add(pk)

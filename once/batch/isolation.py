@@ -80,7 +80,7 @@ class Isolation:
     def acknowledge(self, deliveries: Sequence[Delivery], deadline: Deadline) -> None:
         """Delete the settled messages of a batch now: the function may end before it answers."""
         for start in range(0, len(deliveries), Limits.QUEUE_BATCH):
-            if not deadline.spent:
+            if not deadline.hurried:
                 self._delete(deliveries[start : start + Limits.QUEUE_BATCH])
 
     def _sent(self, copies: Sequence[_Copy]) -> list[Message]:

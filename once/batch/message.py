@@ -4,17 +4,22 @@ A step runs one of the consumer's functions. It leaves the message with a reques
 with its result:
 
     waiting ──> request ──> result ──> finished
-       ^           │
-       └───────────┘  its commit did not take place, and its handler must run again
+       ^         ^ │ │
+       └─────────┼─┘ │  its commit did not take place, and its handler must run again
+                 │   v
+                 └─ call   it has committed an intent: its effect is called, beside the others
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from once.batch.report import BatchMetrics, Finished
+from once.batch._report import BatchMetrics, Finished
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitOutcome, CommitResult
+from once.effects.calls import ConcurrentCalls
 from once.effects.executor import EffectAttempt, EffectExecutor
 from once.effects.ledger import Intent
 from once.errors import (
@@ -41,6 +46,8 @@ from once.settings import Settings
 from once.transaction import Reader, Transaction
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from once.events.claim_check import ClaimStore
     from once.events.outgoing import ClaimPlace
 
@@ -66,6 +73,9 @@ class Message:
         known: result of looking up its dedup record before its handler ran; None if the record was
             not looked up, or does not exist.
         effect: its attempt at an effect, if it has begun one.
+        call: the call of its effect, from its start until its answer is taken.
+        began: the time at which its handler, or then its call, began, in seconds since the epoch.
+        context: what its handler, effect and completion have set with `contextvars`.
         attempts: commits that failed by contention, since the handler or the effect made progress.
         max_group_size: largest group this message may still join, itself included.
     """
@@ -79,6 +89,9 @@ class Message:
     finished: Finished | None = None
     known: CommitResult | None = None
     effect: EffectAttempt | None = None
+    call: "Future[None] | None" = None
+    began: float = 0.0
+    context: Context = field(default_factory=copy_context)
     attempts: int = 0
     max_group_size: int = Limits.TRANSACTION_ACTIONS
 
@@ -208,6 +221,7 @@ class MessageSteps:
     committer: Committer
     runner: HandlerRunner
     effects: EffectExecutor
+    calls: ConcurrentCalls
     breaker: CircuitBreaker
     clock: Callable[[], float]
 
@@ -230,6 +244,8 @@ class MessageSteps:
         If it is not the first of its round, an error of its handler is not final: the commit of an
         earlier one may change items that it reads.
         """
+        message.began = self.clock()
+        message.began = self.clock()
         self._take(message, self._begin)
         if not first and message.is_readable and isinstance(message.result, OnceError):
             message.result = None
@@ -237,6 +253,16 @@ class MessageSteps:
     def rerun(self, message: Message) -> None:
         """Run an outdated message's handler again; an effect is not called again."""
         self._take(message, self._handle_again)
+
+    def call(self, message: Message, attempt: EffectAttempt) -> None:
+        """Start the call of a message's effect, unless it is done."""
+        if not attempt.is_done:
+            message.began = self.clock()
+            message.call = self.calls.start(message.context, partial(self.effects.call, attempt))
+
+    def conclude(self, message: Message) -> None:
+        """Run the completion of an effect that was called, or end the message with its error."""
+        self._take(message, self._conclude)
 
     def answer(
         self, message: Message, request: CommitRequest, result: CommitResult, group_size: int
@@ -277,7 +303,7 @@ class MessageSteps:
 
     def _take(self, message: Message, step: Callable[..., None], *given: Any) -> None:
         try:
-            step(message, *given)
+            message.context.run(step, message, *given)
         except OnceError as error:
             self.end(message, error)
         except Exception as error:  # one message must not affect the others of its batch
@@ -379,12 +405,19 @@ class MessageSteps:
         self._perform(message, self.effects.resume(pk, found, message.deadline))
 
     def _perform(self, message: Message, attempt: EffectAttempt) -> None:
-        message.effect = attempt
-        if not attempt.is_done:
-            self.effects.call(attempt)
-            message.metrics.counts[Metric.EFFECTS_DONE] += 1
-        message.attempts = 0  # the commit of the outcome has all attempts again
-        self._complete(message, attempt)
+        message.effect, message.request = attempt, None
+        if attempt.is_done:
+            message.attempts = 0  # the commit of the outcome has all attempts again
+            self._complete(message, attempt)
+
+    def _conclude(self, message: Message) -> None:
+        call, message.call = message.call, None
+        assert call is not None  # noqa: S101
+        assert message.effect is not None  # noqa: S101
+        call.result()
+        message.metrics.counts[Metric.EFFECTS_DONE] += 1
+        message.attempts = 0
+        self._complete(message, message.effect)
 
     def _complete(self, message: Message, attempt: EffectAttempt) -> None:
         completed = self.runner.complete(message.event, attempt.intent, attempt.outcome)

@@ -3,6 +3,9 @@
 A batch commits in rounds of several groups, each of several messages. The messages of a round are
 about disjoint items, so that no group conflicts with another. A message that shares an item with an
 earlier one waits. If that one changes an item that the handler has read, the handler runs again.
+
+The effects of messages whose intents have committed are called concurrently, and those that have an
+answer commit their outcomes in groups, whatever the others are doing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from once.batch._ready_queue import ReadyQueue
+from once.batch._report import BatchMetrics, Finished, GroupAnswer, send_telemetry
 from once.batch.isolation import Isolation
 from once.batch.message import Message, MessageSteps
-from once.batch.report import BatchMetrics, Finished, GroupAnswer, send_telemetry
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import STALE, CommitOutcome, CommitResult, failed
+from once.effects.calls import wait_for_answers
 from once.errors import OnceError, OutcomeUnknown, RequestRefused, Unexpected
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
@@ -28,6 +32,8 @@ from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 
@@ -100,12 +106,13 @@ class GroupSize:
 class BatchProcessor:
     """The function's entry. One object serves a function for as long as it is warm.
 
-    At most `threads` groups commit concurrently, and `margin_ms` are reserved for the answer. The
-    breaker and the group size learn from the results of each round. The clock is in seconds since
-    the epoch.
+    At most `threads` groups commit concurrently, and `margin_ms` are reserved for the answer. At
+    most `calls` effects are called concurrently; 0 for a consumer without effects. The breaker and
+    the group size learn from the results of each round. The clock is in seconds since the epoch.
     """
 
     threads: int
+    calls: int
     margin_ms: int
     reader: RecordReader
     isolation: Isolation
@@ -148,15 +155,21 @@ class BatchProcessor:
         deleted = len(finished)
         queue = ReadyQueue(left, self._read)
         while len(finished) < len(messages):
-            if may_end_function:  # what is settled is deleted before such a message is read or runs
+            calling = [message.call for message in left if message.call is not None]
+            # What is settled is deleted before a message runs, or is waited for, that may end the
+            # function.
+            if may_end_function or (calling and deadline.spent):
                 settled = [
                     m for m in finished[deleted:] if m.disposition is not Disposition.RETRIED
                 ]
                 self.isolation.acknowledge([m.delivery for m in settled], deadline)
                 deleted = len(finished)
-            going = self._take(queue, deadline)
+            going = self._take(queue, calling, deadline)
             self._commit(going, messages, deadline, metrics)
             finished += self._finish(going)
+            for message in going:
+                if message.effect is not None and message.result is None:
+                    self.steps.call(message, message.effect)
         return finished
 
     def _isolate(self, messages: Sequence[Message], deadline: Deadline) -> list[Message]:
@@ -191,21 +204,38 @@ class BatchProcessor:
             if not messages[0].deadline.spent:
                 self.steps.look_up(looked_up[start : start + Limits.BATCH_GET_KEYS])
 
-    def _take(self, queue: ReadyQueue, deadline: Deadline) -> list[Message]:
-        """Return the messages of the next round. Those without time to run have ended."""
-        size = self.size.size
-        turns = queue.take(size if size == 1 else size * self.threads)
+    def _take(
+        self, queue: ReadyQueue, calling: "Sequence[Future[None]]", deadline: Deadline
+    ) -> list[Message]:
+        """Return the messages of the next round. Those without time to run have ended.
+
+        There is none if the time was up before a call had an answer.
+        """
+        turns = queue.take(self._most(len(calling)))
+        if not turns:
+            wait_for_answers(calling, deadline)
+            turns = queue.answered()
         if deadline.spent:  # checked after `take`, which reads
-            self.steps.stop(waiting := queue.waiting)
-            return waiting
+            going = [m for m in queue.waiting if m.call is None or m.call.done()]
+            self.steps.stop(going)
+            return going
         for message, decision in turns:
             if decision is not None:
                 self.steps.end(message, decision)
         going = [message for message, _ in turns]
-        attempts = min(message.attempts for message in going)
+        attempts = min((message.attempts for message in going), default=0)
         if attempts and not deadline.pause(attempts - 1):  # all of them had contention before
             self.steps.stop(going)
         return going
+
+    def _most(self, calling: int) -> int:
+        """Return how many messages may run in the next round, beside those that are calling."""
+        size = self.size.size
+        most = size if size == 1 else size * self.threads
+        if not self.calls:
+            return most
+        # While nobody knows that the provider is well, one call finds out.
+        return min(most, (self.calls if self.breaker.is_proven else 1) - calling)
 
     def _commit(
         self,
@@ -227,7 +257,8 @@ class BatchProcessor:
                     evidence.append(result)
                 self.steps.answer(message, request, result, len(group))
         ended = [(m.result, m.delivery.receive_count) for m in running if m.result is not None]
-        self.breaker.learn(*ended)
+        began = [message.began for message in running if message.result is not None]
+        self.breaker.learn(*ended, began=max(began, default=0))
         self.size.learn(evidence, ended)
 
     def _gather(self, running: Sequence[Message], deadline: Deadline) -> list[Member]:
@@ -235,9 +266,11 @@ class BatchProcessor:
         taken: set[ItemKey] = set()
         members: list[Member] = []
         for message in running:
-            if message is not running[0] and deadline.spent:
+            if message.call is not None:
+                self.steps.conclude(message)
+            elif message is not running[0] and deadline.spent:
                 break  # ready messages commit; the handlers of the others do not begin
-            if message.request is None:
+            elif message.request is None:
                 self.steps.begin(message, first=not taken)
             elif message.is_outdated and taken.isdisjoint(message.request.actions):
                 self.steps.rerun(message)

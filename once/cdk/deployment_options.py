@@ -361,7 +361,7 @@ class DeploymentConfig:
             return consumer
         effects = min(consumer.effect_timeout_seconds, 2)
         # A killed function's messages return after six timeouts.
-        timeout = max(5, 3 + consumer.batch_size * effects)
+        timeout = max(5, 3 + consumer.call_rounds * effects)
         return replace(
             consumer,
             effect_timeout_seconds=effects,

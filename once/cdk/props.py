@@ -21,6 +21,8 @@ source mappings)."""
 DEFAULT_CONCURRENCY = 10
 """Concurrent invocations of a consumer that sets neither `max_concurrency` nor `pollers`."""
 
+DEFAULT_EFFECT_CONCURRENCY = 10
+
 ISOLATION_CONCURRENCY = 2
 """Concurrent invocations by an isolation queue: the least that Lambda accepts.
 
@@ -174,6 +176,8 @@ class ConsumerProps:
         max_receive_count: receives after which the function dead-letters a message.
         effect_timeout_seconds: the longest that one call to the outside world may take; 0 if the
             consumer makes none.
+        effect_concurrency: the most such calls that one invocation makes at a time; by default the
+            batch size, and 10 at most.
         starts: the workflows that it may start, each once for an event. The function finds the ARN
             of `fulfilment` in `WORKFLOW_FULFILMENT`.
         secrets: names of the secrets that its function may read. The function finds the ARN of
@@ -232,6 +236,7 @@ class ConsumerProps:
     mapping_metrics: bool = True
     max_receive_count: int = 5
     effect_timeout_seconds: int = 0
+    effect_concurrency: int | None = None
     starts: tuple[WorkflowProps, ...] = ()
     secrets: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
@@ -263,6 +268,17 @@ class ConsumerProps:
         return self.effect_timeout_seconds > 0
 
     @property
+    def calls_at_a_time(self) -> int:
+        """The most effects that one invocation calls at a time."""
+        by_default = min(self.batch_size, DEFAULT_EFFECT_CONCURRENCY)
+        return max(1, self.effect_concurrency or by_default)
+
+    @property
+    def call_rounds(self) -> int:
+        """How often an invocation calls effects one after the other, for a whole batch."""
+        return -(-self.batch_size // self.calls_at_a_time)
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The fields of `once.settings.Settings` that follow from the line alone."""
         return {
@@ -271,6 +287,7 @@ class ConsumerProps:
             "publishes": self.publishes,
             "max_receive_count": self.receive_limit,
             "effect_timeout_seconds": self.effect_timeout_seconds,
+            "effect_concurrency": self.calls_at_a_time,
             "group_size": self.group_size,
             "commit_threads": self.commit_threads,
             "dedup": self.dedup,

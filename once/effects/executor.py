@@ -8,12 +8,13 @@ compared with what could be kept of it, because otherwise only a recovery would 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from inspect import formatannotation
+from inspect import formatannotation, isawaitable
 from types import FunctionType
 from typing import Any
 
 import msgspec
 
+from once.effects.calls import awaited
 from once.effects.declaration import Call, Effect, Policy
 from once.effects.ledger import EffectLedger, Intent
 from once.errors import (
@@ -200,7 +201,8 @@ class EffectExecutor:
         terms = self._terms(attempt)
         clean, attempt.clean = attempt.clean, False
         try:
-            return attempt.effect.function(request, terms)
+            answer = attempt.effect.function(request, terms)
+            return awaited(answer, terms.timeout_seconds) if isawaitable(answer) else answer
         except Refusal as refusal:
             return refusal
         except NotDone:
@@ -237,8 +239,11 @@ class EffectExecutor:
             )
         if attempt.deadline.spent:
             raise Unanswered(f"no time was left to look the effect {attempt.effect.name!r} up")
+        terms = self._terms(attempt)
         try:
-            found = attempt.effect.look_up(request, self._terms(attempt))
+            found = attempt.effect.look_up(request, terms)
+            if isawaitable(found):
+                found = awaited(found, terms.timeout_seconds)
         except Refusal as refusal:
             return refusal
         except Exception as error:

@@ -5,6 +5,7 @@ each receive (ADR 0013). The state is in memory and lasts while the function is 
 that fails among others that succeed does not open the breaker.
 """
 
+import math
 import random
 from collections.abc import Callable
 
@@ -31,6 +32,7 @@ class CircuitBreaker:
         self._failures = 0
         self._has_succeeded = False
         self._open_until = 0.0
+        self._failed_at = 0.0
 
     @property
     def seconds_open(self) -> float:
@@ -46,21 +48,27 @@ class CircuitBreaker:
         """Whether messages are to be delayed without an attempt."""
         return self.seconds_open > 0
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether the last message of a warm function shows that what it depends on is well."""
+        return self._has_succeeded and self._failures < _IN_A_ROW
+
     def covers(self, error: OnceError) -> bool:
         """Return whether the breaker is open, and the error is one of a dependency."""
         return isinstance(error, _DEPENDENCY_ERRORS) and self.is_open
 
-    def learn(self, *ended: tuple[MessageResult, int]) -> None:
-        """Record the results of one round of messages, each with its receive count.
+    def learn(self, *ended: tuple[MessageResult, int], began: float = math.inf) -> None:
+        """Record the results of messages, each with its receive count; the last began then.
 
-        A round is one failure at most: ten messages in one unanswered request did not fail ten
-        times. Until the first success, a message's earlier receives count as failures that another
-        function saw.
+        What was under way together is one failure at most: ten messages in one unanswered request,
+        or ten calls of a provider side by side, did not fail ten times. Until the first success, a
+        message's earlier receives count as failures that another function saw.
         """
         failed = [receives for result, receives in ended if isinstance(result, _DEPENDENCY_ERRORS)]
         if any(result in _SUCCESSES for result, _ in ended):
             self._has_succeeded, self._failures, self._open_until = True, 0, 0.0
-        elif failed:
+        elif failed and began >= self._failed_at:
+            self._failed_at = self._clock()
             self._failures += 1 if self._has_succeeded else max(failed)
             if self._failures >= _IN_A_ROW:
                 seconds = self._longest(self._failures - _IN_A_ROW + 1) / 2

@@ -88,7 +88,8 @@ FIELDS = {
     TableProps: "name key warm_throughput",
     ConsumerProps: "name events tables external publishes timeout_seconds visibility_seconds "
     "batch_size batch_window_seconds max_concurrency pollers reserved_concurrency "
-    "claim_check_mb mapping_metrics max_receive_count effect_timeout_seconds starts secrets "
+    "claim_check_mb mapping_metrics max_receive_count effect_timeout_seconds "
+    "effect_concurrency starts secrets "
     "parameters sends_email group_size commit_threads memory_mb snap_start rollout "
     "renamed_from fifo ordered_by blocks_group fair_by dedup retiring folder aws_services source",
     WebhookProps: "endpoints name folder aws_services capture_days http_api reserved_concurrency "

@@ -10,9 +10,10 @@ import pytest
 
 from once.cdk.app.registry import event_sources
 from once.cdk.deployment_options import KNOWN_PYTHONS, DeploymentConfig
-from once.cdk.props import ConsumerProps, TableProps, output_key
+from once.cdk.props import ConsumerProps, Rollout, TableProps, output_key
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
+from tests.stacks.cloud import CONTEXT, Cloud
 
 LINE = ConsumerProps(
     "refunds", external=("order.refunded",), visibility_seconds=400, max_concurrency=50
@@ -41,45 +42,36 @@ def test_the_command_line_gives_text_and_cdk_json_gives_values() -> None:
     assert read(local="false").local is False
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "remedy"),
-    [
-        ("service", "Once!", "use at most 20 lower-case letters"),
-        ("local", "yes", "say true or false"),
-        ("dedup_window_days", "a month", "give a whole number"),
-        ("redrives", -1, "give a whole number"),
-        ("provider_retry_days", 1.5, "give a whole number"),
-        ("log_level", "LOUD", "use one of DEBUG, INFO"),
-        ("group_commit", "off", "say true or false"),
-        ("email_sender", "Orders", "give an e-mail address"),
-        ("email_sender", "a@b", "give an e-mail address"),
-        ("email_sender", "a b@example.com", "give an e-mail address"),
-        ("email_sender", "Shop <a@example.com>", "give an e-mail address"),
-        ("ingress_publishers", "sqs", "give ids of accounts, s3 and events"),
-        ("ingress_publishers", "1234", "give ids of accounts, s3 and events"),
-        ("python_runtime", "3.10", "use one of 3.11, 3.12"),
-    ],
-)
-def test_malformed_context_is_a_fault_with_a_remedy(key: str, value: Any, remedy: str) -> None:
-    (fault,) = read(**{key: value}).faults
-    assert fault.startswith(f"context {key}={value!r}: {remedy}")
+MALFORMED: list[tuple[str, Any, str]] = [
+    ("service", "Once!", "use at most 20 lower-case letters"),
+    ("local", "yes", "say true or false"),
+    ("dedup_window_days", "a month", "give a whole number"),
+    ("redrives", -1, "give a whole number"),
+    ("provider_retry_days", 1.5, "give a whole number"),
+    ("log_level", "LOUD", "use one of DEBUG, INFO"),
+    ("group_commit", "off", "say true or false"),
+    ("email_sender", "Orders", "give an e-mail address"),
+    ("email_sender", "a@b", "give an e-mail address"),
+    ("email_sender", "a b@example.com", "give an e-mail address"),
+    ("email_sender", "Shop <a@example.com>", "give an e-mail address"),
+    ("ingress_publishers", "sqs", "give ids of accounts, s3 and events"),
+    ("ingress_publishers", "1234", "give ids of accounts, s3 and events"),
+    ("python_runtime", "3.10", "use one of 3.11, 3.12"),
+]
 
 
-def test_all_malformed_values_are_reported_together() -> None:
+def test_malformed_context_is_a_fault_with_a_remedy() -> None:
+    for key, value, remedy in MALFORMED:
+        (fault,) = read(**{key: value}).faults
+        assert fault.startswith(f"context {key}={value!r}: {remedy}")
     assert len(read(local="yes", redrives="two").faults) == 2
 
 
-def test_runtime_is_the_python_that_synthesizes() -> None:
+def test_runtime_is_the_python_that_synthesizes_or_the_one_that_is_named() -> None:
     minor = min(sys.version_info.minor, KNOWN_PYTHONS[-1])
     assert read().runtime.name == f"python3.{minor}"
-
-
-@pytest.mark.parametrize("minor", KNOWN_PYTHONS)
-def test_runtime_can_be_overridden(minor: int) -> None:
-    assert read(python_runtime=f"3.{minor}").runtime.name == f"python3.{minor}"
-
-
-def test_known_pythons_start_with_the_librarys_oldest() -> None:
+    for minor in KNOWN_PYTHONS:
+        assert read(python_runtime=f"3.{minor}").runtime.name == f"python3.{minor}"
     assert KNOWN_PYTHONS[0] == 11
     assert len(KNOWN_PYTHONS) > 1
 
@@ -90,15 +82,17 @@ def test_parameters_are_read_as_the_command_line_would_give_them() -> None:
     assert config.parameters == {"bank": "https://example.com", "tries": "3"}
 
 
-def test_on_aws_a_consumer_is_deployed_unchanged() -> None:
-    assert read().adapt(LINE) == LINE
+def test_one_value_switches_an_option_of_all_consumers_off() -> None:
+    line = replace(LINE, group_size=20, rollout=Rollout.LINEAR_10_PERCENT_EVERY_1_MINUTE)
+    for local in (False, True):
+        assert read(local=local).adapt(line).group_size == 20
+        assert read(local=local, group_commit=False).adapt(line).group_size == 1
+    assert read(gradual_rollout=False).adapt(line).rollout is Rollout.ALL_AT_ONCE
+    assert read(local=True).adapt(line).rollout is Rollout.ALL_AT_ONCE
+    assert read().adapt(line) == line
 
 
-@pytest.mark.parametrize("local", [False, True])
-def test_group_commit_is_switched_off_for_all_consumers_by_one_value(*, local: bool) -> None:
-    line = replace(LINE, group_size=20)
-    assert read(local=local).adapt(line).group_size == 20
-    assert read(local=local, group_commit=False).adapt(line).group_size == 1
+ONE_CALL_AT_A_TIME = {"effect_timeout_seconds": 2, "effect_concurrency": 1}
 
 
 @pytest.mark.parametrize(
@@ -107,9 +101,10 @@ def test_group_commit_is_switched_off_for_all_consumers_by_one_value(*, local: b
         ({}, 0, 5),
         ({"effect_timeout_seconds": 8, "batch_size": 1}, 2, 5),
         ({"effect_timeout_seconds": 1, "batch_size": 1}, 1, 5),
-        ({"effect_timeout_seconds": 2, "batch_size": 4, "timeout_seconds": 60}, 2, 3 + 4 * 2),
+        ({"effect_timeout_seconds": 2, "batch_size": 20, "timeout_seconds": 60}, 2, 3 + 2 * 2),
+        ({**ONE_CALL_AT_A_TIME, "batch_size": 4, "timeout_seconds": 60}, 2, 3 + 4 * 2),
     ],
-    ids=["no effect", "slow effect", "quick effect", "an effect for each message"],
+    ids=["no effect", "slow effect", "quick effect", "two rounds of calls", "four calls"],
 )
 def test_times_on_the_embedded_aws_are_short(
     given: dict[str, Any], effect: int, timeout: int
@@ -137,3 +132,37 @@ def test_sources_of_an_internal_event_are_all_its_publishers() -> None:
     line = ConsumerProps("mail", events=("paid",))
     card, bank = (ConsumerProps(name, publishes=("paid",)) for name in ("card", "bank"))
     assert event_sources(line, [line, card, bank]) == {"paid": ("/once/card", "/once/bank")}
+
+
+OTHERWISE: dict[str, tuple[Any, str]] = {
+    "@aws-cdk/core:enableAdditionalMetadataCollection": (
+        False,
+        "It adds to the usage data that the CDK reports, and this app reports none.",
+    ),
+}
+"""Value and reason of each flag that does not have its recommended value."""
+
+
+@pytest.fixture(scope="module")
+def recommended(cloud: Cloud) -> dict[str, Any]:
+    """The recommended value of each flag that the installed CDK knows."""
+    manifest = json.loads((cloud.directory / "manifest.json").read_text())
+    report = manifest["artifacts"]["aws-cdk-lib/feature-flag-report"]["properties"]["flags"]
+    return {name: flag["recommendedValue"] for name, flag in report.items()}
+
+
+def test_every_flag_is_set_to_the_recommended_value(recommended: dict[str, Any]) -> None:
+    expected = recommended | {name: value for name, (value, _) in OTHERWISE.items()}
+    flags = {name: value for name, value in CONTEXT.items() if name.startswith("@aws-cdk")}
+    wrong = {name: value for name, value in expected.items() if flags.get(name) != value}
+    assert wrong == {}, (
+        "these flags belong into cdk.json; compare the templates before and after, and list a flag "
+        f"that must stay off in OTHERWISE:\n{json.dumps(wrong, indent=2)}"
+    )
+    assert flags.keys() - expected.keys() == set(), "the installed CDK does not know these flags"
+
+
+def test_a_flag_with_another_value_has_a_reason(recommended: dict[str, Any]) -> None:
+    for name, (value, reason) in OTHERWISE.items():
+        assert recommended[name] != value
+        assert len(reason.split()) > 5

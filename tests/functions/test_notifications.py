@@ -72,11 +72,6 @@ def test_a_decline_and_a_refusal_have_their_own_text(
     assert email.subject == "Your order o-1"
 
 
-def test_each_order_has_its_own_e_mail(aws: FakeAws) -> None:
-    aws.deliver(event_of(), event_of(order_id="o-2"))
-    assert len(sent()) == 2
-
-
 @pytest.mark.parametrize(
     ("fault", "count"),
     [(answer_lost(), 1), (never_sent(), 0), (refused("InternalFailure", status=500), 0)],

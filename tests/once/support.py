@@ -151,6 +151,11 @@ def reasons(aws: FakeAws) -> list[str]:
     return [facts(letter)["reason"] for letter in aws.dead_letters()]
 
 
+def published(aws: FakeAws) -> list[tuple[str, str, Any]]:
+    """Type, subject and data of every event in the outboxes."""
+    return [(event["type"], event["subject"], event["data"]) for event in aws.published()]
+
+
 def amounts(aws: FakeAws) -> dict[str, int]:
     return {item["name"]: int(item["amount"]) for item in aws.items("counters")}
 

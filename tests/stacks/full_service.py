@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import aws_cdk as cdk
+import pytest
 from aws_cdk import App
-from aws_cdk.cx_api import CloudFormationStackArtifact
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.cx_api import CloudAssembly, CloudFormationStackArtifact
 from cdk_nag import AwsSolutionsChecks
 
 from once.cdk import (
@@ -21,12 +23,14 @@ from once.cdk import (
     ExistingQueue,
     ExistingTable,
     Network,
+    Pollers,
     Registry,
     Rollout,
     Source,
     Stage,
     StateMachineProps,
     TableProps,
+    WarmThroughput,
     WebhookProps,
     assemble,
 )
@@ -72,17 +76,19 @@ OPTIONS = DeploymentConfig(
     otlp_endpoint="http://localhost:4318",
     existing_tables={"halls": TABLE, DEDUP: RECORDS},
     existing_queues={"refunds": QUEUE},
+    python_runtime="3.13",  # with SnapStart
 )
 PLAIN = DeploymentConfig(
     service="theatre-test",
     email_sender="office@theatre.de",
     keep_data=False,
     fifo_topic_letters=False,
+    python_runtime="3.13",
+    dedup_warm_throughput=WarmThroughput(24_000, 8_000),
 )
 TEST = Stage("test", "444455556666", "us-east-1", PLAIN)
 PROD = Stage("prod", ACCOUNT, REGION, OPTIONS)
 
-RULE = Source.event_bridge("theatre.stage", envelope_id=True)
 MORE = (
     ConsumerProps("refunds", external=("seat.refunded",), tables=(TableProps("halls", "hall"),)),
     ConsumerProps(
@@ -95,6 +101,9 @@ MORE = (
         sends_email=True,
         claim_check_mb=5,
         rollout=Rollout.CANARY_10_PERCENT_5_MINUTES,
+        pollers=Pollers(minimum=2, maximum=4),
+        reserved_concurrency=42,
+        snap_start=True,
     ),
     ConsumerProps("uploads", external=("ObjectCreated",), source=Source.s3("theatre-uploads")),
     ConsumerProps(
@@ -162,14 +171,19 @@ CDKS_OWN = "BucketNotificationsHandler"
 
 
 class Stacks:
-    """The stacks of both stages."""
+    """The stacks of both stages, and one with a bad queue, for which cdk-nag refuses the app."""
 
     def __init__(self, folder: Path) -> None:
+        out = folder / "out"
         with without_wheels(folder):
             app = full_app(folder)
+            sqs.Queue(cdk.Stack(app, "bad"), "Queue")
             cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-            self.stacks = {each.stack_name: each for each in app.synth().stacks}
-        self.report = json.loads((folder / "out" / "validation-report.json").read_text())
+            with pytest.raises(RuntimeError, match=r"validation-report\.json"):
+                app.synth()
+        self.stacks = {each.stack_name: each for each in CloudAssembly(str(out)).stacks}
+        self.report = json.loads((out / "validation-report.json").read_text())
+        self.metadata = [json.loads(each.read_text()) for each in out.glob("*.metadata.json")]
 
     def of(self, stage: str) -> Iterator[CloudFormationStackArtifact]:
         for part in ("state", "service"):

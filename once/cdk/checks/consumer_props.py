@@ -46,6 +46,7 @@ GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
 RANGES = {
     "batch_size": range(1, 10_001),
     "batch_window_seconds": range(301),
+    "effect_concurrency": range(1, 101),
     "memory_mb": MEMORY_MB,
     "max_concurrency": range(2, 1001),
     "commit_threads": range(1, MOST_COMMIT_THREADS + 1),
@@ -171,16 +172,17 @@ def _time_faults(consumer: ConsumerProps) -> Iterator[str]:
             f"timeout_seconds={timeout}; choose {MARGIN_SECONDS + 1} to {FUNCTION_SECONDS}: "
             f"{MARGIN_SECONDS} s are kept back for the answer, and Lambda ends at the latter"
         )
-    effect, size = consumer.effect_timeout_seconds, consumer.batch_size
+    effect, rounds = consumer.effect_timeout_seconds, consumer.call_rounds
     if effect < 0:
         yield f"effect_timeout_seconds={effect}; give seconds, or 0 if it makes no calls"
     # A message whose call does not fit into the time left is retried, and has spent a receive.
-    need = MARGIN_SECONDS + size * effect
+    need = MARGIN_SECONDS + rounds * effect
     if effect > 0 and consumer.timeout_seconds <= need:
         yield (
-            f"timeout_seconds={consumer.timeout_seconds} does not hold batch_size={size} calls of "
-            f"effect_timeout_seconds={effect} and {MARGIN_SECONDS} s for the answer; raise it to "
-            f"{need + 1}, or lower batch_size"
+            f"timeout_seconds={consumer.timeout_seconds} does not hold {rounds} × "
+            f"effect_timeout_seconds={effect} (batch_size={consumer.batch_size}, "
+            f"{consumer.calls_at_a_time} at a time) and {MARGIN_SECONDS} s for the answer; raise "
+            f"it to {need + 1}, or lower batch_size"
         )
     if consumer.visibility < least:
         yield (

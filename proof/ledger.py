@@ -22,6 +22,7 @@ from proof.world.queues import NO_GROUPING, Message, Queue
 from proof.world.tasks import START
 from proof.world.world import World
 
+_AFTER_EXPIRY = DEDUP_WINDOW_SECONDS + 24 * 60 * 60
 Told = tuple[str, Any]
 """An event's type, and its subject."""
 
@@ -65,7 +66,7 @@ class Scenario(ABC):
         service, world: the service and its world.
         given: the ids of the events that were sent by producers.
         conflicting: bodies that share their key with an event of other content.
-        unreadable: texts that are no event or no outbox.
+        unreadable: texts that have to be dead-lettered, by a consumer or by the relay.
         relays_from: the time from which the relay runs.
         at_once: whether everything is sent at once, and not by the world's timers.
         request: invokes a function by HTTP; see `proof.invocations.Invocations.request`.
@@ -110,9 +111,16 @@ class Scenario(ABC):
         """Let senders begin again after the faults."""
         return
 
-    @abstractmethod
     def repeat(self) -> Iterator[None]:
         """Send everything again, at the end of the dedup window; all comes to rest at each step."""
+        self.to_the_end_of_the_window()
+        for part in self.traffic:
+            self.send_again(part)
+        yield
+
+    def send_again(self, part: Any) -> None:
+        """Send a part of the traffic at the end of the dedup window."""
+        raise NotImplementedError
 
     def soon(self, action: Callable[[], object]) -> None:
         """Do something within a minute."""
@@ -374,10 +382,17 @@ class Ledger:
         return any(process in self._world.disturbed for process in last)
 
     def _check_relay(self) -> None:
-        letters = self._service.relay_dead_letters
-        expected = self._scenario.unreadable
-        unexplained = [letter.body for letter in letters.waiting if letter.body not in expected]
-        check("unexplained dead letter", unexplained)
+        letters, expected = self._service.relay_dead_letters.ever, self._scenario.unreadable
+        known = {(body, str(Reason.UNPUBLISHABLE)) for body in expected}
+        check("unexplained dead letter", {(each.body, each.reason) for each in letters} - known)
+
+    def expire(self) -> None:
+        """Let every record expire, and TTL remove it."""
+        tables = self._world.tables
+        now = self.expired_at = self._world.tasks.now = self._world.tasks.now + _AFTER_EXPIRY
+        for key, item in [*tables.items[DEDUP].items()]:
+            if Record.EXPIRES_AT in item and int(item[Record.EXPIRES_AT]["N"]) < now:
+                tables.remove(DEDUP, key)
 
     def pending(self) -> list[str]:
         """Return the keys of the records whose effect has no outcome."""

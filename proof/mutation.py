@@ -57,12 +57,12 @@ GROUPS = {
     ),
     "identity": Group(("events.identity",), ("once/events",)),
     "batch": Group(
-        _modules("batch", "_ready_queue", "isolation", "message", "report"),
+        _modules("batch", "_ready_queue", "_report", "isolation", "message"),
         ("once/batch",),
     ),
     "ledger": Group(
-        ("effects.ledger", "effects.executor"),
-        ("golden/test_records.py", "once/effects"),
+        ("effects.ledger", "effects.executor", "effects.calls"),
+        ("golden/test_records.py", "once/batch/test_concurrent_effects.py", "once/effects"),
     ),
     "relay": Group(
         ("outbox.relay", "events.outgoing"),
@@ -78,7 +78,10 @@ GROUPS = {
             "batch.processor",
         ),
         (
-            *(f"once/batch/test_{name}.py" for name in ("processor", "ready_queue", "report")),
+            *(
+                f"once/batch/test_{name}.py"
+                for name in ("concurrent_effects", "processor", "ready_queue", "report")
+            ),
             "once/failures",
         ),
     ),

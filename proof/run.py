@@ -6,26 +6,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from once.names import Record
 from once.ops.dead_letters.search import HOLD_SECONDS
 from proof.invocations import Invocations
 from proof.ledger import Ledger, Violation
 from proof.operator import Operator, on_time
 from proof.scenarios import SCENARIOS
-from proof.service import DEDUP, Place
+from proof.service import Place
 from proof.world.faults import Action, Draw, InjectionPoint, Plan, PlatformFault, recorded, script
 from proof.world.queues import Queue
 
 MAX_STEPS = 50_000
 _CONCURRENCY = 2
 """The most concurrent invocations of one function."""
-_AFTER_EXPIRY = 46 * 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +130,12 @@ class _Run:
                 self._to_rest()
                 self._recover()
                 self._ledger.check_rest()
-                for _ in chain(self._scenario.repeat(), self._expire()):
+                for _ in self._scenario.repeat():
                     self._to_rest()
                     self._ledger.check_rest()
+                self._ledger.expire()
+                self._to_rest()
+                self._ledger.check_rest()
         except Violation as violation:
             return violation
         return None
@@ -149,15 +149,6 @@ class _Run:
             self._to_rest()
             # Letters that a killed redrive holds are visible again for the second round.
             self.world.tasks.now += HOLD_SECONDS
-
-    def _expire(self) -> Iterator[None]:
-        """Let every record expire, and TTL remove it."""
-        self.world.tasks.now += _AFTER_EXPIRY
-        now = self._ledger.expired_at = self.world.tasks.now
-        for key, item in [*self.world.tables.items[DEDUP].items()]:
-            if Record.EXPIRES_AT in item and int(item[Record.EXPIRES_AT]["N"]) < now:
-                self.world.tables.remove(DEDUP, key)
-        yield
 
     def _to_rest(self) -> None:
         for _ in range(MAX_STEPS):
@@ -180,7 +171,7 @@ class _Run:
         now = self.world.tasks.now
         for place in self._service.places.values():
             for queue in place.sources if place.function.busy < _CONCURRENCY else ():
-                if queue.has_visible(now):
+                if queue.deliverable(now):
                     yield partial(self._invoke, place, queue)
         for shard in range(self._scenario.shards) if now >= self._scenario.relays_from else ():
             if shard not in self._invocations.relaying and self._invocations.unread(shard):

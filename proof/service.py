@@ -17,7 +17,7 @@ from once.outbox.relay import Relay
 from once.settings import Dedup, RelaySettings, Settings, TableSettings
 from proof.world.clients import NO_METRICS, clients
 from proof.world.faults import Plan
-from proof.world.queues import FifoQueue, Queue, Subscribers
+from proof.world.queues import Queue, Subscribers
 from proof.world.tasks import Process
 from proof.world.world import World
 
@@ -142,15 +142,11 @@ class Service:
         function = Function(
             line.name, line.timeout_seconds, partial(self._new_consumer, line), line.batch_size
         )
-        if line.fifo:
-            dead: Queue = FifoQueue(f"{line.name}-dead.fifo")
-            queue: Queue = FifoQueue(f"{line.name}.fifo", line.visibility, FIFO_RECEIVES, dead)
-            return Place(line, queue, None, dead, function, consumer)
-        dead = Queue(f"{line.name}-dead")
-        most = line.max_receive_count + 1
-        queue = Queue(line.name, line.visibility, most, dead)
+        kind, most = (".fifo", FIFO_RECEIVES) if line.fifo else ("", line.max_receive_count + 1)
+        dead = Queue(f"{line.name}-dead{kind}")
+        queue = Queue(f"{line.name}{kind}", line.visibility, most, dead)
         isolation = Queue(f"{line.name}-isolation", line.visibility, most, dead)
-        alone = None if line.batch_size == 1 else isolation
+        alone = None if line.fifo or line.batch_size == 1 else isolation
         return Place(line, queue, alone, dead, function, consumer)
 
     def _subscribers(self) -> Subscribers:

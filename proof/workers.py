@@ -1,10 +1,11 @@
 """Worker processes, which end with the process that started them, and the parts of long work."""
 
 import os
+import random
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ from once.ops.terminal import LINE_SECONDS
 Tell = Callable[[int], object]
 """Notes how many units of a part are done."""
 _SECONDS = {"states": 0.005, "schedules": 0.006, "seeds": 0.03, "protocols": 2.0}
-"""CPU time of one unit, until some of its kind are done."""
+"""Usual CPU time of one unit."""
+_MEASURED_SECONDS = 300
+"""The speed is that of the last five minutes."""
 _shared: Any = None
-"""In a worker process: units done and seconds of each part, and whether the work is stopped."""
+"""In a worker process: the units done of each part, and whether the work is stopped."""
 
 
 def untold(_: int) -> None:
@@ -37,9 +40,10 @@ class Part:
 
     Attributes:
         name: for the progress.
-        unit: a key of `_SECONDS`.
+        unit: what it consists of.
         size: at most so many units.
         work: called with `arguments` and a function that takes the number of units done.
+        unit_seconds: expected CPU time of a unit; None for the usual one.
     """
 
     name: str
@@ -47,21 +51,31 @@ class Part:
     size: int
     work: Callable[..., Any]
     arguments: tuple[Any, ...]
+    unit_seconds: float | None = None
+
+    def seconds(self, units: int) -> float:
+        """Return the expected CPU time of some units."""
+        return units * (_SECONDS[self.unit] if self.unit_seconds is None else self.unit_seconds)
+
+    def result(self, tell: Tell = untold) -> Any:
+        """Execute it, and return its result."""
+        return self.work(*self.arguments, tell)
 
 
 def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[Any]:
-    """Execute the parts, those that take longest first, and return their results in order.
+    """Execute the parts, and return their results in order.
 
-    Shows every 15 seconds how much is left at most, and how long that will take.
+    They begin in a random order in which long ones tend to be early, so that what is done soon
+    tells how long the rest takes. Shows every 15 seconds how much is left at most, and how long
+    that will take.
 
     Raises:
         Exception: the error of the first part that fails; the others end.
     """
-    began, context = time.monotonic(), get_context("spawn")
-    shared = context.Array("q", len(parts)), context.Array("d", len(parts)), context.Event()
-    longest = sorted(enumerate(parts), key=lambda one: -one[1].size * _SECONDS[one[1].unit])
+    context, progress = get_context("spawn"), Progress(parts)
+    shared = context.Array("q", len(parts)), context.Event()
     with ProcessPoolExecutor(processes, context, _begin, (shared,)) as pool:
-        futures = {number: pool.submit(_execute, number, part) for number, part in longest}
+        futures = {number: pool.submit(_execute, number, parts[number]) for number in _order(parts)}
         waiting = {*futures.values()}
         while waiting:
             _, waiting = wait(waiting, LINE_SECONDS, FIRST_EXCEPTION)
@@ -71,9 +85,7 @@ def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[A
                 _, waiting = wait(waiting, return_when=ALL_COMPLETED)
             elif waiting:
                 ended = {number for number, future in futures.items() if future.done()}
-                text = Progress(parts, ended, shared[0][:], shared[1][:]).text(
-                    time.monotonic() - began
-                )
+                text = progress.text(time.monotonic(), ended, shared[0][:])
                 console.print(text, markup=False, highlight=False, soft_wrap=True)
     errors = [one.exception() for one in futures.values() if not one.cancelled()]
     for error in errors:
@@ -82,52 +94,55 @@ def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[A
     return [futures[number].result() for number, _ in enumerate(parts)]
 
 
-@dataclass(frozen=True, slots=True)
+def _order(parts: Sequence[Part]) -> list[int]:
+    """Return a random order: the chance to be the next one is proportional to the length."""
+    draw = random.Random("order")
+    waits = [draw.expovariate(max(part.seconds(part.size), 1e-9)) for part in parts]
+    return sorted(range(len(parts)), key=waits.__getitem__)
+
+
 class Progress:
     """The progress of the parts of a work.
 
-    Attributes:
+    Args:
         parts: all parts.
-        ended: the numbers of those that have ended.
-        done: units done of each part, as far as it has told.
-        seconds: CPU seconds of each part, until then.
     """
 
-    parts: Sequence[Part]
-    ended: set[int]
-    done: Sequence[int]
-    seconds: Sequence[float]
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+        self._seen = deque([(time.monotonic(), 0.0)])
 
-    def text(self, elapsed: float) -> str:
+    def text(self, now: float, ended: Collection[int], done: Sequence[int]) -> str:
         """Return the progress as text.
 
         Args:
-            elapsed: time since the begin of the work, in seconds.
+            now: the time, as `time.monotonic` has it.
+            ended: the numbers of the parts that have ended.
+            done: units done of each part, as far as it has told.
         """
-        spent, left = sum(self.seconds), self.seconds_left()
-        minutes = left * elapsed / spent / 60 if spent else 0
+        left = {
+            number: part.size - done[number]
+            for number, part in enumerate(self._parts)
+            if number not in ended
+        }
         running = [
-            f"{part.name}: at most {part.size - self.done[number]:,} {part.unit} left"
-            for number, part in enumerate(self.parts)
-            if self.done[number] and number not in self.ended
+            f"{self._parts[number].name}: at most {units:,} {self._parts[number].unit} left"
+            for number, units in left.items()
+            if done[number]
         ]
-        ended = f"{len(self.ended)} of {len(self.parts)} parts"
-        return "; ".join([f"{ended}, about {minutes:.0f} min left", *running])
+        minutes = self._seconds_left(now, left) / 60
+        count = f"{len(ended)} of {len(self._parts)} parts"
+        return "; ".join([f"{count}, about {minutes:.0f} min left", *running])
 
-    def seconds_left(self) -> float:
-        """Return the CPU seconds that are left, by the time that units have taken so far."""
-        units, spent = defaultdict[str, float](float), defaultdict[str, float](float)
-        for part, done, seconds in zip(self.parts, self.done, self.seconds, strict=True):
-            units[part.unit] += done
-            spent[part.unit] += seconds
-        left = 0.0
-        for number, part in enumerate(self.parts):
-            if number not in self.ended:
-                usual = spent[part.unit] / units[part.unit] if units[part.unit] else None
-                own = self.seconds[number] / self.done[number] if self.done[number] else usual
-                rate = _SECONDS[part.unit] if own is None else own
-                left += (part.size - self.done[number]) * rate
-        return left
+    def _seconds_left(self, now: float, left: Mapping[int, int]) -> float:
+        """Return the time that is left, at the speed of the last five minutes."""
+        rest = sum(self._parts[number].seconds(units) for number, units in left.items())
+        finished = sum(part.seconds(part.size) for part in self._parts) - rest
+        while len(self._seen) > 1 and self._seen[1][0] <= now - _MEASURED_SECONDS:
+            self._seen.popleft()
+        began, before = self._seen[0]
+        self._seen.append((now, finished))
+        return rest * (now - began) / (finished - before) if finished > before else rest
 
 
 def _begin(shared: Any) -> None:
@@ -137,18 +152,14 @@ def _begin(shared: Any) -> None:
 
 
 def _execute(number: int, part: Part) -> Any:
-    done, seconds, stop = _shared
-    began = time.process_time()
+    done, stop = _shared
 
     def tell(units: int) -> None:
         if stop.is_set():
             raise Stopped
-        done[number], seconds[number] = units, time.process_time() - began
+        done[number] = units
 
-    result = part.work(*part.arguments, tell)
-    seconds[number] = time.process_time() - began
-    done[number] = done[number] or part.size
-    return result
+    return part.result(tell)
 
 
 @contextmanager

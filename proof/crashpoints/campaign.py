@@ -6,20 +6,23 @@ A point is a fault at one call of a case.
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from emulator.local.steps import step
 from proof import report
 from proof.crashpoints.cases import CASES, Case
-from proof.crashpoints.sites import EXPLORED, LEFT_OUT, unlisted_in_runs, unlisted_in_source
-from proof.crashpoints.source import calls_in_source
+from proof.crashpoints.sites import (
+    EXPLORED,
+    LEFT_OUT,
+    calls_in_source,
+    unlisted_in_runs,
+    unlisted_in_source,
+)
 from proof.run import RunResult
-from proof.workers import workers
+from proof.workers import Part, Tell, run_parts, untold
 from proof.world.faults import Action, Fault, InjectionPoint, kinds
 
 NAME = "crashpoints"
@@ -35,20 +38,6 @@ _MAX_SHOWN = 5
 """Violations that are printed in full: more of them mostly have the same cause."""
 
 console = Console()
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The runs that begin with one point of a case.
-
-    Attributes:
-        seconds: their expected time, by that of the case's run without the point.
-    """
-
-    case: Case
-    point: Action
-    in_pairs: bool
-    seconds: float
 
 
 @dataclass(slots=True)
@@ -97,8 +86,8 @@ def run(processes: int = 2, quick: bool = False) -> int:
     """Explore every crash point, and write `reports/crashpoints.json`.
 
     Args:
-        processes: number of worker processes; 1 works in this process.
-        quick: whether to try only the single points of one case.
+        processes: number of worker processes.
+        quick: whether to try only the single points of one case, in this process.
 
     Returns:
         The exit status: 0 if there is no violation, and every call site was reached.
@@ -107,12 +96,9 @@ def run(processes: int = 2, quick: bool = False) -> int:
     for file in report.REPORTS.glob(f"{NAME}*.json"):
         file.unlink()  # an interrupted run leaves no report
     work, tally = parts(CASES[:1] if quick else CASES, pairs=not quick), Tally()
-    total = round(sum(part.seconds for part in work)) + 1
-    with step("seconds of work", console=console, total=total) as shown:
-        for part, found in _explored(work, processes):
-            tally.add(found)
-            shown.show(f"{tally.points.total()} points, {len(tally.broken)} violations")
-            shown.advance(part.seconds)
+    results = (part.result() for part in work) if quick else run_parts(work, processes, console)
+    for found in results:
+        tally.add(found)
     wrong = unlisted_in_source(calls_in_source())
     wrong += [f"{kind} never took place" for kind in sorted(KINDS - tally.kinds.keys())]
     wrong += [] if quick else unlisted_in_runs(tally.places)
@@ -120,7 +106,7 @@ def run(processes: int = 2, quick: bool = False) -> int:
 
 
 def parts(cases: Sequence[Case], *, pairs: bool) -> list[Part]:
-    """Return the parts of the exploration, the longest first; runs each case.
+    """Return the parts of the work, each the runs that begin with one point; runs each case.
 
     Args:
         cases: the cases.
@@ -129,35 +115,25 @@ def parts(cases: Sequence[Case], *, pairs: bool) -> list[Part]:
     found: list[Part] = []
     for case in cases:
         case.run()  # the first run of a case loads modules and caches
-        began = time.monotonic()
+        began = time.process_time()
         alone = case.run()
-        seconds = time.monotonic() - began
+        seconds = time.process_time() - began
         points = singles(case, alone)
         for point in points:
             in_pairs = pairs and case.in_pairs and begins_pairs(point, points)
             runs = 1 + (sum(1 for _ in second_points(alone, point)) if in_pairs else 0)
-            found.append(Part(case, point, in_pairs, seconds * runs))
-    return sorted(found, key=lambda part: -part.seconds)
+            found.append(Part(case.name, "runs", runs, explore, (case, point, in_pairs), seconds))
+    return found
 
 
-def _explored(work: Sequence[Part], processes: int) -> Iterator[tuple[Part, Tally]]:
-    if processes == 1:
-        yield from ((part, explore(part)) for part in work)
-        return
-    with workers(processes) as pool:
-        pending = {pool.submit(explore, part): part for part in work}
-        for done in as_completed(pending):
-            yield pending[done], done.result()
-
-
-def explore(part: Part) -> Tally:
-    """Execute the runs of a part."""
+def explore(case: Case, point: Action, in_pairs: bool, tell: Tell = untold) -> Tally:
+    """Execute the runs of a case that begin with one point."""
     tally = Tally()
-    alone = part.case.run([part.point])
-    tally.count(part.case, [part.point], alone)
-    for second in second_points(alone, part.point) if part.in_pairs else ():
-        pair = (part.point, second)
-        tally.count(part.case, pair, part.case.run(pair))
+    alone = case.run([point])
+    tally.count(case, [point], alone)
+    for runs, second in enumerate(second_points(alone, point) if in_pairs else (), start=1):
+        tell(runs)
+        tally.count(case, (point, second), case.run((point, second)))
     return tally
 
 

@@ -97,8 +97,14 @@ CASES = (
     ),
     Case(
         "an unreadable body and an unreadable outbox",
-        (Nonsense("queue"), Nonsense("outbox")),
+        (Nonsense(), Nonsense("outbox")),
         reaches=(_QUARANTINE, "once.outbox.relay.Relay._dead_letter"),
+    ),
+    Case(
+        "an event of another consumer beside one that the topic refuses",
+        (Nonsense("forged"), Nonsense("refused")),
+        reaches=(_PUBLISH, "once.outbox.relay.Relay._dead_letter"),
+        in_pairs=False,
     ),
     Case(
         "a commit's answer is lost",
@@ -141,6 +147,20 @@ CASES = (
         _at(_EMAIL, (1,), Fault.LOST),
         reaches=(_HAND_BACK, _QUARANTINE),
         in_pairs=False,
+    ),
+    Case(
+        "charges are made side by side, after the first has shown that Stripe is well",
+        (Effect(0), Effect(1), Effect(2, declined=True)),
+        reaches=(_CHARGE_FUNCTION,),
+        in_pairs=False,
+        scenario="effects",
+    ),
+    Case(
+        "e-mails are sent side by side, after the first has shown that SES is well",
+        (Effect(0, "e-mail"), Effect(1, "e-mail"), Effect(2, "e-mail")),
+        reaches=(_MAIL_FUNCTION,),
+        in_pairs=False,
+        scenario="effects",
     ),
     Case(
         "a state machine is started",

@@ -1,12 +1,21 @@
-"""One execution of a scope: from its initial state to rest, by a schedule of choices."""
+"""One execution of a scope: from its initial state to rest, by a schedule of choices.
+
+A digest of its state holds all that its future and its oracles depend on. A suspended task cannot
+be compared with another one. But its code is deterministic: where it stands follows from the
+messages that it was invoked with, which are in its process's name, and from every answer it was
+given, with the time of each. So a digest of the answers stands for it. Of a process that has ended,
+nothing but what it wrote is left.
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from hashlib import blake2b
+from typing import Any
 from unittest.mock import patch
 
 from functions.payments import provider
 from once.effects import executor
-from once.names import Record
+from once.failures.circuit_breaker import CircuitBreaker
 from proof.explore.scheduler import Option, Scheduler
 from proof.explore.scopes import Scope
 from proof.explore.world import ScheduledWorld
@@ -14,11 +23,10 @@ from proof.invocations import Invocations
 from proof.ledger import Ledger, Violation
 from proof.operator import on_time
 from proof.scenarios import SCENARIOS
-from proof.service import DEDUP
 from proof.world.faults import Plan, script
+from proof.world.tasks import Task
 
 MOST_STEPS = 400
-_PAST_ALL_EXPIRY = 46 * 24 * 60 * 60
 
 Choose = Callable[["Execution", Sequence[Option]], int]
 """Returns the position of the option to take, or raises Pruned where none is to be taken."""
@@ -57,7 +65,7 @@ class Execution:
         self.invocations = Invocations(self.service, self.ledger)
         self.scheduler = Scheduler(scope, self.service, self.invocations)
         self._choose = choose
-        self._stages = [*[self._repeat] * scope.repeats, *[self._expire] * scope.expires]
+        self._stages = [*[self._repeat] * scope.repeats, *[self.ledger.expire] * scope.expires]
         self._is_over = False
 
     def run(self) -> Violation | None:
@@ -70,6 +78,8 @@ class Execution:
             stack.enter_context(self.world.open())
             stack.enter_context(on_time(self.world.tasks.clock))
             stack.enter_context(patch.object(executor, "_MAX_CALLS", self.scope.effect_calls))
+            if self.scope.is_proven:
+                stack.enter_context(patch.object(CircuitBreaker, "is_proven", True))
             stack.callback(self.world.tasks.kill_all)
             self._begin()
             try:
@@ -78,10 +88,44 @@ class Execution:
                 return violation
         return None
 
-    @property
-    def stages_left(self) -> int:
-        """The amount of work that is left when all is at rest."""
-        return len(self._stages)
+    def digest(self) -> bytes:
+        """Return the digest of the state that it is in."""
+        world, scheduler, ledger = self.world, self.scheduler, self.ledger
+        tables, messages = world.tables, self.invocations
+        running = scheduler.running
+        is_ready = any(task.process is running for task in world.tasks.ready)
+        state = (
+            (world.tasks.now, len(self._stages)),
+            (scheduler.redrives, scheduler.settles, scheduler.outages),
+            running.name if running is not None and is_ready else "",
+            sorted(map(self._standing_of, world.tasks.alive)),
+            {name: sorted(rows.items()) for name, rows in tables.items.items()},
+            (tables.tokens, messages.unread(0), sorted(messages.relaying)),
+            [
+                (
+                    each.name,
+                    sorted(map(repr, each.messages.values())),
+                    sorted(m.id for m in each.ever),
+                )
+                for place in scheduler.places
+                for each in (*place.sources, place.dead_letters)
+            ],
+            sorted(world.provider.api.charges(), key=repr),
+            world.provider.keys,
+            sorted(world.mail.sent.items()),
+            sorted(world.workflows.started.items()),
+            [call for call in scheduler.world.late if call[0] >= world.tasks.now],
+            sorted((key, sorted(ids)) for key, ids in ledger.commits.items()),
+            (sorted(ledger.published), sorted(ledger.premature)),
+        )
+        return blake2b(repr(state).encode(), digest_size=16).digest()
+
+    def _standing_of(self, task: Task) -> tuple[Any, ...]:
+        world, process = self.scheduler.world, task.process
+        wakes_at = max(task.wakes_at, world.tasks.now)
+        waiting, has_call = len(task.waits_for), task in world.calls
+        history = world.history(process.name)
+        return (process.name, process.deadline, wakes_at, waiting, has_call, history)
 
     def _begin(self) -> None:
         self._scenario.begin()
@@ -133,10 +177,3 @@ class Execution:
     def _repeat(self) -> None:
         for _ in self._scenario.repeat():
             pass
-
-    def _expire(self) -> None:
-        self.world.tasks.now += _PAST_ALL_EXPIRY
-        self.ledger.expired_at = self.world.tasks.now
-        items = self.world.tables.items[DEDUP].items()
-        for key in [key for key, item in items if Record.EXPIRES_AT in item]:
-            self.world.tables.remove(DEDUP, key)

@@ -37,6 +37,8 @@ class Scope:
         redrives: how often the operator redrives dead letters.
         settles: how often the operator settles pending effects by hand.
         effect_calls: how often an effect is attempted in one invocation.
+        is_proven: whether every function knows that its provider is well: it calls the effects of a
+            batch side by side from the beginning.
         clocks: skewed clocks, as actions of a plan.
     """
 
@@ -55,6 +57,7 @@ class Scope:
     redrives: int = 0
     settles: int = 0
     effect_calls: int = 3
+    is_proven: bool = False
     clocks: tuple[Action, ...] = ()
 
     @property
@@ -68,8 +71,8 @@ def _clock(consumer: str, invocation: int, seconds: float) -> Action:
     return Action(place, invocation, PlatformFault.SKEWED, seconds=seconds)
 
 
-def _effect(name: str, states: int, effect: Effect, **more: Any) -> Scope:
-    return Scope(name, states, (effect,), "effects", (CONSUMERS[effect.kind],), **more)
+def _effect(name: str, states: int, *effects: Effect, **more: Any) -> Scope:
+    return Scope(name, states, effects, "effects", (CONSUMERS[effects[0].kind],), **more)
 
 
 def _entries(name: str, states: int, *traffic: Entry, **more: Any) -> Scope:
@@ -132,6 +135,22 @@ SCOPES = (
         effect_calls=1,
         redrives=1,
         settles=1,
+    ),
+    _effect(
+        "two charges side by side",
+        9_000,
+        *(Effect(0), Effect(1)),
+        preemptions=0,
+        effect_calls=1,
+        is_proven=True,
+    ),
+    _effect(
+        "two e-mails side by side",
+        4_000,
+        *(Effect(0, "e-mail"), Effect(1, "e-mail")),
+        preemptions=0,
+        effect_calls=1,
+        is_proven=True,
     ),
     _effect("state machine", 6_000, Effect(0, "state machine"), faults=2),
     _effect(

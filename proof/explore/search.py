@@ -6,8 +6,8 @@ and so is a delay of one by time. Switches at the end of a process, or while it 
 An execution cannot be copied, so each begins anew and repeats the choices that led to where it
 branches off. It ends early in a state that was seen before with at least as many preemptions and
 faults left. That is sound: all oracles are about states, the state holds everything that its future
-depends on (see `proof.explore.state`), and whoever may preempt and disturb less has no future that
-the other one has not. Equivalent faults are left out where they are chosen, in
+depends on (see `proof.explore.execution`), and whoever may preempt and disturb less has no future
+that the other one has not. Equivalent faults are left out where they are chosen, in
 `proof.explore.world`, and equal messages that were never received in `proof.explore.scheduler`.
 """
 
@@ -21,7 +21,6 @@ from typing import Any
 from proof.explore.execution import Execution, Pruned
 from proof.explore.scheduler import Option
 from proof.explore.scopes import CAUGHT_IN, Scope
-from proof.explore.state import digest
 from proof.mutants import MUTANTS
 from proof.workers import Tell, untold
 
@@ -189,7 +188,7 @@ class _Search:
             self._scope.preemptions - execution.preemptions,
             self._scope.faults - execution.faults,
         )
-        self._check_new(digest(execution), left)
+        self._check_new(execution.digest(), left)
         for choice, option in enumerate(options[1:], start=1):
             if option.preemptions <= left[0] and option.faults <= left[1]:
                 self.waiting.append((*execution.choices, choice))

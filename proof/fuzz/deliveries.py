@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from functools import cache
 from hashlib import sha256
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -312,12 +313,14 @@ def _to_publish(record: dict[str, Any]) -> list[str] | None:
     new, old = images.get("NewImage", {}), images.get("OldImage", {})
     if record["eventName"] == "REMOVE" or new.get(Record.COMMIT) == old.get(Record.COMMIT):
         return []
+    tree = _outbox_in(new)
     try:
         events = events_in(new)
     except OUTBOX_ERRORS:
+        expect(tree is None, "a readable outbox is read")
         return None
-    text = new.get(Record.OUTBOX, {"S": "[]"})["S"]
-    same = json.loads(f"[{','.join(event.body for event in events)}]") == json.loads(text)
+    expect(tree is not None, "an unreadable outbox is refused")
+    same = json.loads(f"[{','.join(event.body for event in events)}]") == tree
     expect(same, "events are published as they are stored")
     root = sha256(images["Keys"][Record.PK]["S"].encode()).hexdigest()
     own = ("order.stored", "/once/orders")
@@ -326,6 +329,17 @@ def _to_publish(record: dict[str, Any]) -> list[str] | None:
         for position, event in enumerate(events)
         if (event.type, event.source) == own and event.id == f"{root}.{position}"
     ]
+
+
+def _outbox_in(item: Item) -> list[Any] | None:
+    """Return the events of an item, with an id, a source and a type each; None if unreadable."""
+    try:
+        tree = json.loads(item.get(Record.OUTBOX, {"S": "[]"})["S"])
+        heads = [[event[name] for name in ("id", "source", "type")] for event in tree]
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return None
+    is_list = isinstance(tree, list) and all(isinstance(event, dict) for event in tree)
+    return tree if is_list and all(isinstance(text, str) for text in chain(*heads)) else None
 
 
 def draw_item(rng: Random) -> Item:

@@ -86,16 +86,22 @@ _UNITS = {
     "fractions": "1.5",
     "whole fractions": "1.0",
     "small exponents": "1e-9",
+    "too many nested arrays": "[" * 55 + "]" * 55,
+    "too many nested objects": '{"":' * 50 + "1" + "}" * 50,
+    "too many empty arrays": "[]",
 }
 """Members of arrays that take the most time or memory."""
-_TOO_MANY = {
-    "nested arrays": "[" * 55 + "]" * 55,
-    "nested objects": '{"":' * 50 + "1" + "}" * 50,
-    "empty arrays": "[]",
-}
 _SLOW = '1.0,"e\u0301\U0001f600","\\u00e9",'
 """Members for which the canonical form is written in Python, and the text takes 4 bytes for each
 character."""
+
+
+def _arrays(units: dict[str, str]) -> dict[str, Make]:
+    """Return families of arrays in which one member repeats, alone and after others."""
+    slow = {f"{name}, in the slow form": unit for name, unit in units.items()}
+    alone = {name: members(unit) for name, unit in units.items()}
+    return alone | {name: filled("[" + _SLOW, f"{unit},", end="0]") for name, unit in slow.items()}
+
 
 IN_ORDERS: dict[str, Make] = {
     "marks of two classes": filled('"a', "\u0300", "\u0316", end='"'),
@@ -112,16 +118,7 @@ IN_ORDERS: dict[str, Make] = {
     "letters that decompose": text("\u1f82"),
     "emoji": text("\U0001f600"),
     "names to compose": numbered('"e\u0301%x":0'),
-    **{name: members(unit) for name, unit in _UNITS.items()},
-    **{
-        f"{name}, in the slow form": filled("[" + _SLOW, f"{unit},", end="0]")
-        for name, unit in _UNITS.items()
-    },
-    **{f"too many {name}": members(unit) for name, unit in _TOO_MANY.items()},
-    **{
-        f"too many {name}, in the slow form": filled("[" + _SLOW, f"{unit},", end="0]")
-        for name, unit in _TOO_MANY.items()
-    },
+    **_arrays(_UNITS),
     "nulls": members("null"),
     "many names": numbered('"%x":0'),
     "long names": numbered('"' + "n" * 200 + '%x":0'),

@@ -8,10 +8,9 @@ letters, which a consumer never decompresses and the operator's tools do, up to 
 import json
 import tracemalloc
 from base64 import b64encode
-from collections.abc import Callable
 from random import Random
 from typing import Any
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, unquote_plus
 
 import msgspec
 from aws_lambda_powertools import Logger
@@ -41,8 +40,9 @@ from once.failures.quarantine import carried, size_of
 from once.intake.envelopes import adapter_of
 from once.intake.original_message import MOVED, OriginalMessage
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
-from once.names import DeadLetter, Limits
+from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits
 from once.ops.dead_letters.letter import MAX_DECOMPRESSED_BYTES, decompressed
+from once.outbox.unrouted import SnsEnvelope
 from once.runtime.deadline import Deadline
 from once.settings import Settings
 from once.testing import FakeContext
@@ -55,6 +55,7 @@ MAX_BYTES = 256 * 1024
 PARSE_ERRORS = (Unparseable, TooLarge)
 EVENT_ERRORS = (*PARSE_ERRORS, NoKey, InvalidEvent)
 ENVELOPE_ERRORS = (*EVENT_ERRORS, UntrustedSource, NoEvent)
+SWEEP_ERRORS = (Unparseable,)
 ERRORS = (*EVENT_ERRORS, UnknownType, UntrustedSource, InvalidData, InvalidClaim)
 CONSUMERS = {consumer.name: consumer for consumer in (orders, inventory, payments, notifications)}
 CONTEXT = FakeContext(30_000)
@@ -72,14 +73,9 @@ _DEADLINE = Deadline(CONTEXT.get_remaining_time_in_millis, 5000)
 _FIELDS = ("id", "source", "type", "subject", "time", "data")
 _NO_EXTENSIONS = {*_FIELDS, "specversion", "datacontenttype", "dataschema"}
 _ADAPTERS = {name: adapter_of(source) for name, source in SOURCES.items()}
-_DATA: dict[str, Callable[[Any], Any]] = {
-    "event_bridge": lambda tree: tree["detail"],
-    "sns": lambda tree: reference.read(tree["Message"]).get("data"),
-    "plain sns": lambda tree: reference.read(tree["Message"]),
-    "json": lambda tree: tree,
-    "schedule": lambda tree: tree.get("data"),
-}
-"""Where an envelope has its data; the data of S3 is made from several fields."""
+_KEY_BYTES = 1024
+_LENGTHS = (511, 512, 513, 1024, 1025, 3072, 3073, 100_000)
+"""Of object keys and their versions: around the limits of S3 in bytes, and far beyond."""
 _MAX_MEMORY = 8 * MAX_DECOMPRESSED_BYTES
 """Memory for one message, in bytes: a few copies of its decompressed text."""
 _MEASURED_SIZE = 10_000
@@ -176,12 +172,16 @@ def _envelope(rng: Random, name: str) -> dict[str, Any]:
             return test if one_in(rng, 10) else _stored(rng)
         case "sns" | "plain sns":
             content = event if name == "sns" else {**event["data"], "type": event["type"]}
+            listed = {"Type": "String.Array", "Value": json.dumps([event["type"]])}
+            named = {"Type": "String", "Value": event["type"]}
+            attribute = {EVENT_TYPE_ATTRIBUTE: rng.choice((named, named, listed))}
             return {
                 "Type": rng.choice(("Notification", "Notification", "SubscriptionConfirmation")),
                 "MessageId": "m-1",
                 "TopicArn": "arn",
                 "Message": hostile(rng, content) if one_in(rng, 2) else json.dumps(content),
                 "Timestamp": "2026-01-01T00:00:00.000Z",
+                **rng.choice(({}, {"MessageAttributes": attribute})),
             }
         case "json":
             return {**event["data"], "type": event["type"]}
@@ -190,13 +190,14 @@ def _envelope(rng: Random, name: str) -> dict[str, Any]:
 
 
 def _stored(rng: Random) -> dict[str, Any]:
-    key = rng.choice((texts.text(rng), "a b/c.txt", "%", "é"))
+    long = rng.choice(("k", "é", "#", "%")) * rng.choice(_LENGTHS)
+    key = rng.choice((texts.text(rng), "a b/c.txt", "%", "é", long))
     sent = {
         "key": rng.choice((quote_plus(key, errors="replace"), key)),
         "size": 3,
         "eTag": "e",
-        "versionId": rng.choice((None, "v1")),
-        "sequencer": rng.choice(("0A", "0A1F", None)),
+        "versionId": rng.choice((None, None, "v1", "v1", "v" * rng.choice(_LENGTHS))),
+        "sequencer": rng.choice(("0A", "0A", "0A1F", "0A1F", None, "A" * rng.choice(_LENGTHS))),
     }
     record = {
         "eventVersion": "2.1",
@@ -212,6 +213,8 @@ def _stored(rng: Random) -> dict[str, Any]:
 def check_envelope(case: tuple[str, str]) -> None:
     """Read a body as a source's: the event holds what was sent, however it is spelled."""
     name, body = case
+    if name.endswith("sns"):
+        _check_sweep(body)
     try:
         event = _ADAPTERS[name](body, max_bytes=MAX_BYTES)
     except OnceError as error:
@@ -220,11 +223,60 @@ def check_envelope(case: tuple[str, str]) -> None:
     tree = reference.read(body)
     expect(isinstance(tree, dict), "an envelope that is not strict JSON is refused")
     expect(event.type.strip() != "", "an event has a type")
-    if name in _DATA:
-        expect(meaning(event.data) == meaning(_DATA[name](tree)), "the data is what was sent")
+    if name == "s3":
+        _check_object(event, tree)
+    else:
+        _check_sent(name, event, tree)
     again = _ADAPTERS[name](json.dumps(tree, default=_number), max_bytes=2 * MAX_BYTES)
     same = (again.type, meaning(again.data)) == (event.type, meaning(event.data))
     expect(same, "one envelope is one event however it is spelled")
+
+
+def _check_sweep(body: str) -> None:
+    """Read a body as the sweep of unrouted events does."""
+    try:
+        envelope = SnsEnvelope.read(body)
+    except SWEEP_ERRORS:
+        return
+    tree = json.loads(body)
+    expect(envelope.message == tree["Message"], "the sweep keeps what was published")
+    sent = tree.get("MessageAttributes", {}).get(EVENT_TYPE_ATTRIBUTE, {"Type": None})
+    has_type = sent["Type"] in ("String", "String.Array")
+    expect((envelope.types is not None) == has_type, "a type is an attribute")
+
+
+def _check_sent(name: str, event: CloudEvent, tree: Any) -> None:
+    """Compare an event with the members of its envelope that hold it."""
+    match name:
+        case "event_bridge":
+            sent, data = (tree["source"], tree["detail-type"]), tree["detail"]
+            expect((event.source, event.type) == sent, "source and type are those of the envelope")
+            expect(event.source in ("shop", "aws.ec2"), "a rule selects its sources")
+        case "sns" | "plain sns":
+            expect(tree["Type"] == "Notification", "a confirmation is no event")
+            inner = reference.read(tree["Message"])
+            data = inner if name == "plain sns" else inner.get("data")
+        case "json":
+            data = tree
+        case _:
+            expect("<" not in event.id, "a scheduled event has the id of its time")
+            data = tree.get("data")
+    expect(meaning(event.data) == meaning(data), "the data is what was sent")
+
+
+def _check_object(event: CloudEvent, tree: Any) -> None:
+    """Compare the event of an object in S3 with its notification."""
+    [record] = tree["Records"]
+    sent = record["s3"]["object"]
+    key = unquote_plus(sent["key"])
+    expect(event.subject == event.data["key"] == key != "", "the subject is the key of the object")
+    expect(len(event.data["key"].encode()) <= _KEY_BYTES, "a key is no longer than S3 allows")
+    expect(sent["sequencer"] in event.id, "an event is identified by its sequencer")
+    most = len(sent["sequencer"] + (sent.get("versionId") or "")) + _KEY_BYTES + 3
+    expect(len(event.id) <= most, "an id is no longer than what identifies the object")
+    other = record | {"eventTime": "later", "responseElements": {}}
+    again = _ADAPTERS["s3"](json.dumps({"Records": [other]}, default=_number), max_bytes=2**20)
+    expect((again.id, again.data) == (event.id, event.data), "a retry of S3 is the same event")
 
 
 def _number(value: Any) -> Any:

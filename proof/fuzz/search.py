@@ -1,24 +1,25 @@
 """Search for failing inputs of one parser by Hypothesis, which also shrinks and keeps them."""
 
-import json
+import math
 import signal
 import time
 import traceback
+import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
-from unittest import SkipTest
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
-from hypothesis.errors import Flaky
+from hypothesis.errors import Flaky, HypothesisWarning
 
 from proof.report import ROOT
+from proof.workers import Tell, untold
 
 DATABASE = ROOT / ".hypothesis" / "fuzz"
 """The failing inputs of each parser: the next run begins with them."""
@@ -27,7 +28,9 @@ MAX_SECONDS = 5.0
 SHRINK_SECONDS = 20.0
 """Limits shrinking, because each attempt for an input that times out does so as well."""
 RANDOMS = st.randoms(use_true_random=False)
-_FIND = (Phase.generate, Phase.target)
+_CHUNK = 1000
+"""Inputs that Hypothesis searches at a time: at most so many, and a quarter of all."""
+_PHASES = (Phase.generate, Phase.target, Phase.shrink)
 
 
 class PropertyViolated(Exception):
@@ -59,6 +62,7 @@ class Parser:
     Attributes:
         name: of the parser, in the report.
         share: percentage of all inputs.
+        milliseconds: CPU time of one input, about: for the order of the work, and its progress.
         draw: generates an input that JSON can represent, so that a crash can be saved.
         check: passes an input to the parser. Raises PropertyViolated, or any error that the parser
             must not raise. May call `hypothesis.target` if an example has one input.
@@ -67,6 +71,7 @@ class Parser:
 
     name: str
     share: int
+    milliseconds: float
     draw: Callable[[Random], Any]
     check: Callable[[Any], None]
     together: int = 5
@@ -100,7 +105,7 @@ def _alarm(*_: object) -> None:
     raise _Alarm
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Found:
     """The result of a search: how many inputs were checked, and how many failed by each error.
 
@@ -108,77 +113,65 @@ class Found:
         smallest: an input that fails by each error, as small as Hypothesis could make it.
     """
 
-    checked: int
-    failures: Counter[str]
-    smallest: dict[str, Any]
+    checked: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    smallest: dict[str, Any] = field(default_factory=dict)
 
 
-def search(parser: Parser, chunk: str, inputs: int, known: set[str]) -> Found:
-    """Check inputs of a parser, and shrink one for each error that is not yet known.
+def fuzz(parser: Parser, seed: str, inputs: int, tell: Tell = untold) -> Found:
+    """Check so many inputs of a parser, which the seed decides, after those that failed before."""
+    found, size = Found(), min(_CHUNK, max(100, -(-inputs // 4)))
+    for start in range(0, inputs, size):
+        search(parser, f"{seed}/{start}", min(size, inputs - start), found)
+        tell(found.checked)
+    return found
+
+
+def search(parser: Parser, chunk: str, inputs: int, found: Found) -> Found:
+    """Check inputs of a parser, shrink one for each new error, and add all to what was found.
+
+    The first search of a parser begins with the failing inputs of earlier runs.
 
     Args:
         parser: the parser.
         chunk: the seed of these inputs.
         inputs: how many.
-        known: the errors of which this process has shrunk an input; new ones are added.
+        found: of the other chunks of the parser.
     """
+    phases = _PHASES if found.checked else (Phase.reuse, *_PHASES)
+    # A new error ends a search of Hypothesis. What else fails is counted by another search.
+    while (failures := _failures(parser, chunk, inputs, found.smallest, phases)) is None:
+        phases = _PHASES
+    found.checked += inputs
+    found.failures.update(failures)
+    return found
+
+
+def _failures(
+    parser: Parser, chunk: str, inputs: int, smallest: dict[str, Any], phases: Iterable[Phase]
+) -> Counter[str] | None:
+    """Count the inputs that fail by each known error; None if there is one that was not known."""
     failures: Counter[str] = Counter()
-    smallest: dict[str, Any] = {}
-    checked = 0
+    checked, new, end = 0, "", math.inf
 
-    # Nothing is raised, or Hypothesis would end the search, and what fails would not be counted.
-    def count(value: Any) -> None:
-        nonlocal checked
+    def check(value: Any) -> None:
+        nonlocal checked, new, end
+        # Hypothesis may run more inputs than it was told, to raise a target.
+        if time.monotonic() > end or (checked == inputs and not new):
+            return
         checked += 1
-        if error := parser.failure(value):
+        error = parser.failure(value)
+        if error and not new and error not in smallest:
+            new, end = error, time.monotonic() + SHRINK_SECONDS
+        if error and error == new:
+            smallest[new] = value
+            raise _Found
+        if error:
             failures[error] += 1
-            smallest.setdefault(error, value)
 
-    _run(parser, chunk, -(-inputs // parser.together), _FIND, count)
-    new = failures.keys() - known
-    known |= new
-    for error in sorted(new):
-        smallest[error] = _shrunk(parser, chunk, inputs, error, smallest[error])
-    return Found(checked, failures, smallest)
-
-
-def stored(parser: Parser) -> Found:
-    """Check the inputs that Hypothesis has kept of earlier runs, until one fails."""
-    values: dict[str, Any] = {}
-    checked = 0
-
-    def check(value: Any) -> None:
-        nonlocal checked
-        checked += 1
-        if error := parser.failure(value):
-            values[error] = value
-            raise _Found
-
-    with suppress(_Found, Flaky, SkipTest):  # it skips if there are none
-        _run(parser, "", 1, (Phase.reuse,), check, keep=True)
-    return Found(checked, Counter(dict.fromkeys(values, 1)), values)
-
-
-def _shrunk(parser: Parser, chunk: str, inputs: int, error: str, first: Any) -> Any:
-    """Search the same inputs until the first one that fails by this error; return a small one."""
-    end = time.monotonic() + SHRINK_SECONDS
-    smallest, results = first, dict[str, bool]()
-
-    def check(value: Any) -> None:
-        nonlocal smallest
-        text = json.dumps(value)
-        if text not in results:
-            if time.monotonic() > end:
-                return  # without further failures, shrinking ends
-            results[text] = parser.failure(value) == error
-        if results[text]:
-            smallest = value
-            raise _Found
-
-    phases = (*_FIND, Phase.shrink)
-    with suppress(_Found, Flaky):
-        _run(parser, chunk, -(-inputs // parser.together), phases, check, keep=True)
-    return smallest
+    with suppress(_Found, Flaky):  # it is flaky if shrinking ended in the middle
+        _run(parser, chunk, -(-inputs // parser.together), tuple(phases), check)
+    return None if new else failures
 
 
 def _run(
@@ -187,15 +180,13 @@ def _run(
     examples: int,
     phases: tuple[Phase, ...],
     check: Callable[[Any], None],
-    *,
-    keep: bool = False,
 ) -> None:
     """Run Hypothesis for so many examples, which depend on the seed alone."""
 
     @settings(
         max_examples=examples,
         phases=phases,
-        database=DirectoryBasedExampleDatabase(DATABASE / parser.name) if keep else None,
+        database=DirectoryBasedExampleDatabase(DATABASE / parser.name),
         derandomize=False,
         deadline=None,
         suppress_health_check=list(HealthCheck),
@@ -208,4 +199,7 @@ def _run(
         for value in values:
             check(value)
 
-    run()
+    with warnings.catch_warnings():
+        # Hypothesis describes a failing input, and warns that it is long.
+        warnings.simplefilter("ignore", HypothesisWarning)
+        run()

@@ -1,168 +1,318 @@
-"""Broken protocols: patches of the real code, each of which the proofs must catch.
+"""Broken protocols: changes of the real code, each of which the proofs must catch.
 
-Each is a protocol that is in use somewhere. All patches of the library by name are here.
+Each is a protocol that is in use somewhere. All changes of the library by name are here.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
-from unittest.mock import patch
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 from uuid import uuid4
 
+from functions.payments import provider
 from once.batch._ready_queue import ReadyQueue
 from once.batch.isolation import Isolation
+from once.batch.message import MessageSteps
 from once.batch.processor import BatchProcessor
+from once.commit import dedup_record, item_dedup, result
 from once.commit.committer import Committer
-from once.commit.result import COMMITTED, DUPLICATE, failed
+from once.effects import calls
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
-from once.errors import RequestRefused
-from once.events.identity import Key
+from once.events import outgoing
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
 from once.names import Record
 from once.ops.dead_letters.redrive import Redrive
 from once.ops.effects import PendingEffect
-from once.outbox.relay import Publisher, Topics
-from proof.mutants import commits, effects, messages, order
-from proof.mutants.items import ITEM_MUTANTS
-from proof.mutants.webhooks import WEBHOOK_MUTANTS
-
-Patch = Callable[[], AbstractContextManager[Any]]
+from once.outbox import relay
+from once.webhooks import ingress, signature, webhook
+from once.webhooks.capture import Capture
+from once.webhooks.endpoint import Profile
+from proof.mutants import commits
+from proof.mutants.edits import Change, edit, instead, value
 
 
 class Broken(NamedTuple):
     """A broken protocol.
 
     Attributes:
-        patch: the patch of the real code.
+        changes: of the real code.
         scenarios: those whose seeds catch it, in turns; empty if it takes one schedule among
             thousands, which the exploration alone finds.
     """
 
-    patch: Patch
+    changes: tuple[Change, ...]
     scenarios: tuple[str, ...] = ()
 
+    @contextmanager
+    def patch(self) -> Iterator[None]:
+        """Run the changed code."""
+        with ExitStack() as stack:
+            for change in self.changes:
+                stack.enter_context(change())
+            yield
 
-_RECORD = "once.commit.dedup_record"
-_COMMITTER = "once.commit.committer"
-_RELAY = "once.outbox.relay"
+
+Changes = Mapping[str, Change | tuple[Change, ...]]
+
+_RECORD, _ITEM = "once.commit.dedup_record", "once.commit.item_dedup"
+_COMMIT = "once.commit.committer.Committer.commit"
 _HOUR = 60 * 60
+_NO_MARGIN = value(f"{_RECORD}.CLOCK_MARGIN_SECONDS", 0)
+_NO_FINGERPRINT = edit(
+    result.classify_record,
+    "if stored.fingerprint != transaction.identity.fingerprint:",
+    "if False:",
+)
+_NO_ANSWER_IS_DONE = instead(Committer._unanswered, "return [COMMITTED] * len(requests)")
 
-_IN_SHOP: Mapping[str, Patch] = {
-    "claim, then effect": lambda: patch.object(Committer, "commit", commits.claim_then_effect),
-    "effect, then mark": lambda: patch.object(Committer, "commit", commits.effect_then_mark),
-    "no condition on the record": lambda: patch(
+_IN_SHOP: Changes = {
+    "claim, then effect": value(_COMMIT, commits.claim_then_effect),
+    "effect, then mark": value(_COMMIT, commits.effect_then_mark),
+    "no condition on the record": value(
         f"{_RECORD}._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
     ),
-    "acknowledged before the commit": lambda: patch.object(
-        BatchProcessor, "handle", messages.acknowledge_all
+    "acknowledged before the commit": edit(
+        BatchProcessor.handle, "is Disposition.RETRIED", "is None"
     ),
-    "any cancellation is a failure": lambda: patch(
-        f"{_COMMITTER}.classify", lambda *_: failed(RequestRefused("cancelled"))
+    "any cancellation is a failure": instead(
+        Committer._classify, "return failed(RequestRefused('cancelled'))"
     ),
-    "any cancellation is a duplicate": lambda: patch(
-        f"{_COMMITTER}.classify", lambda *_: DUPLICATE
+    "any cancellation is a duplicate": value(
+        "once.commit.committer.classify", lambda *_: result.DUPLICATE
     ),
-    "no answer is done": lambda: patch.object(
-        Committer, "_unanswered", lambda _, requests: [COMMITTED] * len(requests)
+    "no answer is done": _NO_ANSWER_IS_DONE,
+    "checkpoint first": edit(
+        relay.Publisher.publish, "in self._attempt(batch)]", "in self._attempt(batch)][:0]"
     ),
-    "checkpoint first": lambda: patch.object(Publisher, "publish", messages.ignore_unpublished),
-    "a fresh provider key on each attempt": lambda: patch.object(
-        EffectExecutor, "_terms", effects.fresh_key
+    "a forged event is published": instead(outgoing.check_origin, "return"),
+    "an event that cannot be published is dropped": instead(relay.Relay._dead_letter, "return ''"),
+    "a fresh provider key on each attempt": edit(
+        EffectExecutor._terms,
+        "attempt.intent.provider_key",
+        "f'{attempt.pk} at {self._ledger._clock()}'",
     ),
-    "a fresh key on each delivery": lambda: patch.object(
-        Key, "of", lambda *_, consumer, **__: f"{consumer}#{uuid4().hex}"
+    "a fresh key on each delivery": value(
+        "once.events.identity.Key.of", lambda *_, consumer, **__: f"{consumer}#{uuid4().hex}"
     ),
-    "no fingerprint": commits.no_fingerprint,
-    "a lease without a margin for clocks": lambda: patch.object(
-        EffectLedger, "_check_lease", effects.no_margin
+    "no fingerprint": _NO_FINGERPRINT,
+    "a lease without a margin for clocks": edit(EffectLedger._check_lease, " + margin", ""),
+    "an expiry without a margin for clocks": _NO_MARGIN,
+    "dead letters only in name": instead(FailureHandler._quarantined, "return True"),
+    "acknowledged before it is isolated": edit(
+        Isolation.move,
+        "moved: ",
+        "self.acknowledge([m.delivery for m in messages], deadline); moved: ",
     ),
-    "an expiry without a margin for clocks": lambda: patch(f"{_RECORD}.CLOCK_MARGIN_SECONDS", 0),
-    "dead letters only in name": lambda: patch.object(
-        FailureHandler, "_quarantined", lambda *_: True
+    "redrive deletes first": edit(
+        Redrive._sent, "queue =", "self.walk.delete([m.letter for m in messages]); queue ="
     ),
-    "acknowledged before it is isolated": lambda: patch.object(
-        Isolation, "move", messages.acknowledge_first
-    ),
-    "redrive deletes first": lambda: patch.object(Redrive, "_sent", messages.delete_first),
 }
 
-_IN_ORDER: Mapping[str, Patch] = {
-    "ordered events relayed from dedup records": lambda: patch(
-        f"{_RECORD}.sequenced_types", lambda *_: []
+_SIDE_BY_SIDE: Changes = {
+    "an outcome that all messages share": (
+        edit(
+            EffectExecutor.call,
+            "attempt.outcome = self._outcome(attempt, request)",
+            "attempt.outcome = self._last = self._outcome(attempt, request)",
+        ),
+        edit(MessageSteps._complete, "attempt.outcome", "self.effects._last"),
     ),
-    "ordered events relayed from record and sequence item": lambda: patch(
-        f"{_RELAY}.found_in", order.found_in_record_and_item
+    "an outcome before its call has ended": (
+        instead(calls.wait_for_answers, "return"),
+        edit(ReadyQueue.answered, " and m.call.done()", ""),
+        edit(MessageSteps._conclude, "call.result()", "call.done() and call.result()"),
     ),
-    "several events of a group in one call": lambda: patch.object(
-        Topics, "next_of", order.all_at_once
-    ),
-    "a later event after a failed one": lambda: patch(f"{_RELAY}.remaining", order.failed_last),
-    "a group goes on after a failed message": lambda: patch.object(
-        ReadyQueue, "_note", order.no_group_is_blocked
-    ),
-    "a blocked group goes on": lambda: patch.object(
-        FailureHandler, "_is_final", order.permanent_is_final
-    ),
-    "waiting is an attempt": lambda: patch.object(
-        FailureHandler, "_is_final", order.waiting_is_an_attempt
-    ),
-    "SQS counts waiting as an attempt": lambda: patch("proof.service.FIFO_RECEIVES", 6),
 }
 
-_RARE: Mapping[str, Patch] = {
-    "a lease in place of the transaction": lambda: patch.object(
-        Committer, "commit", commits.under_a_lease
+_IN_ORDER: Changes = {
+    "ordered events relayed from dedup records": instead(dedup_record.sequenced_types, "return []"),
+    "ordered events relayed from record and sequence item": edit(
+        relay.found_in, "if event.type in elsewhere:", "if False:"
     ),
-    "one reason for all": lambda: patch.object(
-        Committer, "_classify_each", commits.one_reason_for_all
+    "several events of a group in one call": instead(relay.Topics.next_of, "return [*events]"),
+    "a later event after a failed one": edit(
+        relay.remaining,
+        "in events if",
+        "in sorted(events, key=lambda e: e.id in {f.event.id for f in failures}) if",
     ),
-    "published inline": lambda: patch.object(Committer, "commit", commits.published_inline),
-    "a batch's answer is believed": lambda: patch(f"{_RELAY}._refused", lambda *_: []),
-    "no deduplication downstream": lambda: patch(
-        f"{_RECORD}._condition", messages.no_condition_for_notifications
+    "a group goes on after a failed message": edit(
+        ReadyQueue._note, "self._blocked.add(group)", "pass"
     ),
-    "bodies are read before messages are isolated": lambda: patch.object(
-        BatchProcessor, "settle", messages.read_first
+    "a blocked group goes on": edit(
+        FailureHandler._is_final, " and not self._settings.blocks_group", ""
     ),
-    "removals are relayed": lambda: patch(f"{_RELAY}.is_new", messages.relay_removals),
-    "the message's id as the key": lambda: patch.object(
-        RecordReader, "_decode", messages.message_id_as_key
+    "waiting is an attempt": edit(
+        FailureHandler._is_final, "return False", "return delivery.is_last_chance"
     ),
-    "a window shorter than a message lives": lambda: patch(
-        "proof.service.DEDUP_WINDOW_SECONDS", _HOUR
-    ),
-    "a failed call is done": lambda: patch(
-        "functions.payments.provider.charge", effects.failed_call_is_done
-    ),
-    "a provider key for ever": lambda: patch.object(
-        EffectLedger, "_is_remembered", lambda *_: True
-    ),
-    "a saved error is not done": lambda: patch.object(
-        EffectExecutor, "_look_up", effects.saved_error_is_not_done
-    ),
-    "resumed is clean": lambda: patch.object(EffectExecutor, "resume", effects.resumed_is_clean),
-    "completion without a fence": lambda: patch(
-        f"{_RECORD}._STILL_MINE", f"attribute_exists({Record.PK})"
-    ),
-    "pending without a lease": lambda: patch.object(EffectLedger, "_check_lease", lambda *_: None),
-    "settled while its owner runs": lambda: patch.object(
-        PendingEffect, "check_ended", lambda *_: None
-    ),
-    "never in doubt": lambda: patch.object(EffectExecutor, "hand_back", effects.never_in_doubt),
+    "SQS counts waiting as an attempt": value("proof.service.FIFO_RECEIVES", 6),
 }
 
-MUTANTS: Mapping[str, Broken] = {
-    **{name: Broken(patch, ("shop",)) for name, patch in _IN_SHOP.items()},
-    **{name: Broken(patch, ("fifo", "fifo, blocking")) for name, patch in _IN_ORDER.items()},
-    **{
-        f"{name}, on items": Broken(patch, ("items, alone", "items, in groups"))
-        for name, patch in ITEM_MUTANTS.items()
-    },
-    **{
-        f"{name}, at the ingress": Broken(patch, ("webhooks",))
-        for name, patch in WEBHOOK_MUTANTS.items()
-    },
-    **{name: Broken(patch) for name, patch in _RARE.items()},
+_ON_ITEMS: Changes = {
+    "no condition on the record": value(
+        f"{_ITEM}._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
+    ),
+    "a plain put without a condition": edit(
+        item_dedup._add_condition,
+        "names = write.",
+        "if action.kind == 'Put': return\n    names = write.",
+    ),
+    "an expiry without a margin for clocks": _NO_MARGIN,
+    "a conflict is a duplicate": _NO_FINGERPRINT,
+    "no answer is done": _NO_ANSWER_IS_DONE,
+    # The look-up of often received messages would acknowledge the duplicate at its third receive.
+    "a duplicate is the handler's condition": (
+        instead(
+            item_dedup.ItemCommitter._classify,
+            "return classify(request.transaction, request.actions.values(), "
+            "[_NO_REASON, *reasons])",
+        ),
+        instead(MessageSteps.look_up, "return"),
+    ),
+    "one record for all event types": edit(item_dedup.item_record_name, "{event_type}", "any"),
+    "a put erases the records of others": edit(item_dedup._with_record, " **serialize(kept),", ""),
 }
+
+_ATTEMPT = "[result] = self.committer.commit([request])"
+_SENT = "for r in self.committer.commit([request])]"
+
+_AT_THE_INGRESS: Changes = {
+    "no check of signatures": instead(signature.verify, "return Verdict.GENUINE"),
+    "no tolerance for the future": edit(signature._is_timely, "abs(at - now)", "now - at"),
+    "no limit of age": edit(signature._is_timely, "abs(at - now)", "at - now"),
+    "secrets that are never read again": edit(
+        ingress.WebhookIngress._verdict, ", refreshed=True", ""
+    ),
+    "secrets that are kept for ever": value("once.webhooks.signature.KEPT_SECONDS", 1e12),
+    "the current secret alone": edit(
+        ingress._verdict_by,
+        "zip(Verified, secrets, strict=True)",
+        "[*zip(Verified, secrets)][:1]",
+    ),
+    "the content type decides how a body is read": edit(
+        webhook._data,
+        "if field and not _OBJECT_OR_ARRAY.match(text)",
+        "if 'form' in request.headers['content-type']",
+    ),
+    "another type is a duplicate": instead(Profile.has_signed_type, "return True"),
+    "another type is another webhook": edit(
+        webhook.Webhook._key, "self.endpoint.profile.type_in_key", "True"
+    ),
+    "another topic is a conflict": edit(
+        webhook.Webhook._key, "self.endpoint.profile.type_in_key", "False"
+    ),
+    "an id that nobody signed is the key": instead(Profile.has_signed_id, "return True"),
+    "success whatever the ingress did": edit(ingress.Outcome.failed, "503", "200"),
+    "success before the commit is sure": edit(
+        ingress.CaptureCommitter._attempt,
+        _ATTEMPT,
+        f"{_ATTEMPT}; result = CommitResult(CommitOutcome.COMMITTED)",
+    ),
+    "the dedup record before the capture": commits.at_the_ingress(commits.claim_then_effect),
+    "the capture before the dedup record": commits.at_the_ingress(commits.effect_then_mark),
+    "a record without its event": edit(
+        ingress.CaptureCommitter._attempt, "transaction.drafts.append(", "("
+    ),
+    "a capture that is written anew": edit(
+        Capture.item,
+        "item = {",
+        "if (self.body or b'')[:1] == b'{':\n"
+        "            known['body'] = json.dumps(json.loads(self.body), sort_keys=True).encode()\n"
+        "        item = {",
+    ),
+    "a forgery is captured, and refused": edit(
+        ingress.WebhookIngress._received,
+        "if verdict in _REFUSED:",
+        "if False:",
+        "return Outcome(answer(200), metric,",
+        "return _REFUSED.get(verdict) or Outcome(answer(200), metric,",
+    ),
+    "a conflict is dropped": edit(
+        ingress.CaptureCommitter._attempt,
+        _ATTEMPT,
+        "[result] = [CommitResult(CommitOutcome.DUPLICATE) "
+        f"if isinstance(r.cause, KeyConflict) else r {_SENT}",
+    ),
+    "a duplicate is refused": edit(
+        ingress.CaptureCommitter._attempt,
+        _ATTEMPT,
+        "[result] = [failed(RequestRefused('known')) "
+        f"if r.outcome is CommitOutcome.DUPLICATE else r {_SENT}",
+    ),
+    "a body that may not be stored": edit(
+        ingress.CaptureCommitter._store,
+        "ClaimStore(self",
+        "with suppress(OnceError): ClaimStore(self",
+    ),
+}
+
+_RARE: Changes = {
+    "a lease in place of the transaction": value(_COMMIT, commits.under_a_lease),
+    "one reason for all": edit(
+        Committer._classify_each,
+        "else results",
+        "else [r for r in results if r.outcome.name == 'DUPLICATE'][:1] * len(requests) or results",
+    ),
+    "published inline": value(_COMMIT, commits.published_inline),
+    "a batch's answer is believed": instead(relay._refused, "return []"),
+    "no deduplication downstream": edit(
+        dedup_record._condition,
+        "if transaction.owned is None:",
+        "if transaction.identity.pk.startswith("
+        "'notifications#'): return {}\n    if transaction.owned is None:",
+    ),
+    "bodies are read before messages are isolated": edit(
+        BatchProcessor.settle,
+        "finished = self._finish(self._isolate",
+        "[self.reader.read(m.delivery, m.deadline) "
+        "for m in messages]; finished = self._finish(self._isolate",
+    ),
+    "removals are relayed": instead(
+        relay.is_new,
+        "images = record['dynamodb']\n"
+        "images.setdefault('NewImage', images.get('OldImage'))\n"
+        "return True",
+    ),
+    "the message's id as the key": edit(
+        RecordReader._decode,
+        "item = ",
+        "delivery.pk = f'{settings.consumer}#{delivery.record.message_id}'\n        item = ",
+    ),
+    "a window shorter than a message lives": value("proof.service.DEDUP_WINDOW_SECONDS", _HOUR),
+    "a failed call is done": edit(
+        provider.charge,
+        "raise _meaning(error) from error",
+        "return Result(charge_id='no answer', paid=True)",
+    ),
+    "a provider key for ever": instead(EffectLedger._is_remembered, "return True"),
+    "a saved error is not done": edit(
+        EffectExecutor._look_up,
+        "attempt.effect.look_up(request, terms)",
+        "None",
+    ),
+    "resumed is clean": edit(
+        EffectExecutor.resume, "clean = found.standing is Standing.NOT_DONE", "clean = True"
+    ),
+    "completion without a fence": value(f"{_RECORD}._STILL_MINE", f"attribute_exists({Record.PK})"),
+    "pending without a lease": instead(EffectLedger._check_lease, "return"),
+    "settled while its owner runs": instead(PendingEffect.check_ended, "return"),
+    "never in doubt": edit(EffectExecutor.hand_back, "if attempt.clean else Standing.UNKNOWN", ""),
+}
+
+
+def _broken(changes: Changes, *scenarios: str, suffix: str = "") -> Iterator[tuple[str, Broken]]:
+    for name, change in changes.items():
+        every = change if isinstance(change, tuple) else (change,)
+        yield f"{name}{suffix}", Broken(every, scenarios)
+
+
+MUTANTS: Mapping[str, Broken] = dict(
+    [
+        *_broken(_IN_SHOP, "shop"),
+        *_broken(_SIDE_BY_SIDE, "effects"),
+        *_broken(_IN_ORDER, "fifo", "fifo, blocking"),
+        *_broken(_ON_ITEMS, "items, alone", "items, in groups", suffix=", on items"),
+        *_broken(_AT_THE_INGRESS, "webhooks", suffix=", at the ingress"),
+        *_broken(_RARE),
+    ]
+)

@@ -1,28 +1,24 @@
-"""Broken commits."""
+"""Broken commits: in several transactions, or with a publication outside of them."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
-from unittest.mock import patch
 
 import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.commit.committer import CommitRequest, Committer
 from once.commit.dedup_record import _NEW_OR_EXPIRED, StoredRecord
-from once.commit.result import COMMITTED, DUPLICATE, CommitResult, classify_record, failed
+from once.commit.result import COMMITTED, CommitResult, classify_record, failed
 from once.errors import RequestRefused
 from once.events.outgoing import events_in
 from once.names import Record
 from once.outbox.relay import Publisher
-from once.transaction import Transaction
+from proof.mutants.edits import Change, value
 from proof.service import EVENTS
 from proof.world.clients import clients
 
 _LEASE_SECONDS = 60
 _commit = Committer.commit
-_classify_each = Committer._classify_each
 
 
 def _in_two(
@@ -63,28 +59,14 @@ def effect_then_mark(self: Committer, requests: Sequence[CommitRequest]) -> list
     return _in_two(self, requests, slice(1, None), slice(0, 1))
 
 
-def _classify_without_fingerprint(transaction: Transaction, stored: StoredRecord) -> CommitResult:
-    return classify_record(
-        transaction, replace(stored, fingerprint=transaction.identity.fingerprint)
-    )
+def at_the_ingress(broken: Callable[..., list[CommitResult]]) -> Change:
+    """Commit in a broken way what the ingress writes, and no consumer."""
 
+    def commit(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:
+        is_webhook = requests[0].transaction.identity.pk.startswith("webhooks#")
+        return (broken if is_webhook else _commit)(self, requests)
 
-@contextmanager
-def no_fingerprint() -> Iterator[None]:
-    """Treat every event with a known key as a duplicate."""
-    with (
-        patch("once.commit.result.classify_record", _classify_without_fingerprint),
-        patch("once.commit.committer.classify_record", _classify_without_fingerprint),
-    ):
-        yield
-
-
-def one_reason_for_all(
-    self: Committer, requests: Sequence[CommitRequest], reasons: Sequence[Any]
-) -> list[CommitResult]:
-    """Report a group with one duplicate as duplicates."""
-    results = _classify_each(self, requests, reasons)
-    return [DUPLICATE] * len(requests) if DUPLICATE in results else results
+    return value("once.commit.committer.Committer.commit", commit)
 
 
 def under_a_lease(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:

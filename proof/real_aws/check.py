@@ -215,6 +215,21 @@ class Check:
     is_decisive: bool = field(default=False, kw_only=True)
 
 
+def check(
+    name: str, expected: str, seconds: float, *, if_not: str, is_decisive: bool = False
+) -> Callable[[Callable[[Target], Iterator[Seen]]], Check]:
+    """Make a function that yields observations the check of a statement; see `Check`."""
+    return lambda observe: Check(
+        name, expected, seconds, observe, if_not=if_not, is_decisive=is_decisive
+    )
+
+
+def emptied(target: Target) -> Iterator[Seen]:
+    """Wait until `counter` has finished all of its messages."""
+    while left := target.messages_left("counter"):
+        yield waiting(f"{left} messages left")
+
+
 @dataclass(frozen=True, slots=True)
 class Checked:
     """A check with its result."""

@@ -117,7 +117,8 @@ def _delete_bucket(client: Any, name: str) -> None:
     client.delete_bucket(Bucket=name)
 
 
-def _delete_role(client: Any, name: str) -> None:
+def delete_role(client: Any, name: str) -> None:
+    """Delete a role with its policies; managed ones are only taken from it."""
     for policy in client.list_attached_role_policies(RoleName=name)["AttachedPolicies"]:
         client.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
     for inline in client.list_role_policies(RoleName=name)["PolicyNames"]:
@@ -143,7 +144,7 @@ def _key_exists(client: Any, key: str) -> bool:
 
 KINDS = (
     Kind(
-        *("role", "AWS::IAM::Role", "iam", _delete_role),
+        *("role", "AWS::IAM::Role", "iam", delete_role),
         command="aws iam delete-role --role-name {id}",
         named=_listed("list_roles", "Roles[].RoleName"),
     ),

@@ -7,7 +7,7 @@ made leads to an e-mail.
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -101,7 +101,6 @@ def _starting(name: str, workflow: str, event_type: str) -> tuple[ConsumerProps,
         name,
         events=(event_type,),
         tables=(TableProps(name, "order_id"),),
-        batch_size=1,
         effect_timeout_seconds=4,
     )
     return line, consumer
@@ -134,17 +133,18 @@ class Effects(Scenario):
 
     @classmethod
     def draw(cls, seed: int) -> tuple[Any, ...]:
-        """Return one to three random effects."""
+        """Return one to four random effects, half of the time of one kind: they are a batch."""
         draw = random.Random(f"effects {seed}")
+        kinds = draw.choice([[*_EVENTS], [draw.choice([*_EVENTS])]])
         return tuple(
             Effect(
                 number,
-                draw.choice([*_EVENTS]),
+                draw.choice(kinds),
                 copies=draw.choice([1, 1, 2]),
                 declined=draw.random() < 0.2,
                 processed=draw.random() < 0.2,
             )
-            for number in range(draw.choice([1, 2, 3]))
+            for number in range(draw.choice([1, 2, 3, 4]))
         )
 
     def consumers(self) -> Mapping[ConsumerProps, Consumer]:
@@ -161,17 +161,11 @@ class Effects(Scenario):
         """Request the effects."""
         for effect in self.traffic:
             for _ in range(effect.copies):
-                self.soon(partial(self._request, effect))
+                self.soon(partial(self.send_again, effect))
 
-    def repeat(self) -> Iterator[None]:
-        """Request each effect again, at the end of the dedup window."""
-        self.to_the_end_of_the_window()
-        for effect in self.traffic:
-            self._request(effect)
-        yield
-
-    def _request(self, effect: Effect) -> None:
-        self.enqueue(_EVENTS[effect.kind][0], effect.body)
+    def send_again(self, part: Any) -> None:
+        """Request an effect."""
+        self.enqueue(_EVENTS[part.kind][0], part.body)
 
     def has_effect(self, consumer: str, body: str) -> bool:
         """Tell whether the outcome of an effect is in its consumer's table."""
@@ -206,6 +200,16 @@ class Effects(Scenario):
             letters = self.service.places[consumer].dead_letters.waiting
             unknown = {self.subject_of(letter.body) for letter in letters}
             check("outcome", (done ^ {order for order in made if made[order]}) - unknown)
+        charges = {each["id"]: each for each in self.world.provider.api.charges()}
+        check(
+            "outcome of another order",
+            {
+                order
+                for order, row in self.rows("payments").items()
+                if row["status"] == "captured"
+                and charges[row["charge_id"]]["metadata"]["order_id"] != order
+            },
+        )
 
     def _made(self) -> dict[str, Counter[str]]:
         """Return how often each effect was made, by consumer and order."""

@@ -6,7 +6,7 @@ Each account has a list of the numbers in the order in which they were committed
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -152,12 +152,9 @@ class Fifo(Scenario):
             else:
                 self.world.tasks.at(at, send)
 
-    def repeat(self) -> Iterator[None]:
-        """Send each entry again, long after SQS and SNS have forgotten it."""
-        self.to_the_end_of_the_window()
-        for entry in self.traffic:
-            self._send(entry, f"again-{entry.number}")
-        yield
+    def send_again(self, part: Any) -> None:
+        """Send an entry, long after SQS and SNS have forgotten it."""
+        self._send(part, f"again-{part.number}")
 
     def _send(self, entry: Entry, name: str) -> None:
         order = {"MessageGroupId": entry.account, "MessageDeduplicationId": name}

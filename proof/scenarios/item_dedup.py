@@ -148,13 +148,10 @@ class ItemsInGroups(Scenario):
             for body in [*account.bodies()] * account.copies:
                 self.soon(partial(self.publish, body))
 
-    def repeat(self) -> Iterator[None]:
-        """Send each event again, shortly before the end of the dedup window."""
-        self.to_the_end_of_the_window()
-        for account in self.traffic:
-            for body in account.bodies():
-                self.publish(body)
-        yield
+    def send_again(self, part: Any) -> None:
+        """Send each event of an account."""
+        for body in part.bodies():
+            self.publish(body)
 
     def has_effect(self, consumer: str, body: str) -> bool:
         """Tell whether an event was counted on its account, with its amount."""

@@ -6,16 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
 from once.cdk import ConsumerProps
 from once.consumer import Consumer
-from once.names import Record, State
+from once.events.identity import key_hash
+from once.names import SOURCE_PREFIX, Record, State
 from proof.ledger import Told, check, event_of
 from proof.scenarios.effects import Effects, card
-from proof.service import DEDUP
+from proof.service import DEDUP, DEDUP_WINDOW_SECONDS
 from stacks.consumers import CONSUMERS
 
 STOCK = {"apple": 7, "pear": 3}
@@ -63,10 +64,33 @@ class Order(Struct, frozen=True, tag=True):
         return json.dumps({**event, "type": "order.placed", "data": data})
 
 
-class Nonsense(Struct, frozen=True, tag=True):
-    """An unreadable message in the queue of `orders`, or an unreadable outbox in a dedup record."""
+Kind = Literal["message", "outbox", "forged", "refused"]
 
-    where: Literal["queue", "outbox"] = "queue"
+
+class Nonsense(Struct, frozen=True, tag=True):
+    """Something that has to be dead-lettered.
+
+    Attributes:
+        kind: an unreadable `message` of `orders`, or a record of `inventory` whose `outbox` is
+            unreadable, or holds a `forged` event of another consumer, or one that the topic has
+            `refused` for good.
+    """
+
+    kind: Kind = "message"
+
+    @property
+    def pk(self) -> str:
+        """The key of its record."""
+        return f"inventory#{self.kind}"
+
+    @property
+    def body(self) -> str:
+        """The body of its dead letter."""
+        if self.kind in ("message", "outbox"):
+            return NONSENSE
+        publisher = "payments" if self.kind == "forged" else "inventory"
+        event = {"id": f"{key_hash(self.pk)}.0", "source": f"{SOURCE_PREFIX}{publisher}"}
+        return json.dumps({**event, "type": "stock.reserved", "data": {"order_id": self.kind}})
 
 
 class Shop(Effects):
@@ -91,7 +115,9 @@ class Shop(Effects):
             )
             for number in range(draw.choice([1, 1, 2, 3]))
         )
-        return (*orders, Nonsense()) if draw.random() < 0.1 else orders
+        if draw.random() >= 0.2:
+            return orders
+        return (*orders, Nonsense(draw.choice(get_args(Kind))))
 
     def consumers(self) -> Mapping[ConsumerProps, Consumer]:
         """Return the shop's registry."""
@@ -115,28 +141,28 @@ class Shop(Effects):
                 self.soon(partial(self.publish, body))
 
     def _put_nonsense(self, part: Nonsense) -> None:
-        self.unreadable.add(NONSENSE)
-        if part.where == "queue":
-            self.enqueue("orders", NONSENSE)
+        self.unreadable.add(part.body)
+        if part.kind == "message":
+            self.enqueue("orders", part.body)
             return
+        if part.kind == "refused":
+            self.world.topics.refused.add(part.body)
         record = {
-            Record.PK: "orders#unreadable",
+            Record.PK: part.pk,
             Record.STATE: State.DONE,
             Record.COMMIT: "by-hand",
-            Record.OUTBOX: NONSENSE,
+            Record.OUTBOX: NONSENSE if part.kind == "outbox" else f"[{part.body}]",
         }
-        self.world.tables.put(DEDUP, {name: {"S": value} for name, value in record.items()})
+        item = {name: {"S": value} for name, value in record.items()}
+        now = int(self.world.tasks.now)
+        item[Record.COMMITTED_AT] = {"N": str(now * 1000)}
+        item[Record.EXPIRES_AT] = {"N": str(now + DEDUP_WINDOW_SECONDS)}
+        self.world.tables.put(DEDUP, item)
 
-    def repeat(self) -> Iterator[None]:
-        """Place each order again, at the end of the dedup window.
-
-        Not one that ends the function: its neighbours would return after the window.
-        """
-        self.to_the_end_of_the_window()
-        for part in self.traffic:
-            if isinstance(part, Order) and not part.fatal:
-                self.publish(part.body())
-        yield
+    def send_again(self, part: Any) -> None:
+        """Place an order, unless it ends the function: its neighbours would return too late."""
+        if isinstance(part, Order) and not part.fatal:
+            self.publish(part.body())
 
     def has_effect(self, consumer: str, body: str) -> bool:
         """Tell whether the tables hold the effect of an event on a consumer."""
@@ -172,10 +198,12 @@ class Shop(Effects):
         check("stock", dict(self._wrong_stock()))
 
     def check_rest(self) -> None:
-        """Check effects, and that an unreadable outbox was dead-lettered. Raises Violation."""
+        """Check effects, and that what cannot be published was dead-lettered. Raises Violation."""
         super().check_rest()
         relayed = {letter.body for letter in self.service.relay_dead_letters.ever}
-        check("lost", [part for part in self.traffic if part == Nonsense("outbox")][len(relayed) :])
+        nonsense = [part for part in self.traffic if isinstance(part, Nonsense)]
+        lost = [part for part in nonsense if part.kind != "message" and part.body not in relayed]
+        check("lost", lost)
 
     def _wrong_accounts(self) -> Iterator[tuple[str, Any]]:
         number, amount = Counter[str](), Counter[str]()

@@ -66,13 +66,14 @@ class Message:
 
 @dataclass(slots=True)
 class Queue:
-    """A queue.
+    """A queue, which is a FIFO queue if its name ends with `.fifo`.
 
     Attributes:
         visibility: visibility timeout in seconds.
         most: number of receives after which a message moves to `dead_letters`.
         messages: every message by id, also deleted ones.
         ever: every message, in order of arrival.
+        sent: of a FIFO queue, the last message of each group and deduplication id.
     """
 
     name: str
@@ -81,24 +82,36 @@ class Queue:
     dead_letters: "Queue | None" = None
     messages: dict[str, Message] = field(default_factory=dict)
     ever: list[Message] = field(default_factory=list)
+    sent: dict[Sent, Message] = field(default_factory=dict)
+
+    @property
+    def is_fifo(self) -> bool:
+        """Whether it delivers each message group in its order, one receive at a time."""
+        return self.name.endswith(".fifo")
 
     @property
     def waiting(self) -> list[Message]:
         """The messages that are not deleted, visible or not."""
         return [message for message in self.messages.values() if not message.deleted]
 
-    def has_visible(self, now: float) -> bool:
-        """Tell whether there is a message to receive."""
-        for message in self.messages.values():
-            if not message.deleted and message.visible_at <= now:
-                return True
-        return False
+    def deliverable(self, now: float) -> list[Message]:
+        """Return the messages that a receive may return, in their order."""
+        waiting = self.waiting
+        locked = {each.group for each in waiting if each.visible_at > now} if self.is_fifo else ()
+        return [each for each in waiting if each.visible_at <= now and each.group not in locked]
+
+    def first_of_groups(self, messages: list[Message]) -> list[Message]:
+        """Return the messages that a receive may begin with; on a standard queue any."""
+        first: dict[str | None, Message] = {}
+        for message in messages if self.is_fifo else ():
+            first.setdefault(message.group, message)
+        return [*first.values()] if self.is_fifo else messages
 
     def receive(self, count: int, now: float, visibility: float | None = None) -> list[Message]:
         """Receive visible messages; one with too many receives moves to the dead letters."""
         received: list[Message] = []
-        for message in self.waiting:
-            if message.visible_at <= now and len(received) < count:
+        for message in self.deliverable(now):
+            if len(received) < count:
                 received += self.receive_these([message], now, visibility)
         return received
 
@@ -127,28 +140,17 @@ class Queue:
                 message.add_handle()
             message.visible_at = now + (1 + _WASTED_RECEIVES) * self.visibility
 
-    def deliverable(self, now: float) -> list[Message]:
-        """Return the messages that a receive may return, in their order."""
-        return [message for message in self.waiting if message.visible_at <= now]
-
-    def first_of_groups(self, messages: list[Message]) -> list[Message]:
-        """Return the messages that a receive may begin with; on a standard queue any."""
-        return messages
-
-    def known(self, grouping: Mapping[str, str], now: float) -> Message | None:
-        """Return the message that this one repeats; a standard queue knows of none."""
-
-    def remember(self, grouping: Mapping[str, str], message: Message) -> None:
-        """Note how a message was sent."""
-
     def early(self, message: Message, at: float) -> None:
-        """Let the visibility timeout of a received message end at a time."""
-        message.visible_at = at
+        """Let the visibility timeouts of a received message and of its group end at a time."""
+        group = self.waiting if self.is_fifo else ()
+        for each in (message, *(m for m in group if m.group == message.group and m.receives)):
+            each.visible_at = at
 
     def add(self, message: Message) -> None:
-        """Add a message."""
+        """Add a message, on a FIFO queue under the next sequence number."""
         self.messages[message.id] = message
         self.ever.append(message)
+        message.number = len(self.ever) if self.is_fifo else None
 
     def by_handle(self, handle: str) -> Message:
         """Return the message of a receipt handle, which may be stale.
@@ -180,67 +182,6 @@ def sent_as(grouping: Mapping[str, str]) -> Sent:
         raise ServiceError("MissingParameter") from None
 
 
-@dataclass(slots=True)
-class FifoQueue(Queue):
-    """A FIFO queue: it delivers each message group in its order, one receive at a time.
-
-    Attributes:
-        sent: the last message of each group and deduplication id.
-    """
-
-    sent: dict[Sent, Message] = field(default_factory=dict)
-
-    def add(self, message: Message) -> None:
-        """Add a message, under the next sequence number."""
-        message.number = len(self.ever) + 1
-        # Without arguments, `super` does not find the class: `slots=True` has made another one.
-        super(FifoQueue, self).add(message)
-
-    def known(self, grouping: Mapping[str, str], now: float) -> Message | None:
-        """Return the message with this deduplication id that was sent within five minutes.
-
-        Raises:
-            ServiceError: there is no message group, or no deduplication id.
-        """
-        message = self.sent.get(sent_as(grouping))
-        return message if message and now - message.sent_at < _WINDOW_SECONDS else None
-
-    def remember(self, grouping: Mapping[str, str], message: Message) -> None:
-        """Note under which deduplication id a message was sent."""
-        self.sent[sent_as(grouping)] = message
-
-    def has_visible(self, now: float) -> bool:
-        """Tell whether there is a message to receive."""
-        return bool(self.deliverable(now))
-
-    def receive(self, count: int, now: float, visibility: float | None = None) -> list[Message]:
-        """Receive messages in the order of each group."""
-        received: list[Message] = []
-        for message in self.deliverable(now):
-            if len(received) < count:
-                received += self.receive_these([message], now, visibility)
-        return received
-
-    def deliverable(self, now: float) -> list[Message]:
-        """Return the messages of all groups of which none is in flight, in order."""
-        waiting = self.waiting
-        locked = {message.group for message in waiting if message.visible_at > now}
-        return [message for message in waiting if message.group not in locked]
-
-    def first_of_groups(self, messages: list[Message]) -> list[Message]:
-        """Return the first of these messages of each group."""
-        first: dict[str | None, Message] = {}
-        for message in messages:
-            first.setdefault(message.group, message)
-        return [*first.values()]
-
-    def early(self, message: Message, at: float) -> None:
-        """Let the visibility timeouts of a message's group end at a time."""
-        for each in self.waiting:
-            if each.group == message.group and each.receives:
-                each.visible_at = at
-
-
 class Queues:
     """All queues.
 
@@ -270,14 +211,16 @@ class Queues:
         Raises:
             ServiceError: the queue is a FIFO queue, and the grouping is incomplete.
         """
-        now = self._clock()
-        if known := queue.known(grouping, now):
+        now, sent = self._clock(), sent_as(grouping) if queue.is_fifo else None
+        known = queue.sent.get(sent) if sent else None
+        if known and now - known.sent_at < _WINDOW_SECONDS:
             return known
         self._sent += 1
         message = Message(f"m{self._sent}", body, attributes, sent_at=now, visible_at=now)
         message.group = grouping.get("MessageGroupId")
         queue.add(message)
-        queue.remember(grouping, message)
+        if sent:
+            queue.sent[sent] = message
         return message
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -332,7 +275,11 @@ Subscribers = Mapping[str, Mapping[str, Sequence[Queue]]]
 
 
 class Topics:
-    """All topics, by ARN. One whose ARN ends with `.fifo` is a FIFO topic."""
+    """All topics, by ARN. One whose ARN ends with `.fifo` is a FIFO topic.
+
+    Attributes:
+        refused: the bodies that a topic refuses for good, and with them their whole batch.
+    """
 
     def __init__(
         self, queues: Queues, subscribers: Subscribers, clock: Callable[[], float]
@@ -341,10 +288,17 @@ class Topics:
         self._subscribers = subscribers
         self._clock = clock
         self._taken: dict[tuple[str, Sent], float] = {}
+        self.refused: set[str] = set()
 
     def answer(self, request: Mapping[str, Any], *, half: bool = False) -> dict[str, Any]:
-        """Publish a batch, or only its second half, and return the result of each entry."""
+        """Publish a batch, or only its second half, and return the result of each entry.
+
+        Raises:
+            ServiceError: an entry is refused.
+        """
         entries = request["PublishBatchRequestEntries"]
+        if not self.refused.isdisjoint(entry["Message"] for entry in entries):
+            raise ServiceError("InvalidParameter")
         failures = (len(entries) + 1) // 2 if half else 0
         for entry in entries[failures:]:
             event_type = entry["MessageAttributes"]["type"]["StringValue"]

@@ -5,7 +5,8 @@ killed together, and only while they pause.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -35,7 +36,13 @@ class Process:
 
 @dataclass(eq=False)
 class Task:
-    """A running function; in the end, its result or error."""
+    """A running function; in the end, its result or error.
+
+    Attributes:
+        wakes_at: when it goes on at the latest.
+        waits_for: the tasks that let it go on before, as soon as all have ended.
+        one_is_enough: whether the first of them does.
+    """
 
     process: Process
     thread: greenlet = field(repr=False)
@@ -43,11 +50,18 @@ class Task:
     result: Any = None
     error: BaseException | None = None
     waits_for: tuple["Task", ...] = ()
+    one_is_enough: bool = False
 
     @property
     def ended(self) -> bool:
         """Whether it has returned or raised."""
         return bool(self.thread.dead)
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether the tasks that it waits for have ended."""
+        ended = [task.ended for task in self.waits_for]
+        return any(ended) if self.one_is_enough else bool(ended) and all(ended)
 
 
 class Tasks:
@@ -97,16 +111,13 @@ class Tasks:
     @property
     def ready(self) -> list[Task]:
         """The tasks that can continue now."""
-        return [
-            task
-            for task in self._tasks.values()
-            if task.wakes_at <= self.now and all(other.ended for other in task.waits_for)
-        ]
+        tasks = self._tasks.values()
+        return [task for task in tasks if task.wakes_at <= self.now or task.has_waited]
 
     @property
     def next_time(self) -> float:
         """The time of the next task or timer; infinity if there is none."""
-        waking = [task.wakes_at for task in self._tasks.values() if not task.waits_for]
+        waking = [task.wakes_at for task in self._tasks.values()]
         return min([*waking, *(time for time, _ in self._timers)], default=math.inf)
 
     def run(self, task: Task) -> None:
@@ -123,8 +134,14 @@ class Tasks:
         for _, action in due:
             action()
 
-    def pause(self, seconds: float = 0.0, waits_for: Iterable[Task] = ()) -> None:
-        """Suspend the running task for some time, or until other tasks have ended.
+    def pause(
+        self,
+        seconds: float = 0.0,
+        waits_for: Collection[Task] = (),
+        *,
+        one_is_enough: bool = False,
+    ) -> None:
+        """Suspend the running task for some time, or until all or one of other tasks have ended.
 
         Raises:
             Killed: its process is killed.
@@ -133,6 +150,7 @@ class Tasks:
         assert task is not None  # noqa: S101
         if not task.process.dead:
             task.wakes_at, task.waits_for = self.now + seconds, tuple(waits_for)
+            task.one_is_enough = one_is_enough
             self._hub.switch()
             task.waits_for = ()
         if task.process.dead:
@@ -158,6 +176,23 @@ class Tasks:
         self._tasks = {t: task for t, task in self._tasks.items() if not task.ended}
 
 
+@dataclass(frozen=True)
+class Answer:
+    """Stands in for a Future."""
+
+    task: Task
+
+    def done(self) -> bool:
+        """Return whether the call has ended."""
+        return self.task.ended
+
+    def result(self) -> Any:
+        """Return the result of a call that has ended, or raise its error."""
+        if self.task.error is not None:
+            raise self.task.error
+        return self.task.result
+
+
 class Pool:
     """Stands in for a ThreadPoolExecutor: each call is a task of the process that makes it."""
 
@@ -172,11 +207,27 @@ class Pool:
 
     def map(self, function: Callable[[Any], Any], arguments: Iterable[Any]) -> list[Any]:
         """Call a function with each argument, concurrently."""
+        started = [self.submit(function, one) for one in arguments]
+        self.wait(started)
+        return [answer.result() for answer in started]
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
+        """Start a call."""
         running = self._tasks.current
         assert running is not None  # noqa: S101
-        started = [self._tasks.start(running.process, partial(function, one)) for one in arguments]
-        self._tasks.pause(waits_for=started)
-        for task in started:
-            if task.error is not None:
-                raise task.error
-        return [task.result for task in started]
+        return Answer(self._tasks.start(running.process, partial(function, *arguments)))
+
+    def wait(
+        self,
+        answers: Collection[Answer],
+        timeout: float | None = None,
+        return_when: str = ALL_COMPLETED,
+    ) -> tuple[set[Answer], set[Answer]]:
+        """Stand in for `concurrent.futures.wait`."""
+        first = return_when == FIRST_COMPLETED
+        left = [answer.task for answer in answers if not answer.done()]
+        if left and not (first and len(left) < len(answers)):
+            seconds = math.inf if timeout is None else timeout
+            self._tasks.pause(seconds, left, one_is_enough=first)
+        done = {answer for answer in answers if answer.done()}
+        return done, {*answers} - done

@@ -23,6 +23,7 @@ TIMEOUT_SECONDS = {PROVIDER: 6.0}
 
 _THREAD_POOLS = (
     "once.batch.processor.ThreadPoolExecutor",
+    "once.effects.calls.ThreadPoolExecutor",
     "once.ops.dead_letters.search.ThreadPoolExecutor",
     "once.ops.outbox.ThreadPoolExecutor",
 )
@@ -100,7 +101,8 @@ class World:
             stack.enter_context(patch.object(inspect, "signature", _signature))
             stack.enter_context(patch("requests.sessions.get_environ_proxies", _no_proxies))
             for pool in _THREAD_POOLS:
-                stack.enter_context(patch(pool, lambda _: Pool(self.tasks)))
+                stack.enter_context(patch(pool, lambda *_: Pool(self.tasks)))
+            stack.enter_context(patch("once.effects.calls.wait", Pool(self.tasks).wait))
             random.seed(self._seed)
             yield
 

@@ -8,7 +8,6 @@ import pytest
 
 from proof.crashpoints import campaign, run
 from proof.crashpoints.campaign import (
-    Part,
     Tally,
     begins_pairs,
     explore,
@@ -75,7 +74,7 @@ def test_no_single_point_of_an_order_that_is_paid_breaks_a_promise(reports: Path
 def test_a_broken_protocol_is_caught(mutant: str) -> None:
     case, oracles = CAUGHT[mutant]
     with MUTANTS[mutant].patch():
-        tallies = map(explore, parts([NAMED[case]], pairs=False))
+        tallies = (part.result() for part in parts([NAMED[case]], pairs=False))
         _, result = next(broken for tally in tallies for broken in tally.broken)
     assert result.violation is not None
     assert result.violation.oracle in oracles
@@ -143,16 +142,18 @@ def test_second_points_are_at_the_next_call_of_each_place(refused: RunResult) ->
 
 
 def test_pairs_begin_at_the_first_call_of_each_place() -> None:
-    found = parts([REFUSED], pairs=True)
-    assert {part.point.number for part in found if part.in_pairs} == {1}
-    assert {part.point.place for part in found if part.in_pairs} == {p.point.place for p in found}
-    assert not any(part.in_pairs for part in parts([replace(REFUSED, in_pairs=False)], pairs=True))
+    found = [part.arguments[1:] for part in parts([REFUSED], pairs=True)]
+    assert {point.number for point, in_pairs in found if in_pairs} == {1}
+    places = {point.place for point, _ in found}
+    assert {point.place for point, in_pairs in found if in_pairs} == places
+    alone = parts([replace(REFUSED, in_pairs=False)], pairs=True)
+    assert not any(in_pairs for *_, in_pairs in (part.arguments for part in alone))
 
 
 def test_a_point_is_counted_with_its_pairs(refused: RunResult) -> None:
     points = singles(REFUSED, refused)
     point = next(one for one in points if begins_pairs(one, points))
-    tally = explore(Part(REFUSED, point, in_pairs=True, seconds=1.0))
+    tally = explore(REFUSED, point, in_pairs=True)
     assert tally.points[1] == 1
     assert tally.points[2] == len([*second_points(REFUSED.run([point]), point)]) > 0
     assert (tally.in_vain, tally.broken) == (0, [])

@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 
 from proof.crashpoints.cases import CASES, Case
-from proof.crashpoints.sites import EXPLORED, LEFT_OUT, unlisted_in_runs, unlisted_in_source
-from proof.crashpoints.source import calls_in_source
+from proof.crashpoints.sites import (
+    EXPLORED,
+    LEFT_OUT,
+    calls_in_source,
+    unlisted_in_runs,
+    unlisted_in_source,
+)
 from proof.run import RunResult
 from proof.world import calls
 

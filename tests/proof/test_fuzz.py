@@ -7,12 +7,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import target
 
 from proof import fuzz, report
-from proof.fuzz import command, search
+from proof.fuzz import command, cost, search
 from proof.fuzz.command import PARSERS
-from proof.fuzz.cost import Cost
-from proof.fuzz.search import Parser, expect
+from proof.fuzz.cost import MAX_RATIO, Cost
+from proof.fuzz.search import Found, Parser, expect
+from proof.workers import Part
 
 CHEAP = Cost(family="cheap", bytes=100, accepted=True, ratio=0.5)
 EXPENSIVE = Cost(family="expensive", bytes=200, accepted=False, ratio=20.1)
@@ -36,9 +38,9 @@ def _nested(rng: Random) -> Any:
     return {"a": [rng.choice("wyzx"), "more"[: rng.randrange(5)]], "b": [rng.randrange(99)]}
 
 
-FAILING = Parser("failing", 1, _nested, _fails_on_x)
-SOUND = Parser("sound", 3, lambda rng: rng.random(), lambda _: None)
-ENDLESS = Parser("endless", 1, lambda _: "abc", _never_ends)
+FAILING = Parser("failing", 1, 0.1, _nested, _fails_on_x)
+SOUND = Parser("sound", 3, 0.1, lambda rng: rng.random(), lambda _: None)
+ENDLESS = Parser("endless", 1, 0.1, lambda _: "abc", _never_ends)
 
 Fuzz = Callable[..., tuple[int, Any]]
 
@@ -51,21 +53,19 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fuzzed(monkeypatch: pytest.MonkeyPatch) -> Fuzz:
-    """Fuzzes these parsers; returns the exit status and the report."""
+    """Fuzzes these parsers in this process; returns the exit status and the report."""
 
-    def fuzzed(
-        *parsers: Parser,
-        costs: tuple[Cost, ...] = (CHEAP,),
-        large: tuple[Cost, ...] = (),
-        **options: Any,
-    ) -> Any:
+    def in_this_process(parts: list[Part], *_: object) -> list[Any]:
+        return [part.result() for part in parts]
+
+    def fuzzed(*parsers: Parser, costs: tuple[Cost, ...] = (CHEAP,), **options: Any) -> Any:
+        measured = Part("costs", "bodies", 1, lambda _: list(costs), (), 1.0)
         monkeypatch.setattr(command, "PARSERS", parsers)
         monkeypatch.setattr(command, "PAIRS", 2)
-        monkeypatch.setattr(command, "check_pair", lambda _: CHEAP)
-        monkeypatch.setattr(command, "costs", lambda: costs)
-        monkeypatch.setattr(command, "large_costs", lambda _: large)
-        monkeypatch.setattr(command, "_known", {})
-        status = fuzz.run(**{"inputs": 100, "seed": 7, "processes": 1} | options)
+        monkeypatch.setattr(cost, "check_pair", lambda _: CHEAP)
+        monkeypatch.setattr(cost, "parts", lambda: [measured])
+        monkeypatch.setattr(command, "run_parts", in_this_process)
+        status = fuzz.run(**{"inputs": 100, "seed": 7} | options)
         return status, json.loads((report.REPORTS / "fuzz.json").read_text())
 
     return fuzzed
@@ -98,17 +98,25 @@ def test_the_report_counts_the_inputs_of_each_parser(fuzzed: Fuzz) -> None:
 def test_an_expensive_message_fails_the_run(
     fuzzed: Fuzz, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, figures = fuzzed(SOUND, large=(EXPENSIVE,))
+    status, figures = fuzzed(SOUND, costs=(CHEAP, EXPENSIVE))
     assert status == 1
     assert figures["slowest_ratio"] == 20.1
     assert figures["slowest_refused"]["family"] == "expensive"
     assert "expensive, 200 bytes: 20.1 times the CPU" in capsys.readouterr().out
 
 
-def test_two_processes_check_every_input_of_every_parser(fuzzed: Fuzz) -> None:
-    status, figures = fuzzed(*PARSERS, inputs=500, processes=2)
-    assert status == 0
+def test_two_processes_check_every_input_of_every_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "PAIRS", 2)
+    monkeypatch.setattr(cost, "parts", list)
+    assert fuzz.run(inputs=500, seed=7, processes=2) == 0
+    figures = json.loads((report.REPORTS / "fuzz.json").read_text())
     assert figures["parsers"] == {parser.name: 5 * parser.share for parser in PARSERS}
+    assert 0 < figures["slowest_ratio"] <= MAX_RATIO
+
+
+def test_no_part_takes_half_of_the_time() -> None:
+    seconds = [part.seconds(part.size) for part in command._parts(1_000_000, 7)]
+    assert max(seconds) < sum(seconds) / 3
 
 
 def test_a_crash_fails_the_run_and_can_be_replayed(
@@ -128,30 +136,36 @@ def test_a_crash_fails_the_run_and_can_be_replayed(
     assert fuzz.replay(file) == 1
 
 
-def test_every_input_that_fails_is_counted(fuzzed: Fuzz) -> None:
+def test_every_input_that_fails_is_counted() -> None:
     checked: list[Any] = []
 
     def check(value: Any) -> None:
         checked.append(value)
         _fails_on_x(value)
 
-    _, figures = fuzzed(Parser("failing", 1, _nested, check), inputs=1000)
-    failing = sum("x" in json.dumps(value) for value in checked[:1000])
+    found = search.search(Parser("failing", 1, 0.1, _nested, check), "7", 1000, Found())
+    failing = sum("x" in json.dumps(value) for value in checked[-1000:])
+    assert found.checked == 1000
+    assert found.failures.total() == failing > 100
+
+
+def test_failing_inputs_of_all_chunks_are_counted(fuzzed: Fuzz) -> None:
+    _, figures = fuzzed(FAILING, inputs=1000)
+    [crash] = figures["failures"]
     assert figures["inputs"] == 1000
-    assert figures["crashes"] == failing > 100
+    assert figures["crashes"] == crash["count"] > 100
 
 
 def test_the_next_run_begins_with_the_failing_input(fuzzed: Fuzz) -> None:
     fuzzed(FAILING)
-    found = search.stored(FAILING)
+    found = search.search(FAILING, "another seed", FAILING.together, Found())
     assert [*found.smallest.values()] == [{"a": ["x", ""], "b": [0]}]
-    assert found.failures.total() == 1
 
 
 def test_a_fixed_crash_passes_its_replay_and_the_next_run_removes_it(fuzzed: Fuzz) -> None:
     fuzzed(FAILING)
     [file] = report.REPORTS.glob("fuzz-crash-1.json")
-    status, _ = fuzzed(Parser("failing", 1, _nested, lambda _: None), inputs=1)
+    status, _ = fuzzed(Parser("failing", 1, 0.1, _nested, lambda _: None), inputs=1)
     assert status == 0
     assert [file.name for file in report.REPORTS.iterdir()] == ["fuzz.json"]
     report.write("fuzz-crash-1", {"parser": "failing", "input": {"a": ["x"]}})
@@ -165,9 +179,9 @@ def test_runs_without_a_seed_differ(fuzzed: Fuzz) -> None:
 
 def test_an_input_depends_on_the_seed_alone() -> None:
     drawn: list[Any] = []
-    recording = Parser("recording", 1, lambda rng: rng.getrandbits(64), drawn.append)
+    recording = Parser("recording", 1, 0.1, lambda rng: rng.getrandbits(64), drawn.append)
     for chunk in ("7/0", "7/0", "7/1"):
-        search.search(recording, chunk, 20, set())
+        search.search(recording, chunk, 20, Found())
     first, again, other = drawn[:20], drawn[20:40], drawn[40:]
     assert first == again
     assert len(set(first) & set(other)) < 6  # each begins with the plainest input
@@ -181,23 +195,43 @@ def test_an_endless_check_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_shrinking_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: Iterator[int] = iter(range(0, 10**9, 5))
     monkeypatch.setattr("proof.fuzz.search.time.monotonic", lambda: next(seconds))
-    found = search.search(FAILING, "7", 50, set())
+    found = search.search(FAILING, "7", 50, Found())
     assert found.failures.total() > 1
     assert "x" in json.dumps(found.smallest)
 
 
-def test_an_error_is_shrunk_once_in_a_process() -> None:
-    known: set[str] = set()
-    small, first = (search.search(FAILING, "7/0", 50, known).smallest for _ in range(2))
-    assert len(known) == 1
-    assert len(json.dumps(small)) < len(json.dumps(first))
+def test_an_error_is_shrunk_once() -> None:
+    found = search.search(FAILING, "7/0", 50, Found())
+    found.smallest = dict.fromkeys(found.smallest, "known")
+    search.search(FAILING, "7/1", 50, found)
+    assert [*found.smallest.values()] == ["known"]
+
+
+def test_every_error_is_shrunk() -> None:
+    def check(value: Any) -> None:
+        expect(value < 5, "at most four")
+        expect(value != 3, "not three")
+
+    parser = Parser("counting", 1, 0.1, lambda rng: rng.randrange(9), check)
+    found = search.search(parser, "7", 500, Found())
+    assert found.smallest == {"at most four": 5, "not three": 3}
+    assert found.failures["at most four"] > found.failures["not three"] > 10
+
+
+def test_no_more_inputs_are_checked_to_raise_a_target() -> None:
+    def check(value: float) -> None:
+        target(value)
+
+    parser = Parser("raised", 1, 0.1, lambda rng: rng.random(), check, together=1)
+    found = search.search(parser, "7", 40, Found())
+    assert found.checked == 40
 
 
 def test_a_violated_property_is_the_error(fuzzed: Fuzz) -> None:
     def check(value: Any) -> None:
         expect(value < 5, "at most four")
 
-    _, figures = fuzzed(Parser("counting", 1, lambda rng: rng.randint(5, 9), check), inputs=9)
+    _, figures = fuzzed(Parser("counting", 1, 0.1, lambda rng: rng.randint(5, 9), check), inputs=9)
     [crash] = figures["failures"]
     assert (crash["error"], crash["input"]) == ("at most four", 5)
-    assert figures["crashes"] == figures["inputs"] == 10
+    assert figures["crashes"] == figures["inputs"] == 9

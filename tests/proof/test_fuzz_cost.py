@@ -14,7 +14,7 @@ from proof.fuzz import cost, families, messages
 from proof.fuzz.cost import MAX_RATIO, Cost, fault_of, figures
 from proof.fuzz.families import ENVELOPES, FAMILIES, PLAIN
 from proof.fuzz.reading import READERS
-from proof.fuzz.search import Parser, search
+from proof.fuzz.search import Found, Parser, search
 from proof.workers import workers
 
 SIZE = 32 * 1024
@@ -60,7 +60,7 @@ def test_many_families_are_accepted_orders() -> None:
 
 
 def test_no_family_costs_much_more_than_a_plain_message() -> None:
-    found = list(cost.costs(sizes=[SIZE]))
+    found = cost.costs(("message", family, SIZE) for family in FAMILIES)
     assert {one.family for one in found} == FAMILIES.keys() > ENVELOPES.keys()
     assert [one for one in found if one.ratio > MAX_RATIO] == []
 
@@ -69,6 +69,16 @@ def test_a_run_that_something_else_slowed_down_is_no_cost(monkeypatch: pytest.Mo
     seconds = iter([99.0, 1.0] * 3 + [2.0, 1.0])
     monkeypatch.setattr(cost, "_seconds", lambda *_: next(seconds))
     assert cost.cost("exponents", SIZE).ratio == 2.0
+
+
+def test_a_short_reading_has_a_duration_while_its_time_is_limited() -> None:
+    record, seconds = SQSRecord(messages.record(PLAIN(1024))), list[float]()
+
+    def check(_: object) -> None:
+        seconds.extend(cost._seconds(record, READERS["orders"]) for _ in range(50))
+
+    assert Parser("short", 1, 1.0, lambda _: None, check).failure(None) is None
+    assert 0 < min(seconds) < 0.002
 
 
 PAIR = {"families": ["nulls", "fractions"], "percent": 50, "bytes": SIZE}
@@ -89,8 +99,10 @@ def test_a_pair_that_is_too_slow_is_found_and_shrunk(
 
     monkeypatch.setattr("proof.fuzz.search.DATABASE", tmp_path)
     monkeypatch.setattr(cost, "_seconds", seconds)
-    parser = Parser("pairs", 0, cost.draw_pair, lambda pair: [cost.check_pair(pair)].clear(), 1)
-    found = search(parser, "7", 100, set())
+    parser = Parser(
+        "pairs", 0, 1.0, cost.draw_pair, lambda pair: [cost.check_pair(pair)].clear(), 1
+    )
+    found = search(parser, "7", 100, Found())
     [smallest] = found.smallest.values()
     assert found.checked == 100 > found.failures.total() > 0
     assert "small exponents" in str(smallest["families"])
@@ -106,7 +118,7 @@ def measured_apart(kind: str, family: str, *, limited: bool = True) -> Cost:
 def large_cost(kind: str, family: str, *, limited: bool) -> Cost:
     containers = strict_json._check_containers if limited else lambda *_: None
     with patch.object(strict_json, "_check_containers", containers):
-        return cost.large_cost((kind, family, MEASURED))
+        return cost.large_cost(kind, family, MEASURED)
 
 
 @pytest.mark.parametrize("kind", ["claim", "webhook"])

@@ -22,6 +22,7 @@ from once.events.strict_json import parse
 from once.intake.original_message import MOVED, OriginalMessage
 from once.names import DeadLetter
 from once.ops.dead_letters.letter import decompressed
+from once.outbox.unrouted import SnsEnvelope
 from proof.fuzz import deliveries, identity, messages, reading, texts
 from proof.fuzz.texts import spelled
 from tests.once.support import quick
@@ -164,6 +165,7 @@ def test_k1_an_event_without_identity_is_refused(value: Any, name: str, rng: Any
         (Key.of, identity.KEY_ERRORS),
         (canonical, identity.CANONICAL_ERRORS),
         (events_in, deliveries.OUTBOX_ERRORS),
+        (SnsEnvelope.read, reading.SWEEP_ERRORS),
     ],
 )
 def test_the_fuzzers_allow_the_documented_errors(

@@ -25,8 +25,17 @@ from once.testing.events import cloud_event
 from once.transaction import Transaction
 from proof.ledger import has_outcome
 from proof.world.queues import Message, Queue
-from tests.proof.machine_functions import KEY_LIFETIME, Function, Provider
-from tests.proof.machines import FAULTS, PICKS, Faults, Machine, Stage, quick
+from tests.proof.machines import (
+    FAULTS,
+    KEY_LIFETIME,
+    PICKS,
+    Faults,
+    Function,
+    Machine,
+    Provider,
+    Stage,
+    quick,
+)
 
 if TYPE_CHECKING:
     from proof.world.tasks import Process

@@ -26,8 +26,7 @@ from proof.service import DEDUP, Place
 from proof.world.calls import Call
 from proof.world.queues import Message, Queue
 from proof.world.tasks import Process
-from tests.proof.machine_functions import Function, Provider
-from tests.proof.machines import FAULTS, PICKS, Faults, Machine, Stage, quick
+from tests.proof.machines import FAULTS, PICKS, Faults, Function, Machine, Provider, Stage, quick
 
 DAY = 24 * 60 * 60
 WINDOW = 45 * DAY

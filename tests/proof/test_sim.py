@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proof import sim
-from proof.crashpoints.campaign import Tally, explore, parts, singles
+from proof.crashpoints.campaign import Tally, parts, singles
 from proof.crashpoints.cases import CASES as POINTS
 from proof.explore.campaign import KINDS, Campaign
 from proof.explore.scopes import CAUGHT_IN, SCOPES
@@ -158,7 +158,7 @@ def test_w2_no_copy_makes_a_second_event_however_it_comes(attack: str) -> None:
 def test_w5_no_fault_at_any_call_loses_a_webhook_that_was_accepted() -> None:
     tally = Tally()
     for part in parts([TAKEN], pairs=False):
-        tally.add(explore(part))
+        tally.add(part.result())
     assert [str(result.violation) for _, result in tally.broken] == []
     assert (tally.points[1], tally.in_vain) == (len(singles(TAKEN, TAKEN.run())), 0)
 

@@ -41,12 +41,21 @@ def test_the_first_error_ends_the_other_parts(monkeypatch: pytest.MonkeyPatch) -
     assert time.monotonic() - began < 20
 
 
-def test_the_time_left_follows_from_the_units_left() -> None:
-    parts = [Part(f"{n}", "states", 1000, last, ()) for n in "abc"]
-    progress = Progress(parts, {0}, [400, 250, 0], [4.0, 5.0, 0.0])
-    # b at its own 20 ms a state, c at the mean of all
-    assert progress.seconds_left() == pytest.approx(750 * 5 / 250 + 1000 * 9 / 650)
-    assert progress.text(elapsed=9.0) == (
-        "1 of 3 parts, about 0 min left; b: at most 750 states left"
-    )
-    assert "about 14 min left" in progress.text(elapsed=9.0 * 29)
+def test_the_time_left_follows_from_the_weight_of_what_the_last_five_minutes_did() -> None:
+    weights = {"a": 1, "b": 1, "c": 8}
+    parts = [Part(name, "runs", 1000, last, (), each) for name, each in weights.items()]
+    progress = Progress(parts)
+    now = progress._seen[0][0]
+    text = progress.text(now + 100, {0}, [0, 250, 0])
+    left = 100 * (750 + 8000) / 1250 / 60
+    assert text == f"1 of 3 parts, about {left:.0f} min left; b: at most 750 runs left"
+    progress.text(now + 400, {0}, [0, 250, 125])
+    text = progress.text(now + 500, {0}, [0, 250, 375])
+    assert text.startswith("1 of 3 parts, about 13 min left")  # 3,000 s of work in 400 s
+
+
+def test_long_parts_tend_to_begin_first() -> None:
+    parts = [Part("", "runs", 1 + 99 * (n % 2), last, (), 1.0) for n in range(1000)]
+    order = workers._order(parts)
+    assert sorted(order) == list(range(1000))
+    assert sum(n % 2 for n in order[:500]) > 450

@@ -1,13 +1,13 @@
-"""The SQS of the world: at-least-once delivery, visibility timeouts and stale handles."""
+"""SQS and SNS of the world: at-least-once delivery and stale handles; order and deduplication."""
 
 from typing import Any
 
 import pytest
 
 from proof.world.calls import ServiceError
-from proof.world.queues import Queue, Queues
+from proof.world.queues import Queue, Queues, Topics
 
-URL = "https://queue"
+URL, TOPIC = "https://queue", "topic.fifo"
 
 
 class World:
@@ -30,7 +30,6 @@ def world() -> World:
 def test_a_message_is_hidden_until_its_visibility_timeout_ends(world: World) -> None:
     assert [message.body for message in world.queue.receive(10, now=0)] == ["body"]
     assert world.queue.receive(10, now=29) == []
-    assert not world.queue.has_visible(29)
     [again] = world.queue.receive(10, now=30)
     assert (again.receives, again.first_received_at) == (2, 0)
 
@@ -64,3 +63,57 @@ def test_visibility_can_only_be_changed_while_a_message_is_in_flight(world: Worl
 def test_an_unknown_handle_is_rejected(world: World) -> None:
     with pytest.raises(ServiceError, match="ReceiptHandleIsInvalid"):
         world.call("ChangeMessageVisibility", ReceiptHandle="x.1", VisibilityTimeout=5)
+
+
+class Ordered:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.queue = Queue("q.fifo", visibility=30)
+        self.queues = Queues(lambda: self.now, {URL: self.queue})
+        self.topics = Topics(self.queues, {TOPIC: {"t": [self.queue]}}, lambda: self.now)
+
+    def send(self, body: str, group: str, name: str = "") -> Any:
+        grouping = {"MessageGroupId": group, "MessageDeduplicationId": name or body}
+        request = {"QueueUrl": URL, "MessageBody": body, **grouping}
+        return self.queues.answer("SendMessage", request)
+
+    def receive(self, count: int = 10) -> list[str]:
+        return [message.body for message in self.queue.receive(count, self.now)]
+
+
+@pytest.fixture
+def ordered() -> Ordered:
+    return Ordered()
+
+
+def test_a_group_is_received_in_order_and_not_while_one_of_it_is_in_flight(
+    ordered: Ordered,
+) -> None:
+    for body, group in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("a3", "a")):
+        ordered.send(body, group)
+    assert ordered.receive(1) == ["a1"]
+    assert ordered.receive() == ["b1"]
+    ordered.now = 30
+    assert ordered.receive() == ["a1", "a2", "b1", "a3"]
+    ordered.queue.delete(ordered.queue.messages["m2"].handles[-1])
+    assert ordered.receive() == []
+
+
+def test_a_known_deduplication_id_is_dropped_for_five_minutes(ordered: Ordered) -> None:
+    ids = [ordered.send("body", "a", "x")["MessageId"] for ordered.now in (0, 299, 300)]
+    assert ids == ["m1", "m1", "m2"]
+
+
+def test_a_topic_drops_a_known_id_as_well_and_passes_both_on(ordered: Ordered) -> None:
+    order = {"MessageGroupId": "a", "MessageDeduplicationId": "x"}
+    for ordered.now in (0, 299, 301):
+        ordered.topics.publish(TOPIC, "t", "body", order)
+    assert [message.group for message in ordered.queue.ever] == ["a", "a"]
+
+
+@pytest.mark.parametrize("left_out", ["MessageGroupId", "MessageDeduplicationId"])
+def test_a_message_without_its_grouping_is_refused(ordered: Ordered, left_out: str) -> None:
+    order = {"MessageGroupId": "a", "MessageDeduplicationId": "x"}
+    del order[left_out]
+    with pytest.raises(ServiceError, match="MissingParameter"):
+        ordered.topics.publish(TOPIC, "t", "body", order)

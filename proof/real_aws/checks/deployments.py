@@ -1,6 +1,5 @@
 """Checks of the webhook address, of a gradual rollout, and of what a deployment takes out."""
 
-import hmac
 import json
 import os
 import secrets
@@ -9,15 +8,24 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
 
 from demo.background import background
 from once.names import LIVE_ALIAS
+from once.webhooks.signature import sign
 from proof.real_aws.app import HOOK, LEAVING
-from proof.real_aws.check import Check, Seen, Target, failed, not_observed, verdict, waiting
+from proof.real_aws.check import (
+    Seen,
+    Target,
+    check,
+    emptied,
+    failed,
+    not_observed,
+    verdict,
+    waiting,
+)
 from proof.real_aws.checks.queues import held
 
 _HTTP_SECONDS = 30
@@ -25,7 +33,15 @@ _NO_SECRET = 503
 """Answer while the endpoint's secret has no value: the provider sends again."""
 
 
-def _function_url(target: Target) -> Iterator[Seen]:
+@check(
+    "function-url",
+    "the webhook address answers without credentials: a signed webhook counts once, a forged one "
+    "is refused with 401, and one that comes before a secret is stored is answered with 503",
+    300,
+    if_not="set http_api=True; if only the answer before the secret differs, store the secret "
+    "before you give the address to the provider",
+)
+def function_url(target: Target) -> Iterator[Seen]:
     ingress = target.parts.webhooks
     assert ingress is not None  # noqa: S101, the app has one
     webhook = {"id": target.id("hook"), "type": "hook.sent", "counter": target.id("hook")}
@@ -46,18 +62,18 @@ def _function_url(target: Target) -> Iterator[Seen]:
         return
     while target.amount("hook") < 1:
         yield waiting("the webhook is not counted yet")
-    while left := target.messages_left("counter"):
-        yield waiting(f"{left} messages left")
+    yield from emptied(target)
     amount = target.amount("hook")
     text = f"sent twice: {answers}, counted {amount} times; forged: {forged}"
     yield verdict(amount == 1, text)
 
 
 def signed(body: bytes, secret: str) -> dict[str, str]:
-    """Return the headers of a webhook that is signed at this moment, as Stripe signs."""
-    at = int(time.time())
-    digest = hmac.new(secret.encode(), f"{at}.".encode() + body, sha256).hexdigest()
-    return {"content-type": "application/json", "stripe-signature": f"t={at},v1={digest}"}
+    """Return the headers of a webhook that Stripe signs at this moment."""
+    return {
+        "content-type": "application/json",
+        **sign(HOOK.profile, secret, body, webhook_id="", now=time.time()),
+    }
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes) -> int:
@@ -81,21 +97,17 @@ def post(url: str, headers: Mapping[str, str], body: bytes) -> int:
             return error.code
 
 
-FUNCTION_URL = Check(
-    "function-url",
-    "the webhook address answers without credentials: a signed webhook counts once, a forged one "
-    "is refused with 401, and one that comes before a secret is stored is answered with 503",
-    300,
-    _function_url,
-    if_not="set http_api=True; if only the answer before the secret differs, store the secret "
-    "before you give the address to the provider",
-)
-
-
 _GONE, _THERE = 404, 401
 
 
-def _endpoint_removal(target: Target) -> Iterator[Seen]:
+@check(
+    "endpoint-removal",
+    "one deployment of both stacks removes a webhook endpoint, whose secret is retained",
+    1200,
+    if_not="deploy the service stack alone first: cdk deploy --exclusively SERVICE-service. Then "
+    "both. Report it",
+)
+def endpoint_removal(target: Target) -> Iterator[Seen]:
     ingress = target.parts.webhooks
     assert ingress is not None  # noqa: S101, the app has one
     target.redeploy(verify_without=LEAVING.name)
@@ -111,7 +123,14 @@ def _forged(url: str) -> int:
     return post(url, signed(b"{}", "another secret"), b"{}")
 
 
-def _table_recovery(target: Target) -> Iterator[Seen]:
+@check(
+    "table-recovery",
+    "a table restored to a point in time takes the place of the old one by existing_tables",
+    3600,
+    if_not="after an accident copy the restored items into the old table, with the consumers "
+    "stopped. Report it",
+)
+def table_recovery(target: Target) -> Iterator[Seen]:
     if target.local:
         yield not_observed("tests/e2e/test_change.py restores and replaces tables on this AWS")
         return
@@ -132,24 +151,6 @@ def _table_recovery(target: Target) -> Iterator[Seen]:
     yield verdict(holds, f"an event after the deployment is in {name}; and not in the old: {holds}")
 
 
-ENDPOINT_REMOVAL = Check(
-    "endpoint-removal",
-    "one deployment of both stacks removes a webhook endpoint, whose secret is retained",
-    1200,
-    _endpoint_removal,
-    if_not="deploy the service stack alone first: cdk deploy --exclusively SERVICE-service. Then "
-    "both. Report it",
-)
-TABLE_RECOVERY = Check(
-    "table-recovery",
-    "a table restored to a point in time takes the place of the old one by existing_tables",
-    3600,
-    _table_recovery,
-    if_not="after an accident copy the restored items into the old table, with the consumers "
-    "stopped. Report it",
-)
-
-
 PAUSE_SECONDS = 5.0
 """Time between two events during the deployment."""
 EVENTS = 300
@@ -157,7 +158,13 @@ EVENTS = 300
 _CANARY = "Canary10Percent5Minutes"
 
 
-def _rollout(target: Target) -> Iterator[Seen]:
+@check(
+    "rollout",
+    f"a deployment moves the live alias by CodeDeploy ({_CANARY}), and events in flight count once",
+    1800,
+    if_not="set gradual_rollout to false, and report the deployment's events",
+)
+def rollout(target: Target) -> Iterator[Seen]:
     if target.local:
         yield not_observed("it was deployed with local=true, which leaves CodeDeploy out")
         return
@@ -201,12 +208,3 @@ def _deployments(target: Target) -> list[dict[str, Any]]:
         ]
     ]
     return [codedeploy.get_deployment(deploymentId=each)["deploymentInfo"] for each in ids]
-
-
-ROLLOUT = Check(
-    "rollout",
-    f"a deployment moves the live alias by CodeDeploy ({_CANARY}), and events in flight count once",
-    1800,
-    _rollout,
-    if_not="set gradual_rollout to false, and report the deployment's events",
-)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from proof.real_aws.check import (
-    Check,
     Result,
     Seen,
     Target,
+    check,
     failed,
     not_observed,
     passed,
@@ -60,7 +60,13 @@ def _invocations(target: Target) -> float | None:
     return recorded(target, "AWS/Lambda", "Invocations", "FunctionName", function)
 
 
-def _mapping_metrics(target: Target) -> Iterator[Seen]:
+@check(
+    "mapping-metrics",
+    "the mapping records polled, invoked and deleted messages (EventCount)",
+    900,
+    if_not="set mapping_metrics=False; the dashboard lacks the row",
+)
+def mapping_metrics(target: Target) -> Iterator[Seen]:
     mapping = target.mapping("counter")
     counted = mapping.get("MetricsConfig", {}).get("Metrics", [])
     while True:
@@ -75,7 +81,13 @@ def _mapping_metrics(target: Target) -> Iterator[Seen]:
         yield _waiting(target, text, always)
 
 
-def _traces(target: Target) -> Iterator[Seen]:
+@check(
+    "traces",
+    "X-Ray has traces of the function",
+    600,
+    if_not="report it; logs and metrics do not depend on traces",
+)
+def traces(target: Target) -> Iterator[Seen]:
     function = target.parts.consumer("counter").function_name
     while True:
         found = target.client("xray").get_trace_summaries(
@@ -90,7 +102,13 @@ def _traces(target: Target) -> Iterator[Seen]:
         yield _waiting(target, text, always)
 
 
-def _alarm(target: Target) -> Iterator[Seen]:
+@check(
+    "alarm",
+    "a dead letter sets the alarm on dead letters off, and it returns to OK without letters",
+    1500,
+    if_not="look at `once status` by a schedule of your own until it is mended",
+)
+def alarm(target: Target) -> Iterator[Seen]:
     url = target.parts.consumer("counter").dead_letter_url
     target.publish(["{ not JSON"])
     alarm = _alarm_on(target, queue_name(url))
@@ -128,26 +146,3 @@ def _until(target: Target, alarm: str, state: str) -> Iterator[Seen]:
         letters = recorded(target, "AWS/SQS", "NumberOfMessagesSent", "QueueName", queue)
         text = f"{alarm} is {now['StateValue']}, not {state}; letters sent: {letters}"
         yield _waiting(target, text, letters)
-
-
-MAPPING_METRICS = Check(
-    "mapping-metrics",
-    "the mapping records polled, invoked and deleted messages (EventCount)",
-    900,
-    _mapping_metrics,
-    if_not="set mapping_metrics=False; the dashboard lacks the row",
-)
-TRACES = Check(
-    "traces",
-    "X-Ray has traces of the function",
-    600,
-    _traces,
-    if_not="report it; logs and metrics do not depend on traces",
-)
-ALARM = Check(
-    "alarm",
-    "a dead letter sets the alarm on dead letters off, and it returns to OK without letters",
-    1500,
-    _alarm,
-    if_not="look at `once status` by a schedule of your own until it is mended",
-)

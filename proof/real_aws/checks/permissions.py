@@ -15,7 +15,8 @@ from once.cdk.permissions import STREAM_ACTIONS, allow, key_statements, workflow
 from once.cdk.props import StateMachineProps
 from once.names import EXECUTION_PREFIX
 from proof.real_aws.account import ClientOf
-from proof.real_aws.check import Check, Seen, Target, failed, not_observed, verdict, waiting
+from proof.real_aws.check import Seen, Target, check, failed, not_observed, verdict, waiting
+from proof.real_aws.cleanup import delete_role
 
 _DENIED = ("AccessDenied", "AccessDeniedException", "AuthorizationError")
 _LOOKS = 12
@@ -25,7 +26,14 @@ Calls = Mapping[str, Callable[[], object]]
 CallsOf = Callable[[Target, ClientOf], Calls]
 
 
-def _operators(target: Target) -> Iterator[Seen]:
+@check(
+    "operators",
+    "the operators' read-only policies allow to read the deployment, and deny to send, to delete "
+    "dedup records and to read business tables",
+    300,
+    if_not="give operators the actions that the report names, by a policy of your own",
+)
+def operators(target: Target) -> Iterator[Seen]:
     with role(target, "operator", policies=[*_read_only_policies(target)]) as arn:
         yield from judged_as(target, arn, _allowed_calls, _refused_calls)
 
@@ -125,11 +133,7 @@ def role(
             iam.put_role_policy(RoleName=name, **given)
         yield made["Arn"]
     finally:
-        for policy in policies:
-            iam.detach_role_policy(RoleName=name, PolicyArn=policy)
-        if statements:
-            iam.delete_role_policy(RoleName=name, PolicyName="probe")
-        iam.delete_role(RoleName=name)
+        delete_role(iam, name)
 
 
 def _document(statements: Sequence[Any]) -> str:
@@ -152,16 +156,6 @@ def _assumed(target: Target, arn: str) -> ClientOf | None:
     return session.client
 
 
-OPERATORS = Check(
-    "operators",
-    "the operators' read-only policies allow to read the deployment, and deny to send, to delete "
-    "dedup records and to read business tables",
-    300,
-    _operators,
-    if_not="give operators the actions that the report names, by a policy of your own",
-)
-
-
 _LOOKS = 12
 _PASS = {"StartAt": "Pass", "States": {"Pass": {"Type": "Pass", "End": True}}}
 _KEY_DAYS = 7
@@ -172,7 +166,14 @@ def _stack(target: Target) -> Stack:
     return Stack(App(), "probe", env=Environment(account=target.account, region=region))
 
 
-def _stream_key(target: Target) -> Iterator[Seen]:
+@check(
+    "stream-key",
+    "with kms:ViaService of DynamoDB, the relay's role reads the stream of a table that has a "
+    "customer managed key; it may list the streams",
+    600,
+    if_not="deploy without `keys.tables`, with a key of AWS, and report it",
+)
+def stream_key(target: Target) -> Iterator[Seen]:
     if target.local:
         yield not_observed("an embedded AWS checks no permission on a key")
         return
@@ -216,7 +217,15 @@ def _has_records(streams: Any, stream: str) -> bool:
     return bool(streams.get_records(ShardIterator=found["ShardIterator"])["Records"])
 
 
-def _workflow_alias(target: Target) -> Iterator[Seen]:
+@check(
+    "workflow-alias",
+    "a consumer's role may start a state machine through its alias and read the execution; it may "
+    "not start it without the alias",
+    600,
+    if_not="name the state machine without a version or an alias in StateMachineProps; if it can "
+    "be started without the alias too, report it",
+)
+def workflow_alias(target: Target) -> Iterator[Seen]:
     if target.local:
         yield not_observed("an embedded AWS has no states:StateMachineQualifier")
         return
@@ -259,22 +268,3 @@ def _starts(arn: str, reads: str, _: Target, client: ClientOf) -> Calls:
         return states.describe_execution(executionArn=start())
 
     return {"StartExecution": start, **({reads: read} if reads else {})}
-
-
-STREAM_KEY = Check(
-    "stream-key",
-    "with kms:ViaService of DynamoDB, the relay's role reads the stream of a table that has a "
-    "customer managed key; it may list the streams",
-    600,
-    _stream_key,
-    if_not="deploy without `keys.tables`, with a key of AWS, and report it",
-)
-WORKFLOW_ALIAS = Check(
-    "workflow-alias",
-    "a consumer's role may start a state machine through its alias and read the execution; it may "
-    "not start it without the alias",
-    600,
-    _workflow_alias,
-    if_not="name the state machine without a version or an alias in StateMachineProps; if it can "
-    "be started without the alias too, report it",
-)

@@ -12,7 +12,17 @@ from demo.audit import undelivered_events
 from once.ops.aws.clients import total_depth
 from once.testing import cloud_event
 from proof.real_aws.app import MAX_CONCURRENCY
-from proof.real_aws.check import Check, Seen, Target, failed, not_observed, passed, verdict, waiting
+from proof.real_aws.check import (
+    Seen,
+    Target,
+    check,
+    emptied,
+    failed,
+    not_observed,
+    passed,
+    verdict,
+    waiting,
+)
 
 EVENTS = 60
 PROBES = 10
@@ -25,7 +35,15 @@ MESSAGES = 2 * EVENTS + LATE + CONFLICTS + MALFORMED
 LETTERS = {"key-conflict": CONFLICTS, "unparseable": MALFORMED}
 
 
-def _subscriptions(target: Target) -> Iterator[Seen]:
+@check(
+    "subscriptions",
+    "new subscriptions deliver: within 20 minutes a whole round of probe events arrives at both "
+    "consumers. No other check counts events before",
+    1200,
+    if_not="look at the unrouted queue and at the metric NumberOfNotificationsFailed of the topics",
+    is_decisive=True,
+)
+def subscriptions(target: Target) -> Iterator[Seen]:
     sent = 0
     while True:
         names = [f"probe-{sent + n}" for n in range(PROBES)]
@@ -38,7 +56,14 @@ def _subscriptions(target: Target) -> Iterator[Seen]:
             yield waiting(f"{arrived} of the last {PROBES} probe events arrived, {sent} sent")
 
 
-def _audit(target: Target) -> Iterator[Seen]:
+@check(
+    "audit",
+    "each event counts once at each consumer; each conflict and each malformed body is a dead "
+    "letter, and no other message is",
+    600,
+    if_not="do not use this version: report it with reports/verify.json",
+)
+def audit(target: Target) -> Iterator[Seen]:
     names = [f"audit-{n}" for n in range(EVENTS)]
     bodies = [target.asked(name, publishes=True) for name in names]
     target.publish([body for body in bodies for _ in range(2)])
@@ -88,32 +113,19 @@ def _findings(target: Target, names: list[str], letters: Counter[str]) -> Seen:
     return verdict(not lost and not doubled and dict(letters) == LETTERS, text)
 
 
-SUBSCRIPTIONS = Check(
-    "subscriptions",
-    "new subscriptions deliver: within 20 minutes a whole round of probe events arrives at both "
-    "consumers. No other check counts events before",
-    1200,
-    _subscriptions,
-    if_not="look at the unrouted queue and at the metric NumberOfNotificationsFailed of the topics",
-    is_decisive=True,
-)
-AUDIT = Check(
-    "audit",
-    "each event counts once at each consumer; each conflict and each malformed body is a dead "
-    "letter, and no other message is",
-    600,
-    _audit,
-    if_not="do not use this version: report it with reports/verify.json",
-)
-
-
 HOLDS = 12
 HOLD_MS = 500
 _CLOCKS_MS = 100
 """Assumed: the clocks of two functions' hosts differ by less. A hold is cut by it at both ends."""
 
 
-def _concurrency(target: Target) -> Iterator[Seen]:
+@check(
+    "maximum-concurrency",
+    f"a mapping with a maximum concurrency of {MAX_CONCURRENCY} reaches it, and never more",
+    300,
+    if_not="set reserved_concurrency= where a limit matters",
+)
+def concurrency(target: Target) -> Iterator[Seen]:
     mapping = target.mapping("holder")
     configured = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
     names = [f"hold-{n}" for n in range(HOLDS)]
@@ -140,7 +152,14 @@ def most_at_once(times: Sequence[tuple[int, int]]) -> int:
     return max((sum(b <= begin < e for b, e in cut) for begin, _ in cut), default=0)
 
 
-def _redrive_task(target: Target) -> Iterator[Seen]:
+@check(
+    "redrive-task",
+    "StartMessageMoveTask moves letters to the consumer's queue, where a committed event is a "
+    "duplicate; the redrive allow policy lets no other queue use the dead-letter queue",
+    300,
+    if_not="use `once dlq redrive`, which does not use the task",
+)
+def redrive_task(target: Target) -> Iterator[Seen]:
     consumer, sqs = target.parts.consumer("counter"), target.client("sqs")
     letters, queue = target.arn(consumer.dead_letter_url), target.arn(consumer.queue_url)
     name = target.id("redriven")
@@ -151,8 +170,7 @@ def _redrive_task(target: Target) -> Iterator[Seen]:
     sqs.start_message_move_task(SourceArn=letters, DestinationArn=queue)
     while (task := _task(sqs, letters))["Status"] in ("RUNNING", "CANCELLING"):
         yield waiting(f"task {task}")
-    while left := target.messages_left("counter"):
-        yield waiting(f"{left} messages left")
+    yield from emptied(target)
     moved, amount = task.get("ApproximateNumberOfMessagesMoved", 0), target.amount("redriven")
     if task["Status"] != "COMPLETED" or not moved or amount != 1:
         yield failed(f"task {task}; the moved event {name} counted {amount} times")
@@ -190,7 +208,14 @@ def _use(sqs: Any, url: str, letters: str) -> None:
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
 
 
-def _fifo_letters(target: Target) -> Iterator[Seen]:
+@check(
+    "fifo-letters",
+    "a standard queue may be the dead-letter queue of a standard queue's subscription to a FIFO "
+    "topic, and gets what cannot be delivered",
+    300,
+    if_not="deploy services with FIFO consumers with -c fifo_topic_letters=false",
+)
+def fifo_letters(target: Target) -> Iterator[Seen]:
     sqs, sns, prefix = target.client("sqs"), target.client("sns"), target.parts.service
     queue, letters = (
         sqs.create_queue(QueueName=f"{prefix}-{name}")["QueueUrl"]
@@ -225,28 +250,3 @@ def _fifo_letters(target: Target) -> Iterator[Seen]:
             yield not_observed(f"{text}; an embedded AWS needs no queue policy to deliver")
         yield waiting(text)
     yield passed(f"subscribed; {found} letters of {sent} messages that could not be delivered")
-
-
-FIFO_LETTERS = Check(
-    "fifo-letters",
-    "a standard queue may be the dead-letter queue of a standard queue's subscription to a FIFO "
-    "topic, and gets what cannot be delivered",
-    300,
-    _fifo_letters,
-    if_not="deploy services with FIFO consumers with -c fifo_topic_letters=false",
-)
-CONCURRENCY = Check(
-    "maximum-concurrency",
-    f"a mapping with a maximum concurrency of {MAX_CONCURRENCY} reaches it, and never more",
-    300,
-    _concurrency,
-    if_not="set reserved_concurrency= where a limit matters",
-)
-REDRIVE_TASK = Check(
-    "redrive-task",
-    "StartMessageMoveTask moves letters to the consumer's queue, where a committed event is a "
-    "duplicate; the redrive allow policy lets no other queue use the dead-letter queue",
-    300,
-    _redrive_task,
-    if_not="use `once dlq redrive`, which does not use the task",
-)

@@ -8,10 +8,11 @@ from typing import Any
 from once.names import Metric, Record
 from once.testing import cloud_event
 from proof.real_aws.check import (
-    Check,
     Result,
     Seen,
     Target,
+    check,
+    emptied,
     failed,
     not_observed,
     passed,
@@ -27,14 +28,19 @@ FOREIGN = "another consumer's record"
 DENIED = ("AccessDeniedException", "AccessDenied")
 
 
-def _conflicts(target: Target) -> Iterator[Seen]:
+@check(
+    "transaction-conflicts",
+    "parallel commits to one item conflict (TransactionConflict), and each event counts once",
+    600,
+    if_not="lower group_size= and max_concurrency=, and report it",
+)
+def conflicts(target: Target) -> Iterator[Seen]:
     # Each event has an id of its own, and all add to one counter.
     bodies = [json.loads(target.asked("hot")) for _ in range(HOT_EVENTS)]
     target.publish([json.dumps(one | {"id": f"{one['id']}-{n}"}) for n, one in enumerate(bodies)])
     while (amount := target.amount("hot")) < HOT_EVENTS:
         yield waiting(f"{amount} of {HOT_EVENTS} counted")
-    while left := target.messages_left("counter"):
-        yield waiting(f"{left} messages left")
+    yield from emptied(target)
     amount = target.amount("hot")
     if amount != HOT_EVENTS:
         yield failed(f"{HOT_EVENTS} events counted {amount} times")
@@ -68,22 +74,33 @@ def _value(line: str, metric: str) -> float:
     return float(sum(value)) if isinstance(value, list) else float(value)
 
 
-def _ttl(target: Target) -> Iterator[Seen]:
+@check(
+    "ttl",
+    "TTL is enabled on the dedup table. That DynamoDB deletes takes days and is not waited for",
+    120,
+    if_not="enable TTL on expires_at by hand; the window holds without it",
+)
+def ttl(target: Target) -> Iterator[Seen]:
     table = target.parts.dedup_table
-    found = target.client("dynamodb").describe_time_to_live(TableName=table)
-    described = found["TimeToLiveDescription"]
-    text = f"TTL of {table}: {described}"
-    if described == {"TimeToLiveStatus": "ENABLED", "AttributeName": Record.EXPIRES_AT}:
-        yield passed(text)
-    elif target.local:
-        yield not_observed(f"{text}; an embedded AWS does not apply a template's TTL")
-    else:
+    while True:
+        found = target.client("dynamodb").describe_time_to_live(TableName=table)
+        described = found["TimeToLiveDescription"]
+        text = f"TTL of {table}: {described}"
+        if described == {"TimeToLiveStatus": "ENABLED", "AttributeName": Record.EXPIRES_AT}:
+            yield passed(text)
+        if target.local:
+            yield not_observed(f"{text}; an embedded AWS does not apply a template's TTL")
         enabling = described.get("TimeToLiveStatus") == "ENABLING"  # for up to an hour
         yield waiting(text, at_deadline=Result.NOT_OBSERVED if enabling else Result.FAILED)
-        yield from _ttl(target)
 
 
-def _expiry(target: Target) -> Iterator[Seen]:
+@check(
+    "expiry",
+    "an expired record that is still there no longer counts as a duplicate, and the new one does",
+    300,
+    if_not="do not use this version: report it",
+)
+def expiry(target: Target) -> Iterator[Seen]:
     table, dynamodb = target.parts.dedup_table, target.client("dynamodb")
     yield from _counted(target, "expiring", 1)
     key = {Record.PK: {"S": dedup_key(target, "expiring")}}
@@ -104,8 +121,7 @@ def _once_more(target: Target, there: bool) -> Iterator[Seen]:
     """Send it a third time, inside the new record's window."""
     target.publish([target.asked("expiring")])
     yield waiting("sent again inside the window")
-    while left := target.messages_left("counter"):
-        yield waiting(f"{left} messages left")
+    yield from emptied(target)
     amount = target.amount("expiring")
     text = f"counted {amount} times in three deliveries, of which the second was after the expiry"
     if there:
@@ -131,7 +147,17 @@ def dedup_key(target: Target, name: str) -> str:
     raise LookupError(f"no dedup record of {name}")
 
 
-def _leading_keys(target: Target) -> Iterator[Seen]:
+@check(
+    "leading-keys",
+    "inside a transaction IAM has dynamodb:LeadingKeys: a consumer commits with its own dedup "
+    "record, and is refused one of another consumer",
+    300,
+    if_not="if nothing commits, take the condition `Null` out of `_own_records` in "
+    "once/cdk/permissions.py; if another's record is writable, consumers of one service "
+    "must trust each other. Report either",
+    is_decisive=True,
+)
+def leading_keys(target: Target) -> Iterator[Seen]:
     # Directly into the queue: subscriptions may not deliver yet.
     url = target.parts.consumer("counter").queue_url
     body = target.asked("direct", writes_directly=True)
@@ -154,7 +180,14 @@ def _answers(target: Target) -> dict[str, str]:
     return answers
 
 
-def _item_attributes(target: Target) -> Iterator[Seen]:
+@check(
+    "item-attributes",
+    "IAM has dynamodb:Attributes for a put outside a transaction: with group_size=1 a put with a "
+    "dedup record on the item succeeds, and one without is refused",
+    300,
+    if_not="use item dedup with group_size=2 or more: its writes are transactions",
+)
+def item_attributes(target: Target) -> Iterator[Seen]:
     data = {"id": target.id("tally")}
     event = cloud_event("verify.tallied", data, event_id=target.id("tally"), source="/verify")
     target.publish([json.dumps(event)], "verify.tallied")
@@ -166,7 +199,14 @@ def _item_attributes(target: Target) -> Iterator[Seen]:
     yield verdict(item["answer"]["S"] in DENIED, text)
 
 
-def _enclosing(target: Target) -> Iterator[Seen]:
+@check(
+    "enclosing-operation",
+    "the function's role may write inside TransactWriteItems, and is refused PutItem, UpdateItem "
+    "and DeleteItem outside it",
+    300,
+    if_not="the role does not stop a handler's own writes: review handlers for them, and report it",
+)
+def enclosing_operation(target: Target) -> Iterator[Seen]:
     yield from _committed(target)
     answers = _answers(target)
     refused = {name for name in REFUSED if answers[name] in DENIED}
@@ -174,53 +214,3 @@ def _enclosing(target: Target) -> Iterator[Seen]:
     holds = refused == REFUSED and not left
     text = f"outside a transaction: {answers}; the commit inside one succeeded"
     yield passed(text) if holds else verdict(False, f"{text}; item written: {bool(left)}")
-
-
-LEADING_KEYS = Check(
-    "leading-keys",
-    "inside a transaction IAM has dynamodb:LeadingKeys: a consumer commits with its own dedup "
-    "record, and is refused one of another consumer",
-    300,
-    _leading_keys,
-    if_not="if nothing commits, take the condition `Null` out of `_own_records` in "
-    "once/cdk/permissions.py; if another's record is writable, consumers of one service "
-    "must trust each other. Report either",
-    is_decisive=True,
-)
-ITEM_ATTRIBUTES = Check(
-    "item-attributes",
-    "IAM has dynamodb:Attributes for a put outside a transaction: with group_size=1 a put with a "
-    "dedup record on the item succeeds, and one without is refused",
-    300,
-    _item_attributes,
-    if_not="use item dedup with group_size=2 or more: its writes are transactions",
-)
-CONFLICTS = Check(
-    "transaction-conflicts",
-    "parallel commits to one item conflict (TransactionConflict), and each event counts once",
-    600,
-    _conflicts,
-    if_not="lower group_size= and max_concurrency=, and report it",
-)
-TTL = Check(
-    "ttl",
-    "TTL is enabled on the dedup table. That DynamoDB deletes takes days and is not waited for",
-    120,
-    _ttl,
-    if_not="enable TTL on expires_at by hand; the window holds without it",
-)
-EXPIRY = Check(
-    "expiry",
-    "an expired record that is still there no longer counts as a duplicate, and the new one does",
-    300,
-    _expiry,
-    if_not="do not use this version: report it",
-)
-ENCLOSING_OPERATION = Check(
-    "enclosing-operation",
-    "the function's role may write inside TransactWriteItems, and is refused PutItem, UpdateItem "
-    "and DeleteItem outside it",
-    300,
-    _enclosing,
-    if_not="the role does not stop a handler's own writes: review handlers for them, and report it",
-)

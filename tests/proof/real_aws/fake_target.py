@@ -13,12 +13,17 @@ from proof.real_aws.checks import CHECKS
 from tests.proof.real_aws.fake_stacks import client_error
 
 QUEUE = "once-verify-0-counter"
+NO_POLICIES: Mapping[str, Any] = {
+    "list_attached_role_policies": {"AttachedPolicies": []},
+    "list_role_policies": {"PolicyNames": []},
+}
 
 
 class Api:
     """Clients whose answers are given by operation: a list's one by one, a function's result."""
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
+        answers = {**NO_POLICIES, **answers}
         self._answers = {k: [*v] if isinstance(v, list) else v for k, v in answers.items()}
         self.meta = SimpleNamespace(region_name="eu-west-1")
 

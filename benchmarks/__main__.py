@@ -8,15 +8,14 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from benchmarks import page, report
-from benchmarks.batches import Wrong, batch_rows
+from benchmarks import report
+from benchmarks.batches import Setting, Wrong, batch_rows, contenders_in, full, quick
 from benchmarks.dynamodb import Delay
 from benchmarks.embedded import measure_embedded
 from benchmarks.goals import goals_of
-from benchmarks.matrix import Setting, contenders_in, full, quick
 from benchmarks.rows import Row
 from benchmarks.server import bench_server
-from benchmarks.webhooks.measure import DELAYS, PAIRS, webhook_rows, webhook_samples
+from benchmarks.webhooks import DELAYS, PAIRS, webhook_rows, webhook_samples
 from emulator.embedded_aws import ROOT
 from emulator.local.steps import step
 
@@ -61,8 +60,8 @@ def bench(
         raise typer.Exit(1)
     if write and not in_short:
         CHART.parent.mkdir(exist_ok=True)
-        CHART.write_text(page.svg(rows))
-        PAGE.write_text(page.rewritten(PAGE.read_text(), rows, imports, goals))
+        CHART.write_text(report.svg(rows))
+        PAGE.write_text(report.rewritten(PAGE.read_text(), rows, imports, goals))
 
 
 def _measure(rows: list[Row], imports: list[Row], *, in_short: bool) -> None:

@@ -12,9 +12,9 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
-from benchmarks.deployed.names import NAMES, PLAIN_FUNCTION, PLAIN_TABLE, POWERTOOLS
+from benchmarks.deployed.order import NAMES, PLAIN_FUNCTION, PLAIN_TABLE, POWERTOOLS
 from benchmarks.dynamodb import CAPTURES, KEYS
-from benchmarks.webhooks.measure import SECRET
+from benchmarks.webhooks import SECRET
 from once.cdk import (
     ConsumerProps,
     DeploymentConfig,
@@ -29,7 +29,6 @@ from stacks.consumers import CONSUMERS, ORDERS
 from stacks.registry import REGISTRY
 
 SOURCE = Path(__file__).resolve().parent / "deployed"
-WEBHOOK_SOURCE = Path(__file__).resolve().parent / "webhooks" / "deployed"
 _PLAIN = "verify_then_put"
 
 
@@ -50,7 +49,7 @@ def _add_plain_webhooks(stack: cdk.Stack) -> None:
     config = DeploymentConfig.from_context(stack.node)
     key = dynamodb.Attribute(name=KEYS[CAPTURES], type=dynamodb.AttributeType.STRING)
     table = dynamodb.Table(stack, "PlainWebhooks", table_name=PLAIN_TABLE, partition_key=key)
-    code = package(_PLAIN, WEBHOOK_SOURCE, (), config)
+    code = package(_PLAIN, SOURCE, (), config)
     function = lambda_.Function(
         stack,
         "VerifyThenPut",

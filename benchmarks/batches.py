@@ -7,16 +7,29 @@ import gc
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import count
+from operator import attrgetter
 
-from benchmarks.contenders import POWERTOOLS, RAW, Contender, Handle
-from benchmarks.matrix import Setting, contenders_in
+from benchmarks.contenders import (
+    CLAIM,
+    CONTENDERS,
+    ITEM,
+    PLAIN,
+    POWERTOOLS,
+    RAW,
+    RAW_DEFAULT,
+    UNGROUPED,
+    Contender,
+    Handle,
+)
+from benchmarks.dynamodb import MODEL, Delay
 from benchmarks.orders import Event, lambda_event, order_id
-from benchmarks.rows import USUAL, Row, middle, ratio, side_by_side
+from benchmarks.rows import EMBEDDED, USUAL, Row, middle, ratio, row_of, side_by_side
 from benchmarks.server import BenchServer, Seen
 from once.testing.events import FakeContext
 
+TEN = 10
 WARM, LEARNING = 10, 300
 """Messages before a sample: one batch, or enough for an adaptive group size to settle."""
 
@@ -27,10 +40,98 @@ _CONTEXT = FakeContext(900_000)
 """Lambda's maximum: no contender may run out of time."""
 
 _SHOWN = 3
+_VS_RAW = {
+    "vs_raw": "wall_us",
+    "cpu_vs_raw": "cpu_us",
+    "requests_vs_raw": "requests",
+    "write_units_vs_raw": "write_units",
+}
+"""The figures that are compared with those of the raw transaction, by the key of the ratio."""
 
 
 class Wrong(Exception):
     """A sample is invalid; the message names contender, setting and fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Conditions of a sample.
+
+    `records` is the size of a batch, `duplicates` the share of messages whose event was committed
+    before, `conflicts` the share that gets a TransactionConflict at each attempt. With
+    `redelivered`, messages have a receive count of 2. `messages` is the number in one sample.
+    """
+
+    records: int
+    delay_ms: Delay
+    duplicates: float = 0.0
+    conflicts: float = 0.0
+    redelivered: bool = False
+    messages: int = 100
+
+    @property
+    def faulty(self) -> bool:
+        """Whether there are duplicates or conflicts."""
+        return bool(self.duplicates or self.conflicts)
+
+    def __str__(self) -> str:
+        delay = "model" if self.delay_ms == MODEL else f"{self.delay_ms:g} ms"
+        parts = [f"{self.records} records, {delay}"]
+        if self.duplicates:
+            kind = "redelivered" if self.redelivered else "duplicates"
+            parts.append(f"{self.duplicates * 100:g} % {kind}")
+        if self.conflicts:
+            parts.append(f"{self.conflicts * 100:g} % conflicts")
+        return ", ".join(parts)
+
+
+def title_of(row: Row) -> str:
+    """Return the setting of a row as text."""
+    if row["delay_ms"] == EMBEDDED:
+        return f"{row['records']} records, embedded"
+    return str(Setting(**{name: row[name] for name in USUAL}))
+
+
+def full() -> Iterator[Setting]:
+    """Yield every setting of `make bench`."""
+    # Conflicts are drawn at every attempt: a sample with more messages varies less.
+    delays: dict[Delay, tuple[int, int]] = {0: (60, 120), 5: (60, 120), MODEL: (30, 30)}
+    for delay_ms, (messages, in_conflict) in delays.items():
+        ten = Setting(records=TEN, delay_ms=delay_ms, messages=messages)
+        yield ten
+        yield from (replace(ten, duplicates=share) for share in (0.01, 0.1, 1.0))
+        yield from (replace(ten, conflicts=n, messages=in_conflict) for n in (0.01, 0.05))
+        yield Setting(records=100, delay_ms=delay_ms)
+    yield Setting(records=100, delay_ms=5, duplicates=0.1)
+    yield Setting(records=100, delay_ms=5, conflicts=0.05)
+    yield Setting(records=TEN, delay_ms=5, duplicates=1.0, redelivered=True, messages=60)
+
+
+def quick() -> Iterator[Setting]:
+    """Yield one setting of each kind with few messages, as a check that everything works."""
+    clean = Setting(records=TEN, delay_ms=0, messages=20)
+    yield clean
+    yield replace(clean, duplicates=0.1)
+    yield replace(clean, conflicts=0.05)
+    yield replace(clean, duplicates=1.0, redelivered=True)
+
+
+def contenders_in(setting: Setting) -> Sequence[Contender]:
+    """Return the contenders of a setting.
+
+    A setting with faults has only contenders that handle them: Powertools has duplicates but no
+    TransactionConflict. Slow contenders are left out if no ratio needs them.
+    """
+    names = {contender.name for contender in CONTENDERS}
+    if setting.faulty:
+        names -= {PLAIN, CLAIM, RAW_DEFAULT}
+    if setting.conflicts:
+        names -= {POWERTOOLS}
+    if setting.faulty and setting.delay_ms == MODEL:
+        names -= {UNGROUPED, ITEM}
+    if setting.records > TEN:
+        names -= {PLAIN, CLAIM, RAW_DEFAULT, UNGROUPED, ITEM}
+    return [contender for contender in CONTENDERS if contender.name in names]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,22 +281,18 @@ def rows_of(setting: Setting, samples: dict[str, list[Sample]]) -> list[Row]:
     """Return the rows of a setting, one for each contender."""
     raw, powertools = samples.get(RAW), samples.get(POWERTOOLS)
     return [
-        {
-            "contender": name,
+        row_of(
+            name,
+            len(own),
             **{field: getattr(setting, field) for field in USUAL},
-            "repeats": len(own),
             **{
                 each.name: middle(
-                    (getattr(sample, each.name) for sample in own),
-                    digits=1 if each.name.endswith("_us") else 4,
+                    map(attrgetter(each.name), own), digits=1 if each.name.endswith("_us") else 4
                 )
                 for each in fields(Sample)
             },
-            "vs_raw": ratio(own, raw, lambda s: s.wall_us),
-            "vs_powertools": ratio(own, powertools, lambda s: s.wall_us),
-            "cpu_vs_raw": ratio(own, raw, lambda s: s.cpu_us),
-            "requests_vs_raw": ratio(own, raw, lambda s: s.requests),
-            "write_units_vs_raw": ratio(own, raw, lambda s: s.write_units),
-        }
+            **{key: ratio(own, raw, attrgetter(field)) for key, field in _VS_RAW.items()},
+            vs_powertools=ratio(own, powertools, attrgetter("wall_us")),
+        )
         for name, own in samples.items()
     ]

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.rows import middle, ratio, side_by_side
-from once.cdk import ConsumerProps, DeploymentConfig, event_sources, functions
+from benchmarks.webhooks import settings_of
+from once.cdk import DeploymentConfig, functions
 from once.cdk.packaging.function_package import package
-from once.cdk.props import DAY_SECONDS
 from once.names import RELAY
 from once.settings import RelaySettings, Settings, TableSettings
-from once.webhooks.capture import CaptureAttribute
-from once.webhooks.endpoint import CAPTURES, WebhookSettings
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
@@ -79,8 +77,8 @@ def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
         RELAY: (functions.FOLDER / RELAY, ()),
     }
     settings = {
-        **{line.name: _settings(line) for line in CONSUMERS},
-        WEBHOOKS.name: _webhook_settings(),
+        **{line.name: _settings(line.name) for line in CONSUMERS},
+        WEBHOOKS.name: settings_of(WEBHOOKS),
         RELAY: _RELAY,
     }
     for number, (name, source) in enumerate(sources.items()):
@@ -94,33 +92,17 @@ def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
         yield Contender(name, imports, folder, bytecode, settings[name].to_env())
 
 
-def _settings(line: ConsumerProps) -> Settings:
+def _settings(name: str) -> Settings:
     """Return the settings of a deployed consumer, with names of resources that do not exist."""
     return Settings(
-        consumer=line.name,
-        event_types=line.event_types,
-        sources=event_sources(line, CONSUMERS),
+        **REGISTRY.settings_of(name),
         queue_url=_NOWHERE,
         dead_letter_url=_NOWHERE,
         dedup_table="dedup",
-        tables={table.name: TableSettings(table.name, table.keys) for table in line.tables},
+        tables={
+            each.name: TableSettings(each.name, each.keys) for each in REGISTRY.line_of(name).tables
+        },
         dedup_window_seconds=DeploymentConfig().dedup_window_seconds,
-        publishes=line.publishes,
-        effect_timeout_seconds=line.effect_timeout_seconds,
-    )
-
-
-def _webhook_settings() -> WebhookSettings:
-    """Return the settings of the deployed ingress, with names of resources that do not exist."""
-    return WebhookSettings(
-        consumer=WEBHOOKS.name,
-        dedup_table="dedup",
-        tables={CAPTURES: TableSettings(CAPTURES, (CaptureAttribute.PK,))},
-        dedup_window_seconds=DeploymentConfig().dedup_window_seconds,
-        publishes=WEBHOOKS.event_types,
-        endpoints=WEBHOOKS.endpoints,
-        secrets={each.name: each.name for each in WEBHOOKS.endpoints},
-        capture_seconds=WEBHOOKS.capture_days * DAY_SECONDS,
     )
 
 

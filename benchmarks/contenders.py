@@ -1,20 +1,18 @@
 """The contenders: ways to handle a batch, in the order of the tables."""
 
 import json
-import time
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
 from aws_lambda_powertools import Logger
 from botocore.config import Config
-from botocore.exceptions import ClientError
 
 from benchmarks.deployed.order import consumer_of, serialized
 from benchmarks.deployed.powertools import powertools
-from benchmarks.deployed.raw import Raw
+from benchmarks.deployed.raw import Raw, claim_of
 from benchmarks.dynamodb import DEDUP, IDEMPOTENCY, KEYS, ORDERS
 from benchmarks.orders import EVENT_TYPE, QUEUE_ARN, Event
 from once import Key
@@ -29,7 +27,7 @@ UNGROUPED, GROUPED, GROUPED_THREADS = "Once", "Once, grouped", "Once, 4 threads"
 ITEM, ITEM_GROUPED = "Once, item", "Once, item, grouped"
 _NAME = "bench"
 _GROUP, _THREADS = 10, 4
-_WINDOW_SECONDS = 45 * 24 * 60 * 60
+WINDOW_SECONDS = 45 * 24 * 60 * 60
 _LOG = StringIO()
 """Target of log and metrics: writing them is part of the measured work."""
 
@@ -73,7 +71,7 @@ def _settings(**more: Any) -> Settings:
         dead_letter_url=QUEUE_ARN,
         dedup_table=DEDUP,
         tables={ORDERS: TableSettings(ORDERS, (KEYS[ORDERS],))},
-        dedup_window_seconds=_WINDOW_SECONDS,
+        dedup_window_seconds=WINDOW_SECONDS,
         **more,
     )
 
@@ -93,27 +91,13 @@ def _put(connect: Connect) -> Handle:
 
 def _claim_then_put(connect: Connect) -> Handle:
     """A claim, then the put: an order is lost if the function dies between the two."""
-    client = connect("dynamodb")
-
-    def claimed(key: str) -> bool:
-        now = int(time.time())
-        try:
-            client.put_item(
-                TableName=DEDUP,
-                Item={"pk": {"S": key}, "expires_at": {"N": str(now + _WINDOW_SECONDS)}},
-                ConditionExpression="attribute_not_exists(pk) OR expires_at < :now",
-                ExpressionAttributeValues={":now": {"N": str(now)}},
-            )
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
-            return False
-        return True
+    client, settings = connect("dynamodb"), _settings()
 
     def handle(event: Event, _: FakeContext) -> Any:
         for record in event["Records"]:
             message = json.loads(record["body"])
-            if claimed(f"{_NAME}#{message['source']}#{message['id']}"):
+            with suppress(client.exceptions.ConditionalCheckFailedException):
+                client.put_item(**claim_of(message, settings))
                 client.put_item(TableName=ORDERS, Item=serialized(message["data"]))
         return {"batchItemFailures": []}
 

@@ -80,8 +80,6 @@ class Tables:
                 return self._update_item(request)
             case "GetItem":
                 return OK, self._get_item(request)
-            case "DeleteItem":
-                return self._delete_item(request)
             case "BatchGetItem":
                 return self._batch_get_item(request)
             case "TransactWriteItems":
@@ -110,11 +108,6 @@ class Tables:
         item = self._items.get(_place(get["TableName"], get["Key"]))
         self.counts.read_units += -(-item_bytes(item or {}) // _READ_UNIT_BYTES) or 1
         return {} if item is None else {"Item": item}
-
-    def _delete_item(self, delete: Mapping[str, Any]) -> Answer:
-        old = self._items.pop(_place(delete["TableName"], delete["Key"]), {})
-        self._charge(_write_units(old))
-        return OK, {}
 
     def _batch_get_item(self, request: Mapping[str, Any]) -> Answer:
         found: dict[str, list[Item]] = {}

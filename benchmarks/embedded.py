@@ -6,30 +6,28 @@ its functions and the sender share the machine, and so does what follows an even
 ingress: the relay and a consumer. They slow down all contenders alike.
 """
 
-import http.client
-import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, NamedTuple, Self
-from urllib.parse import urlsplit
 
 import psutil
 
+from benchmarks import webhooks as webhooks
 from benchmarks.batches import Wrong
 from benchmarks.contenders import GROUPED_THREADS, POWERTOOLS, RAW, UNGROUPED
-from benchmarks.deployed import names
-from benchmarks.deployed.names import NAMES, NOTHING, PLAIN_FUNCTION, PLAIN_TABLE
-from benchmarks.deployed.order import ORDERS
+from benchmarks.deployed import order
+from benchmarks.deployed.order import NAMES, NOTHING, ORDERS, PLAIN_FUNCTION, PLAIN_TABLE
+from benchmarks.deployed.verify_then_put import Handle
 from benchmarks.orders import body
-from benchmarks.rows import EMBEDDED, USUAL, Row, middle, ratio, side_by_side
-from benchmarks.webhooks import measure as webhooks
-from benchmarks.webhooks.deployed.verify_then_put import Handle
-from benchmarks.webhooks.measure import INGRESS, PUT, Kind, WebhookSample
+from benchmarks.rows import EMBEDDED, Row, middle, ratio, row_of, side_by_side
+from benchmarks.webhooks import INGRESS, PUT, Kind, WebhookSample
 from demo.quiescence import wait_until_empty
+from demo.scenarios.webhooks.deliveries import HttpRequest
+from demo.scenarios.webhooks.waves import Sender
 from demo.shop import deploy_service
-from emulator.connection import HOST, Connection
+from emulator.connection import Connection
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 
@@ -38,7 +36,6 @@ LABELS = dict(zip(NAMES, (NOOP, RAW, POWERTOOLS, UNGROUPED, GROUPED_THREADS), st
 
 BATCH, WARM, PAIRS = 10, 100, 100
 REST_SECONDS = 120.0
-_TIMEOUT_SECONDS = 30.0
 _NO_PROVIDER = "http://127.0.0.1:9"
 """The shop is deployed too, but it gets no messages, so it needs no payment provider."""
 
@@ -141,15 +138,12 @@ class Bench:
 def row(name: str, samples: dict[str, list[EmbeddedSample]]) -> Row:
     """Return a consumer's row, from the samples of all consumers."""
     own = samples[name]
-    counted = ("cpu_us", "requests", "write_units", "write_units_least", "read_units")
-    compared = ("cpu_vs_raw", "requests_vs_raw", "write_units_vs_raw")
-    others = {"raw": names.RAW, "powertools": names.POWERTOOLS, "nothing": NOTHING}
-    return {
-        "contender": LABELS[name],
-        **USUAL,
-        "delay_ms": EMBEDDED,
-        "repeats": len(own),
-        "wall_us": middle(each.wall_us for each in own),
+    others = {"raw": order.RAW, "powertools": order.POWERTOOLS, "nothing": NOTHING}
+    return row_of(
+        LABELS[name],
+        len(own),
+        delay_ms=EMBEDDED,
+        wall_us=middle(each.wall_us for each in own),
         **{
             f"vs_{label}": ratio(own, samples[other], lambda each: each.wall_us)
             for label, other in others.items()
@@ -158,8 +152,7 @@ def row(name: str, samples: dict[str, list[EmbeddedSample]]) -> Row:
             f"{process}_cpu_us": middle(getattr(each.cpu, process) for each in own)
             for process in ProcessTimes._fields
         },
-        **dict.fromkeys((*counted, *compared)),
-    }
+    )
 
 
 def embedded_webhook_samples(
@@ -194,21 +187,12 @@ def embedded_webhook_samples(
 
 
 def poster(aws: Connection, url: str) -> Handle:
-    """Return a function that posts an event's request to a function URL, on one connection.
-
-    The host name of the URL goes into the header, since the embedded AWS has one address.
-    """
-    trust = ssl.create_default_context(cafile=str(aws.certificate))
-    connection = http.client.HTTPSConnection(
-        HOST, aws.port, timeout=_TIMEOUT_SECONDS, context=trust
-    )
+    """Return a function that posts an event's request to a function URL, on one connection."""
+    sender = Sender(aws, url, {})
 
     def post(event: dict[str, Any], _: Any) -> dict[str, Any]:
-        headers = {**event["headers"], "host": urlsplit(url).netloc}
-        connection.request("POST", event["rawPath"], event["body"].encode(), headers)
-        answer = connection.getresponse()
-        answer.read()
-        return {"statusCode": answer.status}
+        request = HttpRequest(event["rawPath"], event["headers"], event["body"].encode())
+        return {"statusCode": sender.post(request)[0]}
 
     return post
 

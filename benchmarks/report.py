@@ -1,17 +1,28 @@
-"""Report of a run: tables on the terminal, and `reports/bench.json`."""
+"""Report of a run: tables on the terminal, `reports/bench.json`, and the page's measured part.
+
+The measured part of docs/performance.md has tables and a chart of wall times: bars in SVG, for dark
+and light backgrounds.
+"""
 
 import json
-from collections.abc import Callable, Sequence
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.goals import Goal
-from benchmarks.matrix import title_of
-from benchmarks.rows import Row
-from benchmarks.webhooks.measure import webhooks_in
+from benchmarks.batches import title_of
+from benchmarks.contenders import CONTENDERS, RAW
+from benchmarks.dynamodb import MODEL
+from benchmarks.goals import LIBRARY, Goal, figure
+from benchmarks.rows import EMBEDDED, Row, select
+from benchmarks.webhooks import webhooks_in
 
 _NONE = "–"
 
@@ -117,3 +128,182 @@ def _goals(goals: Sequence[Goal]) -> Table:
         status = "not measured" if goal.seen is None else status
         table.add_row(goal.figure, f"{goal.goal:.3f}", seen, status)
     return table
+
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+_Where = dict[str, Any]
+
+_CLEAN: dict[str, _Where] = {
+    "0 ms": {"delay_ms": 0},
+    "5 ms": {},
+    "5 ms, 100": {"records": 100},
+    "model": {"delay_ms": MODEL},
+    "model, 100": {"delay_ms": MODEL, "records": 100},
+}
+_FAULTS: dict[str, _Where] = {
+    "1 % duplicates": {"duplicates": 0.01},
+    "10 % duplicates": {"duplicates": 0.1},
+    "all duplicates": {"duplicates": 1.0},
+    "known duplicates": {"duplicates": 1.0, "redelivered": True},
+    "1 % conflicts": {"conflicts": 0.01},
+    "5 % conflicts": {"conflicts": 0.05},
+}
+
+_WEBHOOK_WALLS = {"0 ms": 0, "5 ms": 5, "model": MODEL, "embedded": EMBEDDED}
+_WEBHOOK_COSTS = {
+    "CPU": "cpu_vs_put",
+    "CPU / genuine": "cpu_vs_genuine",
+    "write units": "write_units",
+}
+
+_END_TO_END = {
+    "clock": "wall_us",
+    "CPU: sender": "sender_cpu_us",
+    "embedded AWS": "aws_cpu_us",
+    "function": "function_cpu_us",
+}
+
+
+PANELS = (
+    (5, "every answer after 5 ms"),
+    (MODEL, "answers as slow as measured in Lambda in 2020"),
+)
+_WIDTH, _LABEL, _BAR, _STEP, _HEAD, _TOP = 760, 190, 480, 26, 34, 30
+_STYLE = """
+  text { font: 13px system-ui, sans-serif; fill: #1f2328 }
+  .title { font-weight: 600 }
+  .label { text-anchor: end }
+  .library { fill: #1a7f37 }
+  .raw { fill: #0969da }
+  .other { fill: #8c959f }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 }
+    .library { fill: #3fb950 }
+    .raw { fill: #58a6ff }
+  }
+"""
+
+
+def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> str:
+    """Return the page with the measured parts of this run.
+
+    Raises:
+        ValueError: the page does not have both markers once.
+    """
+    if page.count(BEGIN) != 1 or page.count(END) != 1:
+        raise ValueError(f"docs/performance.md needs {BEGIN} and {END}, once each, for its tables")
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return "\n".join([before + BEGIN, *_lines(rows, imports, goals), END + after])
+
+
+def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    yield f"On {os.cpu_count()} cores ({platform.machine()}) with Python {python}."
+    yield "Wall time of a message without faults, by the time of an answer; raw transaction = 1."
+    yield "Batches have ten records, or 100 where the column says so:"
+    yield from _table(["", *_CLEAN, "CPU, 5 ms", "embedded"], _clean(rows))
+    yield "The same with faults, at ten records and 5 ms, with the units of a message"
+    yield "(w written, r read):"
+    yield from _table(["", *_FAULTS], _faulty(rows))
+    yield "Through the embedded AWS: rate (a function that only reads the batch = 1), and"
+    yield "microseconds of a message on the clock and of CPU, by process:"
+    yield from _table(["", "rate", *_END_TO_END], _end_to_end(rows))
+    yield "Wall time of a webhook, by the time of an answer; a function that only verifies it and"
+    yield "puts the item = 1. The other columns are at 5 ms, times in microseconds:"
+    times = ("p50", "p99", "p50, embedded", "p99, embedded")
+    yield from _table(["", *_WEBHOOK_WALLS, *times, *_WEBHOOK_COSTS], _webhooks(rows))
+    yield "CPU time of a cold start's imports from the package; boto3 with one client = 1:"
+    loaded = [row for row in imports if row["bytecode"]]
+    yield ", ".join(f"{row['contender']} {number(row['vs_boto3'])}" for row in loaded) + "."
+    yield ""
+    missed = [goal for goal in goals if not goal.holds]
+    yield f"Of {len(goals)} goals (`benchmarks/goals.py`) {len(goals) - len(missed)} hold."
+    for goal in missed:
+        seen = "not measured" if goal.seen is None else f"{goal.seen:.3f}"
+        yield f"- **Missed:** {goal.figure}: {seen}; the goal is at most {goal.goal:.2f}."
+
+
+def _clean(rows: Sequence[Row]) -> Iterator[list[str]]:
+    for contender in CONTENDERS:
+        names = (contender.name,)
+        walls = (number(figure(rows, names, "vs_raw", **where)) for where in _CLEAN.values())
+        cpu = figure(rows, names, "cpu_vs_raw")
+        end_to_end = figure(rows, names, "vs_raw", delay_ms=EMBEDDED)
+        yield [contender.name, *walls, number(cpu), number(end_to_end)]
+
+
+def _faulty(rows: Sequence[Row]) -> Iterator[list[str]]:
+    for contender in CONTENDERS:
+        cells = [_cell(rows, contender.name, where) for where in _FAULTS.values()]
+        if any(cells):
+            yield [contender.name, *cells]
+
+
+def _end_to_end(rows: Sequence[Row]) -> Iterator[list[str]]:
+    for row in select(rows, delay_ms=EMBEDDED):
+        figures = (f"{row[field]:,.0f}" for field in _END_TO_END.values())
+        yield [row["contender"], number(1 / row["vs_nothing"]), *figures]
+
+
+def _webhooks(rows: Sequence[Row]) -> Iterator[list[str]]:
+    for shown in webhooks_in(rows, delay_ms=5):
+        same = {name: shown[name] for name in ("contender", "request")}
+        by_delay = {row["delay_ms"]: row for row in webhooks_in(rows, **same)}
+        settings = [by_delay.get(delay) for delay in _WEBHOOK_WALLS.values()]
+        walls = [number(row["vs_put"] if row else None) for row in settings]
+        times = [
+            f"{row[name]:,.0f}" if row else number(None)
+            for row in (shown, by_delay.get(EMBEDDED))
+            for name in ("wall_us", "p99_us")
+        ]
+        costs = [number(shown[name]) for name in _WEBHOOK_COSTS.values()]
+        yield [f"{shown['contender']}, {shown['request']}", *walls, *times, *costs]
+
+
+def _cell(rows: Sequence[Row], name: str, where: _Where) -> str:
+    for row in select(rows, contender=name, **where):
+        reads = f", {number(row['read_units'])} r" if row["read_units"] else ""
+        return f"{number(row['vs_raw'])} ({units(row)} w{reads})"
+    return ""
+
+
+def _table(head: list[str], lines: Iterator[list[str]]) -> Iterator[str]:
+    yield ""
+    for cells in (head, ["---", *["---:"] * (len(head) - 1)], *lines):
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def svg(rows: Sequence[Row]) -> str:
+    """Return the chart of a run: one panel for each delay, ten records a batch, no faults."""
+    panels = [(title, select(rows, delay_ms=delay)) for delay, title in PANELS]
+    longest = max((row["vs_raw"] for _, own in panels for row in own), default=1.0)
+    lines, y = [], _TOP
+    for title, own in panels:
+        lines.append(f'<text class="title" x="8" y="{y + 14}">{escape(title)}</text>')
+        y += _HEAD
+        for row in own:
+            lines += _bar(row, y, longest)
+            y += _STEP
+    head = f"Wall time of one message, ten a batch; {RAW} = 1"
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {y + 8}" role="img">',
+            f"<title>{escape(head)}</title>",
+            f"<style>{_STYLE}</style>",
+            f'<text class="title" x="8" y="20">{escape(head)}</text>',
+            *lines,
+            "</svg>\n",
+        ]
+    )
+
+
+def _bar(row: Row, y: int, longest: float) -> Iterator[str]:
+    name, ratio = row["contender"], row["vs_raw"]
+    kind = "raw" if name == RAW else "library" if name in LIBRARY else "other"
+    width = max(1.0, ratio / longest * _BAR)
+    yield f'<text class="label" x="{_LABEL}" y="{y + 14}">{escape(name)}</text>'
+    yield f'<rect class="{kind}" x="{_LABEL + 10}" y="{y}" width="{width:.1f}" height="18" rx="2"/>'
+    yield f'<text x="{_LABEL + 16 + width:.1f}" y="{y + 14}">{number(ratio)}</text>'

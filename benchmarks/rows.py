@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 EMBEDDED = "embedded"
 """The `delay_ms` of end-to-end rows."""
 
-NOT_COMPARED = (
-    *("vs_raw", "vs_powertools"),
-    *("cpu_vs_raw", "requests_vs_raw", "write_units_vs_raw"),
+FIGURES = (
+    *("wall_us", "cpu_us", "requests", "write_units", "write_units_least", "read_units"),
+    *("vs_raw", "vs_powertools", "cpu_vs_raw", "requests_vs_raw", "write_units_vs_raw"),
 )
-"""Keys of the ratios to other ways to handle a batch, which rows of webhooks do not have."""
+"""Keys of every row beside those of its setting. A figure that was not measured is None."""
 
 USUAL: dict[str, Any] = {
     "records": 10,
@@ -43,6 +43,12 @@ def side_by_side(
         for name in (*names[first:], *names[:first]):
             samples[name].append(take(name, repeat))
     return samples
+
+
+def row_of(contender: str, repeats: int, **more: Any) -> Row:
+    """Return a row of the default setting and of no figures, but for those that are given."""
+    setting = {"contender": contender, **USUAL, "repeats": repeats}
+    return {**setting, **dict.fromkeys(FIGURES), **more}
 
 
 def middle(values: Iterable[float], digits: int = 1) -> float:

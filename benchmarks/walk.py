@@ -33,31 +33,28 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3
-from aws_lambda_powertools import Logger
 from moto import mock_aws
 from typer.testing import CliRunner
 
 import once
 from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS
 from benchmarks.orders import EVENT_TYPE, body, lambda_event
+from benchmarks.webhooks import ingress_of
 from functions.orders.handler import consumer
 from once.events.identity import Key
 from once.names import RELAY
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters.commands import app
 from once.runtime.sdk import SDK
-from once.settings import TableSettings
 from once.testing import FakeAws, FakeContext, inject, refused
-from once.webhooks.endpoint import GITHUB, Endpoint, WebhookSettings
-from once.webhooks.ingress import WebhookIngress
-from once.webhooks.signature import SecretCache, sign
+from once.webhooks.endpoint import GITHUB, Endpoint
+from once.webhooks.signature import sign
 
 ROOT = Path(once.__file__).parents[1]
 REPORT = ROOT / "reports" / "walk.json"
 
 _REGION = "us-east-1"
 _SECRET = "whsec_walk"  # noqa: S105
-_DAY = 24 * 60 * 60
 
 _LIBRARY = f"{ROOT / 'once'}/"
 _OUTSIDE = (f"{_LIBRARY}testing/", f"{_LIBRARY}ops/terminal.py")
@@ -146,10 +143,10 @@ def walk_of_a_redrive() -> Walk:
 def walk_of_a_webhook() -> Walk:
     """Return the walk of one signed push of GitHub in the second invocation of an ingress."""
     with redirect_stdout(StringIO()), mock_aws():
-        ingress = _ingress()
-        ingress.handle(_push(1), FakeContext())
+        handle = _ingress()
+        handle(_push(1), FakeContext())
         push, answers = _push(2), []
-        walk = walk_of(lambda: answers.append(ingress.handle(push, FakeContext())))
+        walk = walk_of(lambda: answers.append(handle(push, FakeContext())))
         captured = boto3.client("dynamodb", _REGION).scan(TableName=CAPTURES)["Items"]
     if [answer["statusCode"] for answer in answers] != [200] or len(captured) != 2:
         raise AssertionError(f"the webhook was not captured: {answers}")
@@ -218,7 +215,7 @@ def _redrive(message_id: str) -> None:
         ) from result.exception
 
 
-def _ingress() -> WebhookIngress:
+def _ingress() -> Callable[[dict[str, Any], Any], Any]:
     """Return an ingress for pushes of GitHub, with its tables and its secret."""
     dynamodb = boto3.client("dynamodb", _REGION, config=SDK)
     for table in (DEDUP, CAPTURES):
@@ -229,24 +226,8 @@ def _ingress() -> WebhookIngress:
             BillingMode="PAY_PER_REQUEST",
         )
     secrets = boto3.client("secretsmanager", _REGION)
-    arns = {"github": secrets.create_secret(Name="github", SecretString=_SECRET)["ARN"]}
-    endpoint = Endpoint("github", GITHUB, types=("push",))
-    settings = WebhookSettings(
-        consumer="webhooks",
-        dedup_table=DEDUP,
-        tables={CAPTURES: TableSettings(CAPTURES, (KEYS[CAPTURES],))},
-        dedup_window_seconds=45 * _DAY,
-        publishes=endpoint.event_types,
-        endpoints=(endpoint,),
-        secrets=arns,
-        capture_seconds=30 * _DAY,
-    )
-    return WebhookIngress(
-        settings=settings,
-        dynamodb=dynamodb,
-        secrets=SecretCache(secrets, arns, time.time),
-        logger=Logger(service="webhooks"),
-    )
+    secrets.create_secret(Name="github", SecretString=_SECRET)
+    return ingress_of(Endpoint("github", GITHUB, types=("push",)), dynamodb, secrets)
 
 
 def _push(number: int) -> dict[str, Any]:

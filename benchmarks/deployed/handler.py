@@ -1,5 +1,6 @@
-"""One package under several names: the deployed name selects the contender."""
+"""One package under several names: the function's environment selects the contender."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,13 +13,10 @@ from once.names import Record
 from once.runtime.sdk import SDK
 from once.settings import Settings
 
-from .names import NOTHING, POWERTOOLS, RAW, UNGROUPED
-from .order import ORDERS, consumer_of
+from .order import NOTHING, ORDERS, POWERTOOLS, RAW, UNGROUPED, consumer_of
 from .raw import Raw
 
 Handle = Callable[[dict[str, Any], Any], Any]
-
-settings = Settings.from_env()
 
 
 def _nothing(event: dict[str, Any], _: Any) -> dict[str, Any]:
@@ -29,17 +27,23 @@ def _nothing(event: dict[str, Any], _: Any) -> dict[str, Any]:
 
 
 def _logged(handle: Handle) -> Handle:
-    logger = Logger(service=settings.consumer)
+    logger = Logger(service="bench")
 
     def handler(event: dict[str, Any], context: Any) -> Any:
-        # One line for each batch, as in the library: the embedded AWS is slower without one.
-        logger.info("batch")
+        # One line for each invocation, as in the library: the embedded AWS is slower without one.
+        logger.info("handled")
         return handle(event, context)
 
     return handler
 
 
 def _made() -> Handle:
+    if secret := os.environ.get("WEBHOOKS_SECRET"):
+        from .verify_then_put import verify_then_put
+
+        client, table = boto3.client("dynamodb", config=SDK), os.environ["WEBHOOKS_TABLE"]
+        return _logged(verify_then_put(client, table=table, secret=secret))
+    settings = Settings.from_env()
     name = settings.consumer
     if name == NOTHING:
         return _logged(_nothing)

@@ -1,4 +1,4 @@
-"""The work of every contender: one order, and one put, for each event."""
+"""The work of every contender: one order, and one put, for each event; and the deployed names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,13 @@ from msgspec import Struct, to_builtins
 
 from once import Consumer, Key, Transaction
 
+NAMES = NOTHING, RAW, POWERTOOLS, UNGROUPED, GROUPED = (
+    *("nothing", "raw", "powertools"),
+    *("ungrouped", "grouped"),
+)
+"""The names under which the package is deployed."""
+PLAIN_FUNCTION = PLAIN_TABLE = "verify-then-put"
+"""Physical names of the plain webhook function and of its table."""
 ORDERS = "orders"
 """The registry's name of the table."""
 _SERIALIZER = TypeSerializer()

@@ -51,19 +51,21 @@ class Raw:
         return False
 
     def _entries(self, event: dict[str, Any]) -> list[dict[str, Any]]:
-        now = int(time.time())
-        record = {
-            "pk": {"S": f"{self._settings.consumer}#{event['source']}#{event['id']}"},
-            "expires_at": {"N": str(now + self._settings.dedup_window_seconds)},
-        }
-        claim = {
-            "TableName": self._settings.dedup_table,
-            "Item": record,
-            "ConditionExpression": "attribute_not_exists(pk) OR expires_at < :now",
-            "ExpressionAttributeValues": {":now": {"N": str(now)}},
-        }
-        order = {
-            "TableName": self._settings.tables["orders"].name,
-            "Item": serialized(event["data"]),
-        }
-        return [{"Put": claim}, {"Put": order}]
+        table = self._settings.tables["orders"].name
+        order = {"TableName": table, "Item": serialized(event["data"])}
+        return [{"Put": claim_of(event, self._settings)}, {"Put": order}]
+
+
+def claim_of(event: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return the put of an event's dedup record, under the condition that it is new."""
+    now = int(time.time())
+    record = {
+        "pk": {"S": f"{settings.consumer}#{event['source']}#{event['id']}"},
+        "expires_at": {"N": str(now + settings.dedup_window_seconds)},
+    }
+    return {
+        "TableName": settings.dedup_table,
+        "Item": record,
+        "ConditionExpression": "attribute_not_exists(pk) OR expires_at < :now",
+        "ExpressionAttributeValues": {":now": {"N": str(now)}},
+    }

@@ -11,12 +11,11 @@ from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
 from benchmarks import contenders
-from benchmarks.batches import Sample, rows_of
+from benchmarks.batches import Sample, Setting, rows_of
 from benchmarks.dynamodb import Counts
-from benchmarks.matrix import Setting
 from benchmarks.rows import EMBEDDED, Row
 from benchmarks.server import CONTROL, BenchServer, Service
-from benchmarks.webhooks.measure import INGRESS, PUT, Kind, Timing, WebhookSample, webhook_rows
+from benchmarks.webhooks import INGRESS, PUT, Kind, Timing, WebhookSample, webhook_rows
 
 SESSION = boto3.Session("bench", "bench", region_name="us-east-1")
 

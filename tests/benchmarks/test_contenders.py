@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks import contenders
-from benchmarks.batches import Sample, Wrong, load_of, take
-from benchmarks.matrix import Setting, quick
+from benchmarks.batches import Sample, Setting, Wrong, load_of, quick, take
 from tests.benchmarks.bench import MemoryServer
 
 CLEAN = Setting(records=10, delay_ms=0, messages=20)

@@ -7,14 +7,13 @@ from typing import Any
 import psutil
 import pytest
 
-from benchmarks import embedded
+from benchmarks import embedded, webhooks
 from benchmarks.batches import Wrong
 from benchmarks.contenders import Connect
-from benchmarks.deployed.names import GROUPED, NAMES, RAW
-from benchmarks.embedded import EmbeddedSample, ProcessTimes
-from benchmarks.webhooks import measure
-from benchmarks.webhooks.deployed.verify_then_put import Handle
-from benchmarks.webhooks.measure import (
+from benchmarks.deployed.order import RAW
+from benchmarks.deployed.verify_then_put import Handle
+from benchmarks.embedded import ProcessTimes
+from benchmarks.webhooks import (
     ENDPOINT,
     FUNCTIONS,
     INGRESS,
@@ -66,16 +65,6 @@ def bench(aws: Aws) -> embedded.Bench:
     return embedded.Bench(aws, parts)  # type: ignore[arg-type]
 
 
-def test_every_message_has_a_new_order() -> None:
-    aws = Aws()
-    running = bench(aws)
-    sample = running.process(RAW, 20)
-    assert sample.wall_us > 0
-    assert sample.cpu.sender > 0
-    running.process(GROUPED, 20)
-    assert len(set(aws.bodies)) == 40
-
-
 def test_a_missing_order_makes_the_measurement_invalid() -> None:
     with pytest.raises(Wrong, match="raw, embedded: 20 orders were sent, 19 are stored"):
         bench(Aws(stored=0.95)).process(RAW, 20)
@@ -88,20 +77,6 @@ def test_a_queue_that_does_not_become_empty_is_reported_with_the_log(
     message = r"raw, embedded: the queues are empty: not .*\n.*cannot import"
     with pytest.raises(Wrong, match=message):
         bench(Aws(left=1)).process(RAW, 10)
-
-
-def test_rows_have_the_documented_keys_and_ratios_within_a_repeat() -> None:
-    walls = {name: [2000, 4000, 3000] for name in NAMES} | {GROUPED: [1000, 1000, 3000]}
-    samples = {
-        name: [EmbeddedSample(wall, ProcessTimes(1, 2, wall)) for wall in own]
-        for name, own in walls.items()
-    }
-    rows = [embedded.row(name, samples) for name in NAMES]
-    assert all(row.keys() >= KEYS for row in rows)
-    assert [row["vs_nothing"] for row in rows] == [1.0, 1.0, 1.0, 1.0, 0.5]
-    assert [row["vs_powertools"] for row in rows] == [1.0, 1.0, 1.0, 1.0, 0.5]
-    assert [row["wall_us"] for row in rows] == [3000, 3000, 3000, 3000, 1000]
-    assert (rows[-1]["aws_cpu_us"], rows[-1]["function_cpu_us"]) == (2, 1000)
 
 
 def test_the_processes_of_a_function_are_counted_apart() -> None:
@@ -178,7 +153,7 @@ def capturing_again(connect: Connect) -> Handle:
 def test_a_broken_function_is_detected(
     broken: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure, "FUNCTIONS", {**FUNCTIONS, PUT: broken})
+    monkeypatch.setattr(webhooks, "FUNCTIONS", {**FUNCTIONS, PUT: broken})
     with pytest.raises(Wrong, match=message):
         samples()
 

@@ -11,12 +11,12 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from benchmarks import __main__ as command
-from benchmarks import contenders, page, report
+from benchmarks import contenders, report
 from benchmarks.batches import Wrong, rows_of
 from benchmarks.goals import Goal, goals_of
-from benchmarks.page import BEGIN, END
+from benchmarks.report import BEGIN, END
 from benchmarks.rows import Row
-from benchmarks.webhooks.measure import INGRESS
+from benchmarks.webhooks import INGRESS
 from tests.benchmarks.bench import IMPORTS, SETTINGS, rows, taken
 
 KEYS = {
@@ -141,10 +141,10 @@ def test_a_slow_import_misses_its_goal(slow: int, which: str) -> None:
 
 
 def test_the_page_gets_the_figures_of_the_run_and_keeps_its_text() -> None:
-    old = f"# Title\n\n{page.BEGIN}\noutdated\n{page.END}\n\nrest\n"
-    new = page.rewritten(old, rows(), IMPORTS, goals_of(rows(), IMPORTS))
+    old = f"# Title\n\n{report.BEGIN}\noutdated\n{report.END}\n\nrest\n"
+    new = report.rewritten(old, rows(), IMPORTS, goals_of(rows(), IMPORTS))
     assert new.startswith("# Title\n\n")
-    assert new.endswith(f"{page.END}\n\nrest\n")
+    assert new.endswith(f"{report.END}\n\nrest\n")
     assert "outdated" not in new
     for line in (
         "| Once, grouped | 0.040 | 0.040 | 0.040 | 0.040 | 0.040 | 0.13 | – |",
@@ -155,12 +155,12 @@ def test_the_page_gets_the_figures_of_the_run_and_keeps_its_text() -> None:
         "Of 30 goals (`benchmarks/goals.py`) 30 hold.",
     ):
         assert line in new
-    assert page.rewritten(new, rows(), IMPORTS, goals_of(rows(), IMPORTS)) == new
+    assert report.rewritten(new, rows(), IMPORTS, goals_of(rows(), IMPORTS)) == new
 
 
 def test_the_page_names_a_missed_goal() -> None:
     goals = [Goal("one", 0.16, 0.17), Goal("two", 1.0, None), Goal("three", 1.0, 1.0)]
-    text = page.rewritten(f"{page.BEGIN}{page.END}", [], [], goals)
+    text = report.rewritten(f"{report.BEGIN}{report.END}", [], [], goals)
     assert "Of 3 goals (`benchmarks/goals.py`) 1 hold." in text
     assert "- **Missed:** one: 0.170; the goal is at most 0.16." in text
     assert "- **Missed:** two: not measured; the goal is at most 1.00." in text

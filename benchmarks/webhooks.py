@@ -24,13 +24,14 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from benchmarks.batches import Wrong
-from benchmarks.contenders import Connect
-from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS, MODEL, Counts, Delay
-from benchmarks.rows import NOT_COMPARED, Row, middle, ratio, side_by_side
+from benchmarks.contenders import WINDOW_SECONDS, Connect
+from benchmarks.deployed.verify_then_put import Handle, verify_then_put
+from benchmarks.dynamodb import CAPTURES, DEDUP, MODEL, Counts, Delay
+from benchmarks.rows import Row, middle, ratio, row_of, side_by_side
 from benchmarks.server import BenchServer
-from benchmarks.webhooks.deployed.verify_then_put import Handle, verify_then_put
+from once.cdk.props import MessageGroups, WebhookProps, ingress_settings
 from once.runtime.sdk import SDK
-from once.settings import TableSettings
+from once.settings import TIME_MARGIN_MS
 from once.testing.events import FakeContext
 from once.webhooks.endpoint import STRIPE, Endpoint, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
@@ -48,7 +49,6 @@ PAIRS, WARM = 200, 20
 
 _FORGED_SECRET = "whsec_forged"  # noqa: S105
 _CONTEXT = FakeContext(900_000)
-_DAY = 24 * 60 * 60
 _COUNTED = ("requests", "write_units", "write_units_least", "read_units")
 _LOG = StringIO()
 """Target of log and metrics: writing them is part of the measured work."""
@@ -135,20 +135,31 @@ def _put(connect: Connect) -> Handle:
 
 
 def _ingress(connect: Connect) -> Handle:
-    endpoint, arns = Endpoint(ENDPOINT, STRIPE, types=(TYPE,)), {ENDPOINT: "arn"}
+    endpoint = Endpoint(ENDPOINT, STRIPE, types=(TYPE,))
+    return ingress_of(endpoint, connect("dynamodb"), _Secrets())
+
+
+def settings_of(props: WebhookProps) -> WebhookSettings:
+    """Return the settings of an ingress as it is deployed, with the bench's names of resources."""
+    return ingress_settings(
+        props,
+        dedup_table=DEDUP,
+        captures=CAPTURES,
+        secrets={each.name: each.name for each in props.endpoints},
+        claims=None,
+        groups=MessageGroups(),
+        dedup_window_seconds=WINDOW_SECONDS,
+        time_margin_ms=TIME_MARGIN_MS,
+    )
+
+
+def ingress_of(endpoint: Endpoint, dynamodb: Any, secrets: Any) -> Handle:
+    """Return an ingress of one endpoint; the name of the endpoint's secret is the endpoint's."""
+    settings = settings_of(WebhookProps(endpoints=(endpoint,)))
     ingress = WebhookIngress(
-        settings=WebhookSettings(
-            consumer="webhooks",
-            dedup_table=DEDUP,
-            tables={CAPTURES: TableSettings(CAPTURES, (KEYS[CAPTURES],))},
-            dedup_window_seconds=45 * _DAY,
-            publishes=endpoint.event_types,
-            endpoints=(endpoint,),
-            secrets=arns,
-            capture_seconds=30 * _DAY,
-        ),
-        dynamodb=connect("dynamodb"),
-        secrets=SecretCache(_Secrets(), arns, time.time),
+        settings=settings,
+        dynamodb=dynamodb,
+        secrets=SecretCache(secrets, settings.secrets, time.time),
         logger=Logger(service="webhooks", stream=_LOG),
     )
 
@@ -268,24 +279,21 @@ def _row(sample: WebhookSample, put: Sequence[Timing], genuine: Sequence[Timing]
     own, counts = sample.timings, sample.counts and asdict(sample.counts)
     walls = [each.wall_us for each in own]
     cpus = [each.cpu_us for each in own if each.cpu_us is not None]
-    return {
-        "contender": sample.function,
-        "request": str(sample.kind),
-        "records": 1,
-        "delay_ms": sample.delay_ms,
-        "duplicates": float(sample.kind is Kind.DUPLICATE),
-        "conflicts": 0.0,
-        "redelivered": False,
-        "repeats": len(own),
-        "wall_us": middle(walls),
-        "p99_us": round(quantiles(walls, n=100, method="inclusive")[-1], 1),
-        "cpu_us": middle(cpus) if cpus else None,
+    return row_of(
+        sample.function,
+        len(own),
+        records=1,
+        delay_ms=sample.delay_ms,
+        duplicates=float(sample.kind is Kind.DUPLICATE),
+        request=str(sample.kind),
+        wall_us=middle(walls),
+        p99_us=round(quantiles(walls, n=100, method="inclusive")[-1], 1),
+        cpu_us=middle(cpus) if cpus else None,
         **{name: counts and counts[name] for name in _COUNTED},
-        **dict.fromkeys(NOT_COMPARED),
-        "vs_put": ratio(own, put, lambda each: each.wall_us),
-        "cpu_vs_put": ratio(own, put, lambda each: each.cpu_us),
-        "cpu_vs_genuine": ratio(own, genuine, lambda each: each.cpu_us),
-    }
+        vs_put=ratio(own, put, lambda each: each.wall_us),
+        cpu_vs_put=ratio(own, put, lambda each: each.cpu_us),
+        cpu_vs_genuine=ratio(own, genuine, lambda each: each.cpu_us),
+    )
 
 
 def webhooks_in(rows: Sequence[Row], **wanted: Any) -> list[Row]:

@@ -1,1 +1,0 @@
-"""The webhook ingress beside a function that only verifies a webhook and puts the item."""

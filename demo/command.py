@@ -105,8 +105,7 @@ def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenari
 
 def _take_pictures(aws: EmbeddedAws) -> None:
     # A browser's driver is needed for nothing else.
-    from demo.browser.chromium import chromium
-    from demo.browser.console import take_pictures
+    from demo.browser import chromium, take_pictures
 
     manifest = json.loads((aws.state_dir / "manifest.json").read_text())
     sent_twice = next(order for order in manifest["orders"] if order["sends"] > 1)

@@ -106,15 +106,26 @@ def send(
             task = bar.add_task("articles on the shelf", total=len(planned.stock))
             table = deployment.table("stock")
             stock_articles(client("dynamodb"), table, planned.stock, lambda: bar.advance(task))
+
     if queue:
-        call = publish.to_queue(consumers[0].queue_url)
+        call = publish.to_queue(client("sqs"), consumers[0].queue_url)
     else:
-        call = publish.to_topic(deployment.ingress_topic_arn, EVENT_TYPE)
-    seconds = _send_wave("first messages", list(first_wave(planned)), call)
+        call = publish.to_topic(client("sns"), deployment.ingress_topic_arn)
+
+    def entry(body: str) -> publish.Entry:
+        return {"MessageBody": body} if queue else publish.published(body, EVENT_TYPE)
+
+    def send_wave(name: str, wave: Sequence[BodyBatch]) -> float:
+        with progress() as bar:
+            task = bar.add_task(name, total=sum(map(len, wave)))
+            batches = ([entry(body) for body in batch] for batch in wave)
+            return publish.send_batches(call, batches, lambda count: bar.advance(task, count))
+
+    seconds = send_wave("first messages", list(first_wave(planned)))
     if late := late_wave(planned):
         with step("waiting until the consumers' queues are empty", console=console) as shown:
             wait_until_drained(consumers, timeout=timeout, show=shown.show)
-        seconds += _send_wave("late messages", late, call)
+        seconds += send_wave("late messages", late)
     console.print(_summary(planned, seconds))
     if manifest_file:
         names, topic = [consumer.name for consumer in consumers], deployment.ingress_topic_arn
@@ -201,12 +212,6 @@ def wait_until_drained(
                 f"the queues were not empty after {timeout:g} s ({left}): read the functions' "
                 "logs, or give them more time with --timeout"
             )
-
-
-def _send_wave(name: str, batches: Sequence[BodyBatch], call: publish.PublishCall) -> float:
-    with progress() as bar:
-        task = bar.add_task(name, total=sum(map(len, batches)))
-        return publish.send_batches(call, batches, lambda count: bar.advance(task, count))
 
 
 def _summary(planned: TrafficPlan, seconds: float) -> Table:

@@ -5,13 +5,14 @@ made. A consumer whose dedup records are on its own items is left out: the audit
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demo.traffic.plan import EVENT_TYPE
+from demo.traffic.publisher import Entry, published, send_batch, to_topic
 from once.events.cloud_event import read_event
-from once.names import EVENT_TYPE_ATTRIBUTE
+from once.ops.aws.clients import batches
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.send import grouping
 
@@ -37,8 +38,9 @@ def send_samples(
     for event_type, takers in _further_types(deployment).items():
         if event_type in samples:
             events = [*distinct_events(samples[event_type], seed)]
-            for event in events * COPIES:
-                _publish(sns, deployment, event)
+            call = to_topic(sns, deployment.ingress_topic(event_type))
+            for some in batches(events * COPIES):
+                send_batch(call, [_entry(deployment, event) for event in some])
             manifest.append(
                 {
                     "type": event_type,
@@ -79,16 +81,9 @@ def _samples(folder: Path) -> dict[str, Event]:
     return found
 
 
-def _publish(sns: "SNSClient", deployment: Deployment, event: Event) -> None:
+def _entry(deployment: Deployment, event: Event) -> Entry:
     body = json.dumps(event)
     read = read_event(body, max_bytes=len(body))
-    ordered = deployment.is_ordered(read.type)
-    takers: Sequence[DeployedConsumer] = deployment.takers(read.type) if ordered else []
-    sns.publish(
-        TopicArn=deployment.ingress_topic(read.type),
-        Message=body,
-        MessageAttributes={
-            EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": read.type},
-        },
-        **grouping(read, deployment.group_field(read.type), takers),
-    )
+    takers = deployment.takers(read.type) if deployment.is_ordered(read.type) else []
+    group = grouping(read, deployment.group_field(read.type), takers)
+    return published(body, read.type, **group)

@@ -1,19 +1,20 @@
-"""Process kills end the process that waits for a held charge, and no other process."""
+"""Kills end the process that waits for a held charge, or random ones at the pace of a clock."""
 
 import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import cast
+from functools import partial
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
-from demo.kills import kill_processes
+from demo.kills import kill_at_random, kill_processes
 from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
 from demo.quiescence import wait_until
 from emulator.embedded_aws import EmbeddedAws
@@ -66,13 +67,6 @@ class FunctionProcess:
             self._popen.kill()
 
 
-class EndsBeforeItsKill(psutil.Process):
-    def kill(self) -> None:
-        super().kill()
-        self.wait(TIMEOUT)
-        super().kill()
-
-
 class Functions:
     """The processes of a deployment's functions, in place of an embedded AWS; and its provider."""
 
@@ -108,13 +102,6 @@ def functions() -> Iterator[Functions]:
                 process.end()
 
 
-@pytest.fixture
-def kill_another_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Set the number of killed charges for each kill of another function."""
-    name = "demo.kills.CHARGES_PER_OTHER_KILL"
-    return lambda charges: monkeypatch.setattr(name, charges)
-
-
 def kill_threads() -> list[str]:
     return [
         thread.name for thread in threading.enumerate() if thread.name.startswith("process kills")
@@ -135,9 +122,9 @@ def test_only_the_process_of_the_held_charge_is_killed(functions: Functions) -> 
 
 
 def test_other_functions_are_killed_in_turn(
-    functions: Functions, kill_another_after: Callable[[int], None]
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kill_another_after(2)
+    monkeypatch.setattr("demo.kills.CHARGES_PER_OTHER_KILL", 2)
     names = (RELAY, RELAY, ORDERS, ORDERS)
     relay, second_relay, orders, second_orders = [functions.start(name) for name in names]
     due = {2: relay, 4: orders, 6: second_relay}
@@ -152,33 +139,6 @@ def test_other_functions_are_killed_in_turn(
     assert second_orders.alive
 
 
-def test_a_charging_process_that_has_already_ended_is_not_counted(functions: Functions) -> None:
-    charging, relay = functions.start(CHARGING), functions.start(RELAY)
-    charging.process = EndsBeforeItsKill(charging.process.pid)
-    with functions.kills() as killed:
-        charging.charge()
-        functions.wait_until_charged()
-        assert not killed
-        assert relay.alive  # no charge was killed, so no other kill is due
-        second = functions.start(CHARGING)
-        second.charge()
-        assert second.status() == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("started", [False, True], ids=["no process", "ended process"])
-def test_another_function_without_a_live_process_is_not_counted(
-    functions: Functions, kill_another_after: Callable[[int], None], *, started: bool
-) -> None:
-    kill_another_after(1)
-    if started:
-        relay = functions.start(RELAY)
-        relay.process = EndsBeforeItsKill(relay.process.pid)
-    with functions.kills() as killed:
-        functions.start(CHARGING).charge()
-        functions.wait_until_charged()
-    assert killed == {CHARGING: 1}
-
-
 def test_kills_end_with_their_context(functions: Functions) -> None:
     with functions.kills():
         assert kill_threads()
@@ -187,3 +147,79 @@ def test_kills_end_with_their_context(functions: Functions) -> None:
     charging.charge()
     assert functions.sandbox.held.get(timeout=TIMEOUT)
     assert charging.alive
+
+
+class FakeProcess:
+    """A process that can be killed once; one that has ended cannot."""
+
+    def __init__(self, *, has_ended: bool = False) -> None:
+        self.killed = False
+        self.has_ended = has_ended
+
+    def kill(self) -> None:
+        self.killed = True
+        if self.has_ended:
+            raise psutil.NoSuchProcess(1)
+
+
+class CountedFunctions:
+    """The processes of each function, and the number of calls that they have made."""
+
+    def __init__(self, **processes: list[FakeProcess]) -> None:
+        self.processes = processes
+        self.calls = 0
+        self.polls = 0
+
+    def function_processes(self, name: str) -> list[Any]:
+        return [process for process in self.processes[name] if not process.killed]
+
+    def count(self) -> int:
+        self.polls += 1
+        return self.calls
+
+    def kills_of(self, *names: str, **options: Any) -> AbstractContextManager[Counter[str]]:
+        aws = cast(EmbeddedAws, self)
+        return kill_at_random(aws, names, every=1.0, clock=self.count, seed=1, **options)
+
+
+def poll_twice(functions: CountedFunctions) -> None:
+    last = functions.polls + 2
+    wait_until("polled", lambda: functions.polls >= last, timeout=TIMEOUT)
+
+
+def test_processes_of_the_given_functions_are_killed_one_by_one_as_calls_are_made() -> None:
+    functions = CountedFunctions(orders=[FakeProcess(), FakeProcess()], others=[FakeProcess()])
+    with functions.kills_of("orders") as killed:
+        poll_twice(functions)
+        assert not killed
+        for times in (1, 2):
+            functions.calls += 100
+            are_killed = partial(lambda wanted: killed.total() == wanted, times)
+            wait_until("killed", are_killed, timeout=TIMEOUT)
+            assert len(functions.function_processes("orders")) == 2 - times
+        functions.calls += 100
+        poll_twice(functions)
+    assert killed == {"orders": 2}
+    assert not functions.processes["others"][0].killed
+
+
+def test_a_process_that_has_ended_already_is_not_counted() -> None:
+    process = FakeProcess(has_ended=True)
+    functions = CountedFunctions(orders=[process])
+    with functions.kills_of("orders") as killed:
+        poll_twice(functions)
+        functions.calls = 100
+        wait_until("tried", lambda: process.killed, timeout=TIMEOUT)
+        poll_twice(functions)
+    assert not killed
+
+
+def test_kills_end_after_the_given_number() -> None:
+    functions = CountedFunctions(orders=[FakeProcess(), FakeProcess()])
+    with functions.kills_of("orders", most=1) as killed:
+        poll_twice(functions)
+        functions.calls = 100
+        wait_until("killed", lambda: bool(killed), timeout=TIMEOUT)
+        functions.calls = 200
+    assert killed == {"orders": 1}
+    assert [process.killed for process in functions.processes["orders"]].count(True) == 1

@@ -1,23 +1,23 @@
-"""The scenario itself: changes the deployed shop under traffic, redrives, audits and reports."""
+"""Scenario `change`: changes the deployed shop under traffic, redrives, audits and reports.
 
+Like `demo.audit`, `count_change` shares no code with the library.
+"""
+
+import json
 import secrets
 import time
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from threading import Event
 from typing import Any
 
-from demo.audit import Evidence, audit
+from demo.audit import Evidence, Findings, Manifest, audit
+from demo.audit.evidence import number, text
+from demo.audit.orders import RESERVATION_STATUS, expected_end
 from demo.background import background
 from demo.quiescence import wait_until, wait_until_empty
 from demo.report import console, report_figures, step
-from demo.scenarios.change.change_audit import (
-    REMOVED,
-    ChangeEvidence,
-    Letter,
-    count_change,
-    letters_of,
-)
 from demo.shop import Shop, deployed_values
 from demo.traffic.command import stock_articles
 from demo.traffic.plan import (
@@ -27,10 +27,17 @@ from demo.traffic.plan import (
     build_manifest,
     plan_traffic,
 )
+from demo.traffic.publisher import published
 from once.ops.aws.clients import depth
 from once.ops.aws.deployment import Deployment
 
 APP = "python3 -m demo.scenarios.change.app"
+REMOVED = "loyalty"
+"""The consumer that is removed; it gives a point for each order."""
+
+Letter = tuple[str, str]
+"""A dead letter: its consumer, and its order."""
+
 _TIMEOUT_SECONDS = 300.0
 _ORDERS = 1200
 """More than are sent before the last change."""
@@ -133,9 +140,7 @@ class _SteadyTraffic:
                 self._publish(random.choice(self.sent), self.resent)
 
     def _publish(self, order: SampleOrder, done: list[SampleOrder]) -> None:
-        attribute = {"type": {"DataType": "String", "StringValue": EVENT_TYPE}}
-        topic = self.topic_arn
-        self.sns.publish(TopicArn=topic, Message=order.body, MessageAttributes=attribute)
+        self.sns.publish(TopicArn=self.topic_arn, **published(order.body, EVENT_TYPE))
         done.append(order)
 
 
@@ -194,9 +199,9 @@ class _ChangingShop:
         evidence = self.evidence()
         findings = audit(manifest, evidence)
         # Some stay for a reason, such as an e-mail of unknown outcome.
-        for reason, number in sorted(findings.quarantined_by_reason.items()):
-            if number:
-                console.print(f"dead letters that a person decides about, {reason}: {number}")
+        for reason, times in sorted(findings.quarantined_by_reason.items()):
+            if times:
+                console.print(f"dead letters that a person decides about, {reason}: {times}")
         left = self._left(evidence)
         known = ChangeEvidence(due=due, seen=seen, left=left)
         return count_change(findings, manifest, evidence, known)
@@ -206,7 +211,59 @@ class _ChangingShop:
         found = self._sqs.list_queues().get("QueueUrls", [])
         urls = {*found} - {*evidence.dead_letters.values()}
         left = {url.rpartition("/")[2]: depth(self._sqs, url).total for url in urls}
-        for name, number in left.items():
-            if number:
-                console.print(f"{name} still holds {number}", highlight=False)
+        for name, times in left.items():
+            if times:
+                console.print(f"{name} still holds {times}", highlight=False)
         return sum(left.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeEvidence:
+    """Facts about a change that the state of the systems after it does not show.
+
+    Attributes:
+        due: orders that were sent before the removal began, so that each must have its point.
+        seen: dead letters that existed on the way.
+        left: messages that are still in a queue, without the dead letters.
+    """
+
+    due: Collection[str]
+    seen: Collection[Letter]
+    left: int
+
+
+def count_change(
+    findings: Findings, manifest: Manifest, evidence: Evidence, change: ChangeEvidence
+) -> dict[str, int]:
+    """Return the figures that must be 0, by their key in the report."""
+    items = evidence.by_key("points", "order_id").items()
+    points = {name: number(item, "points") for name, item in items}
+    ended = _ended(manifest, evidence)
+    return {
+        "lost": findings.lost + len({*change.due} - points.keys()),
+        "doubled": findings.doubled + sum(count - 1 for count in points.values()),
+        # The order of a lost letter lacks what the consumer of the letter does for it.
+        "letters_lost": sum(
+            order not in (points if consumer == REMOVED else ended)
+            for consumer, order in change.seen
+        ),
+        "unfinished": findings.unfinished + findings.unexplained_dead_letters + change.left,
+    }
+
+
+def letters_of(consumer: str, messages: Iterable[Mapping[str, Any]]) -> set[Letter]:
+    """Return the dead letters of a consumer, by the order that each is about."""
+    return {(consumer, str(json.loads(each["Body"])["data"]["order_id"])) for each in messages}
+
+
+def _ended(manifest: Manifest, evidence: Evidence) -> set[str]:
+    """Return the orders of which every consumer has done its part."""
+    orders = evidence.by_key("orders", "order_id")
+    reservations = evidence.by_key("reservations", "order_id")
+    return {
+        order["order_id"]
+        for order in manifest["orders"]
+        if text(orders.get(order["order_id"], {}), "status") == expected_end(order)
+        and text(reservations.get(order["order_id"], {}), "status")
+        == RESERVATION_STATUS[expected_end(order)]
+    }

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from demo.audit.evidence import Item, number, text
-from demo.scenarios.hostile.messages import SKU
 
+SKU = "hostile-article"
+"""The article of every order."""
 _HOLD_SECONDS = 900
 
 _DeadLetter = Mapping[str, Any]

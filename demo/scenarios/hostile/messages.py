@@ -1,13 +1,26 @@
-"""Hostile and healthy messages, made without any code of the library."""
+"""Hostile messages and healthy ones behind them, which are made without code of the library."""
 
 import gzip
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from demo.scenarios.hostile.effect_counts import SKU, SentMessages
+from demo.traffic.publisher import send_batch, to_queue
+from once.ops.aws.clients import batches_by_size
+from once.ops.aws.deployment import Deployment
+
+POISON = 10_000
+BOMBS = 10
+FORGED = 10
+ORDERS = 100
+COUNTERS = 92
+DYING = 5
+HANGING = 3
+
 PRODUCER = "/shop/web"
-SKU = "hostile-article"
 PRICE = 100
 
 _INFLATED_BYTES = 8 * 1024 * 1024
@@ -145,3 +158,89 @@ def _text(value: str) -> dict[str, str]:
 
 def _binary(name: str, value: bytes) -> dict[str, Any]:
     return {name: {"DataType": "Binary", "BinaryValue": value}}
+
+
+class HostileTraffic:
+    """Sends hostile and healthy messages, in the order that delays the healthy ones most.
+
+    Args:
+        sqs: boto3 client.
+        sns: boto3 client.
+        deployment: the service.
+    """
+
+    def __init__(self, sqs: Any, sns: Any, deployment: Deployment) -> None:
+        self._sqs, self._sns = sqs, sns
+        self._deployment = deployment
+        self._sent_at: dict[str, float] = {}
+
+    def send(self) -> SentMessages:
+        """Send all messages; the poison is sent before every healthy message."""
+        unreadable = [*poison(POISON), *bombs(BOMBS)]
+        self._queue("orders", unreadable)
+        fatal = [counter(f"dying-{n}", "die") for n in range(DYING)]
+        fatal += [counter(f"hanging-{n}", "hang") for n in range(HANGING)]
+        counters = [counter(f"counter-{n}") for n in range(COUNTERS)]
+        self._note(counters)
+        self._queue("counter", _spread(fatal, counters))
+        forged, orders = list(self._forged_events()), []
+        for visible, hidden in forged_attributes(FORGED):
+            self._note([visible])
+            self._topic("order.placed", visible)
+            orders.append(visible.name)
+            forged.append(hidden)
+        healthy = [order(f"healthy-{n}") for n in range(ORDERS)]
+        self._note(healthy)
+        for message in healthy:
+            self._topic("order.placed", message)
+        refused = {message.name for message in (*unreadable, *fatal)}
+        return SentMessages(
+            orders={*orders, *(message.name for message in healthy)},
+            counters={message.name for message in counters},
+            refused=refused | {name for name in forged if name.startswith("forged-")},
+            forged=forged,
+        )
+
+    def waits(self, seen: Mapping[str, float]) -> list[float]:
+        """Return the time from sending to commit of each healthy message, in seconds.
+
+        Args:
+            seen: `time.monotonic` of each item's first appearance, by name.
+        """
+        return [seen[n] - at for n, at in self._sent_at.items() if n in seen]
+
+    def _note(self, healthy: Sequence[SampleMessage]) -> None:
+        self._sent_at |= {message.name: time.monotonic() for message in healthy}
+
+    def _forged_events(self) -> Iterator[str]:
+        for _, event_type, message in forged_events("topic", FORGED):
+            self._topic(event_type, message)
+            yield message.name
+        for _, _, message in forged_events("disguised", FORGED):
+            # This type routes the event to a consumer's queue.
+            self._topic("order.placed", message)
+            yield message.name
+        for consumer, _, message in forged_events("queue", FORGED):
+            self._queue(consumer, [message])
+            yield message.name
+
+    def _topic(self, event_type: str, message: SampleMessage) -> None:
+        attributes = {**message.attributes, "type": _text(event_type)}
+        topic = self._deployment.ingress_topic_arn
+        self._sns.publish(TopicArn=topic, Message=message.body, MessageAttributes=attributes)
+
+    def _queue(self, consumer: str, some: Sequence[SampleMessage]) -> None:
+        """Send messages to a consumer's queue in their order."""
+        call = to_queue(self._sqs, self._deployment.consumer(consumer).queue_url)
+        for batch in batches_by_size(some, lambda message: len(message.body.encode())):
+            entries = [{"MessageBody": m.body, "MessageAttributes": m.attributes} for m in batch]
+            send_batch(call, entries)
+
+
+def _spread(few: Sequence[SampleMessage], many: Sequence[SampleMessage]) -> list[SampleMessage]:
+    """Return `many` with `few` inserted at even distances."""
+    every = len(many) // len(few)
+    mixed = list(many)
+    for number, message in enumerate(few):
+        mixed.insert(number * (every + 1), message)
+    return mixed

@@ -9,9 +9,8 @@ from threading import Event
 
 from demo.background import background
 from demo.report import console, report_figures, step
-from demo.scenarios.hostile import messages
-from demo.scenarios.hostile.effect_counts import FinalState, count_effects, read_dead_letters
-from demo.scenarios.hostile.traffic import HostileTraffic
+from demo.scenarios.hostile.effect_counts import SKU, FinalState, count_effects, read_dead_letters
+from demo.scenarios.hostile.messages import HostileTraffic
 from demo.shop import Shop
 from once.ops.aws.clients import depth
 
@@ -100,7 +99,7 @@ def hostile(shop: Shop, deploy_seconds: float) -> bool:
     """
     del deploy_seconds
     aws, sqs = shop.aws, shop.aws.client("sqs")
-    item = {"sku": {"S": messages.SKU}, "available": {"N": str(_STOCK)}}
+    item = {"sku": {"S": SKU}, "available": {"N": str(_STOCK)}}
     aws.client("dynamodb").put_item(TableName=shop.deployment.table("stock"), Item=item)
     queues = list(sqs.list_queues().get("QueueUrls", []))
     sources = [url for url in queues if not url.endswith(_NO_SOURCES)]

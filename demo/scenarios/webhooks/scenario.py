@@ -12,6 +12,7 @@ from demo.report import report_figures, step
 from demo.scenarios import drawn_seed
 from demo.scenarios.webhooks.app import RECEIPTS
 from demo.scenarios.webhooks.deliveries import (
+    HANDSHAKES,
     TYPES,
     Altered,
     Forged,
@@ -19,9 +20,9 @@ from demo.scenarios.webhooks.deliveries import (
     Handshake,
     Provider,
     SampleWebhook,
+    WebhookPlan,
 )
 from demo.scenarios.webhooks.waves import Answered, WaveRun
-from demo.scenarios.webhooks.webhook_plan import HANDSHAKES, WebhookPlan
 from demo.shop import Shop, subscribers
 from emulator.embedded_aws import EmbeddedAws
 

@@ -21,8 +21,13 @@ from urllib.parse import urlsplit
 
 from demo.audit.evidence import Item
 from demo.kills import kill_at_random
-from demo.scenarios.webhooks.deliveries import Delivery, Genuine, Handshake, HttpRequest
-from demo.scenarios.webhooks.webhook_plan import HOURS_BEFORE
+from demo.scenarios.webhooks.deliveries import (
+    HOURS_BEFORE,
+    Delivery,
+    Genuine,
+    Handshake,
+    HttpRequest,
+)
 from emulator.connection import Connection
 from emulator.embedded_aws import EmbeddedAws
 from once.ops.aws.deployment import DeployedWebhooks
@@ -30,8 +35,9 @@ from once.ops.aws.deployment import DeployedWebhooks
 THREADS = 4
 _TIMEOUT_SECONDS = 30.0
 _ROTATED_WAVE = 1
-_KILL_SECONDS = 1.0
+_REQUESTS_A_KILL = 30
 KILLS_PER_WAVE = 8
+"""Requests are the clock of the kills, so that a fast machine has as many. A wave has over 300."""
 _LAST_ROUNDS = 3
 _ACTIONS = 100
 _UNITS = {"committed_at": 1000, "received_at": 1000, "expires_at": 1}
@@ -74,6 +80,9 @@ class Sender:
         url: the function URL. Its host name goes into the header Host, since the embedded AWS has
             one address.
         secrets: the secret of each endpoint; a change counts from the next request.
+
+    Attributes:
+        posted: about how many requests it has sent.
     """
 
     def __init__(self, aws: Connection, url: str, secrets: Mapping[str, str]) -> None:
@@ -83,6 +92,7 @@ class Sender:
         self._trust = ssl.create_default_context(cafile=str(aws.certificate))
         self._secrets = secrets
         self._idle: list[http.client.HTTPSConnection] = []
+        self.posted = 0
 
     def send(
         self, deliveries: Sequence[Delivery], midway: Callable[[], object] | None = None
@@ -114,6 +124,7 @@ class Sender:
 
     def post(self, request: HttpRequest) -> tuple[int, str]:
         """Send a request; return status and body of the answer, 0 and nothing if there is none."""
+        self.posted += 1
         try:
             connection = self._idle.pop()  # no other thread uses it
         except IndexError:
@@ -174,13 +185,17 @@ class WaveRun:
             last = number == len(waves) - 1
             rotation = self._rotate if number == _ROTATED_WAVE else None
             most = 0 if last else KILLS_PER_WAVE
-            kills = kill_at_random(self.aws, self.functions, every=_KILL_SECONDS, most=most)
-            with kills as killed:
+            with kill_at_random(
+                self.aws, self.functions, every=_REQUESTS_A_KILL, clock=self._posted, most=most
+            ) as killed:
                 left = self._post([*left, *wave], rotation)
             self.killed += killed.total()
         for _ in range(_LAST_ROUNDS):
             left = self._post(left)
         self._sender.close()
+
+    def _posted(self) -> int:
+        return self._sender.posted
 
     def _post(
         self, wave: Sequence[Delivery], midway: Callable[[], object] | None = None

@@ -86,10 +86,6 @@ def test_subscribers_are_read_from_the_registry_by_identity() -> None:
     assert subscribers(registry) == {"x": ["a"], "y": ["a", "b"]}
 
 
-def test_a_finished_run_has_no_undelivered_event(world: World) -> None:
-    assert undelivered_events(world.place()) == 0
-
-
 @pytest.mark.parametrize(("consumer", "event_type"), STEPS)
 def test_an_event_without_a_record_at_a_subscriber_is_undelivered(
     world: World, consumer: str, event_type: str

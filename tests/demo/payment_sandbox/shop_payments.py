@@ -1,13 +1,11 @@
 """Stripe's client and the payments function, each connected to a payment sandbox."""
 
-import http.client
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
+import requests
 import stripe
 
 from demo.audit import Evidence, Findings
@@ -72,17 +70,6 @@ def customer_of(sandbox: PaymentSandbox, *, timeout: float = 20) -> Iterator[Cus
             http_client=connection,
         )
         yield Customer(sandbox, client)
-
-
-def ask(
-    sandbox: PaymentSandbox, method: str, path: str, body: str = "", **headers: str
-) -> tuple[int, Mapping[str, str], Any]:
-    """Send a request that Stripe's client would never send."""
-    with closing(http.client.HTTPConnection(urlsplit(sandbox.url).netloc)) as connection:
-        names = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request(method, path, body, names)
-        answer = connection.getresponse()
-        return answer.status, dict(answer.getheaders()), json.load(answer)
 
 
 SETTINGS: dict[str, Any] = {
@@ -161,8 +148,8 @@ def shop_payments(monkeypatch: pytest.MonkeyPatch) -> Iterator[ShopPayments]:
         monkeypatch.setenv("PAYMENT_API", sandbox.url)
         with FakeAws(consumer, {"payments": "order_id"}, **SETTINGS) as aws:
             yield ShopPayments(aws, sandbox)
-        provider._session().close()
-        provider._session.cache_clear()
+        provider._CONNECTIONS.session.close()
+        provider._CONNECTIONS.session = requests.Session()
 
 
 @contextmanager

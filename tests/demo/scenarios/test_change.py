@@ -8,7 +8,7 @@ import pytest
 
 from demo.audit import Findings
 from demo.scenarios.change.app import PHASES, registry_of
-from demo.scenarios.change.change_audit import ChangeEvidence, count_change
+from demo.scenarios.change.scenario import ChangeEvidence, count_change
 from once.cdk import DeploymentConfig
 from once.cdk.app.assembly import registry_faults
 from tests.architecture.imports import ROOT

@@ -1,10 +1,8 @@
 """The audit of the order: each kind of damage, in either table, is counted."""
 
-from random import Random
-
 import pytest
 
-from demo.scenarios.fifo import movements
+from demo.scenarios.fifo import scenario as movements
 
 SENT = [
     movements.Movement("a", 0, fails=False, readable=True),
@@ -44,20 +42,3 @@ def test_dead_letters_are_those_of_the_movements_that_cannot_be_read(
 ) -> None:
     figures = {"missing_dead_letters": missing, "unexplained_dead_letters": unexplained}
     assert movements.count_letters(SENT, letters) == figures
-
-
-def test_movements_are_numbered_in_the_order_in_which_they_are_sent() -> None:
-    plan = movements.MovementPlan.draw(Random(1))
-    numbers: dict[str, list[int]] = {}
-    for each in plan.movements:
-        numbers.setdefault(each.account, []).append(each.number)
-    assert all(found == list(range(movements.PER_ACCOUNT)) for found in numbers.values())
-
-
-def test_what_is_sent_again_is_readable_and_comes_with_the_same_id_or_another() -> None:
-    plan = movements.MovementPlan.draw(Random(1))
-    again = plan.messages[len(plan.movements) :]
-    assert {*(each for each, _ in again)} < {each for each in plan.movements if each.readable}
-    same = [unique == each.event_id for each, unique in again]
-    assert same.count(True) == len(plan.within_window) > 0
-    assert same.count(False) == len(plan.after_window) > 0

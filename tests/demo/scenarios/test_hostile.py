@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from demo.scenarios.hostile import messages
-from demo.scenarios.hostile.effect_counts import FinalState, SentMessages, count_effects
-from demo.scenarios.hostile.messages import SKU
+from demo.scenarios.hostile.effect_counts import SKU, FinalState, SentMessages, count_effects
 
 STOCK = 100
 SENT = SentMessages(orders={"o-1"}, counters={"c-1"}, refused={"poison-0"}, forged={"hidden-0"})

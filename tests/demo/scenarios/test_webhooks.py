@@ -19,10 +19,10 @@ from demo.scenarios.webhooks.deliveries import (
     Provider,
     SampleWebhook,
     Trick,
+    WebhookPlan,
 )
 from demo.scenarios.webhooks.scenario import forged_requests, run_figures, sent_webhooks
 from demo.scenarios.webhooks.waves import Answered, update
-from demo.scenarios.webhooks.webhook_plan import WebhookPlan
 from once.webhooks.capture import day_part
 from once.webhooks.endpoint import PROFILES
 from once.webhooks.signature import Verdict, verify
@@ -286,15 +286,3 @@ def test_the_library_accepts_genuine_requests_and_refuses_every_trick(plan: Webh
     assert {trick for kind, trick, _ in verdicts if kind is Forged} == {*Trick}
     stale = {trick for _, trick, found in verdicts if found is Verdict.STALE}
     assert stale == {Trick.TOO_OLD, Trick.IN_FUTURE}
-
-
-def test_altered_copies_come_before_their_webhook(plan: WebhookPlan) -> None:
-    order = [each for wave in plan.waves for each in wave]
-    first: dict[str, int] = {}
-    for n, each in enumerate(order):
-        if isinstance(each, Genuine):
-            first.setdefault(each.webhook.serial, n)
-    assert all(order.index(each) < first[each.webhook.serial] for each in plan.altered)
-    typed = {each.webhook.provider for each in plan.altered if each.type}
-    assert typed == {Provider.GITHUB, Provider.SHOPIFY}
-    assert {each.webhook.provider for each in plan.altered if not each.type} == {*Provider}

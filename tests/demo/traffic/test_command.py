@@ -86,13 +86,6 @@ def test_late_messages_are_sent_after_the_others_were_processed(at_work: Cloud) 
     assert at_work.take("orders") == late
 
 
-def test_articles_are_in_stock_before_the_first_message(cloud: Cloud) -> None:
-    found: list[dict[str, int]] = []
-    answer_with("sns.PublishBatch", lambda params: found.append(cloud.stock()))
-    send("--count", 4, "--refusals", 1, "--declines", 1, "--seed", 5)
-    assert found == [plan_traffic(count=4, refusals=1, declines=1, seed=5).stock]
-
-
 def test_the_queue_option_sends_to_one_consumer(at_work: Cloud, tmp_path: Path) -> None:
     manifest = sent_with_faults(tmp_path, "--queue", "inventory")
     assert at_work.delivered("inventory").total() == manifest["sent"]
@@ -107,13 +100,6 @@ def test_a_message_that_sns_did_not_accept_is_sent_again(cloud: Cloud) -> None:
     send("--count", 1)
     assert refusals == []
     assert cloud.take("orders").total() == 1
-
-
-def test_an_unknown_queue_is_rejected_with_the_existing_ones(cloud: Cloud) -> None:
-    result = send("--queue", "refunds", ok=False)
-    assert result.exit_code == 1
-    assert "choose one of inventory, orders" in result.stderr
-    assert cloud.stock() == {}
 
 
 ORDERS = DeployedConsumer(

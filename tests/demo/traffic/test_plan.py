@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import convert
 
 from demo.traffic.plan import (
     BATCH_SIZE,
     KINDS,
-    SOURCE,
     BodyBatch,
     TrafficPlan,
     first_wave,
@@ -23,8 +21,6 @@ from demo.traffic.plan import (
 )
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
-from once.events.cloud_event import read_event
-from once.events.identity import fingerprint
 from once.testing import FakeAws
 from tests.once.support import facts
 
@@ -57,39 +53,6 @@ def test_plans_of_one_seed_never_contradict_each_other() -> None:
     small = {order.event_id: order for order in traffic(count=10, refusals=3, declines=2).orders}
     larger = traffic(count=60, refusals=9, declines=7, conflicts=4).orders
     assert small.items() <= {order.event_id: order for order in larger}.items()
-
-
-def test_orders_and_messages_add_up() -> None:
-    planned = traffic(count=50, duplicates=15, conflicts=5, malformed=4, refusals=10, declines=8)
-    assert len(planned.orders) == 50
-    assert sum(order.refused for order in planned.orders) == 10
-    assert sum(order.declined for order in planned.orders) == 8
-    assert not any(order.refused and order.declined for order in planned.orders)
-    assert planned.sends.total() == 65
-    assert planned.messages == 50 + 15 + 5 + 4
-    assert set(planned.sends) == set(planned.orders)
-
-
-def test_the_library_and_both_handlers_read_the_event() -> None:
-    [order] = traffic(count=1).orders
-    event = read_event(order.body, max_bytes=MAX_BYTES)
-    stored = convert(event.data, orders.OrderPlaced)
-    reserved = convert(event.data, inventory.OrderPlaced)
-    assert (event.id, event.source, event.type) == (order.event_id, SOURCE, "order.placed")
-    assert (stored.order_id, stored.customer_id) == (order.order_id, order.customer_id)
-    assert stored.total == order.total
-    assert [(line.sku, line.quantity) for line in reserved.lines] == [
-        (line.sku, line.quantity) for line in order.lines
-    ]
-
-
-def test_a_conflict_has_the_same_key_and_another_fingerprint() -> None:
-    [order] = traffic(count=1).orders
-    event = read_event(order.body, max_bytes=MAX_BYTES)
-    conflict = read_event(order.conflicting().body, max_bytes=MAX_BYTES)
-    assert (conflict.id, conflict.source) == (event.id, event.source)
-    assert fingerprint(conflict) != fingerprint(event)
-    convert(conflict.data, orders.OrderPlaced)
 
 
 @st.composite

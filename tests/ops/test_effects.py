@@ -161,20 +161,17 @@ def test_a_name_is_a_key_its_hash_or_the_id_of_a_letter(unknown: Start) -> None:
     assert other != one
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
+def test_contradicting_options_are_refused(cloud: Cloud) -> None:
+    for options, text in (
         ([], "exactly one of these"),
         ([*DONE, "--not-done"], "exactly one of these"),
         ([*DONE, "--text", "x"], "is an argument of the refusal"),
         ([*DONE, "--new-key"], "is for an effect that is called again"),
         (["--done", "ref-1"], "it is no JSON"),
-    ],
-)
-def test_contradicting_options_are_refused(cloud: Cloud, options: list[str], text: str) -> None:
-    result = settle(KEY, *options)
-    assert result.exit_code == 2
-    assert text in words(result.stderr)
+    ):
+        result = settle(KEY, *options)
+        assert result.exit_code == 2
+        assert text in words(result.stderr)
 
 
 def test_nothing_changes_without_a_yes(unknown: Start) -> None:

@@ -86,15 +86,13 @@ def test_consumer_is_selected_by_its_whole_name(cloud: Cloud) -> None:
     assert published(cloud) == ids("orders#a")
 
 
-@pytest.mark.parametrize("left", [-1, 1, 30 * 24 - 1])
-def test_record_that_expires_before_its_message_may_is_counted_as_too_old(
-    cloud: Cloud, left: int
-) -> None:
-    commit_each(cloud, "orders#a", expires_in=left)
+def test_record_that_expires_before_its_message_may_is_counted_as_too_old(cloud: Cloud) -> None:
+    for left in (-1, 1, 30 * 24 - 1):
+        commit_each(cloud, f"orders#{left}", expires_in=left)
     commit_each(cloud, "orders#b", expires_in=30 * 24 + 1)
     output = support.stdout_of(*REPUBLISH, "2h")
     assert published(cloud) == ids("orders#b")
-    assert support.numbers(output)["records left out as too old"] == "1"
+    assert support.numbers(output)["records left out as too old"] == "3"
 
 
 def test_every_page_of_the_table_is_read_consistently(cloud: Cloud) -> None:
@@ -108,18 +106,21 @@ def test_every_page_of_the_table_is_read_consistently(cloud: Cloud) -> None:
     assert all(query["ConsistentRead"] for query in asked)
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "said"),
-    [
-        ("yesterday", 2, "Invalid value for --since: 'yesterday' is no point in time"),
-        ("2d --until soon", 2, "Invalid value for --until: 'soon' is no point in time"),
-        ("2d --until 3d", 2, "is not before --until"),
-        ("2999-01-01", 2, "is not before now"),
-        ("2h --consumer refunds", 1, "choose one of inventory, orders"),
-    ],
-)
-def test_invalid_options_are_refused(cloud: Cloud, options: str, code: int, said: str) -> None:
-    assert said in support.stderr_of(*REPUBLISH, *options.split(), code=code)
+REFUSED = {
+    "yesterday": (2, "Invalid value for --since: 'yesterday' is no point in time"),
+    "2d --until soon": (2, "Invalid value for --until: 'soon' is no point in time"),
+    "2d --until 3d": (2, "is not before --until"),
+    "2999-01-01": (2, "is not before now"),
+    "2h --consumer refunds": (1, "choose one of inventory, orders"),
+    "2h --to refunds": (1, "no consumer 'refunds'"),
+    "2h --to orders": (1, "'orders' takes no events of other consumers"),
+}
+
+
+def test_invalid_options_are_refused(cloud: Cloud) -> None:
+    cloud.set_types("orders", external=["order.placed"], events=[])
+    for options, (code, said) in REFUSED.items():
+        assert said in support.stderr_of(*REPUBLISH, *options.split(), code=code)
 
 
 def test_unreadable_outbox_is_reported_by_its_key_hash_and_others_are_published(
@@ -128,26 +129,18 @@ def test_unreadable_outbox_is_reported_by_its_key_hash_and_others_are_published(
     pks = [f"orders#{number}" for number in range(5)]
     commit_each(cloud, *pks)
     commit(cloud, "orders#customer-7", outbox='[{"id": "secret-of-customer-7", "source": 1}]')
+    dry_run = support.run(*REPUBLISH, "2h", "--dry-run")
+    assert cloud.relay_dead_letters() == []
     result = support.run(*REPUBLISH, "2h")
-    assert result.exit_code == 1
     assert published(cloud) == ids(*pks)
-    assert support.numbers(result.stdout)["events"] == "5"
-    assert f"  {key_hash('orders#customer-7')}\n" in result.stderr
+    for each in (dry_run, result):
+        assert each.exit_code == 1
+        assert support.numbers(each.stdout)["events"] == "5"
+        assert f"  {key_hash('orders#customer-7')}\n" in each.stderr
+        assert "customer-7" not in each.output
     assert "`once dlq list --consumer outbox_relay` says why" in result.stderr
-    assert "customer-7" not in result.output
     [letter] = cloud.relay_dead_letters()
     assert letter["MessageAttributes"][DeadLetter.REASON]["StringValue"] == "unpublishable"
-
-
-def test_dry_run_reports_unreadable_outboxes_and_writes_no_dead_letter(cloud: Cloud) -> None:
-    commit_each(cloud, "orders#a")
-    commit(cloud, "orders#b", outbox="no JSON")
-    result = support.run(*REPUBLISH, "2h", "--dry-run")
-    assert result.exit_code == 1
-    assert support.numbers(result.stdout)["events"] == "1"
-    assert "the outbox of these records cannot be read" in result.stderr
-    assert f"  {key_hash('orders#b')}\n" in result.stderr
-    assert cloud.relay_dead_letters() == []
 
 
 def test_forged_events_are_not_published_and_their_record_is_reported_once(cloud: Cloud) -> None:
@@ -232,14 +225,16 @@ def test_events_of_its_types_reach_its_queue_only(cloud: Cloud, paid: list[str])
     assert cloud.take("orders") == {}
 
 
-@pytest.mark.parametrize(
-    ("options", "events"), [("--until 90m", "0"), ("--consumer inventory", "0"), ("--dry-run", "2")]
-)
-def test_other_options_apply(cloud: Cloud, paid: list[str], options: str, events: str) -> None:
-    assert (
-        support.numbers(support.stdout_of(*TO, "inventory", *options.split()))["events"] == events
-    )
-    assert cloud.take("inventory") == {}
+@pytest.mark.usefixtures("paid")
+def test_other_options_apply(cloud: Cloud) -> None:
+    for options, events in (
+        ("--until 90m", "0"),
+        ("--consumer inventory", "0"),
+        ("--dry-run", "2"),
+    ):
+        output = support.stdout_of(*TO, "inventory", *options.split())
+        assert support.numbers(output)["events"] == events
+        assert cloud.take("inventory") == {}
 
 
 def test_a_fifo_queue_gets_each_event_in_its_group_and_again_in_a_second_run(
@@ -257,16 +252,9 @@ def test_a_fifo_queue_gets_each_event_in_its_group_and_again_in_a_second_run(
     groups = {entry["MessageBody"]: entry["MessageGroupId"] for entry in entries}
     assert groups == {body: str(number) for number, body in enumerate(paid)}
     assert len({entry["MessageDeduplicationId"] for entry in entries}) == 4
-
-
-def test_an_event_without_its_group_is_not_sent_to_a_fifo_queue(
-    cloud: Cloud, paid: list[str]
-) -> None:
-    cloud.make_fifo("inventory", "parcel", external=[])
-    cloud.set_types("inventory", events=[PAID], grouped_by="parcel")
-    asked = support.requests_of("sqs.SendMessageBatch")
+    cloud.set_types("inventory", events=[PAID], grouped_by="parcel")  # which no event has
     assert "is not what its consumer writes" in support.stderr_of(*TO, "inventory")
-    assert asked == []
+    assert sum(len(request["Entries"]) for request in asked) == 4
 
 
 def test_forged_event_is_not_sent(cloud: Cloud) -> None:
@@ -289,12 +277,6 @@ def test_large_events_are_sent_in_several_calls(cloud: Cloud) -> None:
 def test_event_that_the_queue_refuses_ends_the_command(cloud: Cloud, paid: list[str]) -> None:
     support.fail_entries("sqs.SendMessageBatch", support.REFUSED_ENTRY)
     assert "the queue of inventory did not take" in support.stderr_of(*TO, "inventory")
-
-
-def test_consumer_without_events_of_other_consumers_is_refused(cloud: Cloud) -> None:
-    cloud.set_types("orders", external=["order.placed"], events=[])
-    assert "'orders' takes no events of other consumers" in support.stderr_of(*TO, "orders")
-    assert "no consumer 'refunds'" in support.stderr_of(*TO, "refunds")
 
 
 CONSUMER = Consumer("orders")

@@ -81,51 +81,40 @@ def test_json_has_the_same_values(busy: Cloud) -> None:
     assert unrouted == {"consumer": "unrouted", **idle, "visible": 1, "dead_letters": 4}
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3600, "1 h 0 min"), (90_061, "25 h 1 min")],
-)
-def test_age_is_the_newest_value_of_cloudwatch(cloud: Cloud, seconds: int, shown: str) -> None:
-    answer_ages(orders=[float(seconds), 7.0])
-    assert rows(run("status").stdout)[1][4] == shown
+AGES = {0: "0 s", 59: "59 s", 61: "1 min 1 s", 3600: "1 h 0 min", 90_061: "25 h 1 min"}
 
 
-def test_age_is_that_of_the_older_of_queue_and_isolation_queue(cloud: Cloud) -> None:
-    answer_ages(orders=[5.0], **{"orders-isolation": [59.0]})
-    assert rows(stdout_of("status"))[1][4] == "59 s"
+@pytest.mark.usefixtures("cloud")
+def test_age_is_the_newest_value_of_cloudwatch_for_the_older_of_its_two_queues() -> None:
+    newest = {"orders": [0.0, 7.0], "orders-isolation": [0.0]}
+    answer_ages(**newest)
+    for number, (seconds, shown) in enumerate(AGES.items()):
+        newest["orders-isolation" if number % 2 else "orders"][0] = float(seconds)
+        assert rows(run("status").stdout)[1][4] == shown
 
 
-@pytest.mark.parametrize(
-    ("owner", "said"),
-    [
-        ("orders", "orders: 1 dead letters"),
-        (RELAY, "outbox_relay: 1 dead letters"),
-        (UNROUTED, "unrouted: 1 unrouted events"),
-    ],
-)
-def test_letters_are_stuck(cloud: Cloud, owner: str, said: str) -> None:
+def test_letters_are_stuck(cloud: Cloud) -> None:
     stdout_of("status")
-    cloud.bury(owner)
-    assert said in stderr_of("status", code=ExitCode.STUCK)
+    for owner in ("orders", RELAY, UNROUTED):
+        cloud.bury(owner)
+    said = stderr_of("status", code=ExitCode.STUCK)
+    assert "orders: 1 dead letters" in said
+    assert "outbox_relay: 1 dead letters" in said
+    assert "unrouted: 1 unrouted events" in said
 
 
-@pytest.mark.parametrize(
-    ("options", "seconds", "code"),
-    [
-        ((), 3599, 0),
-        ((), 3600, ExitCode.STUCK),
-        (("--max-age", "2h"), 7199, 0),
-        (("--max-age", "2h"), 7200, ExitCode.STUCK),
-    ],
-)
-def test_a_queue_with_an_old_message_is_stuck(
-    cloud: Cloud, options: tuple[str, ...], seconds: int, code: int
-) -> None:
-    answer_ages(orders=[float(seconds)])
-    result = run("status", "--json", *options)
-    assert result.exit_code == code
-    assert json.loads(result.stdout)["stuck"] is bool(code)
-    assert ("orders: a message has waited for" in result.stderr) is bool(code)
+@pytest.mark.usefixtures("cloud")
+def test_a_queue_with_an_old_message_is_stuck() -> None:
+    newest = {"orders": [0.0]}
+    answer_ages(**newest)
+    for options, limit in (((), 3600), (("--max-age", "2h"), 7200)):
+        for seconds, code in ((limit - 1, 0), (limit, ExitCode.STUCK)):
+            newest["orders"][0] = float(seconds)
+            result = run("status", "--json", *options)
+            assert result.exit_code == code
+            assert json.loads(result.stdout)["stuck"] is bool(code)
+            assert ("orders: a message has waited for" in result.stderr) is bool(code)
+    assert "'2026' is no age: give one such as" in stderr_of("status", "--max-age", "2026", code=2)
 
 
 def test_a_function_that_cannot_start_is_stuck_while_messages_wait(cloud: Cloud) -> None:
@@ -162,20 +151,18 @@ def test_the_platforms_line_tells_whether_a_start_failed(
     assert found == ({"once-orders": error} if error else {})
 
 
-@pytest.mark.parametrize(
-    "output", [f"{StackOutput.QUEUE}Orders", f"{StackOutput.DEAD_LETTERS}Orders"]
-)
-def test_a_queue_that_refuses_large_messages_is_named(cloud: Cloud, output: str) -> None:
+def test_a_queue_that_refuses_large_messages_is_named(cloud: Cloud) -> None:
     assert "MaximumMessageSize" not in stdout_of("status")
-    small = {"MaximumMessageSize": "262144"}
-    cloud.sqs.set_queue_attributes(QueueUrl=cloud.service[output], Attributes=small)
+    for output in (f"{StackOutput.QUEUE}Orders", f"{StackOutput.DEAD_LETTERS}Inventory"):
+        cloud.sqs.set_queue_attributes(
+            QueueUrl=cloud.service[output], Attributes={"MaximumMessageSize": "262144"}
+        )
     shown = " ".join(stdout_of("status").split())
-    assert "orders: set MaximumMessageSize of its queues to 1048576 (is 262144)" in shown
-    assert json.loads(run("status", "--json").stdout)["queues"][1]["message_bytes"] == 262144
-
-
-def test_max_age_is_an_age(cloud: Cloud) -> None:
-    assert "'2026' is no age: give one such as" in stderr_of("status", "--max-age", "2026", code=2)
+    for name in ("orders", "inventory"):
+        said = f"{name}: set MaximumMessageSize of its queues to 1048576 (is 262144)"
+        assert said in shown
+    queues = json.loads(run("status", "--json").stdout)["queues"]
+    assert [row["message_bytes"] for row in queues[:2]] == [262144, 262144]
 
 
 def test_age_is_unknown_if_cloudwatch_refuses(cloud: Cloud) -> None:

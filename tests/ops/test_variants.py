@@ -33,21 +33,16 @@ def s3(cloud: Cloud) -> Any:
     return client
 
 
-@pytest.mark.parametrize("to", [(), ("--to", "orders")], ids=["topic", "queue"])
-def test_a_large_event_is_stored_and_its_pointer_sent(
-    cloud: Cloud, s3: Any, to: tuple[str, ...]
-) -> None:
-    stdout_of(*SEND, LARGE, *to)
-    [body] = cloud.take("orders").elements()
-    _, pointer = json.loads(body)
-    assert pointer["s3BucketName"] == BUCKET
-    assert pointer["s3Key"].startswith("producers/")
-    stored = s3.get_object(Bucket=BUCKET, Key=pointer["s3Key"])["Body"].read()
-    assert json.loads(stored)["data"] == json.loads(LARGE)
-
-
-@pytest.mark.usefixtures("cloud")
-def test_without_a_bucket_a_large_event_is_refused_with_the_remedy() -> None:
+def test_a_large_event_is_stored_and_its_pointer_sent(cloud: Cloud, s3: Any) -> None:
+    for to in ((), ("--to", "orders")):
+        stdout_of(*SEND, LARGE, *to)
+        [body] = cloud.take("orders").elements()
+        _, pointer = json.loads(body)
+        assert pointer["s3BucketName"] == BUCKET
+        assert pointer["s3Key"].startswith("producers/")
+        stored = s3.get_object(Bucket=BUCKET, Key=pointer["s3Key"])["Body"].read()
+        assert json.loads(stored)["data"] == json.loads(LARGE)
+    del cloud.state[StackOutput.CLAIM_BUCKET]
     assert "set claim_check_mb= of the consumers that take it" in stderr_of(*SEND, LARGE)
 
 
@@ -70,11 +65,18 @@ def failed(shop: Shop, s3: Any) -> str:
     return body
 
 
-def test_a_letter_is_shown_with_the_data_that_it_refers_to(shop: Shop, failed: str) -> None:
-    shown = stdout_of("dlq", "show", shop.letter().message_id)
-    assert json.loads(failed)[1]["s3Key"] in shown
+def test_a_letter_is_shown_with_the_data_that_it_refers_to(
+    shop: Shop, s3: Any, failed: str
+) -> None:
+    key, message_id = json.loads(failed)[1]["s3Key"], shop.letter().message_id
+    shown = stdout_of("dlq", "show", message_id)
+    assert key in shown
     assert "its data, from S3:" in shown
     assert f'"name": "{note("a")["data"]["name"]}"' in shown
+    s3.delete_object(Bucket=BUCKET, Key=key)
+    shown = words(stdout_of("dlq", "show", message_id))
+    assert "claim-missing: the object that it refers to does not exist" in shown
+    assert "the producer stores the data again" in shown
 
 
 def test_a_redriven_letter_keeps_its_pointer_and_counts_once(shop: Shop, failed: str) -> None:
@@ -87,13 +89,6 @@ def test_a_redriven_letter_keeps_its_pointer_and_counts_once(shop: Shop, failed:
     shop.work_off()
     shop.process(note("a"))
     assert shop.counted() == {"a": 1}
-
-
-def test_a_letter_whose_object_is_gone_says_so(shop: Shop, s3: Any, failed: str) -> None:
-    s3.delete_object(Bucket=BUCKET, Key=json.loads(failed)[1]["s3Key"])
-    shown = " ".join(stdout_of("dlq", "show", shop.letter().message_id).split())
-    assert "claim-missing: the object that it refers to does not exist" in shown
-    assert "the producer stores the data again" in shown
 
 
 TOPIC = Source.sns(SNS["TopicArn"], type="order.placed")
@@ -117,36 +112,27 @@ def undelivered(cloud: Cloud, event: Event = DELIVERED) -> None:
     cloud.sqs.send_message(QueueUrl=cloud.box("orders"), MessageBody=json.dumps(event))
 
 
-def test_a_letter_in_an_envelope_is_read_with_its_key(other: Cloud) -> None:
+def test_a_letter_in_an_envelope_is_read_found_and_redriven_as_it_was(other: Cloud) -> None:
     undelivered(other)
     [letter] = json.loads(stdout_of("dlq", "list", "--consumer", "orders", "--json"))["letters"]
     shown = json.loads(stdout_of("dlq", "show", letter["message_id"], "--json"))
     assert letter["event_type"] == "order.placed"
     assert (shown["event_id"], shown["dedup_key"]) == (SNS["MessageId"], KEY)
-
-
-def test_what_could_not_be_delivered_is_redriven_as_it_was(other: Cloud) -> None:
-    undelivered(other)
+    [moment] = moments("o-1", "--no-logs")  # a value inside the envelope
+    assert (moment["consumer"], moment["event_type"]) == ("orders", "order.placed")
     stdout_of("dlq", "redrive", "--consumer", "orders", "--yes")
     assert [json.loads(body) for body in other.take("orders").elements()] == [DELIVERED]
 
 
-def test_trace_finds_a_letter_by_a_value_inside_its_envelope(other: Cloud) -> None:
-    undelivered(other)
-    [moment] = moments("o-1", "--no-logs")
-    assert (moment["consumer"], moment["event_type"]) == ("orders", "order.placed")
-
-
-def test_an_event_for_the_ingress_topic_goes_to_its_subscribers_only(other: Cloud) -> None:
+def test_send_reaches_the_ingress_and_names_the_way_of_a_consumers_own_producers(
+    other: Cloud,
+) -> None:
     assert stdout_of(*SEND, "{}").startswith("sent order.placed to inventory;")
-
-
-@pytest.mark.parametrize("to", [("--to", "orders"), ()])
-def test_send_names_the_way_of_a_consumers_own_producers(other: Cloud, to: tuple[str, ...]) -> None:
     other.set_types("inventory", [])
-    error = " ".join(stderr_of(*SEND, "{}", *to).split())
-    assert "in the envelope of Source.sns, which `once send` does not write" in error
-    assert "with `aws sns publish` to its topic" in error
+    for to in (("--to", "orders"), ()):
+        error = stderr_of(*SEND, "{}", *to)
+        assert "in the envelope of Source.sns, which `once send` does not write" in error
+        assert "with `aws sns publish` to its topic" in error
 
 
 @pytest.fixture

@@ -95,25 +95,24 @@ def test_reading_ends_when_enough_changes_are_found(
     assert "There are more changes than are shown" in browser.get("audit-log").text
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        "no JSON",
-        "[" * 100_000,
-        '"text"',
-        '{"change": 1, "phase": "intent"}',
-        '{"change": "c", "phase": "other"}',
-        '{"change": "c", "phase": "intent", "arguments": 1, "why": {"a": "<b>"}, "at": "never"}',
-        '{"change": "c", "phase": "outcome", "counts": [1], "message_ids": 3}',
-        json.dumps(
-            {"change": "<script>", "phase": "intent", "who": "\u202e", "command": "\x1b[2J"}
-        ),
-    ],
+ODD = (
+    "no JSON",
+    "[" * 100_000,
+    '"text"',
+    '{"change": 1, "phase": "intent"}',
+    '{"change": "c", "phase": "other"}',
+    '{"change": "c", "phase": "intent", "arguments": 1, "why": {"a": "<b>"}, "at": "never"}',
+    '{"change": "c", "phase": "outcome", "counts": [1], "message_ids": 3}',
+    json.dumps({"change": "<script>", "phase": "intent", "who": "\u202e", "command": "\x1b[2J"}),
 )
-def test_any_entry_can_be_shown(browser: TestClient, cloud: Cloud, entry: str) -> None:
-    log(cloud, entry)
-    answer = browser.get("audit-log")
-    assert answer.status_code == 200
-    assert "<script>" not in answer.text
-    assert all(c.isprintable() or c in "\n\t" for c in answer.text)
-    assert ("1 entries have another form" in answer.text) or len(rows(browser)) == 1
+
+
+def test_any_entry_can_be_shown(browser: TestClient, cloud: Cloud) -> None:
+    for entry in ODD:
+        log(cloud, entry)
+        answer = browser.get("audit-log")
+        assert answer.status_code == 200, entry[:80]
+        assert "<script>" not in answer.text
+        assert all(c.isprintable() or c in "\n\t" for c in answer.text)
+    assert "entries have another form" in answer.text
+    assert rows(browser)

@@ -62,21 +62,16 @@ def test_an_effect_is_settled_after_its_dry_run(
     assert (intent["command"], outcome["counts"]) == ("effects settle", {"settled": 1})
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
+def test_a_form_that_does_not_fit_plans_nothing(browser: TestClient) -> None:
+    for given, words in (
         ({}, "give exactly one of these"),
         ({"outcome": "done", "done": "ref-1"}, "it is no JSON"),
         ({"outcome": "not-done", "why": ""}, "say how the outcome was found out"),
         ({"outcome": "not-done", "key": "orders#none"}, "there is no dedup record"),
-    ],
-)
-def test_a_form_that_does_not_fit_plans_nothing(
-    browser: TestClient, given: dict[str, str], words: str
-) -> None:
-    answer = browser.post(SETTLE, data={"key": KEY, "why": "seen", **given})
-    assert answer.status_code >= 400
-    assert words in answer.text
+    ):
+        answer = browser.post(SETTLE, data={"key": KEY, "why": "seen", **given})
+        assert answer.status_code >= 400
+        assert words in answer.text
 
 
 def test_an_effect_that_may_be_running_is_not_settled(

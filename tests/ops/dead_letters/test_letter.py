@@ -5,13 +5,12 @@ import json
 import tracemalloc
 from base64 import b64encode
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
 import pytest
 
-from once.errors import PermanentError
 from once.failures.quarantine import carried, text
 from once.intake.original_message import MOVED, OriginalMessage
 from once.names import RELAY, UNROUTED, DeadLetter, Limits
@@ -53,19 +52,6 @@ def quarantined(original: OriginalMessage) -> letter.Letter:
     return received(attributes, body)
 
 
-def test_quarantined_message_is_read_as_its_consumer_wrote_it(shop: Shop) -> None:
-    before = datetime.now(UTC) - timedelta(seconds=1)
-    error = PermanentError("no such counter")
-    [message_id] = shop.dead_letter(note("a"), error=error, receives=3, tenant="t-1")
-    found = shop.letter()
-    assert (found.reason, found.error) == ("permanent", "PermanentError: no such counter")
-    assert (found.queue.owner, found.receive_count, found.moved) == ("orders", 3, False)
-    assert found.lineage == (letter.QueueStay(message_id),)
-    assert before < found.first_seen <= found.sent_at
-    assert json.loads(found.original.body) == note("a")
-    assert found.original.attributes["tenant"]["stringValue"] == "t-1"
-
-
 def test_message_moved_by_sqs_has_no_reason_and_is_its_own_last_stay(shop: Shop) -> None:
     shop.move(note("a"))
     found = shop.letter()
@@ -93,12 +79,6 @@ def test_unreadable_first_seen_is_replaced_by_the_time_of_sending(first_seen: st
 def test_time_without_an_offset_is_in_utc() -> None:
     found = received(facts(first_seen="2023-07-30T14:00:00"))
     assert found.first_seen == datetime(2023, 7, 30, 14, tzinfo=UTC)
-
-
-@pytest.mark.parametrize("suffix", ["", ".fifo"])
-def test_a_letter_keeps_its_message_group(suffix: str) -> None:
-    assert received({}, suffix=suffix, MessageGroupId="g").group == "g"
-    assert received({}, suffix=suffix).group is None
 
 
 def test_every_consumer_has_a_dead_letter_queue_and_the_others_come_last(shop: Shop) -> None:

@@ -23,16 +23,16 @@ def redrive(*options: object) -> str:
 
 
 def test_letters_go_back_and_are_worked_on_once(shop: Shop) -> None:
-    names = [f"n-{number}" for number in range(23)]
+    names = [f"n-{number}" for number in range(13)]
     shop.fail(*names)
     output = redrive()
     assert support.numbers(output) == {
-        "sent back": "23",
+        "sent back": "13",
         "of these, will come back unless mended": "0",
         "skipped, as not safe": "0",
         "failed": "0",
     }
-    assert "looked at 23 of about 23" in output
+    assert "looked at 13 of about 13" in output
     assert shop.letters() == []
     shop.work_off()
     assert shop.counted() == dict.fromkeys(names, 1)
@@ -66,30 +66,22 @@ def test_message_moved_by_sqs_keeps_all_of_its_attributes(shop: Shop, number: in
 def test_message_that_fails_again_shows_its_lineage(shop: Shop) -> None:
     shop.fail("a")
     first = shop.letter()
-    for error in (KeyError(), TypeError()):
-        redrive()
-        shop.outside.faults["a"] = error
-        shop.work_off(receive_count=5)
+    redrive()
+    shop.outside.faults["a"] = KeyError()
+    shop.work_off(receive_count=5)
+    redrive()
+    shop.move_received(shop.waiting())
+    redrive()
+    shop.move_received(shop.waiting())
     last = shop.letter()
-    assert [stay.reason for stay in last.lineage] == ["retries-exhausted"] * 2 + [None]
-    assert [stay.edited for stay in last.lineage] == [False] * 3
+    reasons = [stay.reason for stay in last.lineage]
+    assert reasons == ["retries-exhausted", "retries-exhausted", "died", None]
+    assert [stay.edited for stay in last.lineage] == [False] * 4
     assert last.lineage[0].message_id == first.lineage[0].message_id
-    assert last.first_seen == first.first_seen
+    assert (last.first_seen, last.key) == (first.first_seen, first.key)
     assert last.sent_at > first.sent_at
     shown = support.words(support.stdout_of("dlq", "show", last.message_id))
     assert f"{first.lineage[0].message_id}: retries-exhausted, sent back at 20" in shown
-
-
-def test_message_that_sqs_moves_again_shows_its_lineage(shop: Shop) -> None:
-    shop.fail("a")
-    before = shop.letter()
-    for _ in range(2):
-        redrive()
-        shop.move_received(shop.waiting())
-    last = shop.letter()
-    assert last.reason is None
-    assert [stay.reason for stay in last.lineage] == ["retries-exhausted", "died", None]
-    assert (last.first_seen, last.key) == (before.first_seen, before.key)
 
 
 @pytest.mark.parametrize(("spare", "stays"), [(0, 1), (2000, 2)])
@@ -106,15 +98,6 @@ def test_large_message_goes_back_with_its_history_if_that_fits(
     letter = shop.letter()
     assert letter.original.body == body
     assert len(letter.lineage) == stays
-
-
-def test_calls_are_kept_below_the_size_limit(shop: Shop) -> None:
-    shop.dead_letter(*[note("a", data={"sent": "x" * 240_000})] * 12, error=ValueError())
-    asked = support.requests_of("sqs.SendMessageBatch")
-    redrive()
-    assert max(len(json.dumps(request)) for request in asked) < Limits.MESSAGE_BYTES
-    assert len(asked) == 4
-    assert shop.letters() == []
 
 
 def test_only_letters_with_these_ids_are_redriven(shop: Shop) -> None:
@@ -137,6 +120,9 @@ def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
         "would be sent: 1, of which will come back unless mended: 0, not safe: 0; would stay: 1, "
         "of which would come back: 1, not safe to send: 0 looked at 2 of about 2 dead letters"
     )
+    found = json.loads(support.stdout_of("dlq", "redrive", "--dry-run", "--json"))
+    assert (found["dry_run"], found["sent"]) == (True, 1)
+    assert [one["outcome"] for one in found["planned"]] == ["processed"]
     assert shop.waiting() == []
     assert shop.hidden() == 0
     assert len(shop.letters()) == 2
@@ -207,25 +193,21 @@ def test_unsafe_letter_is_sent_only_by_its_id_and_the_option(unsafe: Shop) -> No
     assert message_id not in [letter.message_id for letter in unsafe.letters()]
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "said"),
-    [
-        ("--unsafe", 2, "is for dead letters that are named"),
-        ("--edit", 2, "changes one dead letter: name it"),
-        ("--edit a b", 2, "changes one dead letter: name it"),
-        ("a --reason died", 2, "leave the filters or the ids out"),
-        ("--rate 0", 2, "greater than or equal to 0.1"),
-        (f"--consumer {RELAY}", 1, "outbox republish"),
-    ],
-)
-def test_invalid_options_are_refused(cloud: Cloud, options: str, code: int, said: str) -> None:
-    assert said in support.stderr_of("dlq", "redrive", *options.split(), code=code)
+REFUSED = {
+    "--unsafe": (2, "is for dead letters that are named"),
+    "--edit": (2, "changes one dead letter: name it"),
+    "--edit a b": (2, "changes one dead letter: name it"),
+    "a --edit --json": (2, "--json"),
+    "a --reason died": (2, "leave the filters or the ids out"),
+    "--rate 0": (2, "greater than or equal to 0.1"),
+    f"--consumer {RELAY}": (1, "outbox republish"),
+}
 
 
-def test_letters_of_the_relay_stay(shop: Shop) -> None:
-    shop.cloud.bury(RELAY, json.dumps(note("a")))
-    assert support.numbers(redrive())["sent back"] == "0"
-    assert shop.cloud.left(RELAY) == 1
+@pytest.mark.usefixtures("cloud")
+def test_invalid_options_are_refused() -> None:
+    for options, (code, said) in REFUSED.items():
+        assert said in support.stderr_of("dlq", "redrive", *options.split(), code=code)
 
 
 def test_letters_dead_lettered_again_are_not_sent_a_second_time(shop: Shop) -> None:
@@ -254,36 +236,28 @@ def test_only_the_message_that_is_too_large_for_a_call_stays(shop: Shop) -> None
     assert [json.loads(one.original.body) for one in shop.letters()] == [note("a")]
 
 
-def test_throttled_entries_are_sent_again(shop: Shop) -> None:
-    shop.fail("a", "b")
-    support.fail_entries("sqs.SendMessageBatch", support.THROTTLED_ENTRY)
-    support.stdout_of(*REDRIVE)
-    assert len(shop.waiting()) == 2
-    assert shop.letters() == []
-
-
 @pytest.mark.parametrize(
     ("failure", "times", "said"),
     [
         pytest.param(support.REFUSED_ENTRY, 1, "InvalidParameter too odd", id="refused"),
-        pytest.param(
-            support.THROTTLED_ENTRY, ATTEMPTS, "Throttled", id="throttled in every attempt"
-        ),
+        pytest.param(support.THROTTLED_ENTRY, ATTEMPTS, "Throttled", id="throttled each time"),
+        pytest.param(support.THROTTLED_ENTRY, 1, None, id="throttled once"),
     ],
 )
 def test_entry_that_is_not_accepted_stays_and_is_reported(
-    shop: Shop, failure: dict[str, Any], times: int, said: str
+    shop: Shop, failure: dict[str, Any], times: int, said: str | None
 ) -> None:
     shop.fail("a")
     letter = shop.letter()
     support.fail_entries("sqs.SendMessageBatch", failure, times=times)
     result = support.run(*REDRIVE)
-    assert result.exit_code == 1
-    assert f"{letter.message_id}: not sent: {said}" in result.stderr
-    assert support.numbers(result.stdout)["failed"] == "1"
+    assert result.exit_code == (1 if said else 0)
+    assert support.numbers(result.stdout)["failed"] == ("1" if said else "0")
     assert shop.hidden() == 0
-    assert shop.letter().message_id == letter.message_id
-    assert shop.waiting() == []
+    assert len(shop.waiting()) == (0 if said else 1)
+    if said:
+        assert f"{letter.message_id}: not sent: {said}" in result.stderr
+        assert shop.letter().message_id == letter.message_id
 
 
 def test_a_letter_that_was_not_deleted_is_told_and_is_a_duplicate_next_time(shop: Shop) -> None:
@@ -295,21 +269,6 @@ def test_a_letter_that_was_not_deleted_is_told_and_is_a_duplicate_next_time(shop
     shop.work_off()
     assert shop.counted() == {"a": 1}
     assert shop.letters() == []
-
-
-def test_refused_call_ends_the_redrive_with_its_summary(shop: Shop) -> None:
-    shop.fail(*(f"n-{n}" for n in range(12)))
-    answers = [None]
-    support.answer_with(
-        "sqs.SendMessageBatch",
-        lambda params: answers.pop() if answers else support.refusal("AccessDenied"),
-    )
-    result = support.run(*REDRIVE)
-    assert result.exit_code == 1
-    assert support.numbers(result.stdout)["sent back"] == "10"
-    assert "have this action granted" in result.stderr
-    assert shop.hidden() == 0
-    assert len(shop.letters()) == 2
 
 
 @pytest.mark.parametrize(

@@ -84,17 +84,6 @@ def test_a_letter_of_a_standard_queue_keeps_its_message_group(shop: Shop) -> Non
     assert standard.arrived() == [("tenant-1", "a")]
 
 
-def test_letters_keep_their_groups_and_their_order(fifo: Queues) -> None:
-    for number in range(4):
-        fifo.add(f"a-{number}", "a")
-        fifo.add(f"b-{number}", "b")
-    fifo.redrive()
-    found = fifo.arrived()
-    for group in "ab":
-        names = [name for other, name in found if other == group]
-        assert names == [f"{group}-{number}" for number in range(4)]
-
-
 def test_each_message_of_a_fifo_queue_is_sent_in_a_call_of_its_own(fifo: Queues) -> None:
     # Within one call, later messages would overtake a throttled one.
     asked = requests_of("sqs.SendMessageBatch")

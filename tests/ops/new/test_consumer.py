@@ -92,17 +92,24 @@ def ruff_accepts(project: Path) -> bool:
     )
 
 
-@pytest.mark.parametrize(
-    ("takes", "fields", "line"),
-    [
-        ([], "refund_id: str\n    amount: int\n", 'external=("refund.requested",),'),
-        (["entry.made"], "account: str\n    entry_id: str\n\n", 'external=("entry.made",),'),
-        (["payment.captured"], 'are ignored."""\n\n\nclass', 'events=("payment.captured",),'),
-        (["a.b", "entry.made"], "account: str\n", 'external=("a.b", "entry.made"),'),
-        ([f"{'long' * 9}.requested"], "amount: int\n", "longlong.requested"),
-    ],
-    ids=["a new type", "a type with a handler", "a published type", "two types", "a long type"],
-)
+WRITTEN: dict[str, tuple[list[str], str, str]] = {
+    "a new type": ([], "refund_id: str\n    amount: int\n", 'external=("refund.requested",),'),
+    "a type with a handler": (
+        ["entry.made"],
+        "account: str\n    entry_id: str\n\n",
+        'external=("entry.made",),',
+    ),
+    "a published type": (
+        ["payment.captured"],
+        'are ignored."""\n\n\nclass',
+        'events=("payment.captured",),',
+    ),
+    "two types": (["a.b", "entry.made"], "account: str\n", 'external=("a.b", "entry.made"),'),
+    "a long type": ([f"{'long' * 9}.requested"], "amount: int\n", "longlong.requested"),
+}
+
+
+@pytest.mark.parametrize(("takes", "fields", "line"), WRITTEN.values(), ids=WRITTEN)
 def test_a_consumer_is_written_whole(
     project: Path, takes: list[str], fields: str, line: str
 ) -> None:
@@ -121,31 +128,24 @@ def test_a_consumer_is_written_whole(
     assert ruff_accepts(project)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["Refunds"], "cannot be a consumer's name: use at most 40 lower-case letters"),
-        (["ledger"], "there is a consumer 'ledger' already: choose another name"),
-        (["book"], "there is a table 'book' already"),
-        (["refunds", "--takes", "a,b"], "cannot be an event type here"),
-        (["refunds", "--takes", "a.b", "--takes", "a_b"], "would have one class name"),
-        (["n" * 40], "choose a shorter name"),
-    ],
-)
-def test_what_cannot_be_written_leaves_everything_as_it_was(
-    project: Path, arguments: list[str], said: str
-) -> None:
-    before = content(project)
-    assert said in stderr_of("new", "consumer", *arguments)
-    assert content(project) == before
+REFUSED: dict[tuple[str, ...], str] = {
+    ("Refunds",): "cannot be a consumer's name: use at most 40 lower-case letters",
+    ("ledger",): "there is a consumer 'ledger' already: choose another name",
+    ("book",): "there is a table 'book' already",
+    ("refunds", "--takes", "a,b"): "cannot be an event type here",
+    ("refunds", "--takes", "a.b", "--takes", "a_b"): "would have one class name",
+    ("n" * 40,): "choose a shorter name",
+    ("refunds",): "exists, and no file is replaced",
+}
 
 
-def test_no_file_is_replaced(project: Path) -> None:
+def test_what_cannot_be_written_leaves_everything_as_it_was(project: Path) -> None:
     (project / "tests").mkdir()
     (project / "tests" / "test_refunds.py").write_text("mine\n")
     before = content(project)
-    assert "exists, and no file is replaced" in stderr_of("new", "consumer", "refunds")
-    assert content(project) == before
+    for arguments, said in REFUSED.items():
+        assert said in stderr_of("new", "consumer", *arguments)
+        assert content(project) == before
 
 
 def test_a_failing_command_of_the_project_undoes_everything(project: Path) -> None:
@@ -162,23 +162,21 @@ def test_a_failing_command_of_the_project_undoes_everything(project: Path) -> No
     } <= (folders)
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        (None, "begin one in an empty folder with `once new service NAME`"),
-        ("[tool.once", "is no TOML"),
-        ("[project]\n", "does not say where consumers belong; add"),
-        ("[tool.once]\n", "names no registry"),
-        ('[tool.once]\nregistry = "no_such_module_here:X"\n', "cannot be imported"),
-        ('[tool.once]\nregistry = "json:X"\n', "cannot be imported"),
-    ],
-)
-def test_a_project_without_a_registry_is_told_what_to_do(
-    project: Path, settings: str | None, said: str
-) -> None:
+WITHOUT_REGISTRY = {
+    None: "begin one in an empty folder with `once new service NAME`",
+    "[tool.once": "is no TOML",
+    "[project]\n": "does not say where consumers belong; add",
+    "[tool.once]\n": "names no registry",
+    '[tool.once]\nregistry = "no_such_module_here:X"\n': "cannot be imported",
+    '[tool.once]\nregistry = "json:X"\n': "cannot be imported",
+}
+
+
+def test_a_project_without_a_registry_is_told_what_to_do(project: Path) -> None:
     file = project / "pyproject.toml"
-    file.unlink() if settings is None else file.write_text(settings)
-    assert said in stderr_of("new", "consumer", "refunds")
+    for settings, said in WITHOUT_REGISTRY.items():
+        file.unlink() if settings is None else file.write_text(settings)
+        assert said in stderr_of("new", "consumer", "refunds")
 
 
 IMPORT = "from once.cdk import ConsumerProps, TableProps\n"
@@ -220,17 +218,17 @@ def test_a_line_is_added_and_the_rest_stays(source: str, line: RegistryLine) -> 
     assert "".join(rest.split()) == "".join(source.split())
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("CONSUMERS = (", "is no Python"),
-        ("CONSUMERS = (\n)\n", "does not import ConsumerProps and TableProps: add `from once.cdk"),
-        (f"{IMPORT}\nLINES = (\n)\n", "has no tuple CONSUMERS with each entry on lines of its own"),
-        (f'{IMPORT}\nCONSUMERS = (ConsumerProps("a"),)\n', "each entry on lines of its own"),
-        (f"{IMPORT}\nCONSUMERS = tuple(\n    [],\n)\n", "each entry on lines of its own"),
-        (f"{IMPORT}\nREFUNDS = 1\nCONSUMERS = (\n)\n", "has the name REFUNDS already"),
-    ],
-)
-def test_a_registry_that_cannot_be_edited_is_refused(source: str, said: str) -> None:
-    with pytest.raises(OpsError, match=said):
-        with_line(source, LINE, Path("consumers.py"))
+UNEDITABLE = {
+    "CONSUMERS = (": "is no Python",
+    "CONSUMERS = (\n)\n": "does not import ConsumerProps and TableProps: add `from once.cdk",
+    f"{IMPORT}\nLINES = (\n)\n": "has no tuple CONSUMERS with each entry on lines of its own",
+    f'{IMPORT}\nCONSUMERS = (ConsumerProps("a"),)\n': "each entry on lines of its own",
+    f"{IMPORT}\nCONSUMERS = tuple(\n    [],\n)\n": "each entry on lines of its own",
+    f"{IMPORT}\nREFUNDS = 1\nCONSUMERS = (\n)\n": "has the name REFUNDS already",
+}
+
+
+def test_a_registry_that_cannot_be_edited_is_refused() -> None:
+    for source, said in UNEDITABLE.items():
+        with pytest.raises(OpsError, match=said):
+            with_line(source, LINE, Path("consumers.py"))

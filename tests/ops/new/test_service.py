@@ -51,11 +51,6 @@ def test_the_wheel_that_the_library_was_installed_from_is_copied(
     assert "`vendor/` holds the wheel" in (folder / "README.md").read_text()
 
 
-def test_the_wheel_of_this_version_is_taken_from_a_folder(folder: Path, dist: Path) -> None:
-    stdout_of("new", "service", "shop", "--wheels", str(dist))
-    assert vendored(folder) == [WHEEL]
-
-
 def test_with_a_release_from_an_index_there_is_no_wheel(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,18 +60,18 @@ def test_with_a_release_from_an_index_there_is_no_wheel(
     assert "vendor" not in (folder / "README.md").read_text()
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["file:///src/once", "file:///gone/once_consumer-0.1.0.whl", "https://example.com/once.whl"],
-    ids=["a checkout", "a wheel that is gone", "a URL"],
-)
 def test_without_its_wheel_nothing_is_written_and_the_error_says_how_to_make_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, url: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    installed_from(monkeypatch, url)
-    shown = stderr_of("new", "service", "shop")
-    assert url.removeprefix("file://") in shown
-    assert "run `make wheels` in a checkout of its repository, and give --wheels" in shown
+    for url in (
+        "file:///src/once",  # a checkout
+        "file:///gone/once_consumer-0.1.0.whl",
+        "https://example.com/once.whl",
+    ):
+        installed_from(monkeypatch, url)
+        shown = stderr_of("new", "service", "shop")
+        assert url.removeprefix("file://") in shown
+        assert "run `make wheels` in a checkout of its repository, and give --wheels" in shown
     assert "has no once_consumer-" in stderr_of("new", "service", "shop", "--wheels", ".")
     assert [*folder.iterdir()] == []
 
@@ -86,6 +81,7 @@ def test_the_services_app_has_the_flags_of_the_cdk_that_this_project_has(
 ) -> None:
     (folder / ".git").mkdir()
     stdout_of("new", "service", "box-office", "--wheels", str(dist))
+    assert vendored(folder) == [WHEEL]
     context = json.loads((folder / "cdk.json").read_text())["context"]
     assert context["service"] == "box-office"
     flags = {name: value for name, value in CONTEXT.items() if name.startswith("@aws-cdk")}
@@ -93,21 +89,12 @@ def test_the_services_app_has_the_flags_of_the_cdk_that_this_project_has(
     assert json.loads((folder / "deployed.json").read_text()) == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["Box Office"], "cannot be a service's name"),
-        (["shop", "--consumer", "a-b"], "cannot be a consumer's name"),
-    ],
-)
-def test_a_bad_name_writes_nothing(
-    folder: Path, dist: Path, arguments: list[str], said: str
-) -> None:
-    assert said in stderr_of("new", "service", *arguments, "--wheels", str(dist))
+def test_a_bad_name_or_a_folder_with_files_writes_nothing(folder: Path, dist: Path) -> None:
+    given = ("--wheels", str(dist))
+    assert "cannot be a service's name" in stderr_of("new", "service", "Box Office", *given)
+    bad = stderr_of("new", "service", "shop", "--consumer", "a-b", *given)
+    assert "cannot be a consumer's name" in bad
     assert [*folder.iterdir()] == []
-
-
-def test_a_folder_with_files_is_left_alone(folder: Path) -> None:
     (folder / "mine").write_text("")
     assert "is not empty (mine)" in stderr_of("new", "service", "shop")
     assert [path.name for path in folder.iterdir()] == ["mine"]

@@ -48,18 +48,13 @@ def test_records_lead_to_their_cause_and_its_other_events(saga: Saga) -> None:
     assert way("notifications#field#payment.captured#order_id#str:order-1") == WAY
 
 
-@pytest.mark.parametrize(("key", "number"), [("7", 2), ("07", 1), ("7.0", 1)])
-def test_number_is_looked_up_as_number_and_as_text(saga: Saga, key: str, number: int) -> None:
+def test_number_is_looked_up_as_number_and_as_text(saga: Saga) -> None:
     for value in (7, "7", "07", "7.0"):
         saga.commit(
             "payments", placed("x", type="stock.reserved", data={"order_id": value}), key=ORDER_ID
         )
-    assert len(moments(key, "--no-logs")) == number
-
-
-def test_id_with_separators_is_found(saga: Saga) -> None:
-    saga.commit("orders", placed("a", id="50% #caf\u00e9"))
-    assert way("50% #cafe\u0301", *SHOP) == way("50% #caf\u00e9", *SHOP) == WAY[:1]
+    for key, number in {"7": 2, "07": 1, "7.0": 1}.items():
+        assert len(moments(key, "--no-logs")) == number
 
 
 def test_attribute_is_looked_up_with_each_source(saga: Saga) -> None:
@@ -97,38 +92,30 @@ def pending(saga: Saga, **attributes: Any) -> None:
     saga.commit("orders", placed("o-1"), state={"S": "pending"}, **effect | attributes)
 
 
-@pytest.mark.parametrize(
-    ("standing", "said"),
-    [
-        ("in-flight", "in flight: its owner is calling the provider, or died"),
-        ("not-done", "certainly not done"),
-        ("unknown", "unknown: it may have been done"),
-        ("of-a-later-version", "of-a-later-version"),
-    ],
-)
-def test_pending_effect_is_shown_with_its_standing(saga: Saga, standing: str, said: str) -> None:
-    pending(saga, standing={"S": standing})
-    [moment] = moments("placed-o-1", *SHOP)
-    assert (moment["what"], moment["standing"]) == ("pending effect", said)
-    assert moment["provider_key"] == "once-h-charge-1"
-    assert moment["since"] == moment["time"]
+def test_pending_effect_is_shown_with_its_standing(saga: Saga) -> None:
+    for standing, said in {
+        "in-flight": "in flight: its owner is calling the provider, or died",
+        "not-done": "certainly not done",
+        "unknown": "unknown: it may have been done",
+        "of-a-later-version": "of-a-later-version",
+    }.items():
+        pending(saga, standing={"S": standing})
+        [moment] = moments("placed-o-1", *SHOP)
+        assert (moment["what"], moment["standing"]) == ("pending effect", said)
+        assert moment["provider_key"] == "once-h-charge-1"
+        assert moment["since"] == moment["time"]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "lease", "key"),
-    [
+def test_pending_effect_is_shown_with_its_lease_and_the_expiry_of_its_key(saga: Saga) -> None:
+    for seconds, lease, key in (
         (60, "leased_until", "provider_knows_key_until"),
         (-60, "lease_over_since", "provider_forgot_key"),
-    ],
-)
-def test_pending_effect_is_shown_with_its_lease_and_the_expiry_of_its_key(
-    saga: Saga, seconds: int, lease: str, key: str
-) -> None:
-    at = int(saga.now) + 3600 + seconds
-    pending(saga, lease_until={"N": str(at * 1000)}, key_expires_at={"N": str(at)})
-    [moment] = moments("placed-o-1", *SHOP)
-    assert moment[lease] == moment[key]
-    assert not {"leased_until", "lease_over_since"} - {lease} & moment.keys()
+    ):
+        at = int(saga.now) + 3600 + seconds
+        pending(saga, lease_until={"N": str(at * 1000)}, key_expires_at={"N": str(at)})
+        [moment] = moments("placed-o-1", *SHOP)
+        assert moment[lease] == moment[key]
+        assert not {"leased_until", "lease_over_since"} - {lease} & moment.keys()
 
 
 def test_only_an_expired_record_is_shown_as_expired(saga: Saga) -> None:
@@ -136,14 +123,6 @@ def test_only_an_expired_record_is_shown_as_expired(saga: Saga) -> None:
     saga.commit("inventory", placed("o-1"))
     assert ["expired" in moment for moment in moments("placed-o-1", *SHOP)] == [True, False]
     assert "expired: " in stdout_of("trace", "placed-o-1", *SHOP)
-
-
-def test_event_without_a_record_is_noted(saga: Saga) -> None:
-    [reserved] = saga.commit("inventory", placed("o-1"), "stock.reserved")
-    output = stdout_of("trace", "placed-o-1", *SHOP, "--no-logs")
-    assert f"note: stock.reserved ({reserved.id}) has no record and no dead letter" in output
-    saga.commit("payments", reserved, key=ORDER_ID)
-    assert "note:" not in stdout_of("trace", "placed-o-1", *SHOP, "--no-logs")
 
 
 def test_options_leave_out_dead_letters_and_logs(saga: Saga) -> None:
@@ -181,34 +160,27 @@ def test_a_function_that_cannot_start_is_the_reason_of_an_event_without_traces(
     assert "note: once-orders cannot start: ValueError: no rate" in shown
 
 
-@pytest.mark.parametrize(("given", "said"), UNKNOWN.items(), ids=lambda one: str(one[0])[:20])
-def test_error_for_an_unknown_key_lists_the_searched_places(
-    saga: Saga, given: tuple[str, ...], said: tuple[str, ...]
-) -> None:
+def test_error_for_an_unknown_key_lists_the_searched_places(saga: Saga) -> None:
     saga.order("order-1")
-    result = run("trace", *given, "--json")
-    assert (result.exit_code, result.stdout) == (1, "")
-    for text in (
-        f"nothing is known of '{given[0]}'",
-        "0 dead letters in 6 queues",
-        "the logs of inventory, notifications, orders, payments",
-        *said,
-    ):
-        assert text in result.stderr
+    for given, said in UNKNOWN.items():
+        result = run("trace", *given, "--json")
+        assert (result.exit_code, result.stdout) == (1, "")
+        for text in (
+            f"nothing is known of '{given[0]}'",
+            "0 dead letters in 6 queues",
+            "the logs of inventory, notifications, orders, payments",
+            *said,
+        ):
+            assert text in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said", "code"),
-    [
+def test_invalid_arguments_are_refused(saga: Saga) -> None:
+    for arguments, said, code in (
         (("  ",), "it is blank", 2),
         (("order-1", "--since", "soon"), "'soon' is no point in time", 2),
         (("order-1", "--consumer", "refunds"), "no consumer 'refunds': choose one of", 1),
-    ],
-)
-def test_invalid_arguments_are_refused(
-    saga: Saga, arguments: tuple[str, ...], said: str, code: int
-) -> None:
-    assert said in stderr_of("trace", *arguments, code=code)
+    ):
+        assert said in stderr_of("trace", *arguments, code=code)
 
 
 def test_record_with_an_unreadable_outbox_is_shown(saga: Saga) -> None:
@@ -230,12 +202,23 @@ def test_unreadable_attributes_of_a_record_are_named(saga: Saga) -> None:
     assert "refusal: [bold]x[/]\\x1b" in table
 
 
-@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"])
-def test_logs_are_read_from_their_beginning_if_the_event_time_is_invalid(
-    saga: Saga, time: str
-) -> None:
+def test_logs_are_read_from_their_beginning_if_the_event_time_is_invalid(saga: Saga) -> None:
     asked = requests_of("logs.FilterLogEvents")
-    saga.commit("inventory", placed("o-1"), outbox={"S": f"[{body(placed('o-2'), time=time)}]"})
-    stdout_of("trace", "placed-o-1", *SHOP)
+    for time in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"):
+        saga.commit("inventory", placed("o-1"), outbox={"S": f"[{body(placed('o-2'), time=time)}]"})
+        stdout_of("trace", "placed-o-1", *SHOP)
     entries = [each for each in asked if "INIT_REPORT" not in each["filterPattern"]]
     assert {request["startTime"] for request in entries} == {0}
+
+
+def test_id_with_separators_is_found(saga: Saga) -> None:
+    saga.commit("orders", placed("a", id="50% #caf\u00e9"))
+    assert way("50% #cafe\u0301", *SHOP) == way("50% #caf\u00e9", *SHOP) == WAY[:1]
+
+
+def test_event_without_a_record_is_noted(saga: Saga) -> None:
+    [reserved] = saga.commit("inventory", placed("o-1"), "stock.reserved")
+    output = stdout_of("trace", "placed-o-1", *SHOP, "--no-logs")
+    assert f"note: stock.reserved ({reserved.id}) has no record and no dead letter" in output
+    saga.commit("payments", reserved, key=ORDER_ID)
+    assert "note:" not in stdout_of("trace", "placed-o-1", *SHOP, "--no-logs")

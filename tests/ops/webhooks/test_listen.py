@@ -141,7 +141,6 @@ def test_what_cannot_be_forwarded_is_told(
     assert "\x1b" not in output
 
 
-@pytest.mark.parametrize("url", ["https://93.184.216.34/", "http://10.0.0.1/", "http://0.0.0.0/"])
-def test_only_this_machine_is_forwarded_to(webhooks: Webhooks, url: str) -> None:
-    error = stderr_of("webhooks", "listen", "--to", url)
-    assert "which is not this machine" in error
+def test_only_this_machine_is_forwarded_to(webhooks: Webhooks) -> None:
+    for url in ("https://93.184.216.34/", "http://10.0.0.1/", "http://0.0.0.0/"):
+        assert "which is not this machine" in stderr_of("webhooks", "listen", "--to", url)

@@ -61,7 +61,7 @@ def test_settings_that_are_written_are_read_back(
 
 
 def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in ENV.items():
+    for name, value in {**ENV, "ONCE_UPON": "a time"}.items():
         monkeypatch.setenv(name, value)
     assert Settings.from_env() == SETTINGS
 
@@ -69,16 +69,6 @@ def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.Monke
 def test_each_setting_has_a_variable_with_the_prefix_of_the_library() -> None:
     assert all(name.startswith("ONCE_") for name in ENV)
     assert len(ENV) == len(fields(Settings))
-
-
-def test_other_variables_are_ignored() -> None:
-    assert Settings.from_env({**ENV, "ONCE_UPON": "a time", "PATH": "/"}) == SETTINGS
-
-
-def test_all_missing_variables_are_reported_together() -> None:
-    with pytest.raises(SettingsError) as raised:
-        Settings.from_env({})
-    assert sorted(raised.value.faults) == sorted(f"{name} is missing" for name in ENV)
 
 
 def test_missing_and_malformed_variables_are_reported_together_with_the_remedy() -> None:

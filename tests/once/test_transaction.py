@@ -23,7 +23,6 @@ from tests.once.support import (
     failures,
     note,
     offline,
-    reasons,
 )
 
 
@@ -151,14 +150,6 @@ def test_a_refusal_without_a_condition_is_refused() -> None:
     # Without a condition nothing can ever fail, and the refusal would never be seen.
     with pytest.raises(InvalidWrite, match="otherwise"):
         offline().put(COUNTERS, {"name": "a"}, otherwise=SoldOut())
-
-
-def test_a_delete_removes_the_item(bench: Bench) -> None:
-    bench.aws.put("counters", {"name": "a"})
-    tx = bench.transaction()
-    tx.delete(COUNTERS, {"name": "a"})
-    assert bench.commit(tx) == [COMMITTED]
-    assert bench.aws.items("counters") == []
 
 
 def test_a_table_that_the_consumer_did_not_declare_is_unknown() -> None:
@@ -317,26 +308,3 @@ def test_the_answer_to_a_refusal_replaces_the_events_of_the_handler(start: Start
     assert failures(aws.deliver(note())) == []
     assert [body["data"] for body in aws.published()] == [{"refused": True}]
     assert aws.items("counters") == []
-
-
-BAD: dict[str, tuple[list[Any], str]] = {
-    "not a number": ([float("nan")], "invalid-write"),
-    "a lone surrogate": (["\ud800"], "invalid-write"),
-    "too large an event": (["x" * 300_000], "too-large"),
-    "events too large for their record": (["x" * 210_000] * 2, "too-large"),
-}
-
-
-@pytest.mark.parametrize(("events", "reason"), BAD.values(), ids=BAD)
-def test_an_event_that_cannot_be_published_is_quarantined_and_writes_nothing(
-    start: Start, events: list[Any], reason: str
-) -> None:
-    def handle(event: Note, tx: Transaction) -> None:
-        count(event, tx)
-        for data in events:
-            tx.publish("counted", data)
-
-    aws = start(consumer_of(handle), publishes=PUBLISHES)
-    assert failures(aws.deliver(note(), fails=True)) == []
-    assert reasons(aws) == [reason]
-    assert aws.items("dedup") == aws.items("counters") == []

@@ -102,25 +102,18 @@ def test_a_condition_decides_whether_the_transaction_commits(
     assert holds or result.outcome is CommitOutcome.REFUSED
 
 
-def test_a_text_condition_beside_changes_has_values_and_names_of_its_own(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"add": {"count": -5}, "condition": "#c >= :n"},
+        {"expression": "SET #c = #c - :n", "condition": Attr("count").gte(5)},
+    ],
+    ids=["a text condition beside changes", "a condition of boto3 beside a text"],
+)
+def test_a_text_has_values_and_names_of_its_own(bench: Bench, terms: dict[str, Any]) -> None:
     bench.aws.put("counters", ITEM)
     tx = bench.transaction()
-    tx.update(
-        *(COUNTERS, {"name": "a"}),
-        add={"count": -5},
-        condition="#count >= :n",
-        names={"#count": "count"},
-        values={":n": 5},
-    )
-    assert bench.commit(tx) == [COMMITTED]
-    assert bench.aws.items("counters") == [ITEM | {"count": 0}]
-
-
-def test_a_condition_of_boto3_beside_a_text(bench: Bench) -> None:
-    bench.aws.put("counters", ITEM)
-    tx = bench.transaction()
-    terms: Any = {"names": {"#c": "count"}, "condition": Attr("count").gte(5)}
-    tx.update(COUNTERS, {"name": "a"}, "SET #c = #c - :n", {":n": 5}, **terms)
+    tx.update(COUNTERS, {"name": "a"}, names={"#c": "count"}, values={":n": 5}, **terms)
     assert bench.commit(tx) == [COMMITTED]
     assert bench.aws.items("counters") == [ITEM | {"count": 0}]
 

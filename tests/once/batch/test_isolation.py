@@ -16,7 +16,6 @@ from tests.once.batch.function import (
     ISOLATION_URL,
     LAST,
     READ,
-    SECOND,
     SPENT,
     THIRD,
     WRITE,
@@ -26,7 +25,7 @@ from tests.once.batch.function import (
     isolated_again,
     message,
 )
-from tests.once.support import Log, facts, record
+from tests.once.support import Log, facts
 
 UNAVAILABLE = refused("ServiceUnavailable")
 DEATHS = pytest.mark.parametrize("fatal", ["kill", "fatal"], ids=["runs", "read"])
@@ -35,17 +34,6 @@ DEATHS = pytest.mark.parametrize("fatal", ["kill", "fatal"], ids=["runs", "read"
 @pytest.fixture
 def function(make: Make) -> Function:
     return make(isolation=True)
-
-
-@DEATHS
-def test_an_often_received_message_is_moved_and_the_others_commit(
-    function: Function, fatal: str
-) -> None:
-    batch = [*batch_of("a", "b"), message(fatal, **THIRD), message("c", **SECOND)]
-    function.run(*batch)
-    assert function.amounts == dict.fromkeys("abc", 1)
-    assert function.isolated_names() == [fatal]
-    assert fatal not in function.handled
 
 
 @DEATHS
@@ -92,31 +80,24 @@ def test_messages_that_end_the_function_cost_the_others_two_receives(
     assert function.reasons() == []
 
 
-def test_a_message_that_is_alone_in_its_batch_is_not_moved(function: Function) -> None:
-    function.run(message("a", **THIRD))
+LARGE: Any = {"other": {"stringValue": "x" * Limits.MESSAGE_BYTES, "dataType": "String"}}
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        batch_of("a", **THIRD),
+        batch_of("a", "b", eventSourceARN=ISOLATION_ARN, **THIRD),
+        batch_of("a", "b", group="g", **THIRD),
+        # The copy must be complete, because consumers read no compressed body.
+        [message("a", messageAttributes=LARGE, **THIRD), message("b")],
+    ],
+    ids=["alone", "isolated already", "of a FIFO group", "too large with its history"],
+)
+def test_a_message_that_is_not_moved_runs(function: Function, batch: list[Any]) -> None:
+    function.run(*batch)
     assert function.isolated() == []
-    assert function.amounts == {"a": 1}
-
-
-def test_a_message_of_the_isolation_queue_is_not_moved(function: Function) -> None:
-    function.run(*batch_of("a", "b", **THIRD))
-    function.run(*(isolated_again(sent, 3) for sent in function.isolated()))
-    assert function.isolated() == []
-    assert function.amounts == {"a": 1, "b": 1}
-
-
-def test_a_message_of_a_fifo_group_is_not_moved(function: Function) -> None:
-    function.run(*batch_of("a", "b", group="g", **THIRD))
-    assert function.isolated() == []
-    assert function.handled == ["a", "b"]
-
-
-def test_an_unreadable_message_is_moved_and_quarantined_when_it_is_read(function: Function) -> None:
-    function.run(record("{", "bad", **THIRD), message("a"))
-    [sent] = function.isolated()
-    assert function.reasons() == []
-    function.run(isolated_again(sent))
-    assert function.reasons() == ["unparseable"]
+    assert function.amounts == dict.fromkeys("ab"[: len(batch)], 1)
 
 
 def test_while_a_dependency_fails_no_message_is_moved_or_read(
@@ -191,12 +172,9 @@ def test_a_delay_is_set_in_the_queue_of_the_message(function: Function) -> None:
     assert urls == [function.aws.queue, ISOLATION_URL]
 
 
-def test_thirty_messages_are_moved_in_three_calls(function: Function) -> None:
+def test_a_call_holds_at_most_the_messages_and_bytes_that_sqs_accepts(function: Function) -> None:
     made = function.run(*batch_of(*(f"n{number}" for number in range(30)), **THIRD))
     assert [name for name, _ in made.sqs] == ["SendMessageBatch", "DeleteMessageBatch"] * 3
-
-
-def test_a_call_holds_at_most_the_bytes_that_sqs_accepts(function: Function) -> None:
     made = function.run(*(message("n" * 200_000, name, **THIRD) for name in "abcdefgh"))
     sent = [p["Entries"] for name, p in made.sqs if name == "SendMessageBatch"]
     assert [len(entries) for entries in sent] == [5, 3]
@@ -204,24 +182,19 @@ def test_a_call_holds_at_most_the_bytes_that_sqs_accepts(function: Function) -> 
         assert sum(len(entry["MessageBody"]) for entry in entries) < Limits.MESSAGE_BYTES
 
 
-def test_a_moved_message_keeps_its_attributes_and_history(function: Function) -> None:
+def test_a_moved_message_keeps_its_attributes_history_and_fair_group(function: Function) -> None:
     trace = {"trace": {"stringValue": "t-1", "dataType": "String"}}
-    moved = message("kill", "e-1", message_id="m-1", messageAttributes=trace, **THIRD)
-    function.run(moved, message("a"))
+    fair: Any = {"group": "tenant-1", "eventSourceARN": "arn:aws:sqs:us-east-1:1:queue"}
+    moved = message("kill", "e-1", message_id="m-1", messageAttributes=trace, **fair, **THIRD)
+    made = function.run(moved, message("a"))
+    [entries] = [each["Entries"] for name, each in made.sqs if name == "SendMessageBatch"]
+    assert [entry["MessageGroupId"] for entry in entries] == ["tenant-1"]
     [sent] = function.isolated()
     history = {"first-seen": "2023-11-14T22:13:20.000+00:00", "attributes": json.dumps(trace)}
     assert facts(sent) == {**history, "lineage": "m-1"}
     function.run(isolated_again(sent, 6))
     [letter] = function.aws.dead_letters()
     assert facts(letter).items() >= {**history, "lineage": f"m-1,{sent['MessageId']}"}.items()
-
-
-def test_a_message_that_does_not_fit_with_its_history_is_not_moved(function: Function) -> None:
-    """The copy must be complete, because consumers read no compressed body."""
-    large = {"other": {"stringValue": "x" * Limits.MESSAGE_BYTES, "dataType": "String"}}
-    function.run(message("a", messageAttributes=large, **THIRD), message("b"))
-    assert function.isolated() == []
-    assert function.amounts == {"a": 1, "b": 1}
 
 
 @pytest.mark.parametrize("others", [[], ["b"]], ids=["alone", "in a batch"])
@@ -252,15 +225,3 @@ def test_a_spent_message_is_dead_lettered_unread(
         "Unfinished: the function did not start, died, timed out or was throttled in each of its "
         "5 deliveries"
     )
-
-
-# Message groups of a standard queue: kept on every way of a message, without an order.
-
-
-def test_an_isolated_message_of_a_fair_queue_keeps_its_message_group(function: Function) -> None:
-    shared: Any = {"group": "tenant-1", "eventSourceARN": "arn:aws:sqs:us-east-1:1:queue"}
-    made = function.run(*batch_of("a", "b", **shared, **THIRD))
-    [sent] = [parameters for name, parameters in made.sqs if name == "SendMessageBatch"]
-    assert [entry["MessageGroupId"] for entry in sent["Entries"]] == ["tenant-1", "tenant-1"]
-    function.run(*map(isolated_again, function.isolated()))
-    assert function.amounts == {"a": 1, "b": 1}

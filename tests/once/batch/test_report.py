@@ -9,7 +9,7 @@ import pytest
 from once.effects.declaration import Policy
 from once.errors import NotDone
 from once.names import Metric
-from once.testing import refused
+from once.testing import cancelled, refused
 from tests.in_memory import Start
 from tests.once.batch.function import (
     SECOND,
@@ -17,7 +17,6 @@ from tests.once.batch.function import (
     Function,
     Make,
     batch_of,
-    cancelling,
     isolated_again,
     message,
 )
@@ -110,14 +109,12 @@ def test_isolated_messages_and_their_duplicates_are_counted(read: Read, make: Ma
     assert values(read()[0]) == {Metric.REDELIVERED: [1]}
 
 
-def test_a_conflict_is_counted_and_followed_by_a_pause(read: Read, function: Function) -> None:
-    function.run(message("a"), writes=cancelling({"a": "TransactionConflict"}))
-    [line] = read()
-    assert values(line)[Metric.CONFLICTS] == [1]
+def test_conflicts_and_messages_that_the_breaker_holds_back_are_counted(
+    read: Read, function: Function
+) -> None:
+    function.run(message("c"), writes=[cancelled("None", "TransactionConflict")])
+    assert values(read()[0])[Metric.CONFLICTS] == [1]
     assert len(function.aws.slept) == 1
-
-
-def test_messages_that_the_breaker_holds_back_are_counted(read: Read, function: Function) -> None:
     function.keep_warm()
     function.run(message("a", **THIRD), writes=[refused("AccessDeniedException")], reports=["a"])
     read()

@@ -108,12 +108,6 @@ def test_no_keys_make_no_request() -> None:
     assert Database().look_up() == {}
 
 
-def test_records_are_found_by_their_keys() -> None:
-    database = Database({"Responses": {"dedup": RECORDS[1:]}})
-    assert database.look_up("a", "b") == {"b": RECORDS[1]}
-    assert database.requested == [PKS]
-
-
 def test_unprocessed_keys_are_requested_again() -> None:
     database = Database(throttled(*PKS), {"Responses": {"dedup": RECORDS}, "UnprocessedKeys": {}})
     assert database.look_up("a", "b") == {"a": RECORDS[0], "b": RECORDS[1]}
@@ -304,11 +298,6 @@ def test_a_commit_writes_its_ordered_events_into_an_item_of_each_group(aws: Fake
     for item in sequences.values():
         assert item["dedup_key"] == record["pk"]
         assert item["expires_at"] == record["expires_at"]
-
-
-def test_events_that_the_record_repeats_count_once(aws: FakeAws) -> None:
-    aws.deliver(note("a"))
-    assert [event["type"] for event in aws.published()] == ["counted", "seen"]
 
 
 def test_messages_with_one_outgoing_group_commit_in_requests_of_their_own(aws: FakeAws) -> None:

@@ -149,7 +149,7 @@ def test_a_group_is_decided_message_by_message() -> None:
         assert reasons(aws) == ["former-unfinished"] * 2
 
 
-@pytest.mark.parametrize("receive_count", [1, 2, 3, 5])
+@pytest.mark.parametrize("receive_count", [1, 5])
 def test_a_handler_that_fails_on_what_was_processed_is_a_duplicate(receive_count: int) -> None:
     with FakeAws(consumer_after_powertools(fail), TABLES) as aws:
         leave(aws, "done", "COMPLETED")
@@ -374,5 +374,4 @@ def test_one_function_changes_the_data_and_no_event_is_lost(after: tuple[str, ..
 
 
 def test_without_the_former_records_both_functions_change_the_data() -> None:
-    doubled = [s for s, end in endings(AFTER[0], former=False) if end.by_former and end.by_once]
-    assert doubled
+    assert any(end.by_former and end.by_once for _, end in endings(AFTER[0], former=False))

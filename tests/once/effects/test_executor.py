@@ -27,7 +27,6 @@ from tests.once.effects.provider import (
     Provider,
     Step,
     Till,
-    after,
     consumer_of,
 )
 from tests.once.support import COUNTERS, Note, note
@@ -90,57 +89,45 @@ def test_contention_at_the_intent_leaves_the_effect_not_done(make: Make, policy:
 
 
 @pytest.mark.parametrize("error", [NotDone(), TimeoutError()], ids=repr)
-def test_a_second_call_that_does_not_fit_is_not_made(till: Till, error: Exception) -> None:
+@pytest.mark.parametrize("fits", [False, True])
+def test_a_second_call_is_made_at_once_if_it_fits(
+    till: Till, error: Exception, *, fits: bool
+) -> None:
     def fail() -> None:
-        till.context.remaining_ms = JUST_ENOUGH - 1
+        till.context.remaining_ms = JUST_ENOUGH - 1 + fits
         raise error
 
     till.provider.plan = [fail]
-    assert not till.deliver(note(), remaining_ms=60_000)
-    assert len(till.provider.calls) == 1
+    assert till.deliver(note(), remaining_ms=60_000) is fits
+    assert till.provider.timeouts == [TIMEOUT] * (1 + fits)
 
 
-def test_a_second_call_that_fits_is_made_at_once(make: Make) -> None:
-    till = make(after(TimeoutError()))
-    assert till.deliver(note(), remaining_ms=JUST_ENOUGH)
-    assert till.provider.timeouts == [TIMEOUT, TIMEOUT]
-
-
-def looking_up(make: Make, *, spent_ms: int) -> tuple[Till, list[float]]:
-    """Start a consumer whose first call takes so long; return the timeouts of its look-ups too."""
-    timeouts: list[float] = []
-
+@pytest.mark.parametrize(
+    ("spent_ms", "receive_count", "timeouts"),
+    [(1500, 1, [0.5]), (TIMEOUT * 1000, 1, []), (TIMEOUT * 1000, LAST_RECEIVE, [])],
+)
+def test_a_look_up_gets_the_time_that_is_left_or_waits_for_the_next_delivery(
+    make: Make, spent_ms: int, receive_count: int, timeouts: list[float]
+) -> None:
     def look_up(request: Charge, call: Call) -> Paid:
-        timeouts.append(call.timeout_seconds)
+        found.append(call.timeout_seconds)
         return Paid("found")
 
     def spend() -> Any:
         till.context.remaining_ms -= spent_ms
         raise KeySpent
 
-    till = make(spend, KeySpent(), look_up=look_up)
-    return till, timeouts
-
-
-def test_a_look_up_gets_the_time_that_is_left(make: Make) -> None:
-    till, timeouts = looking_up(make, spent_ms=1500)
-    assert till.deliver(note(), remaining_ms=JUST_ENOUGH)
-    assert timeouts == [0.5]
-
-
-@pytest.mark.parametrize("receive_count", [1, LAST_RECEIVE])
-def test_a_look_up_without_time_is_left_to_the_next_delivery(
-    make: Make, receive_count: int
-) -> None:
-    till, timeouts = looking_up(make, spent_ms=TIMEOUT * 1000)
-    event, last = note(), receive_count == LAST_RECEIVE
-    assert till.deliver(event, receive_count=receive_count, remaining_ms=JUST_ENOUGH) is last
+    found: list[float] = []
+    till, event = make(spend, KeySpent(), look_up=look_up), note()
+    last = receive_count == LAST_RECEIVE
+    acknowledged = till.deliver(event, receive_count=receive_count, remaining_ms=JUST_ENOUGH)
+    assert (found, acknowledged) == (timeouts, bool(timeouts) or last)
     text = "Unanswered: no time was left to look the effect 'charge' up"
     assert [error for _, error in till.dead_letters()] == [text] * last
-    assert timeouts == []
-    assert till.standing == "unknown"
-    assert till.deliver(event)
-    assert timeouts == [TIMEOUT]
+    if not timeouts:
+        assert till.standing == "unknown"
+        assert till.deliver(event)
+        assert found == [TIMEOUT]
     till.assert_completed()
 
 
@@ -174,25 +161,26 @@ def test_x2_still_running_is_retried_by_redelivery_and_not_quarantined(make: Mak
     assert till.record["outcome"] == "accepted"
 
 
-def test_x3_a_charge_found_behind_a_saved_error_completes_without_another_call(make: Make) -> None:
+@pytest.mark.parametrize("declined", [False, True])
+def test_x3_a_charge_found_behind_a_saved_error_completes_without_another_call(
+    make: Make, *, declined: bool
+) -> None:
     asked: list[tuple[Any, str]] = []
 
     def look_up(request: Charge, call: Call) -> Paid:
         asked.append((request, call.key))
+        if declined:
+            raise Declined("no money")
         return Paid("found")
 
     till = make(KeySpent(), look_up=look_up)
     assert till.deliver(note("a", 5))
     assert asked == [(Charge("a", 5), till.provider.calls[0][0])]
     assert len(till.provider.calls) == 1
-    till.assert_completed(amount=5)
-
-
-def test_x3_a_decline_found_behind_a_saved_error_refuses(make: Make) -> None:
-    till = make(KeySpent(), look_up=finds(Declined("no money")))
-    assert till.deliver(note())
-    assert len(till.provider.calls) == 1
-    assert (till.record["outcome"], till.published) == ("refused", ["declined"])
+    if declined:
+        assert (till.record["outcome"], till.published) == ("refused", ["declined"])
+    else:
+        till.assert_completed(amount=5)
 
 
 def test_x3_a_saved_error_with_nothing_done_is_followed_by_a_new_key(make: Make) -> None:
@@ -304,20 +292,15 @@ def test_an_effect_that_could_not_be_started_was_not_done(make: Make, policy: Po
     till, event = make(policy=policy), note()
     till.effect.function = with_one_argument()
     assert not till.deliver(event)
+    assert till.deliver(event, receive_count=LAST_RECEIVE)
+    [(reason, error)] = till.dead_letters()
+    assert reason == "retries-exhausted"
+    assert error.startswith("NotDone: 'charge' could not be started: TypeError")
     assert till.standing == "not-done"
     till.effect.function = till.provider.charge
     till.later(365 * 24 * 60 * 60)
     assert till.deliver(event)
     till.assert_paid_once(calls=1)
-
-
-def test_an_effect_that_could_not_be_started_is_named_in_the_letter(make: Make) -> None:
-    till = make(policy=Policy.AT_MOST_ONCE)
-    till.effect.function = with_one_argument()
-    assert till.deliver(note(), receive_count=LAST_RECEIVE)
-    [(reason, error)] = till.dead_letters()
-    assert reason == "retries-exhausted"
-    assert error.startswith("NotDone: 'charge' could not be started: TypeError")
 
 
 @pytest.mark.parametrize(

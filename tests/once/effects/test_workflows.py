@@ -31,22 +31,17 @@ SERVICES = pytest.mark.parametrize("service", [StepFunctions(), DurableFunctions
     ("service", "operation", "parameter"),
     [("stepfunctions", "StartExecution", "name"), ("lambda", "Invoke", "DurableExecutionName")],
 )
-@pytest.mark.parametrize("number", [1, 99])
-def test_both_services_take_the_name(
-    service: str, operation: str, parameter: str, number: int
+def test_both_services_take_a_name_for_each_key_and_number(
+    service: str, operation: str, parameter: str
 ) -> None:
-    name = execution_name(f"once-{HASH}-{'e' * 40}-{number}")
     shapes: Any = botocore.session.get_session().get_service_model(service)
     limits = shapes.operation_model(operation).input_shape.members[parameter].metadata
-    assert limits["min"] <= len(name) <= limits["max"]
-    assert re.fullmatch("[a-zA-Z0-9-]+", name)
-    assert name.startswith(f"once-{HASH[:56]}")
-
-
-def test_names_of_two_keys_and_of_two_numbers_differ() -> None:
-    other = HASH[::-1]
-    keys = (f"once-{HASH}-e-1", f"once-{HASH}-e-2", f"once-{other}-e-1")
-    assert len({*map(execution_name, keys)}) == 3
+    keys = [f"once-{key}-{'e' * 40}-{n}" for key in (HASH, HASH[::-1]) for n in (1, 99)]
+    names = [execution_name(key) for key in keys]
+    assert len({*names}) == len(keys)
+    assert all(limits["min"] <= len(name) <= limits["max"] for name in names)
+    assert all(re.fullmatch("[a-zA-Z0-9-]+", name) for name in names)
+    assert names[0].startswith(f"once-{HASH[:56]}")
 
 
 @pytest.mark.parametrize(("days", "seconds"), [(None, 14 * 86400), ("2", 2 * 86400)])
@@ -98,14 +93,6 @@ def test_an_express_execution_is_reported_and_not_taken_for_a_start(machine: Sta
     assert "Use a standard state machine" in text
 
 
-def test_a_function_that_is_not_durable_is_reported(durable: Starter) -> None:
-    durable.service.is_durable = False  # type: ignore[union-attr]
-    assert durable.deliver(note())
-    [(reason, text)] = durable.dead_letters()
-    assert (reason, durable.standing) == ("effect-unknown", "unknown")
-    assert "Give the function a DurableConfig" in text
-
-
 @pytest.mark.parametrize("qualifier", ["", ":7", ":live"])
 def test_an_execution_belongs_to_its_machine_whatever_version_started_it(qualifier: str) -> None:
     account = "arn:aws:states:eu-west-1:111122223333"
@@ -122,13 +109,6 @@ class Grown(Struct, frozen=True):
     name: str
     amount: int
     priority: int = 0
-
-
-def test_a_redelivery_starts_no_second_execution(starter: Starter) -> None:
-    event = note()
-    assert starter.deliver(event)
-    assert starter.deliver(event)
-    starter.assert_started_once()
 
 
 @pytest.mark.parametrize("ended", [False, True], ids=["running", "ended"])
@@ -193,18 +173,25 @@ def test_a_name_with_another_input_is_a_key_conflict(starter: Starter) -> None:
     assert len(starter.service.started()) == 1
 
 
-def test_the_input_of_an_execution_decides_after_a_lost_answer(machine: Starter) -> None:
-    event = taken(machine, never_sent())
-    assert machine.deliver(event)
-    assert [reason for reason, _ in machine.dead_letters()] == ["key-conflict"]
-    assert machine.standing == "not-done"
+def test_the_input_of_an_execution_decides_after_a_lost_answer_if_the_service_shows_it(
+    starter: Starter,
+) -> None:
+    event = taken(starter, never_sent())
+    assert starter.deliver(event)
+    expected = {
+        StepFunctions: ("key-conflict", "not-done"),
+        DurableFunctions: ("effect-unknown", "unknown"),
+    }
+    [(reason, _)] = starter.dead_letters()
+    assert (reason, starter.standing) == expected[type(starter.service)]
 
 
-def test_a_payload_that_lambda_does_not_show_leaves_the_outcome_unknown(durable: Starter) -> None:
-    event = taken(durable, never_sent())
-    assert durable.deliver(event)
-    assert [reason for reason, _ in durable.dead_letters()] == ["effect-unknown"]
-    assert durable.standing == "unknown"
+def test_a_function_that_is_not_durable_is_reported(durable: Starter) -> None:
+    durable.service.is_durable = False  # type: ignore[union-attr]
+    assert durable.deliver(note())
+    [(reason, text)] = durable.dead_letters()
+    assert (reason, durable.standing) == ("effect-unknown", "unknown")
+    assert "Give the function a DurableConfig" in text
 
 
 REFUSALS = {
@@ -215,14 +202,19 @@ REFUSALS = {
     "no function": refused("ResourceNotFoundException", status=404),
     "too many": refused("TooManyRequestsException", status=429),
 }
+FAILURE = refused("InternalFailure", status=500)
 
 
-@pytest.mark.parametrize("fault", REFUSALS.values(), ids=REFUSALS)
-def test_a_refusal_that_may_pass_is_retried(starter: Starter, fault: Fault) -> None:
+@pytest.mark.parametrize(
+    ("fault", "standing"),
+    [*((fault, "not-done") for fault in REFUSALS.values()), (FAILURE, "unknown")],
+    ids=[*REFUSALS, "error of the service"],
+)
+def test_a_fault_that_may_pass_is_retried(starter: Starter, fault: Fault, standing: str) -> None:
     event = note()
     with starter.at_start(fault, fault, fault):
         assert not starter.deliver(event)
-    assert starter.standing == "not-done"
+    assert starter.standing == standing
     assert starter.service.started() == []
     assert starter.deliver(event)
     starter.assert_started_once()
@@ -237,18 +229,6 @@ def test_an_input_that_is_never_accepted_is_dead_lettered_at_once(
     [(reason, text)] = starter.dead_letters()
     assert (reason, starter.standing) == ("permanent", "not-done")
     assert text.endswith(code)
-
-
-FAILURE = refused("InternalFailure", status=500)
-
-
-def test_an_error_of_the_service_leaves_the_outcome_unknown(starter: Starter) -> None:
-    event = note()
-    with starter.at_start(FAILURE, FAILURE, FAILURE):
-        assert not starter.deliver(event)
-    assert starter.standing == "unknown"
-    assert starter.deliver(event)
-    starter.assert_started_once()
 
 
 def test_an_execution_that_cannot_be_read_leaves_the_outcome_unknown(machine: Starter) -> None:

@@ -85,9 +85,6 @@ def test_an_attribute_that_does_not_fit_makes_an_event_invalid(
 )
 def test_an_optional_attribute_may_be_null_and_data_is_any_json(changes: dict[str, Any]) -> None:
     assert read(**changes).data == changes.get("data", {"name": "a"})
-
-
-def test_data_may_be_missing() -> None:
     assert read(data=MISSING).data is None
 
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ConfigDict, Field
 
 from once import Call, Consumer, Policy, Transaction
-from once.errors import InvalidData, RegistrationError
+from once.errors import InvalidData
 from once.events.cloud_event import as_builtins, converter, field_names
 from once.testing import cloud_event
 from tests.in_memory import Start
@@ -127,22 +127,6 @@ def test_a_number_as_text_fits_only_a_model_that_is_configured_so(model: Any) ->
 def test_the_fields_of_a_model_are_those_of_its_json(model: Any) -> None:
     assert field_names(model) == set(DATA)
     assert as_builtins(converter(model)(DATA)) == DATA
-
-
-@every
-def test_a_key_of_an_unknown_field_is_a_fault(model: Any) -> None:
-    consumer = Consumer("notes")
-    consumer.handles("noted", model, volatile=("nmae",))(lambda event, tx: None)
-    with pytest.raises(RegistrationError, match=rf"'nmae', which {model.__name__} does not have"):
-        consumer.lambda_handler  # noqa: B018
-
-
-@pytest.mark.parametrize("model", [dict, int, object, "AStruct", None, list[AStruct]], ids=str)
-def test_another_type_is_no_model(model: Any) -> None:
-    consumer = Consumer("notes")
-    consumer.handles("noted", model)(lambda event, tx: None)
-    with pytest.raises(RegistrationError, match=r"is no model; give a msgspec\.Struct, data"):
-        consumer.lambda_handler  # noqa: B018
 
 
 class Strict(pydantic.BaseModel):

@@ -156,15 +156,6 @@ def test_a_letter_of_a_fair_queue_keeps_its_group(start: Start) -> None:
     assert DeadLetter.GROUP not in letter["MessageAttributes"]
 
 
-def test_a_redriven_message_that_is_valid_now_is_committed(start: Start) -> None:
-    aws = start()
-    letter = quarantined(aws, "{", "m-1")
-    message = record(json.dumps(note()), "m-2", messageAttributes=redriven(letter))
-    assert invoke(aws, CONSUMER, message) == []
-    assert aws.dead_letters() == []
-    assert len(aws.items("counters")) == 1
-
-
 @pytest.mark.parametrize(
     "message",
     [

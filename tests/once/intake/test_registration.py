@@ -164,12 +164,6 @@ def test_a_faulty_registration_is_refused(consumer: Consumer, pattern: str) -> N
     assert fnmatchcase(fault, pattern)
 
 
-def test_registering_returns_the_function_unchanged() -> None:
-    consumer = Consumer("notes")
-    assert consumer.handles("noted", Note)(count) is count
-    assert consumer.rejects(SoldOut)(answer) is answer
-
-
 def test_all_faults_are_reported_together() -> None:
     consumer = handling(name="No name", volatile=("nmae",))
     consumer.handles("noted", Note)(count)
@@ -240,15 +234,6 @@ ALONE = (
 )
 
 
-@pytest.mark.parametrize(
-    "consumer",
-    [with_effect(), *map(keyless, KEYLESS)],
-    ids=list(Policy),
-)
-def test_a_valid_effect_is_accepted(consumer: Consumer) -> None:
-    assert callable(consumer.lambda_handler)
-
-
 @each(
     {
         "the effect 'charge' has no policy; state one of once.Policy": [
@@ -303,19 +288,16 @@ def test_all_faults_of_an_effect_are_reported_together() -> None:
     assert len(faults(with_effect(one_argument, **bad, completions=(one_argument,)))) == 6
 
 
-def test_registering_returns_the_effect_and_leaves_the_other_functions_unchanged() -> None:
+def test_registering_returns_the_effect_and_leaves_the_functions_unchanged() -> None:
     consumer = consumer_of()
+    assert consumer.handles("erased", Note)(count) is count
+    assert consumer.rejects(SoldOut)(answer) is answer
     effect = consumer.effect("charge", Charge, policy=Policy.AT_LEAST_ONCE)(charge)
     assert consumer.effects == {"charge": effect}
     assert effect.function is charge
     assert effect.looks_up(find) is find
     assert effect.look_up is find
     assert consumer.completes(effect)(complete) is complete
-
-
-def test_a_policy_has_no_default() -> None:
-    with pytest.raises(TypeError, match="policy"):
-        consumer_of().effect("charge", Charge)  # type: ignore[call-arg]
 
 
 def test_effects_need_a_time_in_the_settings(start: Start) -> None:

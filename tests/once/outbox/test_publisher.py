@@ -345,11 +345,7 @@ def test_an_event_that_is_not_published_in_time_keeps_its_group_waiting() -> Non
     records = [r for n in range(3) for r in committed(n, "a")] + committed(3, "b")
     with pytest.raises(NotRelayed, match="3 events are not published: InternalError"):
         relayed(topic, *records, seconds=8)
-    assert order(topic, "a") == []
-    assert order(topic, "b") == ["notes#3"]
-
-
-def test_without_time_no_further_event_of_a_group_is_published() -> None:
+    assert (order(topic, "a"), order(topic, "b")) == ([], ["notes#3"])
     topic = Topic()
     with pytest.raises(NotRelayed, match="1 events are not published: no time is left"):
         relayed(topic, *committed(1, "a"), *committed(2, "a"), seconds=5)
@@ -367,17 +363,13 @@ def test_after_a_dead_letter_the_group_goes_on() -> None:
     assert error.endswith("InvalidParameter; the later events of its message group are published")
 
 
-def test_a_record_without_sequence_items_publishes_its_ordered_events_itself() -> None:
-    """As in a republish, and for a commit before the type was declared ordered."""
+def test_an_event_whose_type_was_or_is_not_ordered_any_more_is_published() -> None:
     topic = Topic()
+    # As in a republish, and for a commit before the type was declared ordered.
     relayed(topic, change(image(ordered("notes#1", 0, "a"), pk="notes#1")))
     assert order(topic, "a") == ["notes#1"]
-
-
-def test_a_sequence_item_of_a_type_that_is_not_ordered_any_more_is_published() -> None:
-    topic = Topic()
-    relayed(topic, *committed(1, "a"), ordered_types=())
-    assert [arn for arn, _ in topic.taken] == ["standard"]
+    relayed(topic, *committed(2, "a"), ordered_types=())
+    assert [arn for arn, _ in topic.taken] == ["topic.fifo", "standard"]
 
 
 def test_a_shared_event_has_its_group_on_the_standard_topic() -> None:

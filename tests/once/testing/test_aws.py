@@ -1,4 +1,4 @@
-"""AWS in memory for tests of handlers: its function's role, and its independence of the machine."""
+"""AWS in memory for tests of handlers: its function's role, its faults, and no other machine."""
 
 import socket
 from collections.abc import Callable
@@ -8,18 +8,28 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from once import Transaction
 from once.cdk import ConsumerProps, Registry, TableProps
 from once.errors import InvalidWrite, OutOfTime, RegistrationError, Unanswered
 from once.settings import TIME_MARGIN_MS
-from once.testing import FakeAws, cloud_event
+from once.testing import (
+    FakeAws,
+    Fault,
+    answer_lost,
+    cancelled,
+    cloud_event,
+    inject,
+    never_sent,
+    refused,
+)
 from once.testing.events import sqs_record
 from tests.in_memory import Start
 from tests.once.effects.provider import Till
 from tests.once.support import (
     COUNTERS,
+    Bench,
     Log,
     Note,
     amounts,
@@ -46,14 +56,9 @@ def test_it_needs_no_region_or_profile_of_the_machine(
         assert failures(aws.deliver(note())) == []
 
 
-def test_a_start_that_fails_leaves_nothing_behind() -> None:
+def test_each_start_is_empty_also_after_one_that_fails(start: Start) -> None:
     with pytest.raises(TypeError, match="'typo'"), FakeAws(consumer_of(), {}, typo=1):
         raise AssertionError("it started")
-    with FakeAws(consumer_of(), {"counters": "name"}) as aws:
-        assert aws.items("dedup") == []
-
-
-def test_each_fake_aws_starts_empty(start: Start) -> None:
     with FakeAws(consumer_of(), {"counters": "name"}) as aws:
         aws.deliver(note())
         assert len(aws.items("dedup")) == 1
@@ -292,9 +297,14 @@ def test_a_call_by_the_handler_is_denied(operation: str, call: Call, client: Any
         pytest.param(lambda _: boto3.client("sqs", "us-east-1").list_queues(), (), id="SQS"),
     ],
 )
-def test_another_call_is_allowed(call: Call, grants: tuple[str, ...]) -> None:
+def test_another_call_is_allowed_and_every_one_between_two_deliveries(
+    call: Call, grants: tuple[str, ...]
+) -> None:
     with FakeAws(calling(call), {"counters": "name"}, grants=grants) as aws:
         assert failures(aws.deliver(note())) == []
+        client = boto3.client("dynamodb", "us-east-1")
+        client.put_item(**ITEM)
+        assert len(client.scan(TableName="counters")["Items"]) == 2
 
 
 def test_the_denial_is_logged_with_the_line_of_the_handler() -> None:
@@ -306,9 +316,47 @@ def test_the_denial_is_logged_with_the_line_of_the_handler() -> None:
     assert error == f"ClientError AccessDeniedException at <lambda>:{line}"
 
 
-def test_the_test_may_call_everything_between_two_deliveries() -> None:
-    with FakeAws(consumer_of(), {"counters": "name"}) as aws:
-        aws.deliver(note())
-        client = boto3.client("dynamodb", "us-east-1")
-        client.put_item(**ITEM)
-        assert len(client.scan(TableName="counters")["Items"]) == 2
+# Injected faults.
+
+
+REFUSED = refused("AccessDeniedException")
+
+
+def put(bench: Bench) -> None:
+    bench.client.put_item(TableName="counters", Item={"name": {"S": "a"}})
+
+
+@pytest.mark.parametrize(
+    ("fault", "items"),
+    [
+        pytest.param(REFUSED, 0, id="refused"),
+        pytest.param(refused("InternalServerError", status=500), 0, id="server error"),
+        pytest.param(cancelled("None"), 0, id="cancelled"),
+        pytest.param(never_sent(), 0, id="never sent"),
+        pytest.param(answer_lost(), 1, id="answer lost"),
+    ],
+)
+def test_a_call_is_done_only_if_its_answer_is_lost(bench: Bench, fault: Fault, items: int) -> None:
+    error = ReadTimeoutError if fault.error is None else ClientError
+    with inject(bench.client, "PutItem", fault) as left, pytest.raises(error):
+        put(bench)
+    assert left == []
+    assert len(bench.aws.items("counters")) == items
+
+
+def test_faults_meet_calls_in_order_and_later_calls_succeed(bench: Bench) -> None:
+    with inject(bench.client, "PutItem", None, REFUSED):
+        put(bench)
+        with pytest.raises(ClientError, match="AccessDenied"):
+            put(bench)
+        put(bench)
+
+
+def test_a_fault_meets_its_operation_only_and_no_call_after_the_block(bench: Bench) -> None:
+    with inject(bench.client, "GetItem", REFUSED) as left:
+        put(bench)
+    assert len(left) == 1
+    with inject(bench.client, "PutItem", REFUSED):
+        pass
+    put(bench)
+    assert len(bench.aws.items("counters")) == 1

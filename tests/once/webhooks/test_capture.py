@@ -199,21 +199,18 @@ def test_a_webhook_that_was_not_handed_on_gets_an_event_of_its_own(replaying: Se
 
 
 @pytest.mark.parametrize(
-    ("body", "error"),
-    [(stripe_body(type="charge.captured"), Unpublishable), (b"{", Unpublishable)],
-    ids=["another type", "no JSON"],
+    ("sent", "error", "text"),
+    [
+        (stripe_request(stripe_body(type="a")), Unpublishable, "add the type to types="),
+        (stripe_request(b"{"), Unpublishable, "add the type to types="),
+        (github_request(b"{"), Unparseable, "to a URL only"),
+    ],
+    ids=["another type", "no type", "no JSON"],
 )
 def test_a_capture_without_an_event_says_why(
-    replaying: Service, body: bytes, error: type[OnceError]
+    replaying: Service, sent: dict[str, Any], error: type[OnceError], text: str
 ) -> None:
-    assert replaying.post(stripe_request(body)) == 200
+    assert replaying.post(sent) == 200
     [capture] = replaying.captures()
-    with pytest.raises(error, match="add the type to types="):
-        rebuilt(replaying, capture)
-
-
-def test_a_body_that_is_not_json_has_no_event(replaying: Service) -> None:
-    assert replaying.post(github_request(b"{")) == 200
-    [capture] = replaying.captures()
-    with pytest.raises(Unparseable, match="to a URL only"):
+    with pytest.raises(error, match=text):
         rebuilt(replaying, capture)

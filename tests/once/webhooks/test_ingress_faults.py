@@ -12,7 +12,6 @@ from once.names import Metric
 from once.runtime.metrics_log import MetricsLog
 from once.testing.events import FakeContext
 from once.testing.faults import Fault, answer_lost, cancelled, inject, never_sent, refused
-from once.webhooks.endpoint import SLACK, Endpoint
 from once.webhooks.signature import REFRESH_SECONDS
 from once.webhooks.webhook import RequestLine
 from tests.once.webhooks.service import (
@@ -96,18 +95,11 @@ def test_a_lasting_fault_is_answered_with_503(
     assert service.post(stripe_request(stripe_body())) == 503
     assert [*service.captures(), *service.events()] == []
     assert service.counted() == [{Metric.WEBHOOKS_FAILED}]
-    assert '"message":"webhook not captured"' in service.log.getvalue()
-
-
-@pytest.mark.parametrize("fault", [DENIED, NO_TABLE])
-def test_the_log_names_the_service_and_the_code_of_a_refusal(
-    service: Service, faults: ExitStack, fault: Fault
-) -> None:
-    faults.enter_context(inject(service.sender, COMMIT, fault))
-    assert service.post(stripe_request(stripe_body())) == 503
-    code = (fault.error or {})["Error"]["Code"]
-    expected = f"RequestRefused: DynamoDB refused the commit: {code}"
-    assert json.loads(service.log.getvalue())["error"] == expected
+    line = json.loads(service.log.getvalue())
+    assert line["message"] == "webhook not captured"
+    if fault in (DENIED, NO_TABLE):
+        code = (fault.error or {})["Error"]["Code"]
+        assert line["error"] == f"RequestRefused: DynamoDB refused the commit: {code}"
 
 
 def test_a_commit_without_an_answer_and_without_a_look_up_is_no_success(
@@ -169,12 +161,6 @@ def test_without_secrets_nothing_is_verified(service: Service, fault: Fault) -> 
     assert service.counted() == [{Metric.WEBHOOKS_FAILED}]
     service.now += REFRESH_SECONDS
     assert service.post(stripe_request(stripe_body())) == 200
-
-
-def test_an_endpoint_without_a_secret_is_no_success() -> None:
-    service = Service()
-    service.ingress._endpoints["other"] = Endpoint("other", SLACK)
-    assert service.post(slack_request(b"{}") | {"rawPath": "/other"}) == 503
 
 
 LARGE = b'{"ref": "%s"}' % (b"x" * 300_000)

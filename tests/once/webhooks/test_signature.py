@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -141,11 +141,6 @@ def test_a_signed_time_that_is_no_number_is_stale() -> None:
     assert check(GENERIC, headers | {"x-acme": mac.finalize().hex()}) is STALE
 
 
-def test_a_time_in_other_words_is_forged_in_standard_webhooks() -> None:
-    headers = signed_by(STANDARD, STANDARD_KEY, PAID)
-    assert check(STANDARD, headers | {"webhook-timestamp": f"0{SIGNED_AT}"}) is FORGED
-
-
 @pytest.mark.parametrize("webhook_id", ["{body}", "{0}", "{id.__class__}", "%s", "}{", "a.b", "é"])
 def test_an_id_is_never_a_template(webhook_id: str) -> None:
     for profile in (STANDARD, GENERIC):
@@ -155,9 +150,11 @@ def test_an_id_is_never_a_template(webhook_id: str) -> None:
         assert check(profile, headers | {name: f"{webhook_id}x"}) is FORGED
 
 
-def test_an_id_is_required_where_it_is_signed() -> None:
+def test_standard_webhooks_sign_an_id_and_the_digits_of_the_time() -> None:
     headers = sign(STANDARD, STANDARD_KEY, PAID, webhook_id="", now=SIGNED_AT)
     assert check(STANDARD, headers) is FORGED
+    headers = signed_by(STANDARD, STANDARD_KEY, PAID)
+    assert check(STANDARD, headers | {"webhook-timestamp": f"0{SIGNED_AT}"}) is FORGED
 
 
 def test_a_body_that_is_no_utf8_is_forged_or_genuine_but_raises_nothing() -> None:
@@ -209,19 +206,13 @@ def test_an_empty_secret_verifies_nothing(profile: Profile) -> None:
         assert check(profile, headers | {profile.signature_header: text}, PAID, "") is FORGED
 
 
-def test_the_prefix_of_a_signature_is_required() -> None:
+def test_a_signature_is_compared_as_a_whole_and_with_its_prefix() -> None:
     for profile in (GITHUB, SLACK):
         headers = signed_by(profile, STANDARD_KEY, PAID)
         header = headers[profile.signature_header]
-        for text in (header.removeprefix(profile.prefix), header.upper(), f" {header}"):
+        plain = header.removeprefix(profile.prefix)
+        for text in (plain, header.upper(), f" {header}", header[:-2], header + "00", header[:32]):
             assert check(profile, headers | {profile.signature_header: text}) is FORGED
-
-
-def test_a_prefix_of_a_signature_is_forged() -> None:
-    plain = replace(GITHUB, prefix="")
-    [header] = [v for n, v in signed_by(plain, STANDARD_KEY, PAID).items() if "signature" in n]
-    for text in (header[:-2], header + "00", "", header[:32]):
-        assert check(plain, {plain.signature_header: text}) is FORGED
 
 
 def test_the_packages_of_standard_webhooks_are_imported_by_its_secrets_only() -> None:

@@ -30,7 +30,6 @@ from tests.once.webhooks.service import (
     Service,
     github_request,
     request,
-    slack_request,
 )
 
 CONTEXT = {
@@ -123,14 +122,11 @@ def test_a_body_is_read(fields: dict[str, Any], body: bytes) -> None:
     assert Request.of(EVENT | fields).body == body
 
 
-def test_a_missing_body_and_missing_headers_are_empty() -> None:
+def test_missing_parts_are_empty_and_the_names_of_headers_in_lower_case() -> None:
     event = {name: EVENT[name] for name in ("rawPath", "requestContext")}
     assert Request.of(event) == Request("POST", "/my/path", {}, b"")
-
-
-def test_the_names_of_headers_are_in_lower_case() -> None:
-    event = EVENT | {"headers": {"Stripe-Signature": "T=1"}}
-    assert Request.of(event).headers == {"stripe-signature": "T=1"}
+    named = Request.of(event | {"headers": {"Stripe-Signature": "T=1"}})
+    assert named.headers == {"stripe-signature": "T=1"}
 
 
 @pytest.mark.parametrize("size", range(7))
@@ -260,10 +256,7 @@ def test_places_are_read(profile: Profile, body: Any, headers: Any, expected: An
 def test_a_body_is_a_form_unless_it_is_an_object_or_an_array(body: str, data: Any) -> None:
     for headers in ({}, FORM_HEADERS, {"content-type": "application/json"}):
         assert webhook(GITHUB, body.encode(), headers).data == data
-
-
-def test_a_form_is_unreadable_for_a_provider_without_forms() -> None:
-    assert webhook(STRIPE, b"payload={}", FORM_HEADERS).data is None
+    assert webhook(STRIPE, b"payload={}", FORM_HEADERS).data is None  # it sends no forms
 
 
 @pytest.mark.parametrize(
@@ -353,7 +346,7 @@ def service_of(*types: str, **endpoint: Any) -> Service:
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["before", "after"])
-@pytest.mark.parametrize("altered", ["", FORM, "application/json; charset=utf-16"])
+@pytest.mark.parametrize("altered", ["", FORM])
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 def test_the_content_type_does_not_decide_how_a_body_is_read(
     profile: Profile, altered: str, order: int
@@ -367,17 +360,16 @@ def test_the_content_type_does_not_decide_how_a_body_is_read(
     assert json.loads(event.body)["data"] == json.loads(body)
 
 
-@pytest.mark.parametrize("content_type", ["", "application/json", FORM])
-def test_a_form_is_known_by_its_signed_bytes(content_type: str) -> None:
+def test_a_form_is_known_by_its_signed_bytes() -> None:
     service = service_of()
     for profile in (GITHUB, SLACK):
         body = urlencode({"payload": BODY.decode()}).encode()
-        assert service.post(signed(profile, body, content_type=content_type)) == 200
-        assert service.post(signed(profile, body, content_type="text/plain")) == 200
+        for content_type in ("", "application/json", FORM, "text/plain"):
+            assert service.post(signed(profile, body, content_type=content_type)) == 200
     assert {json.dumps(json.loads(each.body)["data"]) for each in service.events()} == {
         BODY.decode()
     }
-    assert service.counted() == [TAKEN, DUPLICATE] * 2
+    assert service.counted() == [TAKEN, *[DUPLICATE] * 3] * 2
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["before", "after"])
@@ -413,16 +405,6 @@ def test_a_forged_topic_never_takes_the_place_of_the_genuine_one() -> None:
     assert [event.type for event in service.events()] == ["shopify.orders/paid"]
 
 
-@pytest.mark.parametrize("profile", [GITHUB, SHOPIFY], ids=["github", "shopify"])
-def test_an_unsigned_id_is_a_claim_of_the_first_request_and_no_key(profile: Profile) -> None:
-    service = service_of()
-    for webhook_id in ("forged", "genuine", ""):
-        assert service.post(signed(profile, webhook_id=webhook_id)) == 200
-    [event] = service.events()
-    assert json.loads(event.body)["webhookid"] == "forged"
-    assert service.counted() == [TAKEN, DUPLICATE, DUPLICATE]
-
-
 def test_a_trusted_id_makes_two_webhooks_and_hides_no_type() -> None:
     service = service_of(trusts_id=True)
     for webhook_id, kind in (("1", "push"), ("2", "push"), ("1", "issues"), ("1", "push")):
@@ -449,15 +431,6 @@ def test_a_generic_profile_says_whether_equal_bodies_have_several_types(
         assert service.post(request("/acme", b'{"n": 1}', made | {"x-kind": kind})) == 200
     assert service.counted() == [TAKEN, TAKEN if type_in_key else CONFLICT]
     assert len(service.events()) == 1 + type_in_key
-
-
-def test_signed_types_have_nothing_to_conflict_with() -> None:
-    service = Service()
-    body = b'{"event_id": "Ev1", "event": {"type": "app_mention"}, "type": "event_callback"}'
-    sent = slack_request(body)
-    sent["headers"] |= {"x-slack-topic": "other", "content-type": FORM}
-    assert [service.post(sent), service.post(slack_request(body))] == [200, 200]
-    assert service.counted() == [TAKEN, DUPLICATE]
 
 
 def test_profiles_say_which_types_are_signed() -> None:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from once.cdk.packaging import function_package as package_module
-from tests.cdk.packages import EVERY, Function
+from tests.cdk.packages import OF_EACH_KIND, Function
 from tests.stacks.conftest import consumer
 
 __all__ = ["consumer"]
 
 
-@pytest.fixture(params=EVERY, ids=lambda function: str(function.name))
+@pytest.fixture(params=OF_EACH_KIND, ids=lambda function: str(function.name))
 def function(request: pytest.FixtureRequest) -> Function:
     found: Function = request.param
     return found

@@ -31,6 +31,9 @@ EVERY = [
     Function(UNROUTED, functions.FOLDER / UNROUTED),
 ]
 
+OF_EACH_KIND = [each for each in EVERY if each.name in ("payments", "notifications", RELAY)]
+"""A function with a lock of its own, one with an AWS service, and one of the library."""
+
 
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}

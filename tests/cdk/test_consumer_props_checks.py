@@ -42,6 +42,7 @@ def faults(**change: Any) -> list[str]:
         ("max_receive_count", [5], [4], "raise it to 5"),
         ("group_size", [1, 100], [0, 101], "choose 1, where each message commits alone, to 100"),
         ("commit_threads", [1, 10], [0, 11], "choose 1 to 10"),
+        ("effect_concurrency", [1, 100], [0, 101], "choose 1 to 100"),
         ("memory_mb", [128, 10240], [127], "choose 128 to 10240"),
     ],
 )
@@ -99,8 +100,8 @@ def test_a_number_has_limits(
         ({"parameters": ("powertools_x",)}, "'powertools_x' would hide", "begin it with none of"),
         ({"effect_timeout_seconds": -1}, "effect_timeout_seconds=-1", "or 0 if it makes no calls"),
         (
-            {"effect_timeout_seconds": 3},
-            "timeout_seconds=30 does not hold batch_size=10 calls of effect_timeout_seconds=3",
+            {"effect_timeout_seconds": 3, "effect_concurrency": 1},
+            "timeout_seconds=30 does not hold 10 × effect_timeout_seconds=3 (batch_size=10, 1 at a",
             "raise it to 36, or lower batch_size",
         ),
         (

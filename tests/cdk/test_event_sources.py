@@ -9,9 +9,7 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
-from cdk_nag import AwsSolutionsChecks
 
 from once.cdk import (
     ConsumerProps,
@@ -195,25 +193,6 @@ def test_each_function_has_its_source_in_its_settings(deployed: Deployed) -> Non
     ]
     found = {s.consumer: s.event_source for s in map(Settings.from_env, variables)}
     assert found == {name: source for name, (_, source) in LINES.items()}
-
-
-def test_cdk_nag_finds_a_bad_queue_and_nothing_that_is_made_for_sources(
-    props_of: Make, tmp_path: Path
-) -> None:
-    deployed = Deployed(tmp_path, [props_of(name) for name in LINES])
-    sqs.Queue(deployed.stack, "Bad")
-    cdk.Validations.of(deployed.app).add_plugins(AwsSolutionsChecks(deployed.app))
-    with pytest.raises(RuntimeError, match=r"validation-report\.json"):
-        deployed.app.synth()
-    report = json.loads((tmp_path / "validation-report.json").read_text())
-    found = {
-        construct["constructPath"]
-        for plugin in report["pluginReports"]
-        if plugin["pluginName"] != "Construct Annotations"
-        for violation in plugin["violations"]
-        for construct in violation["violatingConstructs"]
-    }
-    assert found == {"sources/Bad/Resource"}
 
 
 def test_a_retiring_consumer_gets_nothing_more(props_of: Make, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def test_wheels_are_those_of_its_locks(function: Function, config: DeploymentCon
     locked = re.findall(r"^([a-z0-9-]+)==([^ ]+)", text, re.MULTILINE)
     found = {path.name.lower() for path in install_wheels(locks, config).glob("*.dist-info")}
     assert found == {f"{name.replace('-', '_')}-{version}.dist-info" for name, version in locked}
+    assert ("stripe" in dict(locked)) is (function.name == "payments")
 
 
 def test_package_is_trimmed(function: Function, config: DeploymentConfig) -> None:
@@ -151,18 +152,18 @@ def with_wheel(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Func
     return Function("probe", source)
 
 
-def test_aws_gets_binaries_for_arm(function: Function) -> None:
-    libraries = list(package(*function, DeploymentConfig()).rglob("*.so"))
+def test_aws_gets_binaries_for_arm() -> None:
+    libraries = list(package(*EVERY[0], DeploymentConfig()).rglob("*.so"))
     assert libraries
     for library in libraries:
         assert int.from_bytes(library.read_bytes()[18:20], "little") == AARCH64
 
 
 @pytest.mark.usefixtures("staged", "_without_pip")
-def test_every_user_may_read_the_package_after_a_strict_umask(function: Function) -> None:
+def test_every_user_may_read_the_package_after_a_strict_umask() -> None:
     before = os.umask(0o077)
     try:
-        folder = package(*function, HERE)
+        folder = package(*EVERY[0], HERE)
     finally:
         os.umask(before)
     assert (folder / "six.py").exists()
@@ -183,17 +184,19 @@ def import_handler(path: Path, name: str, env: dict[str, str]) -> subprocess.Com
     )
 
 
-def test_handler_loads_from_its_package_and_not_without_it(
-    local_cloud: Cloud, function: Function
-) -> None:
-    env = environment(local_cloud, function.name)
-    done = import_handler(package(*function, HERE), function.name, env)
+def test_handler_loads_from_its_package_alone(local_cloud: Cloud, function: Function) -> None:
+    done = import_handler(
+        package(*function, HERE), function.name, environment(local_cloud, function.name)
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "ModuleNotFoundError" in import_handler(ROOT, function.name, env).stderr
 
 
-def test_handler_does_not_load_with_the_environment_of_another(local_cloud: Cloud) -> None:
+def test_handler_loads_neither_without_its_package_nor_with_the_environment_of_another(
+    local_cloud: Cloud,
+) -> None:
     one, other, *_ = EVERY
+    done = import_handler(ROOT, one.name, environment(local_cloud, one.name))
+    assert "ModuleNotFoundError" in done.stderr
     done = import_handler(package(*one, HERE), one.name, environment(local_cloud, other.name))
     assert "RegistrationError" in done.stderr
 
@@ -223,12 +226,6 @@ def test_bytecode_that_others_leave_in_the_package_does_not_change_the_asset(
         app.synth()
         codes.append(Cloud(tmp_path / f"out-{number}").of("loyalty", "Function")["Code"])
     assert codes[0] == codes[1]
-
-
-def test_the_asset_holds_the_whole_package_with_its_bytecode(cloud: Cloud) -> None:
-    key = cloud.of(EVERY[0].name, "Function")["Code"]["S3Key"]
-    asset = cloud.directory / f"asset.{Path(key).stem}"
-    assert tree(asset) == tree(package(*EVERY[0], DeploymentConfig()))
 
 
 @pytest.mark.usefixtures("staged")
@@ -263,6 +260,7 @@ def test_the_lock_of_a_function_is_added_to_that_of_the_library(tmp_path: Path) 
     assert locks_of(tmp_path, HERE) == [LOCK, own]
 
 
-def test_a_package_holds_stripe_only_if_its_lock_does(function: Function) -> None:
-    locked = any("stripe==" in lock.read_text() for lock in locks_of(function.source, HERE))
-    assert ("stripe" in names(package(*function, HERE))) == locked
+def test_the_asset_holds_the_whole_package_with_its_bytecode(cloud: Cloud) -> None:
+    key = cloud.of(EVERY[0].name, "Function")["Code"]["S3Key"]
+    asset = cloud.directory / f"asset.{Path(key).stem}"
+    assert tree(asset) == tree(package(*EVERY[0], DeploymentConfig()))

@@ -66,33 +66,31 @@ def test_by_default_concurrency_is_bounded_and_nothing_is_reserved(tmp_path: Pat
     mapping = one(resources, "ticketsMapping")
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": 10}
     assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
+    assert one(resources, "ticketsHandOverAlarm")["EvaluationPeriods"] == 2
     assert "ProvisionedPollerConfig" not in mapping
-    assert "ReservedConcurrentExecutions" not in one(resources, "ticketsFunction")
+    function = one(resources, "ticketsFunction")
+    assert function.keys().isdisjoint({"ReservedConcurrentExecutions", "SnapStart"})
     assert not any("WarmThroughput" in properties for properties in resources.values())
 
 
-def test_pollers_and_a_reservation_take_the_place_of_the_bound(tmp_path: Path) -> None:
-    pollers = Pollers(minimum=200, maximum=10_000)
-    resources = synthesize(tmp_path, pollers=pollers, reserved_concurrency=100_002)
+def test_each_option_is_in_the_template(tmp_path: Path) -> None:
+    resources = synthesize(
+        tmp_path,
+        pollers=Pollers(minimum=200, maximum=10_000),
+        reserved_concurrency=100_002,
+        mapping_metrics=False,
+        snap_start=True,
+    )
     mapping = one(resources, "ticketsMapping")
     assert mapping["ProvisionedPollerConfig"] == {"MinimumPollers": 200, "MaximumPollers": 10_000}
     assert "ScalingConfig" not in mapping
+    assert "MetricsConfig" not in mapping
+    assert not [name for name in resources if "HandOverAlarm" in name]
     isolation = one(resources, "ticketsIsolationMapping")
     assert isolation["ScalingConfig"] == {"MaximumConcurrency": 2}
-    assert one(resources, "ticketsFunction")["ReservedConcurrentExecutions"] == 100_002
-
-
-def test_without_mapping_metrics_there_is_no_alarm_on_them(tmp_path: Path) -> None:
-    plain, quiet = (synthesize(tmp_path / str(on), mapping_metrics=on) for on in (True, False))
-    assert one(plain, "ticketsHandOverAlarm")["EvaluationPeriods"] == 2
-    assert not [name for name in quiet if "HandOverAlarm" in name]
-    assert "MetricsConfig" not in one(quiet, "ticketsMapping")
-
-
-def test_snap_start_is_for_the_versions_that_the_alias_points_to(tmp_path: Path) -> None:
-    plain, quick = (synthesize(tmp_path / str(on), snap_start=on) for on in (False, True))
-    assert one(quick, "ticketsFunction")["SnapStart"] == {"ApplyOn": "PublishedVersions"}
-    assert "SnapStart" not in one(plain, "ticketsFunction")
+    function = one(resources, "ticketsFunction")
+    assert function["ReservedConcurrentExecutions"] == 100_002
+    assert function["SnapStart"] == {"ApplyOn": "PublishedVersions"}
 
 
 def test_snap_start_on_python_3_11_is_a_fault() -> None:

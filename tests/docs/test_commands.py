@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import botocore.session
-import pytest
 from typer.main import get_command
 
 from docs.site.command_reference import commands
@@ -55,7 +54,7 @@ RUN_BY = {
 
 NEEDS_AWS = "needs an account of AWS: its arguments are parsed, nothing is called"
 PARSED = {
-    "make wheels": "tests/wheel/test_release_wheels.py",
+    "make wheels": "tests/wheel/test_wheel.py",
     **dict.fromkeys(("make bootstrap", "make deploy", "make verify"), NEEDS_AWS),
     "make test": "is this suite",
     "make demo": "takes minutes: tests/proof/test_soak.py runs its traffic and its audit",
@@ -103,26 +102,21 @@ OWN = {"--query", "--output", "--region", "--profile", "--notification-endpoint"
 """Options that the AWS CLI has and the services' models have not."""
 
 
-@pytest.mark.parametrize("line", OURS)
-def test_a_documented_command_has_a_test(line: str) -> None:
-    missing = [name for name in names(line) if name not in {*RUN_BY, *PARSED}]
-    assert missing == [], "name the test that runs it in RUN_BY"
-
-
-def test_every_command_of_once_has_a_test() -> None:
+def test_a_documented_command_has_a_test() -> None:
+    named = {name for line in OURS for name in names(line)}
+    assert named - {*RUN_BY, *PARSED} == set(), "name the test that runs it in RUN_BY"
     assert set(commands(app, "once")) - set(RUN_BY) == set()
 
 
-@pytest.mark.parametrize("command", RUN_BY)
-def test_the_named_test_exists_and_has_the_words_of_the_command(command: str) -> None:
-    file, _, test = RUN_BY[command].partition("::")
-    text = (ROOT / file).read_text()
-    assert f"def {test or 'test_'}" in text
-    if command.startswith("once "):
-        words = command.split()[1:]
-        folder = "".join(p.read_text() for p in (ROOT / file).parent.rglob("*.py"))
-        page = "" if "newcomer" not in file else (ROOT / "docs/new-consumer.md").read_text()
-        assert [word for word in words if word not in folder + page] == []
+def test_the_named_test_exists_and_has_the_words_of_the_command() -> None:
+    for command, place in RUN_BY.items():
+        file, _, test = place.partition("::")
+        assert f"def {test or 'test_'}" in (ROOT / file).read_text(), command
+        if command.startswith("once "):
+            words = command.split()[1:]
+            folder = "".join(p.read_text() for p in (ROOT / file).parent.rglob("*.py"))
+            page = "" if "newcomer" not in file else (ROOT / "docs/new-consumer.md").read_text()
+            assert [word for word in words if word not in folder + page] == [], command
 
 
 def test_make_knows_every_target() -> None:
@@ -131,9 +125,9 @@ def test_make_knows_every_target() -> None:
     assert named <= {f"make {target}" for target in known}
 
 
-@pytest.mark.parametrize("line", AWS)
-def test_a_command_of_the_aws_cli_has_its_operation_and_parameters(line: str) -> None:
-    assert unknown_aws_words(line) == []
+def test_a_command_of_the_aws_cli_has_its_operation_and_parameters() -> None:
+    assert AWS
+    assert {line: unknown for line in AWS if (unknown := unknown_aws_words(line))} == {}
 
 
 def unknown_aws_words(line: str) -> list[str]:
@@ -165,10 +159,9 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
-def test_the_paths_in_a_page_exist(page: Path) -> None:
-    named = [ROOT / path for path in PATH.findall(page.read_text())]
-    assert [str(path) for path in named if not path.exists() and path not in EXAMPLE] == []
+def test_the_paths_in_a_page_exist() -> None:
+    named = {(page, ROOT / path) for page in PAGES for path in PATH.findall(page.read_text())}
+    assert {(page, p) for page, p in named if not p.exists() and p not in EXAMPLE} == set()
 
 
 def unknown_words(text: str) -> list[str]:
@@ -186,6 +179,6 @@ def unknown_words(text: str) -> list[str]:
 IN_BLOCKS = {line.removeprefix("once ") for line in OURS if line.startswith("once ")}
 
 
-@pytest.mark.parametrize("text", sorted(COMMANDS | IN_BLOCKS))
-def test_a_command_exists_with_its_options(text: str) -> None:
-    assert unknown_words(text) == []
+def test_a_command_exists_with_its_options() -> None:
+    shown = COMMANDS | IN_BLOCKS
+    assert {text: unknown for text in shown if (unknown := unknown_words(text))} == {}

@@ -183,14 +183,11 @@ def completed(block: str) -> str:
     return block + "def handle(event, tx): ...\n" * last.startswith("@")
 
 
-CASES = [(page, place) for page in FRAGMENTS for place in range(len(blocks(ROOT / page)))]
-
-
-@pytest.mark.parametrize(("page", "place"), CASES)
-def test_a_fragment_runs(page: str, place: int) -> None:
-    block = completed(blocks(ROOT / page)[place])
-    found = run(ROOT / page, block, **names())
-    assert found["consumer"].handlers or "@consumer" not in block
+@pytest.mark.parametrize("page", FRAGMENTS)
+def test_the_fragments_of_a_page_run(page: str) -> None:
+    for block in map(completed, blocks(ROOT / page)):
+        found = run(ROOT / page, block, **names())
+        assert found["consumer"].handlers or "@consumer" not in block
 
 
 def test_every_page_with_python_has_a_test_that_runs_it() -> None:
@@ -199,9 +196,5 @@ def test_every_page_with_python_has_a_test_that_runs_it() -> None:
     assert with_python == {*RUN_BY, *FRAGMENTS}
     for page, test in RUN_BY.items():
         assert page.rpartition("/")[2] in (ROOT / test).read_text()
-
-
-@pytest.mark.parametrize("page", [*RUN_BY, *FRAGMENTS])
-def test_every_python_block_compiles(page: str) -> None:
-    for block in blocks(ROOT / page):
-        compile(completed(dedent(block)), Path(page).name, "exec")
+        for block in blocks(ROOT / page):
+            compile(completed(dedent(block)), Path(page).name, "exec")

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from demo.browser.chromium import chromium
-from demo.browser.console import console_process, take_pictures
+from demo.browser import chromium, console_process, take_pictures
 from once.testing import cloud_event
 from tests.e2e.deployment import Deployment
 from tests.e2e.test_orders import place_order

@@ -78,8 +78,9 @@ def _add_captures() -> None:
 
 
 def _add_logical_ids() -> None:
+    in_place: Any = {"aws:cdk:disable-asset-staging": True}  # no one reads the packages
     with TemporaryDirectory() as folder:
-        found = logical_ids.found(Cloud.synthesize(Path(folder)))
+        found = logical_ids.found(Cloud.synthesize(Path(folder), **in_place))
     kept = logical_ids.kept()
     for stack, ids in found.items():
         for added in sorted(ids.keys() - kept[stack].keys()):

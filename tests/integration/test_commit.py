@@ -11,7 +11,6 @@ from once.commit.result import (
     COMMITTED,
     DUPLICATE,
     UNAFFECTED,
-    UNATTRIBUTED,
     CommitOutcome,
     CommitResult,
 )
@@ -68,8 +67,7 @@ def _transaction(bench: Bench, name: str, fingerprint: str = "f", **change: Any)
         publishes=(),
         read=no_reads,
     )
-    key, values = {"id": name}, change.pop("values", {":by": 1})
-    transaction.update(COUNTERS, key, "ADD amount :by", values, **change)
+    transaction.update(COUNTERS, {"id": name}, "ADD amount :by", {":by": 1}, **change)
     return transaction
 
 
@@ -78,14 +76,6 @@ def _commit(bench: Bench, transactions: Sequence[Transaction]) -> list[CommitRes
     committer = Committer(runtime.dynamodb, runtime.settings, runtime.clock)
     now = runtime.clock()
     return committer.commit([committer.request(t, now) for t in transactions])
-
-
-def test_ten_transactions_commit_in_one_request(bench: Bench) -> None:
-    transactions = [_transaction(bench, f"t-{n}") for n in range(10)]
-    with inject(bench.runtime.dynamodb, "TransactWriteItems", None, refused("Unexpected")) as left:
-        assert _commit(bench, transactions) == [COMMITTED] * 10
-    assert len(left) == 1
-    assert [bench.amount(f"t-{n}") for n in range(10)] == [1] * 10
 
 
 def test_each_transaction_of_a_request_gets_its_own_result(bench: Bench) -> None:
@@ -103,20 +93,3 @@ def test_each_transaction_of_a_request_gets_its_own_result(bench: Bench) -> None
     assert (results[0], results[3]) == (DUPLICATE, UNAFFECTED)
     assert [r.outcome for r in results[1:3]] == [CommitOutcome.FAILED, CommitOutcome.REFUSED]
     assert [bench.amount(name) for name in names] == [1, 1, 0, 0]
-
-
-def test_an_invalid_write_is_found_and_the_other_transactions_commit(bench: Bench) -> None:
-    bench.put("invalid", 1)
-    others = [_transaction(bench, f"t-{n}") for n in range(7)]
-    invalid = _transaction(bench, "invalid", values={":by": "no number"})
-    results = _commit(bench, [*others[:3], invalid, *others[3:]])
-    if results == [UNATTRIBUTED] * 8:
-        first, last = _commit(bench, others[:3]), _commit(bench, others[3:])
-        [result] = _commit(bench, [invalid])
-        assert first + last == [COMMITTED] * 7
-    else:  # a reason with the index of the write: documented as well
-        [result] = results[3:4]
-        assert [*results[:3], *results[4:]] == [UNAFFECTED] * 7
-        assert _commit(bench, others) == [COMMITTED] * 7
-    assert result.outcome is CommitOutcome.FAILED
-    assert [bench.amount(f"t-{n}") for n in range(7)] == [1] * 7

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from once.ops.dedup_records import DedupRecordReader, ItemTable
 from once.settings import Dedup, TableSettings
 from once.testing import FakeContext, answer_lost, inject
 from tests.integration.probe import Bench, record
 from tests.once.item_orders import event, orders
-
-KEY = "orders#field#{}#order_id#str:{}"
 
 
 class ItemOrders:
@@ -75,12 +72,3 @@ def test_deliveries_in_parallel_commit_once(shop: ItemOrders) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
     assert shop.item("o")["captured"] == {"N": "5"}
-
-
-def test_an_operator_finds_the_record_on_the_item(shop: ItemOrders, bench: Bench) -> None:
-    shop.deliver(event("placed", "o"))
-    tables = {"orders": ItemTable(shop.table, ("order_id",))}
-    reader = DedupRecordReader(bench.dynamodb, bench.dedup, tables)
-    keys = [KEY.format(kind, "o") for kind in ("placed", "captured")]
-    [found] = reader.get(keys)
-    assert found["pk"]["S"] == keys[0]

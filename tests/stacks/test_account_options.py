@@ -8,7 +8,6 @@ import pytest
 from tests.stacks.cloud import Json, flat, listed
 from tests.stacks.full_service import (
     BOUNDARY,
-    CDKS_OWN,
     KEY,
     LAYER,
     NETWORK,
@@ -19,7 +18,6 @@ from tests.stacks.full_service import (
     TEST,
     Stacks,
 )
-from tests.stacks.test_findings import lint_findings
 
 
 def has(*path: str) -> Callable[[Json], Any]:
@@ -154,21 +152,3 @@ def test_a_standard_queue_may_have_no_dead_letters_at_a_fifo_topic(
 ) -> None:
     found = stacks.every("AWS::SNS::Subscription", stage).values()
     assert all("RedrivePolicy" in each for each in found) is has
-
-
-@pytest.mark.parametrize("part", ["state", "service"])
-def test_cfn_lint_finds_nothing_with_every_option(stacks: Stacks, part: str) -> None:
-    for stage in ("test", "prod"):
-        template = stacks.stacks[f"theatre-{stage}-{part}"].template
-        assert [each for each in lint_findings(template) if CDKS_OWN not in each] == []
-
-
-def test_cdk_nag_finds_nothing_with_every_option(stacks: Stacks) -> None:
-    found = {
-        f"{violation['ruleName']} at {construct['constructPath']}"
-        for plugin in stacks.report["pluginReports"]
-        if plugin["pluginName"] != "Construct Annotations"
-        for violation in plugin["violations"]
-        for construct in violation["violatingConstructs"]
-    }
-    assert found == set()

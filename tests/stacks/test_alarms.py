@@ -1,6 +1,7 @@
-"""The alarms with their thresholds."""
+"""The alarms: thresholds, rates as CloudWatch evaluates them, and the topic that they notify."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,8 +9,7 @@ import pytest
 from once.cdk.props import ConsumerProps
 from once.names import RELAY, UNROUTED, Metric
 from stacks.consumers import CONSUMERS
-from tests.stacks.alarm_metrics import metrics_of, watched
-from tests.stacks.cloud import STATE, Cloud, Json, flat, name_of
+from tests.stacks.cloud import STATE, Cloud, Json, flat, listed, name_of
 
 HOUR = 60 * 60
 DAY = 24 * HOUR
@@ -22,6 +22,18 @@ DESCRIPTION = re.compile(r"once-[a-z_-]+: [^.]+\. docs/runbook\.md#[a-z-]+")
 
 Alarm = tuple[str, str, int, int, str]
 """Metric, statistic, period, threshold, and the one value of the dimension."""
+
+
+def metrics_of(alarm: Json) -> Iterator[Json]:
+    """Yield what an alarm measures, as namespace, name and dimensions."""
+    if "MetricName" in alarm:
+        yield alarm
+    yield from (q["MetricStat"]["Metric"] for q in alarm.get("Metrics", []) if "MetricStat" in q)
+
+
+def watched(metric: Json) -> str:
+    (dimension,) = metric["Dimensions"]
+    return flat(dimension["Value"])
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +199,101 @@ def test_functions_emit_metrics_under_the_name_that_alarms_watch(
     metrics: Any = (metric for alarm in alarms for metric in metrics_of(alarm))
     asked = {watched(metric) for metric in metrics if metric["Namespace"] == Metric.NAMESPACE}
     assert asked == emitted - {f"once-{RELAY}", f"once-{UNROUTED}"}
+
+
+def percent(alarm: Json, period: int = HOUR // 4, **figures: int) -> float | None:
+    """Evaluate an alarm's expression as CloudWatch does; None if a figure is missing."""
+    (expression,) = (q["Expression"] for q in alarm["Metrics"] if "Expression" in q)
+    queries = [query for query in alarm["Metrics"] if "MetricStat" in query]
+    for query in queries:
+        assert (query["MetricStat"]["Stat"], query["MetricStat"]["Period"]) == ("Sum", period)
+    functions = {
+        "IF": lambda condition, then, otherwise: then if condition else otherwise,
+        "FILL": lambda value, filling: filling if value is None else value,
+    }
+    values = {q["Id"]: figures.get(q["MetricStat"]["Metric"]["MetricName"]) for q in queries}
+    try:
+        return float(eval(expression, functions, values))
+    except (TypeError, ZeroDivisionError):  # a missing figure that the expression does not fill
+        return None
+
+
+DONE = {"Committed", "Refused"}
+DUPLICATES = {"DuplicatesResent", "DuplicatesRedelivered", "DuplicatesRedriven"}
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "total"),
+    [
+        ("ConflictsAlarm", "Conflicts", DONE | {"Conflicts"}),
+        ("ResentAlarm", "DuplicatesResent", DONE | DUPLICATES),
+        ("RedeliveredAlarm", "DuplicatesRedelivered", DONE | DUPLICATES),
+    ],
+)
+def test_a_fifth_of_conflicts_or_of_duplicates_alarms(
+    cloud: Cloud, consumer: ConsumerProps, name: str, metric: str, total: set[str]
+) -> None:
+    alarm, others = cloud.of(consumer, name), total - {metric}
+    assert alarm["Threshold"] == 20
+    assert {watched(one) for one in metrics_of(alarm)} == {f"once-{consumer.name}"}
+    assert {one["MetricName"] for one in metrics_of(alarm)} == total
+    assert percent(alarm, **{metric: 100}) == 100
+    for other in others:
+        assert percent(alarm, **{metric: 100, other: 400}) == 20
+    assert percent(alarm, **dict.fromkeys(total, 100)) == 100 / len(total)
+    assert percent(alarm, **{metric: 99}) == 0  # fewer than 100 can be chance
+    assert percent(alarm, **dict.fromkeys(others, 400)) is None  # missing data
+
+
+@pytest.mark.parametrize(
+    ("figures", "value"),
+    [
+        ({"PolledEventCount": 3}, 3),
+        ({"PolledEventCount": 3, "InvokedEventCount": 0}, 3),
+        ({"PolledEventCount": 3, "InvokedEventCount": 1}, 0),
+        ({"InvokedEventCount": 1}, 0),
+        ({}, None),
+    ],
+)
+def test_messages_that_are_received_and_never_handed_over_alarm(
+    cloud: Cloud, consumer: ConsumerProps, figures: dict[str, int], value: float | None
+) -> None:
+    alarm = cloud.of(consumer, "HandOverAlarm")
+    assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (1, 2)
+    assert {watched(one) for one in metrics_of(alarm)} == {cloud.text(consumer, "Mapping")}
+    assert percent(alarm, 300, **figures) == value
+
+
+def test_every_alarm_notifies_the_topic_when_it_begins_and_ends(either_cloud: Cloud) -> None:
+    topic = [either_cloud.ref("Alarms")]
+    alarms = either_cloud.every("AWS::CloudWatch::Alarm").values()
+    assert len(alarms) > len(CONSUMERS)
+    assert all(alarm["AlarmActions"] == alarm["OKActions"] == topic for alarm in alarms)
+
+
+def allowed_to_cloudwatch(policy: Json) -> Json:
+    (found,) = (
+        statement
+        for statement in policy["Statement"]
+        if statement["Effect"] == "Allow"
+        and {"Service": "cloudwatch.amazonaws.com"} in listed(statement["Principal"])
+    )
+    return dict(found)
+
+
+def test_cloudwatch_may_publish_to_the_topic_and_use_its_key(cloud: Cloud) -> None:
+    # Without both, CloudWatch drops the notification without an error.
+    assert cloud.of("Alarms")["KmsMasterKeyId"] == cloud.arn("AlarmKey")
+    publish = allowed_to_cloudwatch(cloud.of("Alarms", "Policy")["PolicyDocument"])
+    assert publish["Action"] == "sns:Publish"
+    assert flat(publish["Condition"]["ArnLike"]["aws:SourceArn"]) == (
+        "arn:<AWS::Partition>:cloudwatch:<AWS::Region>:<AWS::AccountId>:alarm:*"
+    )
+    use = allowed_to_cloudwatch(cloud.of("AlarmKey")["KeyPolicy"])
+    assert use["Action"] == ["kms:Decrypt", "kms:GenerateDataKey*"]
+
+
+def test_the_topics_key_rotates_and_is_deleted_with_the_stack(cloud: Cloud) -> None:
+    key = cloud.resource("AlarmKey")
+    assert key["Properties"]["EnableKeyRotation"] is True
+    assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("Delete", "Delete")

@@ -10,8 +10,6 @@ from stacks.consumers import CONSUMERS
 from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, flat
 
-OWNERS = [*(line.name for line in CONSUMERS), WEBHOOKS.name, RELAY, UNROUTED, "tables"]
-COLUMNS, HEIGHT = 24, 6
 VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
 MESSAGES: dict[str, str] = {
     "committed": Metric.COMMITTED,
@@ -25,11 +23,6 @@ EFFECTS: dict[str, str] = {
     "done": Metric.EFFECTS_DONE,
     "not done": Metric.EFFECTS_NOT_DONE,
     "unknown": Metric.EFFECTS_UNKNOWN,
-}
-ON_THE_RIGHT = {
-    "queue": {"oldest, seconds"},
-    "conflicts": {"group size"},
-    "effects": {"pending, seconds"},
 }
 
 Graph = dict[str, tuple[str, str, str]]
@@ -59,11 +52,6 @@ def lines(widget: Json) -> Graph:
         options["label"]: (metric, value, options.get("stat", "Average"))
         for _, metric, _, value, options in widget["properties"]["metrics"]
     }
-
-
-def on_the_right(widget: Json) -> set[str]:
-    options = [metric[-1] for metric in widget["properties"]["metrics"]]
-    return {option["label"] for option in options if option.get("yAxis") == "right"}
 
 
 def sums(value: str, metrics: dict[str, str]) -> Graph:
@@ -105,15 +93,6 @@ def of_consumer(cloud: Cloud, consumer: ConsumerProps) -> dict[str, Graph]:
     return graphs
 
 
-def test_each_owner_has_a_row_of_its_own(widgets: list[Json]) -> None:
-    assert sum(len(row(widgets, owner)) for owner in OWNERS) == len(widgets)
-    for number, owner in enumerate(OWNERS):
-        graphs = row(widgets, owner).values()
-        assert {graph["y"] for graph in graphs} == {number * HEIGHT}
-        assert {graph["height"] for graph in graphs} == {HEIGHT}
-        assert sum(graph["width"] for graph in graphs) <= COLUMNS
-
-
 def of_relay(cloud: Cloud) -> dict[str, Graph]:
     own, failed = f"once-{RELAY}", "OnFailureDestinationDeliveredEventCount"
     return {
@@ -142,33 +121,24 @@ def test_rows_of_consumers_relay_and_unrouted_events(cloud: Cloud, widgets: list
     rows = {consumer.name: of_consumer(cloud, consumer) for consumer in CONSUMERS}
     for owner, expected in {**rows, RELAY: of_relay(cloud), UNROUTED: of_unrouted(cloud)}.items():
         graphs = row(widgets, owner)
-        assert list(graphs) == list(expected)
         assert {title: lines(graph) for title, graph in graphs.items()} == expected
-        assert [graph["x"] for graph in graphs.values()] == [4 * n for n in range(len(graphs))]
-        for title, graph in graphs.items():
-            right = ON_THE_RIGHT.get(title, set()) if owner in rows else set()
-            assert on_the_right(graph) == right
+    assert row(widgets, WEBHOOKS.name)
 
 
-@pytest.mark.parametrize(
-    ("title", "metric"),
-    [
-        ("throttled reads", "ReadThrottleEvents"),
-        ("throttled writes", "WriteThrottleEvents"),
-        ("conflicts", "TransactionConflict"),
-        ("read units", "ConsumedReadCapacityUnits"),
-        ("write units", "ConsumedWriteCapacityUnits"),
-    ],
-)
-def test_row_of_the_tables(cloud: Cloud, widgets: list[Json], title: str, metric: str) -> None:
+TABLES = {
+    "throttled reads": "ReadThrottleEvents",
+    "throttled writes": "WriteThrottleEvents",
+    "conflicts": "TransactionConflict",
+    "read units": "ConsumedReadCapacityUnits",
+    "write units": "ConsumedWriteCapacityUnits",
+}
+
+
+def test_row_of_the_tables(cloud: Cloud, widgets: list[Json]) -> None:
     tables = ["dedup-records", *dict.fromkeys(t.name for line in CONSUMERS for t in line.tables)]
-    shown = lines(row(widgets, "tables")[title])
-    assert list(shown) == tables
-    for name, (measured, table, statistic) in shown.items():
-        assert (measured, statistic) == (metric, "Sum")
-        assert cloud.output(table.strip("<>")) == cloud.text(STATE, name)
-
-
-def test_graphs_begin_at_zero(widgets: list[Json]) -> None:
-    for widget in widgets:
-        assert widget["properties"]["yAxis"] == {"left": {"min": 0}, "right": {"min": 0}}
+    for title, metric in TABLES.items():
+        shown = lines(row(widgets, "tables")[title])
+        assert list(shown) == tables
+        for name, (measured, table, statistic) in shown.items():
+            assert (measured, statistic) == (metric, "Sum")
+            assert cloud.output(table.strip("<>")) == cloud.text(STATE, name)

@@ -60,7 +60,7 @@ def test_service_differs_in_times_wheels_rights_retention_dashboard_and_metric_m
 def test_times_are_short_enough_to_watch_a_retry(
     local_cloud: Cloud, consumer: ConsumerProps
 ) -> None:
-    calls = consumer.batch_size * min(consumer.effect_timeout_seconds, 2)
+    calls = consumer.call_rounds * min(consumer.effect_timeout_seconds, 2)
     timeout = min(consumer.timeout_seconds, max(5, 3 + calls))
     scaling = local_cloud.of(consumer, "Mapping")["ScalingConfig"]
     assert local_cloud.of(consumer, "Function")["Timeout"] == timeout

@@ -1,7 +1,6 @@
 """FIFO and fair queues in the templates: queues, topics, mappings, rights, alarms and settings."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -16,10 +15,8 @@ from once.ops.aws.deployment import Deployment
 from once.settings import RelaySettings, Settings, SweepSettings
 from tests.stacks.booking_office import booking_office
 from tests.stacks.cloud import Cloud, Json, environment, flat, statements
-from tests.stacks.test_findings import lint_findings
 from tests.stacks.test_stack_outputs import outputs_of
 
-FIFO_QUEUES = [(name, part) for name in ("plan", "gate") for part in ("Queue", "DeadLetters")]
 TOPICS = ("Ingress", "Events", "OrderedIngress", "OrderedEvents")
 
 
@@ -29,32 +26,20 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
         yield cloud
 
 
-def test_cfn_lint_finds_nothing(office: Cloud) -> None:
-    assert lint_findings(office.service) == []
-
-
-@pytest.mark.parametrize(("name", "part"), FIFO_QUEUES)
-def test_the_queues_of_a_fifo_consumer_have_high_throughput(
-    office: Cloud, name: str, part: str
-) -> None:
-    queue = office.of(name, part)
-    suffix = "-dead-letters.fifo" if part == "DeadLetters" else ".fifo"
-    assert queue["QueueName"] == f"once-{name}{suffix}"
-    assert queue["FifoQueue"] is True
-    assert queue.get("ContentBasedDeduplication", False) is False
-    assert queue["DeduplicationScope"] == "messageGroup"
-    assert queue["FifoThroughputLimit"] == "perMessageGroupId"
-
-
-def test_only_queues_of_fifo_consumers_are_fifo_and_they_have_no_isolation(office: Cloud) -> None:
-    fifo = [q["QueueName"] for q in office.every("AWS::SQS::Queue").values() if "FifoQueue" in q]
+def test_only_queues_of_fifo_consumers_are_fifo_with_high_throughput(office: Cloud) -> None:
+    queues = {queue["QueueName"]: queue for queue in office.every("AWS::SQS::Queue").values()}
+    fifo = {name: queue for name, queue in queues.items() if "FifoQueue" in queue}
     assert sorted(fifo) == [
         *("once-gate-dead-letters.fifo", "once-gate.fifo"),
         *("once-plan-dead-letters.fifo", "once-plan.fifo"),
     ]
-    every = {queue["QueueName"] for queue in office.every("AWS::SQS::Queue").values()}
-    assert "once-archive-isolation" in every
-    assert not {"once-gate-isolation", "once-plan-isolation"} & every
+    for queue in fifo.values():
+        assert queue["FifoQueue"] is True
+        assert queue.get("ContentBasedDeduplication", False) is False
+        assert queue["DeduplicationScope"] == "messageGroup"
+        assert queue["FifoThroughputLimit"] == "perMessageGroupId"
+    assert "once-archive-isolation" in queues
+    assert not {"once-gate-isolation", "once-plan-isolation"} & queues.keys()
 
 
 @pytest.mark.parametrize(("name", "most"), [("plan", 5), ("gate", Limits.MAX_RECEIVE_COUNT - 1)])
@@ -110,20 +95,15 @@ ROUTES: dict[str, dict[str, list[str]]] = {
 def test_each_queue_subscribes_to_the_topic_of_each_type(office: Cloud, name: str) -> None:
     found = office.subscriptions(name, "Queue")
     selected = {topic: one["FilterPolicy"]["type"] for topic, one in found.items()}
-    idle = {
-        topic: [NO_EVENT] for topic in TOPICS if ("Ordered" in topic) is (name in {"plan", "gate"})
-    }
+    is_fifo = name in {"plan", "gate"}
+    idle = {topic: [NO_EVENT] for topic in TOPICS if ("Ordered" in topic) is is_fifo}
     expected = (idle | ROUTES[name]).items()
     assert selected == {office.id_of(topic): types for topic, types in expected}
-    assert all(one["RawMessageDelivery"] for one in found.values())
-
-
-@pytest.mark.parametrize("name", ROUTES)
-def test_undelivered_events_go_to_a_queue_of_the_subscribers_kind(office: Cloud, name: str) -> None:
     # SNS: "must use a FIFO queue as DLQ for a FIFO Subscription to a FIFO Topic".
-    kept = (name, "DeadLetters") if name in {"plan", "gate"} else (UNROUTED, "Queue")
-    for subscription in office.subscriptions(name, "Queue").values():
-        assert subscription["RedrivePolicy"] == {"deadLetterTargetArn": office.arn(*kept)}
+    kept = (name, "DeadLetters") if is_fifo else (UNROUTED, "Queue")
+    for one in found.values():
+        assert one["RawMessageDelivery"]
+        assert one["RedrivePolicy"] == {"deadLetterTargetArn": office.arn(*kept)}
 
 
 def test_the_sweep_tells_the_fifo_topics_from_the_others(office: Cloud) -> None:
@@ -214,24 +194,6 @@ def test_an_alarm_tells_of_groups_that_wait(
     queue = {"Fn::GetAtt": [office.id_of(owner, "Queue"), "QueueName"]}
     assert dimension == {"Name": "QueueName", "Value": queue}
     assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (WAIT_ALARM_SECONDS, 1)
-
-
-@pytest.mark.parametrize(
-    ("metric", "shown"),
-    [
-        ("ApproximateNumberOfNoisyGroups", 1),
-        ("ApproximateNumberOfMessagesVisibleInQuietGroups", 1),
-        ("ApproximateAgeOfOldestMessageInQuietGroups", 1),
-        ("ApproximateNumberOfGroupsWithInflightMessages", 2),
-    ],
-)
-def test_the_dashboard_shows_the_groups_of_fair_and_fifo_queues(
-    office: Cloud, metric: str, shown: int
-) -> None:
-    [dashboard] = office.every("AWS::CloudWatch::Dashboard").values()
-    parts: Any = dashboard["DashboardBody"]["Fn::Join"][1]
-    body = "".join(part if isinstance(part, str) else flat(part) for part in parts)
-    assert body.count(f'"{metric}"') == shown
 
 
 def test_a_relay_needs_a_fifo_topic_for_ordered_types() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,21 +16,18 @@ from tests.stacks.cloud import Cloud, Json, Name, name_of, new_app
 
 FUNCTIONS: list[Name] = [*CONSUMERS, RELAY, UNROUTED]
 ALIAS = "Live"
-SLOW = Rollout.CANARY_10_PERCENT_15_MINUTES
-
-
-def synthesized(folder: Path, context: Json | None = None, **change: Any) -> Cloud:
-    """Return the app with a change in the line of payments."""
-    lines = [replace(each, **change) if each.name == "payments" else each for each in CONSUMERS]
-    app = new_app(folder, **(context or {}))
-    assemble(app, replace(REGISTRY, consumers=lines))
-    app.synth()
-    return Cloud(folder)
 
 
 @pytest.fixture(scope="module")
 def gradual(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
-    return synthesized(tmp_path_factory.mktemp("gradual"), rollout=SLOW)
+    """The app with a gradual rollout and another variable of payments."""
+    change: Json = {"rollout": Rollout.CANARY_10_PERCENT_15_MINUTES, "group_size": 3}
+    lines = [replace(each, **change) if each.name == "payments" else each for each in CONSUMERS]
+    folder = tmp_path_factory.mktemp("gradual")
+    app = new_app(folder)
+    assemble(app, replace(REGISTRY, consumers=lines))
+    app.synth()
+    return Cloud(folder)
 
 
 def references(value: Any) -> Iterator[str]:
@@ -89,10 +85,9 @@ def test_every_mapping_invokes_an_alias(either_cloud: Cloud) -> None:
 
 
 def test_a_changed_variable_makes_a_new_version_of_its_function_only(
-    cloud: Cloud, tmp_path: Path
+    cloud: Cloud, gradual: Cloud
 ) -> None:
-    changed = synthesized(tmp_path, group_size=3)
-    differ = [o for o in FUNCTIONS if version_of(cloud, o) != version_of(changed, o)]
+    differ = [o for o in FUNCTIONS if version_of(cloud, o) != version_of(gradual, o)]
     assert [name_of(owner) for owner in differ] == ["payments"]
 
 
@@ -133,13 +128,10 @@ def properties(cloud: Cloud, logical_id: str) -> Json:
     return found
 
 
-def test_codedeploy_is_used_only_on_request(either_cloud: Cloud, tmp_path: Path) -> None:
-    off = synthesized(tmp_path / "off", rollout=SLOW, context={"gradual_rollout": False})
-    local = synthesized(tmp_path / "local", rollout=SLOW, context={"local": True})
-    for each in (either_cloud, off, local):
-        kinds = {resource["Type"] for resource in each.service["Resources"].values()}
-        assert not [kind for kind in kinds if kind.startswith("AWS::CodeDeploy")]
-        assert "UpdatePolicy" not in each.resource("payments", ALIAS)
+def test_codedeploy_is_used_only_on_request(either_cloud: Cloud) -> None:
+    kinds = {resource["Type"] for resource in either_cloud.service["Resources"].values()}
+    assert not [kind for kind in kinds if kind.startswith("AWS::CodeDeploy")]
+    assert "UpdatePolicy" not in either_cloud.resource("payments", ALIAS)
 
 
 def test_codedeploy_moves_the_alias_of_a_gradual_rollout(gradual: Cloud) -> None:

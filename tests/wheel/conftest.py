@@ -1,6 +1,7 @@
-"""The wheel, installed into an empty virtual environment, and a copy of an app that uses it.
+"""The wheel, installed into a new virtual environment, and a copy of an app that uses it.
 
-Each step takes seconds: `pytest -s tests/wheel` prints them.
+What the wheel needs, and no more, is in the environment before as links to the packages that run
+these tests: to unpack them again takes a minute. `pytest -s tests/wheel` prints what steps take.
 """
 
 import os
@@ -12,9 +13,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from emulator.cdk_cli import bootstrap
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
@@ -82,14 +85,15 @@ def written(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installati
     copy = home / wheel.name
     shutil.copy(wheel, copy)
     with step("wheel installed with the command line"):
-        _make_venv(author.venv)
+        _make_venv(author.venv, copy, "ops")
         _pip(*_into(author.venv), f"{copy}[ops]", env=_locked(home))
     with step("once new service"):
         done = author.run("once", "new", "service", NAME)
         assert done.returncode == 0, done.stderr
     copy.unlink()
     shutil.rmtree(author.venv)
-    _make_venv(home / "venv", pip=True)
+    with step("environment made"):
+        _make_venv(home / "venv", wheel, "cdk,ops,testing", "pytest")
     return Installation(home / "venv", folder)
 
 
@@ -99,6 +103,7 @@ def service(written: Installation) -> Installation:
     with step("make install"):
         done = written.make("install", **_locked(written.folder.parent))
         assert done.returncode == 0, done.stdout + done.stderr
+    _share_wheels(written.folder)
     return written
 
 
@@ -107,9 +112,7 @@ def installation(service: Installation, tmp_path_factory: pytest.TempPathFactory
     """A copy of the app of the pages, in the environment that the written service installed."""
     home = tmp_path_factory.mktemp("installation")
     shutil.copytree(APP, home / "app", ignore=shutil.ignore_patterns("__pycache__"))
-    cache = service.folder / ".cache"  # both apps need the same wheels in their packages
-    cache.mkdir(exist_ok=True)
-    (home / "app" / ".cache").symlink_to(cache)
+    _share_wheels(home / "app")
     return Installation(service.venv, home / "app")
 
 
@@ -127,9 +130,52 @@ def build_wheel(source: Path, folder: Path) -> None:
     _pip("wheel", *options, str(source))
 
 
-def _make_venv(venv: Path, *, pip: bool = False) -> None:
-    options = () if pip else ("--without-pip",)
-    subprocess.run([sys.executable, "-m", "venv", *options, str(venv)], check=True)
+def _share_wheels(app: Path) -> None:
+    """Let an app find the wheels of its packages where those of this repository's packages are."""
+    shared = ROOT / ".cache" / "site"
+    shared.mkdir(parents=True, exist_ok=True)
+    (app / ".cache").mkdir()
+    (app / ".cache" / "site").symlink_to(shared)
+
+
+def _make_venv(venv: Path, wheel: Path, extras: str, *others: str) -> None:
+    """Make a virtual environment with what the wheel and others need; the wheel is left out."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    [target] = venv.glob("lib/python3*/site-packages")
+    [once] = distributions(path=[str(wheel)])
+    for needed in _closure(once, [f"{once.name}[{extras}]", *others]):
+        tops = {file.parts[0] for file in needed.files or ()} - {"..", "__pycache__"}
+        for top in tops:
+            source = Path(str(needed.locate_file(top)))
+            if source.is_dir():  # with its bytecode
+                shutil.copytree(source, target / top, copy_function=_link, dirs_exist_ok=True)
+            else:
+                _link(source, target / top)
+
+
+def _closure(once: Distribution, wanted: list[str]) -> Iterator[Distribution]:
+    """Yield the installed distributions that requirements lead to, as their metadata says."""
+    seen: dict[str, set[str]] = {}
+    todo = [Requirement(each) for each in wanted]
+    while todo:
+        requirement = todo.pop()
+        name = requirement.name
+        found = once if name == once.name else distribution(name)
+        if found is not once and name not in seen:
+            yield found
+        for extra in {"", *requirement.extras} - seen.setdefault(name, set()):
+            seen[name].add(extra)
+            every = map(Requirement, found.requires or ())
+            todo += [r for r in every if not r.marker or r.marker.evaluate({"extra": extra})]
+
+
+def _link(source: str | Path, target: str | Path) -> None:
+    if Path(target).exists():  # a folder that two distributions share
+        return
+    try:
+        os.link(source, target)
+    except OSError:  # on another file system
+        shutil.copy2(source, target)
 
 
 def _into(venv: Path) -> tuple[str, ...]:

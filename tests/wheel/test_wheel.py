@@ -1,4 +1,4 @@
-"""Content and metadata of the wheel, and its command line with and without its extra."""
+"""Content and metadata of the wheel, its command line, and the wheels of a release."""
 
 import re
 import subprocess
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from proof.supply_chain.release_wheels import build
 from tests.wheel.conftest import ROOT, Installation, build_wheel
 
 
@@ -73,3 +74,19 @@ def test_the_console_script_starts(
     done = installation.run("once", *arguments)
     assert done.returncode == 0, done.stderr
     assert shown in done.stdout
+
+
+ENTRY_POINTS = {
+    "once_consumer": "once/ops/__main__.py",
+    "once_local": "emulator/local/command.py",
+    "pytest_redelivery": "redelivery/command.py",
+}
+
+
+def test_every_distribution_is_built_with_its_modules(tmp_path: Path) -> None:
+    built = {wheel.name.partition("-")[0]: wheel for wheel in build(tmp_path)}
+    assert built.keys() == ENTRY_POINTS.keys()
+    for name, module in ENTRY_POINTS.items():
+        with zipfile.ZipFile(built[name]) as archive:
+            assert module in archive.namelist()
+            assert {info.date_time[:3] for info in archive.infolist()} == {(2000, 1, 1)}

@@ -11,6 +11,7 @@ from once.names import public_names
 
 if TYPE_CHECKING:
     # The public names, one a line: `public_names` reads them from this text.
+    from once.batch.hooks import Step as Step
     from once.consumer import Consumer as Consumer
     from once.effects.declaration import Call as Call
     from once.effects.declaration import Policy as Policy

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from aws_lambda_powertools import Logger
 
+from once.batch.hooks import Hook, HookFunction, hook_faults, hook_of
 from once.batch.isolation import Isolation
 from once.batch.message import HandlerRunner, MessageSteps
 from once.batch.processor import BatchProcessor, GroupSize
@@ -104,6 +105,7 @@ class Consumer:
         self.rejections: dict[type[Refusal], Rejection] = {}
         self.effects: dict[str, Effect] = {}
         self.completions: dict[str, Completion] = {}
+        self.hooks: list[Hook] = []
         self.tables: set[str] = set()
         self._faults: list[str] = []
 
@@ -184,6 +186,18 @@ class Consumer:
 
         return register
 
+    def around(self, function: HookFunction) -> HookFunction:
+        """Register a hook: a generator function with one `yield`, where the step runs.
+
+        It is called with a `Step` for each handler, rejection, completion and effect that runs, and
+        again when that runs again. The first hook is the outermost. What it raises counts as raised
+        by the step; after an effect that has an outcome, the outcome is kept for the next delivery.
+        Hooks of effects run in the effects' threads, each in the context of its message.
+        """
+        self._faults += hook_faults(function)
+        self.hooks.append(hook_of(function))
+        return function
+
     def _register(self, known: dict[Any, Any], name: object, made: Any, what: str) -> None:
         first = known.setdefault(name, made)
         if first is not made:
@@ -235,13 +249,22 @@ class Consumer:
         steps = MessageSteps(
             reader,
             committer,
-            HandlerRunner(settings, read, self.rejections, self.completions, claims, claim_place),
+            HandlerRunner(
+                settings,
+                read,
+                self.rejections,
+                self.completions,
+                self.hooks,
+                claims,
+                claim_place,
+            ),
             EffectExecutor(
                 self.effects, self.rejections.keys(), ledger, settings.effect_timeout_seconds
             ),
             ConcurrentCalls(calls := max(1, settings.effect_concurrency)),
             breaker,
             clock,
+            logger,
         )
         return BatchProcessor(
             threads=max(1, settings.commit_threads),

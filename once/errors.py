@@ -29,7 +29,7 @@ EXTRAS = {
 }
 """The modules that each extra of the distribution installs, by the first part of their names."""
 
-_LIBRARIES = ("once", "aws_lambda_powertools")
+_LIBRARIES = ("once", "aws_lambda_powertools", "contextlib")
 
 
 def summary_of(error: Exception) -> str:

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from once.batch._report import BatchMetrics, Finished
+from once.batch.hooks import Hook, Kind, Step, run_within
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitOutcome, CommitResult
 from once.effects.calls import ConcurrentCalls
@@ -37,6 +38,7 @@ from once.errors import (
     UnhandledRefusal,
     ValueReturned,
 )
+from once.events.identity import key_hash
 from once.failures.circuit_breaker import CircuitBreaker
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult, RecordReader
 from once.intake.registration import Completion, Rejection
@@ -47,6 +49,8 @@ from once.transaction import Reader, Transaction
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from aws_lambda_powertools import Logger
 
     from once.events.claim_check import ClaimStore
     from once.events.outgoing import ClaimPlace
@@ -113,13 +117,15 @@ class Message:
 class HandlerRunner:
     """Runs handlers, rejections and completions, each with a transaction of its own.
 
-    A consumer without a claim-check bucket has no `claims` and no `claim_place` for large data.
+    `hooks` are around each, and around each effect. A consumer without a claim-check bucket has no
+    `claims` and no `claim_place` for large data.
     """
 
     settings: Settings
     read: Reader
     rejections: Mapping[type[Refusal], Rejection]
     completions: Mapping[str, Completion]
+    hooks: Sequence[Hook] = ()
     claims: "ClaimStore | None" = None
     claim_place: "ClaimPlace | None" = None
 
@@ -136,29 +142,47 @@ class HandlerRunner:
             owned=owned,
         )
 
-    def handle(self, event: DecodedEvent) -> Transaction:
-        """Run an event's handler, and the rejection if it raises a Refusal.
+    def within(self, message: Message, kind: Kind, call: Callable[[], Any]) -> Any:
+        """Return the result of a call within the hooks."""
+        if not self.hooks:
+            return call()
+        event, delivery = message.event, message.delivery
+        step = Step(
+            kind,
+            event.event.type,
+            event.event.source,
+            key_hash(event.identity.pk),
+            delivery.record.message_id,
+            delivery.receive_count,
+            message.deadline,
+        )
+        return run_within(self.hooks, step, call)
+
+    def handle(self, message: Message) -> Transaction:
+        """Run a message's handler, and the rejection if it raises a Refusal.
 
         Raises:
             OnceError: the event's data does not fit the model, or a function failed.
         """
+        event = message.event
         if isinstance(event.data, InvalidData):
             raise event.data
-        return self._filled(event, self.empty(event), event.handler.function, event.data)
+        function = partial(event.handler.function, event.data)
+        return self._filled(message, self.empty(event), "handler", function)
 
-    def complete(self, event: DecodedEvent, owned: Intent, outcome: Any) -> Transaction:
+    def complete(self, message: Message, owned: Intent, outcome: Any) -> Transaction:
         """Run the completion of an effect, or the rejection if its outcome is a Refusal.
 
         Raises:
             OnceError: a function failed.
         """
-        transaction = self.empty(event, owned)
+        transaction = self.empty(message.event, owned)
         if isinstance(outcome, Refusal):
-            return self.refuse(event, transaction.refused(outcome, keep_reads=False))
-        function = self.completions[owned.effect].function
-        return self._filled(event, transaction, function, event.data, outcome)
+            return self.refuse(message, transaction.refused(outcome, keep_reads=False))
+        function = partial(self.completions[owned.effect].function, message.event.data, outcome)
+        return self._filled(message, transaction, "completion", function)
 
-    def refuse(self, event: DecodedEvent, answer: Transaction) -> Transaction:
+    def refuse(self, message: Message, answer: Transaction) -> Transaction:
         """Run the rejection of a refusal, which fills the transaction `answer`; return that.
 
         Raises:
@@ -172,33 +196,36 @@ class HandlerRunner:
                 f"{answer.refusal!r} has no answer: add @consumer.rejects for its class"
             )
         try:
-            self._run(rejection.function, event.data, answer.refusal, answer)
+            function = partial(rejection.function, message.event.data, answer.refusal)
+            self._run(message, answer, "rejection", function)
         except Refusal as refusal:
             raise _refused_twice(refusal) from None
         return answer
 
     def _filled(
         self,
-        event: DecodedEvent,
+        message: Message,
         transaction: Transaction,
-        function: Callable[..., None],
-        *arguments: Any,
+        kind: Kind,
+        function: "partial[None]",
     ) -> Transaction:
         try:
-            self._run(function, *arguments, transaction)
+            self._run(message, transaction, kind, function)
         except Refusal as refusal:
-            return self.refuse(event, transaction.refused(refusal, keep_reads=True))
+            return self.refuse(message, transaction.refused(refusal, keep_reads=True))
         return transaction
 
-    def _run(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Run a function whose last argument is its transaction, and store the claims of that.
+    def _run(
+        self, message: Message, transaction: Transaction, kind: Kind, function: "partial[None]"
+    ) -> None:
+        """Run a function that fills a transaction, and store the claims of that.
 
         They are stored before the commit: a committed event never refers to a missing object.
         """
         try:
-            returned = function(*arguments)
+            returned: object = self.within(message, kind, partial(function, transaction))
             if returned is None and self.claims is not None:
-                drafts = arguments[-1].drafts
+                drafts = transaction.drafts
                 if stored := [each.claim for each in drafts if each.claim is not None]:
                     self.claims.write(stored)
         except OnceError:
@@ -207,7 +234,7 @@ class HandlerRunner:
             raise Unexpected(error) from error
         if returned is not None:
             raise ValueReturned(
-                f"{getattr(function, '__qualname__', function)} returned a value "
+                f"{getattr(function.func, '__qualname__', function.func)} returned a value "
                 f"({type(returned).__qualname__}), which would be lost: write it with tx.put or "
                 "tx.update, publish it with tx.publish, or return nothing"
             )
@@ -224,6 +251,7 @@ class MessageSteps:
     calls: ConcurrentCalls
     breaker: CircuitBreaker
     clock: Callable[[], float]
+    logger: "Logger"
 
     def look_up(self, messages: Sequence[Message]) -> None:
         """Look up the dedup records of messages, at most a hundred.
@@ -245,7 +273,6 @@ class MessageSteps:
         earlier one may change items that it reads.
         """
         message.began = self.clock()
-        message.began = self.clock()
         self._take(message, self._begin)
         if not first and message.is_readable and isinstance(message.result, OnceError):
             message.result = None
@@ -258,7 +285,9 @@ class MessageSteps:
         """Start the call of a message's effect, unless it is done."""
         if not attempt.is_done:
             message.began = self.clock()
-            message.call = self.calls.start(message.context, partial(self.effects.call, attempt))
+            within = partial(self.runner.within, message, "effect")
+            call = partial(self.effects.call, attempt, within)
+            message.call = self.calls.start(message.context, call)
 
     def conclude(self, message: Message) -> None:
         """Run the completion of an effect that was called, or end the message with its error."""
@@ -321,6 +350,8 @@ class MessageSteps:
             decoded = self.reader.read(delivery, message.deadline)
             if delivery.came_often:
                 self.look_up([message])
+        # Each Logger of Powertools writes the keys of the current context, also those of the team.
+        self.logger.thread_safe_append_keys(**delivery.log_fields)
         if isinstance(decoded, NoEvent):
             self.end(message, Disposition.TEST_MESSAGE)
         elif isinstance(decoded, OnceError):
@@ -334,7 +365,7 @@ class MessageSteps:
 
     def _handle(self, message: Message) -> None:
         try:
-            transaction = self.runner.handle(message.event)
+            transaction = self.runner.handle(message)
             if transaction.request is not None:
                 transaction.intent = self.effects.intend(
                     transaction.identity.pk, transaction.request, message.deadline
@@ -384,7 +415,7 @@ class MessageSteps:
                 if done.refusal is not None:
                     raise _refused_twice(refusal)
                 answer = done.refused(refusal, keep_reads=False)
-                self._prepare(message, self.runner.refuse(message.event, answer))
+                self._prepare(message, self.runner.refuse(message, answer))
             case CommitResult(CommitOutcome.FAILED, InvalidWrite() as error) if not done.owned:
                 # DynamoDB refuses an invalid request before it looks at the record.
                 self._end_unless_known(message, error)
@@ -420,7 +451,7 @@ class MessageSteps:
         self._complete(message, message.effect)
 
     def _complete(self, message: Message, attempt: EffectAttempt) -> None:
-        completed = self.runner.complete(message.event, attempt.intent, attempt.outcome)
+        completed = self.runner.complete(message, attempt.intent, attempt.outcome)
         self._prepare(message, completed)
 
 

@@ -5,12 +5,12 @@ out. The next delivery commits it without another call. Each outcome that a prov
 compared with what could be kept of it, because otherwise only a recovery would find the mistake.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import formatannotation, isawaitable
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -37,6 +37,9 @@ from once.events.cloud_event import as_json, json_in_model
 from once.names import Standing
 from once.runtime.deadline import Deadline
 
+Within = Callable[[Callable[[], None]], object]
+"""Runs a call within the consumer's hooks."""
+
 _MAX_CALLS = 3
 """Calls in one invocation; after that the message is retried from the queue."""
 
@@ -48,6 +51,7 @@ class EffectAttempt:
     Attributes:
         intent: the effect's intent, which this delivery owns, or which is settled.
         clean: whether the provider has certainly done nothing so far.
+        is_done: whether there is an outcome, which may be a Refusal.
     """
 
     pk: str
@@ -126,8 +130,10 @@ class EffectExecutor:
         clean = found.standing is Standing.NOT_DONE
         return EffectAttempt(pk, effect, mine, deadline, clean=clean)
 
-    def call(self, attempt: EffectAttempt) -> None:
+    def call(self, attempt: EffectAttempt, within: Within) -> None:
         """Call the provider, up to three times, and set the outcome. A Refusal is an outcome too.
+
+        Each call runs within the hooks. If one fails after the call, the outcome is kept.
 
         Raises:
             WrongOutcome: the effect was done, and its outcome is not of the declared type.
@@ -148,13 +154,12 @@ class EffectExecutor:
         self._check_time(deadline)  # the intent may have taken long
         for calls in range(1, _MAX_CALLS + 1):
             try:
-                attempt.outcome = self._outcome(attempt, request)
+                self._attempt(attempt, request, within)
             except (NotDone, Unanswered):
                 is_last = calls == _MAX_CALLS or not deadline.pause(calls)
                 if is_last or deadline.seconds < self._timeout:
                     raise
             else:
-                attempt.is_done = True
                 _check_outcome(attempt)
                 return
 
@@ -191,46 +196,26 @@ class EffectExecutor:
         is_known = found.standing in (Standing.NOT_DONE, Standing.SETTLED)
         return (type(error) if is_known else EffectUnknown)(f"{error}; {found.account}")
 
-    def _outcome(self, attempt: EffectAttempt, request: Any) -> Any:
-        """Call the provider once, and return the outcome. Updates whether the attempt is clean.
+    def _attempt(self, attempt: EffectAttempt, request: Any, within: Within) -> None:
+        """Call the provider once, and set the outcome. Updates whether the attempt is clean.
 
         Raises:
             NotDone: nothing happened.
+            Unexpected: there is an outcome, and a hook failed.
             OnceError: there is no outcome, and something may have happened.
         """
-        terms = self._terms(attempt)
         clean, attempt.clean = attempt.clean, False
-        try:
-            answer = attempt.effect.function(request, terms)
-            return awaited(answer, terms.timeout_seconds) if isawaitable(answer) else answer
-        except Refusal as refusal:
-            return refusal
-        except NotDone:
-            attempt.clean = clean
-            raise
-        except KeyConflict:  # another request has the key, so no attempt with this one was taken
-            attempt.clean = True
-            raise
-        except EffectUnknown:
-            raise
-        except PermanentError as error:
-            attempt.clean = clean
-            if clean:
-                raise
-            raise EffectUnknown(
-                f"the effect {attempt.effect.name!r} may have happened in an earlier attempt, and "
-                f"now the provider refuses it for good: look it up there: {error}"
-            ) from error
-        except KeySpent:
-            return self._look_up(attempt, request)
-        except Exception as error:  # an effect may raise any error, and may have happened
-            if _has_begun(attempt.effect, error):
-                raise _unanswered(attempt, error) from error
-            attempt.clean = clean
-            summary = Unexpected(error).summary
-            raise NotDone(f"{attempt.effect.name!r} could not be started: {summary}") from error
+        run = _Run(attempt.effect.function, request, self._terms(attempt), within)
+        if run.is_answered:
+            _settle(attempt, run)
+        elif isinstance(run.error, KeySpent):
+            self._look_up(attempt, request, within)
+        elif isinstance(run.error, Refusal) and clean:  # of a hook, before the call
+            attempt.outcome, attempt.is_done = run.error, True
+        elif run.error is not None:
+            _fail(attempt, run.error, clean=clean, has_begun=run.has_begun)
 
-    def _look_up(self, attempt: EffectAttempt, request: Any) -> Any:
+    def _look_up(self, attempt: EffectAttempt, request: Any, within: Within) -> None:
         """Ask the provider for the outcome behind a saved error."""
         if attempt.effect.look_up is None:
             raise EffectUnknown(
@@ -239,20 +224,15 @@ class EffectExecutor:
             )
         if attempt.deadline.spent:
             raise Unanswered(f"no time was left to look the effect {attempt.effect.name!r} up")
-        terms = self._terms(attempt)
-        try:
-            found = attempt.effect.look_up(request, terms)
-            if isawaitable(found):
-                found = awaited(found, terms.timeout_seconds)
-        except Refusal as refusal:
-            return refusal
-        except Exception as error:
-            raise _unanswered(attempt, error) from error
-        if found is not None:
-            return found
-        attempt.intent = self._ledger.renew_key(attempt.effect, attempt.pk, attempt.intent)
-        attempt.clean = True
-        raise NotDone("the provider's attempt ended in an error, and did nothing")
+        run = _Run(attempt.effect.look_up, request, self._terms(attempt), within)
+        if run.answer is not None:
+            _settle(attempt, run)
+        elif run.error is not None:
+            raise _unanswered(attempt, run.error) from run.error
+        else:
+            attempt.intent = self._ledger.renew_key(attempt.effect, attempt.pk, attempt.intent)
+            attempt.clean = True
+            raise NotDone("the provider's attempt ended in an error, and did nothing")
 
     def _terms(self, attempt: EffectAttempt) -> Call:
         seconds = min(self._timeout, attempt.deadline.seconds)
@@ -263,6 +243,81 @@ class EffectExecutor:
             raise OutOfTime("a call to the outside world would not fit into this invocation")
 
 
+class _Run:
+    """One run of an effect's function, or of its look-up, within the hooks.
+
+    Attributes:
+        answer: what the function returned, or the Refusal that it raised.
+        is_answered: whether there is an answer, whatever a hook does then.
+        has_begun: whether the function may have run before it raised an error.
+        error: the exception of function or hooks.
+    """
+
+    def __init__(
+        self, function: Callable[[Any, Call], Any], request: Any, terms: Call, within: Within
+    ) -> None:
+        self.answer: Any = None
+        self.is_answered = self.has_begun = False
+        self.error: Exception | None = None
+
+        def call() -> None:
+            try:
+                answer = function(request, terms)
+                self.answer = (
+                    awaited(answer, terms.timeout_seconds) if isawaitable(answer) else answer
+                )
+                self.is_answered = True
+            except Refusal as refusal:
+                self.answer, self.is_answered = refusal, True
+                raise
+            except Exception as error:
+                self.has_begun = _has_begun(function, error)
+                raise
+
+        try:
+            within(call)
+        except Exception as error:  # an effect may raise any error, and may have happened
+            self.error = error
+
+
+def _settle(attempt: EffectAttempt, run: _Run) -> None:
+    """Set the outcome. It stays the outcome if a hook has failed after the call.
+
+    Raises:
+        Unexpected: a hook failed. The next delivery commits the outcome.
+    """
+    attempt.outcome, attempt.is_done = run.answer, True
+    if run.error is not None and run.error is not run.answer:
+        raise Unexpected(run.error)
+
+
+def _fail(attempt: EffectAttempt, error: Exception, *, clean: bool, has_begun: bool) -> NoReturn:
+    """Raise the error of a call without an outcome, by what may have happened."""
+    name = attempt.effect.name
+    match error:
+        case NotDone():
+            attempt.clean = clean
+            raise error
+        case KeyConflict():  # another request has the key, so no attempt with this was taken
+            attempt.clean = True
+            raise error
+        case EffectUnknown():
+            raise error
+        case PermanentError() | Refusal():  # a Refusal that the effect raises is its outcome
+            attempt.clean = clean
+            if clean:
+                raise error
+            raise EffectUnknown(
+                f"the effect {name!r} may have happened in an earlier attempt, and now the "
+                f"provider refuses it for good: look it up there: {error}"
+            ) from error
+    if has_begun:
+        raise _unanswered(attempt, error) from error
+    attempt.clean = clean
+    summary = Unexpected(error).summary
+    raise NotDone(f"{name!r} could not be started: {summary}") from error
+
+
 def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
     """Return the error of a call without an outcome, by the effect's policy."""
     text = f"the effect {attempt.effect.name!r} brought no outcome: {Unexpected(error).summary}"
@@ -271,14 +326,14 @@ def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
     return Unanswered(text)
 
 
-def _has_begun(effect: Effect, error: Exception) -> bool:
-    """Return whether an effect's function may have run before it raised an error.
+def _has_begun(function: Callable[..., object], error: Exception) -> bool:
+    """Return whether a function may have run before it raised an error.
 
     A Python function that ran is in the traceback, after the frame that called it. If it is not,
     the call itself failed, for example because of its arguments. Of any other callable, such as a
     compiled one, the traceback tells nothing.
     """
-    is_python = isinstance(getattr(effect.function, "__func__", effect.function), FunctionType)
+    is_python = isinstance(getattr(function, "__func__", function), FunctionType)
     first = error.__traceback__
     return not is_python or first is None or first.tb_next is not None
 

@@ -276,7 +276,8 @@ class EffectLedger:
                 summary = failure.summary
             else:
                 return True
-        self._logger.warning("effect not handed back", extra={"error": summary})
+        extra = {"key_hash": key_hash(pk), "error": summary}
+        self._logger.warning("effect not handed back", extra=extra)
         return False
 
     def check_ended(self, found: Intent) -> None:

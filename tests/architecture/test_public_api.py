@@ -38,7 +38,7 @@ NAMES = {
             "NotDone",
             "PermanentError",
         ),
-        *("Policy", "Refusal", "RetryableError", "S3Object", "Source", "Transaction"),
+        *("Policy", "Refusal", "RetryableError", "S3Object", "Source", "Step", "Transaction"),
         *("absent", "present"),
         *("durable_function", "state_machine"),
     },

@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import pytest
 from msgspec import Struct
@@ -82,7 +82,7 @@ BOOKED = {"booking": "b-1", "show": "Hamlet", "seats": 2, "at": "2026-11-24T08:0
 
 
 def test_the_handlers_page_books_refuses_and_computes() -> None:
-    first, computed = blocks(document := ROOT / "docs" / "handlers.md")
+    first, computed, _ = blocks(document := ROOT / "docs" / "handlers.md")
     names = run(document, first)
     tables, published = {"seats": "show", "bookings": "booking"}, ("seat.taken",)
     with FakeAws(names["consumer"], tables, publishes=published) as aws:
@@ -104,6 +104,27 @@ def test_the_handlers_page_books_refuses_and_computes() -> None:
     tx = Mock()
     exec(compile(computed, "handlers.md", "exec"), {**names, "tx": tx})
     assert tx.update.call_args.args[2] == "SET available = #size - sold"
+
+
+def test_the_hooks_of_the_handlers_page_trace_count_and_pause(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tracer = MagicMock()  # its package is none of the library's
+    monkeypatch.setattr("aws_lambda_powertools.Tracer", tracer)
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Tickets")
+    names = run(document := ROOT / "docs" / "handlers.md", blocks(document)[2])
+    booked = cloud_event("seat.booked", {"show": "Hamlet", "seats": 2})
+    with FakeAws(names["consumer"], {"seats": "show"}) as aws:
+        aws.deliver(booked)
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        [line] = [line for line in lines if line.get("message") == "booking"]
+        assert {"message_id", "key_hash", "receive_count", "seats"} <= line.keys()
+        monkeypatch.setenv("PAUSED", "1")
+        with pytest.raises(names["Paused"]):
+            aws.deliver(cloud_event("seat.booked", {"show": "Hamlet", "seats": 1}))
+        assert aws.items("seats") == [{"show": "Hamlet", "sold": 2}]
+    tracer().provider.in_subsegment.assert_called_with("## handler")
+    assert names["metrics"].metric_set["SeatsAsked"]["Value"] == [2]
 
 
 def test_the_effect_and_its_test_run() -> None:

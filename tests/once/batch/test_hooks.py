@@ -1,0 +1,232 @@
+"""Hooks: around each step of a message, in its context, without a say in what commits."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from contextvars import ContextVar
+from io import StringIO
+from threading import Barrier
+from typing import Any
+
+import pytest
+from aws_lambda_powertools import Logger
+from msgspec.json import decode
+
+from once import PermanentError, Step
+from once.batch.hooks import Kind
+from once.effects.declaration import Policy
+from once.errors import RegistrationError
+from once.events.identity import key_hash
+from once.names import COMMIT_ATTRIBUTE
+from once.transaction import Transaction
+from tests.in_memory import Start
+from tests.once.batch.function import batch_of
+from tests.once.batch.test_concurrent_effects import PATIENCE, Shop
+from tests.once.effects.provider import Declined, Provider, Till, start_till
+from tests.once.support import COUNTERS, Note, SoldOut, amounts, consumer_of, count, note, reasons
+
+
+class Failing:
+    """A hook that raises an error at one kind of step, before or after it."""
+
+    def __init__(self, kind: Kind, error: Exception, *, after: bool = False) -> None:
+        self.at, self.error = (kind, after), error
+        self.times = 1
+
+    def around(self, step: Step) -> Iterator[None]:
+        self._fail(step.kind, after=False)
+        yield
+        self._fail(step.kind, after=True)
+
+    def _fail(self, kind: str, *, after: bool) -> None:
+        if self.at == (kind, after) and self.times:
+            self.times -= 1
+            raise self.error
+
+
+def test_each_step_runs_within_all_hooks_in_their_order(till: Till) -> None:
+    seen: list[tuple[str, str]] = []
+    steps: list[Step] = []
+
+    @till.consumer.around
+    def outer(step: Step) -> Iterator[None]:
+        seen.append(("outer", step.kind))
+        yield
+        seen.append(("end of outer", step.kind))
+
+    @till.consumer.around
+    def inner(step: Step) -> Iterator[None]:
+        steps.append(step)
+        seen.append(("inner", step.kind))
+        try:
+            yield
+        except Declined:
+            seen.append(("declined", step.kind))
+            raise
+
+    till.deliver(note(), receive_count=2)
+    kinds = ("handler", "effect", "completion")
+    assert seen == [(name, kind) for kind in kinds for name in ("outer", "inner", "end of outer")]
+    assert {(s.event_type, s.source, s.message_id, s.receive_count) for s in steps} == {
+        ("noted", "/test", "message", 2)
+    }
+    assert {s.key_hash for s in steps} == {key_hash(till.record["pk"])}
+    assert 0 < steps[0].deadline.seconds < 30
+
+    seen.clear()
+    till.provider.plan = [Declined("no money")]
+    till.deliver(note("b"))
+    assert [kind for name, kind in seen if name == "inner"] == ["handler", "effect", "rejection"]
+    assert ("declined", "effect") in seen
+
+
+def test_a_hook_runs_again_with_its_handler(start: Start) -> None:
+    def read_and_count(event: Note, tx: Transaction) -> None:
+        tx.get(COUNTERS, {"name": event.name})
+        count(event, tx)
+
+    consumer, kinds = consumer_of(read_and_count), []
+
+    @consumer.around
+    def note_kind(step: Step) -> Iterator[None]:
+        kinds.append(step.kind)
+        yield
+        if len(kinds) == 1:  # another writer changes the item before the commit
+            aws.put("counters", {"name": "a", "amount": 5, COMMIT_ATTRIBUTE: "other"})
+
+    aws = start(consumer)
+    aws.deliver(note())
+    assert kinds == ["handler", "handler"]
+    assert amounts(aws) == {"a": 6}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("error", "reason", "counted"),
+    [
+        (SoldOut(), [], {"refused": 1}),
+        (PermanentError("no tenant"), ["permanent"], {}),
+        (KeyError("tenant"), ["retries-exhausted"], {}),
+    ],
+    ids=["refusal", "permanent", "other"],
+)
+def test_an_error_of_a_hook_counts_as_raised_by_the_handler(
+    start: Start, error: Exception, reason: list[str], counted: dict[str, int], *, after: bool
+) -> None:
+    consumer = consumer_of()
+    consumer.around(Failing("handler", error, after=after).around)
+
+    @consumer.rejects(SoldOut)
+    def refuse(event: Note, refusal: SoldOut, tx: Transaction) -> None:
+        tx.put(COUNTERS, {"name": "refused", "amount": 1})
+
+    aws = start(consumer)
+    aws.deliver(note(), receive_count=5, fails=bool(reason))
+    assert reasons(aws) == reason
+    assert amounts(aws) == counted
+
+
+def test_a_hook_cannot_let_a_failed_handler_commit(start: Start) -> None:
+    def fail_halfway(event: Note, tx: Transaction) -> None:
+        count(event, tx)
+        raise ValueError("halfway")
+
+    consumer = consumer_of(fail_halfway)
+
+    @consumer.around
+    def forgive(step: Step) -> Iterator[None]:
+        with suppress(ValueError):
+            yield
+
+    aws = start(consumer)
+    with pytest.raises(ValueError, match="halfway"):
+        aws.deliver(note())
+    assert amounts(aws) == {}
+
+
+@pytest.mark.parametrize("policy", [Policy.AT_MOST_ONCE, Policy.PROVIDER_KEY])
+def test_an_error_of_a_hook_before_an_effect_means_that_nothing_was_done(
+    start: Start, provider: Provider, policy: Policy
+) -> None:
+    till = start_till(start, provider, policy=policy)
+    failing = Failing("effect", KeyError("tenant"))
+    failing.times = 3
+    till.consumer.around(failing.around)
+    event = note()
+    assert not till.deliver(event)
+    assert (till.standing, provider.calls) == ("not-done", [])
+    assert till.deliver(event)
+    till.assert_paid_once(calls=1)
+
+
+@pytest.mark.parametrize("error", [KeyError("flush"), Declined("late"), PermanentError("x")])
+def test_an_outcome_is_kept_and_committed_if_a_hook_fails_after_the_call(
+    start: Start, provider: Provider, error: Exception
+) -> None:
+    till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
+    till.consumer.around(Failing("effect", error, after=True).around)
+    event = note()
+    assert not till.deliver(event)
+    assert till.standing == "settled"
+    assert till.deliver(event)
+    till.assert_paid_once(calls=1)
+
+
+@pytest.mark.parametrize("charged", [False, True])
+def test_a_refusal_of_a_hook_is_an_outcome_unless_an_earlier_attempt_may_have_one(
+    till: Till, *, charged: bool
+) -> None:
+    event = note()
+    if charged:
+        till.leave_pending(event, charged=True)
+        till.later(100)
+    till.consumer.around(Failing("effect", Declined("by a flag")).around)
+    assert till.deliver(event)
+    found = [reason for reason, _ in till.dead_letters()]
+    assert found == ["effect-unknown"] * charged
+    assert amounts(till.aws) == ({} if charged else {"declined a": 0})
+
+
+def test_concurrent_effects_run_within_hooks_and_log_lines_of_their_own_messages(
+    start: Start,
+) -> None:
+    shop = Shop(start).warm_up()
+    tenant = ContextVar("tenant", default="nobody")
+    stream, together, entered = StringIO(), Barrier(3), Barrier(3)
+    logger = Logger(service="of the team", stream=stream)
+
+    @shop.consumer.around
+    def set_tenant(step: Step) -> Iterator[None]:
+        token = tenant.set(f"tenant of {step.message_id}")
+        if step.kind == "effect":
+            entered.wait(PATIENCE)
+        yield
+        tenant.reset(token)
+
+    def log(name: str) -> None:
+        together.wait(PATIENCE)
+        logger.info("called", extra={"name_of_charge": name, "tenant": tenant.get()})
+
+    shop.during = log
+    assert shop.run(*batch_of(*"abc")) == []
+    logger.info("after the batch")
+    *lines, last = map(decode, stream.getvalue().splitlines())
+    assert {
+        (line["name_of_charge"], line["message_id"], line["tenant"], line["receive_count"])
+        for line in lines
+    } == {(name, name, f"tenant of {name}", 1) for name in "abc"}
+    assert len({line["key_hash"] for line in lines}) == 3
+    assert "message_id" not in last
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda step: None, "is no generator function; give it one `yield`"),
+        (lambda: (yield), "is called with a Step; give it this one argument"),
+    ],
+)
+def test_a_function_that_is_no_hook_is_rejected(function: Any, text: str) -> None:
+    consumer = consumer_of()
+    consumer.around(function)
+    with pytest.raises(RegistrationError, match=text):
+        _ = consumer.lambda_handler

@@ -113,8 +113,8 @@ _SIDE_BY_SIDE: Changes = {
     "an outcome that all messages share": (
         edit(
             EffectExecutor.call,
-            "attempt.outcome = self._outcome(attempt, request)",
-            "attempt.outcome = self._last = self._outcome(attempt, request)",
+            "_check_outcome(attempt)",
+            "self._last = attempt.outcome; _check_outcome(attempt)",
         ),
         edit(MessageSteps._complete, "attempt.outcome", "self.effects._last"),
     ),
@@ -287,8 +287,8 @@ _RARE: Changes = {
     "a provider key for ever": instead(EffectLedger._is_remembered, "return True"),
     "a saved error is not done": edit(
         EffectExecutor._look_up,
-        "attempt.effect.look_up(request, terms)",
-        "None",
+        "_Run(attempt.effect.look_up,",
+        "_Run(lambda *_: None,",
     ),
     "resumed is clean": edit(
         EffectExecutor.resume, "clean = found.standing is Standing.NOT_DONE", "clean = True"

@@ -16,6 +16,7 @@ from moto.core.base_backend import BackendDict
 
 from once.consumer import Consumer
 from once.testing import FakeAws
+from once.testing.pytest_plugin import once_aws  # an installation may be older than the entry point
 from tests.once.effects.provider import Provider, Till, start_till
 from tests.once.support import Bench, consumer_of
 
@@ -26,6 +27,7 @@ __all__ = [
     "bench",
     "longest_delays",
     "made",
+    "once_aws",
     "provider",
     "seconds",
     "start",
@@ -81,6 +83,8 @@ def start() -> Iterator[Start]:
     with ExitStack() as stack:
 
         def enter(consumer: Consumer | None = None, **settings: Any) -> FakeAws:
+            # These tests count calls, so they deliver once.
+            settings.setdefault("deliveries", 1)
             fake = FakeAws(consumer or consumer_of(), {"counters": "name"}, **settings)
             return stack.enter_context(fake)
 

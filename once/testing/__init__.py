@@ -1,30 +1,35 @@
 """Test support for handlers: event factories, an AWS in memory, and injected faults.
 
-Needs moto, which the extra `testing` installs. Function packages do not contain this folder.
+Needs moto, which the extra `testing` installs. Function packages do not contain this folder. The
+names load on first use: pytest imports the package for its fixture in every run.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from once.errors import extra
+from once.names import public_names
 
-with extra("testing"):
-    from once.testing.aws import FakeAws
-    from once.testing.events import FakeContext, cloud_event
-    from once.testing.faults import (
-        Fault,
-        answer_lost,
-        cancelled,
-        inject,
-        never_sent,
-        refused,
-    )
+if TYPE_CHECKING:
+    # The public names, one a line: `public_names` reads them from this text.
+    from once.testing.aws import FakeAws as FakeAws
+    from once.testing.events import FakeContext as FakeContext
+    from once.testing.events import cloud_event as cloud_event
+    from once.testing.faults import Fault as Fault
+    from once.testing.faults import answer_lost as answer_lost
+    from once.testing.faults import cancelled as cancelled
+    from once.testing.faults import inject as inject
+    from once.testing.faults import never_sent as never_sent
+    from once.testing.faults import refused as refused
 
-__all__ = [
-    "FakeAws",
-    "FakeContext",
-    "Fault",
-    "answer_lost",
-    "cancelled",
-    "cloud_event",
-    "inject",
-    "never_sent",
-    "refused",
-]
+_HOME = public_names(__spec__)
+
+if not TYPE_CHECKING:
+    __all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'once.testing' has no attribute {name!r}")
+    with extra("testing"):
+        return getattr(import_module(_HOME[name]), name)

@@ -1,4 +1,8 @@
-"""FakeAws: queues and tables of one consumer in memory (moto), for one thread."""
+"""FakeAws: queues and tables of one consumer in memory (moto), for one thread.
+
+A test says what is in the tables, delivers messages, and says what is in the tables then. Each
+message is delivered twice, so that each test is a test of duplicates.
+"""
 
 import json
 import sys
@@ -28,7 +32,8 @@ from once.names import COMMIT_ATTRIBUTE, SOURCE_PREFIX, Record
 from once.runtime.deadline import Deadline
 from once.settings import Settings, TableSettings
 from once.testing.events import FakeContext, sqs_record
-from once.transaction import serialize
+from once.testing.faults import Fault, answer_lost, inject
+from once.transaction import Table, serialize
 
 _REGION = "us-east-1"
 _DESERIALIZER = TypeDeserializer()
@@ -64,6 +69,7 @@ class FakeAws:
         publishers: the consumer that publishes each internal event type. By default all types are
             external: they may come from any source that does not begin with `/once/`.
         grants: further DynamoDB operations that the app grants to the function, such as `Query`.
+        deliveries: how often `deliver` delivers each message that does not fail.
         settings: other values for fields of `once.settings.Settings`.
     """
 
@@ -74,12 +80,15 @@ class FakeAws:
         *,
         publishers: Mapping[str, str] | None = None,
         grants: Collection[str] = (),
+        deliveries: int = 2,
         **settings: Any,
     ) -> None:
         self._consumer = consumer
         self._tables = {name: TableSettings(name, _key(name, key)) for name, key in tables.items()}
         self._sources = {t: (SOURCE_PREFIX + name,) for t, name in (publishers or {}).items()}
         self._grants = grants
+        self._deliveries = deliveries
+        self._faults: list[tuple[Any, str, Sequence[Fault | None]]] = []
         self._more = settings
         self._remaining_ms = 30_000
         self.time: float | None = None
@@ -160,6 +169,11 @@ class FakeAws:
             sleep=self.slept.append,
         )
 
+    def given(self, table: str | Table, *items: Mapping[str, Any]) -> None:
+        """Write items without the library, as test data."""
+        for item in items:
+            self.dynamodb.put_item(TableName=_name_of(table), Item=serialize(item))
+
     def deliver(
         self,
         *messages: Any,
@@ -168,6 +182,9 @@ class FakeAws:
         fails: bool | None = False,
     ) -> PartialItemFailureResponse:
         """Send messages to the queue, and invoke the consumer with them as one batch.
+
+        Then the messages that did not fail are delivered again, as SQS may do, to another instance
+        of the function. That must change nothing.
 
         A message fails if it is returned to the queue or dead-lettered. Duplicates, and business
         refusals that the consumer answers, do not fail.
@@ -179,11 +196,15 @@ class FakeAws:
                 timeout of the consumer's line, or 30 s.
             fails: True if the test expects that a message fails; None if any outcome will do.
 
+        Returns:
+            The answer to the first delivery.
+
         Raises:
             Exception: the error of the first message that fails, unless `fails` is set: the
                 exception of the handler, or an error of `once.errors`. Its notes say what became
                 of each message. All messages have been processed before.
-            AssertionError: no message failed, and `fails` is True.
+            AssertionError: no message failed, and `fails` is True; a call of `fails_at` was not
+                made; or a further delivery changed something.
         """
         for message in messages:
             body = message if isinstance(message, str) else json.dumps(message)
@@ -193,34 +214,92 @@ class FakeAws:
         for record in records:
             record["attributes"]["ApproximateReceiveCount"] = str(receive_count)
         left = self._remaining_ms if remaining_ms is None else remaining_ms
+        with self._planned_faults():
+            answer, failed = self._invoke(records, left)
+        ids = [record["messageId"] for record in records]
+        if failed and fails is False:
+            raise _shown_error(failed, ids)
+        if fails and not failed:
+            raise AssertionError("no message failed: take fails=True out, or correct the test")
+        done = {*ids} - {each.message_id for each in failed}
+        self._deliver_again([each for each in records if each["messageId"] in done], left)
+        return answer
+
+    def _deliver_again(self, records: Sequence[dict[str, Any]], remaining_ms: int) -> None:
+        before = self._contents() if records else {}
+        for _ in range(self._deliveries - 1 if records else 0):
+            _, failed = self._invoke(records, remaining_ms)
+            if failed:
+                raise _shown_error(failed, [record["messageId"] for record in records])
+            for table, items in self._contents().items():
+                if items != before[table]:
+                    raise AssertionError(
+                        f"a second delivery changed the table {table!r}: {before[table]} became "
+                        f"{items}. Write through the transaction alone, and look at the key rule"
+                    )
+
+    def _contents(self) -> dict[str, list[dict[str, Any]]]:
+        return {table: self.items(table) for table in ("dedup", *self._tables)}
+
+    def _invoke(
+        self, records: Sequence[dict[str, Any]], remaining_ms: int
+    ) -> "tuple[PartialItemFailureResponse, list[_FailedMessage]]":
         handle = self._consumer.bound_to(self.runtime)
         role = _function_role(self.runtime.dynamodb, test=self.dynamodb, grants=self._grants)
         with role, _failed_messages() as failed:
-            answer = handle({"Records": records}, FakeContext(left))
-        if failed and fails is False:
-            raise _shown_error(failed, [record["messageId"] for record in records])
-        if fails and not failed:
-            raise AssertionError("no message failed: take fails=True out, or correct the test")
-        return answer
+            return handle({"Records": [*records]}, FakeContext(remaining_ms)), failed
 
-    def put(self, table: str, item: Mapping[str, Any]) -> None:
-        """Write an item without the library, as test data."""
-        self.dynamodb.put_item(TableName=table, Item=serialize(item))
+    def fails_at(self, call: str, *faults: Fault | None) -> None:
+        """Let calls of AWS fail in the next delivery.
 
-    def items(self, table: str) -> list[dict[str, Any]]:
+        Args:
+            call: the operation of DynamoDB or SQS, such as `TransactWriteItems`.
+            faults: one for each of the next calls, in order; None lets a call succeed. By default
+                the first one is executed, and its answer is lost.
+
+        Raises:
+            ValueError: the consumer's clients have no such operation.
+        """
+        for client in (self.runtime.dynamodb, self.runtime.sqs):
+            if call in client.meta.service_model.operation_names:
+                self._faults.append((client, call, faults or (answer_lost(),)))
+                return
+        raise ValueError(
+            f"neither DynamoDB nor SQS has the operation {call!r}; spell it as AWS does, such as "
+            "TransactWriteItems"
+        )
+
+    @contextmanager
+    def _planned_faults(self) -> Iterator[None]:
+        planned, self._faults = self._faults, []
+        with ExitStack() as stack:
+            waiting = [(call, stack.enter_context(inject(c, call, *f))) for c, call, f in planned]
+            yield
+        if left := [call for call, faults in waiting if faults]:
+            raise AssertionError(f"the delivery made too few calls of {left[0]} for fails_at")
+
+    def then(self, table: str | Table, key: Any) -> dict[str, Any] | None:
+        """Return an item without the library's own attributes; None if there is none.
+
+        Args:
+            table: the table.
+            key: the item's primary key: a mapping; the value of the partition key; or the values of
+                partition and sort key, as a tuple.
+        """
+        name = _name_of(table)
+        values = key if isinstance(key, tuple) else (key,)
+        names = ("pk",) if name == "dedup" else self._tables[name].key
+        primary = key if isinstance(key, Mapping) else dict(zip(names, values, strict=True))
+        item = self.dynamodb.get_item(TableName=name, Key=serialize(primary)).get("Item")
+        return None if item is None else _shown(item)
+
+    def items(self, table: str | Table) -> list[dict[str, Any]]:
         """Return all items of a table, without the library's own attributes.
 
         Those are `once_commit`, and the dedup records of a consumer with `Dedup.ITEM`.
         The table of the dedup records is `dedup`.
         """
-        return [
-            {
-                name: _DESERIALIZER.deserialize(value)
-                for name, value in item.items()
-                if name != COMMIT_ATTRIBUTE and not is_item_record(name)
-            }
-            for item in self.dynamodb.scan(TableName=table)["Items"]
-        ]
+        return [_shown(item) for item in self.dynamodb.scan(TableName=_name_of(table))["Items"]]
 
     def published(self) -> list[dict[str, Any]]:
         """Return the events of committed records, in the form in which the relay publishes them."""
@@ -246,6 +325,18 @@ class FakeAws:
         ).get("Messages"):
             messages += more
         return messages
+
+
+def _shown(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _DESERIALIZER.deserialize(value)
+        for name, value in item.items()
+        if name != COMMIT_ATTRIBUTE and not is_item_record(name)
+    }
+
+
+def _name_of(table: str | Table) -> str:
+    return table if isinstance(table, str) else table.name
 
 
 def _key(table: str, key: str | tuple[str, ...]) -> tuple[str, ...]:

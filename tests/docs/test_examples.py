@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from textwrap import dedent
@@ -10,6 +11,7 @@ from typing import Any
 from unittest.mock import MagicMock, Mock
 
 import pytest
+from moto.core.base_backend import BackendDict
 from msgspec import Struct
 
 from once import Consumer, Key, S3Object, Source, Transaction
@@ -86,7 +88,7 @@ def test_the_handlers_page_books_refuses_and_computes() -> None:
     names = run(document, first)
     tables, published = {"seats": "show", "bookings": "booking"}, ("seat.taken",)
     with FakeAws(names["consumer"], tables, publishes=published) as aws:
-        aws.put("seats", {"show": "Hamlet", "available": 3, "last": {}})
+        aws.given("seats", {"show": "Hamlet", "available": 3, "last": {}})
         for event in (BOOKED, BOOKED, BOOKED | {"booking": "b-2"}, BOOKED | {"seats": 1}):
             aws.deliver(cloud_event("seat.booked", event))
         assert aws.items("bookings") == [
@@ -117,14 +119,24 @@ def test_the_hooks_of_the_handlers_page_trace_count_and_pause(
     with FakeAws(names["consumer"], {"seats": "show"}) as aws:
         aws.deliver(booked)
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        [line] = [line for line in lines if line.get("message") == "booking"]
+        line, _ = [line for line in lines if line.get("message") == "booking"]  # a duplicate
         assert {"message_id", "key_hash", "receive_count", "seats"} <= line.keys()
         monkeypatch.setenv("PAUSED", "1")
         with pytest.raises(names["Paused"]):
             aws.deliver(cloud_event("seat.booked", {"show": "Hamlet", "seats": 1}))
         assert aws.items("seats") == [{"show": "Hamlet", "sold": 2}]
     tracer().provider.in_subsegment.assert_called_with("## handler")
-    assert names["metrics"].metric_set["SeatsAsked"]["Value"] == [2]
+    assert names["metrics"].metric_set["SeatsAsked"]["Value"] == [2, 2]  # a duplicate ran
+
+
+def test_the_tests_of_the_testing_page_pass(once_aws: Callable[..., FakeAws]) -> None:
+    document = ROOT / "docs" / "testing.md"
+    names = run(document, *blocks(document))
+    tests = [each for name, each in names.items() if name.startswith("test_")]
+    assert len(tests) == 4
+    for test in tests:
+        BackendDict.reset()
+        test(names["aws"].__wrapped__(once_aws))
 
 
 def test_the_effect_and_its_test_run() -> None:
@@ -163,6 +175,7 @@ RUN_BY = {
     "docs/fifo.md": "tests/docs/test_examples.py",
     "docs/handlers.md": "tests/docs/test_examples.py",
     "docs/migrating.md": "tests/docs/test_migrating.py",
+    "docs/testing.md": "tests/docs/test_examples.py",
     "docs/webhooks.md": "tests/docs/test_webhooks_page.py",
     "docs/your-service.md": "tests/docs/test_your_service.py",
 }

@@ -156,7 +156,7 @@ class Claiming:
         )
 
     def deliver_to_earlier_version(self, event: dict[str, Any]) -> None:
-        self.aws.put("claims", {"event_id": event["id"]})
+        self.aws.given("claims", {"event_id": event["id"]})
         self._work(event["data"])
 
 

@@ -106,7 +106,7 @@ CONSOLE = "import sys; sys.argv = ['once', 'console']; import once.ops.__main__ 
 PIP = "run pip install 'once-consumer[{extra}]'"
 LOCK = "requirements.txt of the function's folder"
 CASES = [
-    ("testing", "moto", "import once.testing", PIP),
+    ("testing", "moto", "from once.testing import FakeAws", PIP),
     ("cdk", "aws_cdk", "from once.cdk import IdempotentConsumer", PIP),
     ("ops", "typer", "import once.ops.__main__", PIP),
     ("ops", "starlette", CONSOLE, PIP),
@@ -138,7 +138,7 @@ def test_a_missing_module_of_an_extra_names_the_extra_and_the_remedy(
 
 
 def test_a_missing_module_that_is_of_no_extra_keeps_its_own_error() -> None:
-    error = error_without("werkzeug", "import once.testing")  # moto needs it
+    error = error_without("werkzeug", "from once.testing import FakeAws")  # moto needs it
     assert error.startswith("ModuleNotFoundError: ")
     assert "werkzeug" in error
     assert "extra" not in error

@@ -221,7 +221,7 @@ def test_an_expression_stores_the_commit_id_in_its_only_set_clause(
 def test_dynamodb_accepts_the_extended_expression(
     bench: Bench, expression: str, values: dict[str, Any], names: dict[str, str]
 ) -> None:
-    bench.aws.put("counters", {"name": "a", "amount": 0, "extra": 1, "labels": {"x", "y"}})
+    bench.aws.given("counters", {"name": "a", "amount": 0, "extra": 1, "labels": {"x", "y"}})
     tx = bench.transaction()
     tx.update(COUNTERS, {"name": "a"}, expression, values or None, names=names)
     assert bench.commit(tx) == [COMMITTED]

@@ -57,7 +57,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_an_update_of_data_changes_exactly_these_attributes(
     bench: Bench, changes: dict[str, Any], after: dict[str, Any]
 ) -> None:
-    bench.aws.put("counters", ITEM)
+    bench.aws.given("counters", ITEM)
     tx = bench.transaction()
     tx.update(COUNTERS, {"name": "a"}, **changes)
     assert bench.commit(tx) == [COMMITTED]
@@ -92,7 +92,7 @@ CONDITIONS: dict[str, tuple[Any, bool]] = {
 def test_a_condition_decides_whether_the_transaction_commits(
     bench: Bench, write: str, condition: Any, *, holds: bool
 ) -> None:
-    bench.aws.put("counters", ITEM)
+    bench.aws.given("counters", ITEM)
     tx, changes = bench.transaction(), {"set": {"count": 1}} if write == "update" else {}
     getattr(tx, write)(
         COUNTERS, {"name": "a"}, condition=condition, otherwise=SoldOut("no"), **changes
@@ -111,7 +111,7 @@ def test_a_condition_decides_whether_the_transaction_commits(
     ids=["a text condition beside changes", "a condition of boto3 beside a text"],
 )
 def test_a_text_has_values_and_names_of_its_own(bench: Bench, terms: dict[str, Any]) -> None:
-    bench.aws.put("counters", ITEM)
+    bench.aws.given("counters", ITEM)
     tx = bench.transaction()
     tx.update(COUNTERS, {"name": "a"}, names={"#c": "count"}, values={":n": 5}, **terms)
     assert bench.commit(tx) == [COMMITTED]

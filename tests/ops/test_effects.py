@@ -188,12 +188,14 @@ def test_nothing_changes_without_a_yes(unknown: Start) -> None:
 def test_an_effect_whose_owner_may_be_running_is_not_settled(unknown: Start) -> None:
     shop = unknown()
     now = time.time()
-    shop.aws.put("dedup", record(shop) | {"standing": "in-flight", "lease_until": int(now * 1000)})
+    shop.aws.given(
+        "dedup", record(shop) | {"standing": "in-flight", "lease_until": int(now * 1000)}
+    )
     result = settle(KEY, "--not-done", "--yes")
     assert result.exit_code == 1
     assert "a function may be calling the provider until" in words(result.stderr)
     over = int((now - CLOCK_MARGIN_SECONDS - 1) * 1000)
-    shop.aws.put("dedup", record(shop) | {"lease_until": over})
+    shop.aws.given("dedup", record(shop) | {"lease_until": over})
     settled(KEY, "--not-done")
 
 

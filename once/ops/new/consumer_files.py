@@ -244,8 +244,6 @@ def _files(
     values = {
         "line": line,
         "models": models,
-        "registry_module": project.registry_module,
-        "registry_name": project.registry_name,
         # Formatters list modules of the project's own apart from those of installed packages.
         "once_is_own": (project.root / "once" / "__init__.py").is_file(),
     }

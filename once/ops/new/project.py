@@ -27,8 +27,6 @@ class Project:
 
     Attributes:
         registry_file: the file with the registry's lines.
-        registry_module: the module of its `once.cdk.Registry`; by default that of a new service.
-        registry_name: the name that the registry has there.
         functions: the folder of the handlers' folders.
         tests: the folder of the handlers' tests.
         events: the folder of sample events.
@@ -42,8 +40,6 @@ class Project:
 
     root: Path
     registry_file: Path
-    registry_module: str = "registry"
-    registry_name: str = "REGISTRY"
     functions: Path
     tests: Path
     events: Path
@@ -88,15 +84,12 @@ def load_project(root: Path) -> Project:
     settings = _settings(root)
     place = str(settings.get("registry", ""))
     registry = _registry(root, place)
-    module, _, name = place.partition(":")
     lines = registry.consumers
     webhooks = registry.webhooks.event_types if registry.webhooks else ()
     folders = {line.name: Path(registry.folder_of(line)).resolve() for line in lines}
     project = Project(
         root=root,
         registry_file=Path(registry.file).resolve(),
-        registry_module=module,
-        registry_name=name,
         functions=Path(registry.functions).resolve(),
         tests=root / str(settings.get("tests", "tests")),
         events=root / str(settings.get("events", "events")),

@@ -146,7 +146,7 @@ def shop_payments(monkeypatch: pytest.MonkeyPatch) -> Iterator[ShopPayments]:
     monkeypatch.setattr(provider, "_api_key", lambda: "sk_test_x")
     with payment_sandbox() as sandbox:
         monkeypatch.setenv("PAYMENT_API", sandbox.url)
-        with FakeAws(consumer, {"payments": "order_id"}, **SETTINGS) as aws:
+        with FakeAws(consumer, {"payments": "order_id"}, deliveries=1, **SETTINGS) as aws:
             yield ShopPayments(aws, sandbox)
         provider._CONNECTIONS.session.close()
         provider._CONNECTIONS.session = requests.Session()

@@ -150,7 +150,7 @@ def shelf(start: Callable[[str], FakeAws]) -> FakeAws:
     """The AWS of the inventory, with the sample articles in stock."""
     aws = start("inventory")
     for sku in ("green-tea", "teapot"):
-        aws.put("stock", {"sku": sku, "available": 100})
+        aws.given("stock", {"sku": sku, "available": 100})
     return aws
 
 

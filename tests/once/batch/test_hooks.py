@@ -91,7 +91,7 @@ def test_a_hook_runs_again_with_its_handler(start: Start) -> None:
         kinds.append(step.kind)
         yield
         if len(kinds) == 1:  # another writer changes the item before the commit
-            aws.put("counters", {"name": "a", "amount": 5, COMMIT_ATTRIBUTE: "other"})
+            aws.given("counters", {"name": "a", "amount": 5, COMMIT_ATTRIBUTE: "other"})
 
     aws = start(consumer)
     aws.deliver(note())

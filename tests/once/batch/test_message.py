@@ -41,7 +41,7 @@ class Deciding:
         consumer.rejects(SoldOut)(self.answer)
         self.aws = start(consumer)
         if item is not None:
-            self.aws.put("counters", KEY | item)
+            self.aws.given("counters", KEY | item)
         return self.aws
 
     def handle(self, event: Note, tx: Transaction) -> None:
@@ -62,7 +62,7 @@ class Deciding:
 
 def to(amount: int, commit: str | None = "another") -> Change:
     item = {**KEY, "amount": amount} | ({COMMIT_ATTRIBUTE: commit} if commit else {})
-    return lambda aws: aws.put("counters", item)
+    return lambda aws: aws.given("counters", item)
 
 
 def erase(aws: FakeAws) -> None:
@@ -143,7 +143,7 @@ def test_an_item_is_read_once_consistently_and_without_own_writes(start: Start) 
         assert tx.get(COUNTERS, KEY) == {**KEY, **STORED}
 
     aws = start(consumer_of(handle))
-    aws.put("counters", KEY | STORED)
+    aws.given("counters", KEY | STORED)
     with calls(aws.runtime.dynamodb) as made:
         assert failures(aws.deliver(note())) == []
     sent = [(name, parameters.get("ConsistentRead")) for name, parameters in made]
@@ -209,7 +209,7 @@ def test_a_refusal_commits_its_own_record_and_writes_once(start: Start, handler:
     assert failures(aws.deliver(event)) == []
     assert amounts(aws) == {"refused a": 0}
     assert outcomes(aws) == [("refused", "LastOneSold")]
-    aws.put("counters", {"name": "a", "amount": 5})
+    aws.given("counters", {"name": "a", "amount": 5})
     assert failures(aws.deliver(event)) == []
     assert amounts(aws) == {"refused a": 0, "a": 5}
     assert outcomes(aws) == [("refused", "LastOneSold")]

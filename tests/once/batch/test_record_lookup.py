@@ -118,7 +118,7 @@ def test_an_unreadable_record_fails_its_message_only(
     # Another program's item under the key, or a record of a later version.
     function.seed("odd")
     [stored] = function.aws.items("dedup")
-    function.aws.put("dedup", {"pk": stored["pk"], "state": "unknown"})
+    function.aws.given("dedup", {"pk": stored["pk"], "state": "unknown"})
     batch = [message("a"), message("odd", receive_count=receive_count), message("b")]
     function.run(*batch, reports=["odd"])
     assert function.amounts == {"odd": 1, "a": 1, "b": 1}

@@ -295,7 +295,7 @@ def test_a_request_refused_as_a_whole_identifies_no_cause(bench: Bench) -> None:
 
 
 def test_an_unreadable_record_fails_its_own_transaction_only(bench: Bench) -> None:
-    bench.aws.put("dedup", {"pk": "notes#odd", "state": "done"})
+    bench.aws.given("dedup", {"pk": "notes#odd", "state": "done"})
     transactions = [bench.counting("odd"), bench.counting("a")]
     odd, other = bench.commit(*transactions)
     assert isinstance(odd.cause, Unexpected)

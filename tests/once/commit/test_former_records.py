@@ -126,7 +126,9 @@ def former_key(event_id: str) -> str:
 
 def leave(aws: FakeAws, event_id: str, status: str, **lease: int) -> None:
     """Leave a record of the former function."""
-    aws.put("idempotency", {"id": former_key(event_id), "status": status, "expiration": 1, **lease})
+    aws.given(
+        "idempotency", {"id": former_key(event_id), "status": status, "expiration": 1, **lease}
+    )
 
 
 def fail(event: Note, tx: object) -> None:

@@ -100,7 +100,7 @@ def test_the_handlers_condition_is_told_from_the_record(shop: Orders) -> None:
 
 
 def test_a_put_does_not_replace_an_item_that_was_not_read(shop: Orders) -> None:
-    shop.aws.put("orders", {"order_id": "o-1", "price": 9})
+    shop.aws.given("orders", {"order_id": "o-1", "price": 9})
     shop.run(event("captured", "o-1"))
     shop.run(event("placed", "o-1"))
     assert shop.stored == [{"order_id": "o-1", "price": 9, "captured": 5}]
@@ -146,7 +146,7 @@ def test_a_change_after_the_read_runs_the_handler_again(form: str) -> None:
         tx.put(table, {**found, "price": found["price"] + event.price})
 
     with running(consumer, group_size=1 if form == ALONE else 10) as shop:
-        other_writer = partial(shop.aws.put, "orders")
+        other_writer = partial(shop.aws.given, "orders")
         shop.run(event("placed", "o-1"))
         shop.run(event("amended", "o-1", price=1))
         assert seen == [5, 8]
@@ -207,7 +207,7 @@ def test_no_part_of_a_message_is_logged(shop: Orders) -> None:
     shop.run(event("placed", "S3CRET"), event("captured", "S3CRET", amount=1))
     shop.run(event("placed", "S3CRET", price=2), event("captured", "S3CRET", amount=2))
     shop.run(event("placed", unicodedata.normalize("NFD", "S3CRÉT")), receive_count=2)
-    shop.aws.put("orders", {"order_id": "S3CRET-2"})
+    shop.aws.given("orders", {"order_id": "S3CRET-2"})
     shop.run(event("placed", "S3CRET-2"))
     assert sorted(reasons(shop.aws)) == ["invalid-write"] * 2 + ["key-conflict"] * 2
     assert "quarantined" in log.text()

@@ -110,7 +110,7 @@ def test_a_completion_on_a_stale_read_runs_again_without_another_call(make: Make
     def complete(event: Note, outcome: Paid, tx: Transaction) -> None:
         seen.append(tx.get(COUNTERS, {"name": "b"}))
         if len(seen) == 1:
-            till.aws.put("counters", {"name": "b", "amount": 5, "once_commit": "another"})
+            till.aws.given("counters", {"name": "b", "amount": 5, "once_commit": "another"})
         captured(event, outcome, tx)
 
     till = make(completion=complete)
@@ -314,7 +314,7 @@ def test_a_kept_outcome_of_another_shape_is_an_error(
 def settle(till: Till, text: str) -> None:
     """Store an outcome as an operator does."""
     values = {"standing": "settled", Record.EFFECT_OUTCOME: text, "owner": "by hand"}
-    till.aws.put("dedup", till.record | values)
+    till.aws.given("dedup", till.record | values)
 
 
 @pytest.mark.parametrize("policy", Policy)

@@ -271,7 +271,7 @@ def consumer_of(event_type: str, model: type, **options: Any) -> Consumer:
 
 
 def fake(consumer: Consumer, source: Source) -> FakeAws:
-    return FakeAws(consumer, {"counts": "name"}, event_source=source)
+    return FakeAws(consumer, {"counts": "name"}, deliveries=1, event_source=source)
 
 
 def counted(aws: FakeAws) -> list[int]:

@@ -1,6 +1,8 @@
 """AWS in memory for tests of handlers: its function's role, its faults, and no other machine."""
 
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +27,10 @@ from once.testing import (
     refused,
 )
 from once.testing.events import sqs_record
+from once.testing.pytest_plugin import _registry
+from once.transaction import Table
+from stacks.folders import ROOT
+from stacks.registry import REGISTRY
 from tests.in_memory import Start
 from tests.once.effects.provider import Till
 from tests.once.support import (
@@ -33,6 +39,7 @@ from tests.once.support import (
     Log,
     Note,
     amounts,
+    calls,
     consumer_of,
     count,
     facts,
@@ -240,6 +247,81 @@ def test_of_a_registry_a_line_that_does_not_fit_its_handler_is_refused(
         FakeAws.of(replace(registry, functions=Path("/nowhere")), "office")
 
 
+# Deliveries, and what a test says of the tables.
+
+
+def twice(**options: Any) -> FakeAws:
+    def add(event: Note, tx: Transaction) -> None:
+        boto3.resource("dynamodb", "us-east-1").Table("counters").update_item(
+            Key={"name": "past"},
+            UpdateExpression="ADD amount :one",
+            ExpressionAttributeValues={":one": 1},
+        )
+        count(event, tx)
+
+    return FakeAws(consumer_of(add), {"counters": "name"}, grants=("UpdateItem",), **options)
+
+
+def test_each_message_is_delivered_twice_and_a_second_change_is_an_error() -> None:
+    with twice() as aws, pytest.raises(AssertionError, match="second delivery changed the table"):
+        aws.deliver(note())
+    with twice(deliveries=1) as aws:
+        aws.deliver(note())
+        assert aws.then("counters", "past") == {"name": "past", "amount": 1}
+
+
+def test_a_message_that_fails_is_not_delivered_twice(start: Start) -> None:
+    aws = start(deliveries=2)
+    aws.deliver(note(), "{", fails=True)
+    assert len(aws.dead_letters()) == 1
+
+
+def test_an_item_is_found_by_its_key() -> None:
+    table = Table("days")
+    with FakeAws(consumer_of(), {"counters": "name", "days": ("name", "day")}) as aws:
+        aws.given(table, monday := {"name": "a", "day": "Monday"}, {"name": "b", "day": "Monday"})
+        assert aws.then(table, ("a", "Monday")) == aws.then("days", monday) == monday
+        assert aws.then(table, ("a", "Tuesday")) is None
+        aws.deliver(note("c"))
+        assert aws.then(COUNTERS, "c") == {"name": "c", "amount": 1}
+
+
+def test_planned_faults_meet_the_next_delivery(start: Start) -> None:
+    aws = start(deliveries=2)
+    aws.fails_at("TransactWriteItems")
+    with calls(aws.runtime.dynamodb) as made:
+        aws.deliver(note("a"))
+    assert len(made) > 2  # the record is read back
+    aws.fails_at("TransactWriteItems", REFUSED)
+    aws.deliver(note("b"), fails=True)
+    assert aws.then("counters", "b") is None
+    aws.fails_at("TransactWriteItems", None, answer_lost())
+    with pytest.raises(AssertionError, match="too few calls of TransactWriteItems"):
+        aws.deliver(note("c"))
+    with pytest.raises(ValueError, match="neither DynamoDB nor SQS has the operation 'Write'"):
+        aws.fails_at("Write")
+    assert amounts(aws)["a"] == amounts(aws)["c"] == 1
+
+
+def test_the_plugin_imports_nothing_that_takes_time() -> None:
+    code = (
+        "import once.testing.pytest_plugin, sys;"
+        "print([m for m in ('moto', 'boto3', 'once.testing.aws') if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+def test_the_fixture_finds_the_registry_of_the_project(
+    once_aws: Callable[..., FakeAws], tmp_path: Path
+) -> None:
+    assert _registry(ROOT) is REGISTRY
+    aws = once_aws("inventory")
+    aws.given("stock", {"sku": "tea", "available": 1})
+    assert aws.then("stock", "tea") == {"sku": "tea", "available": 1}
+    with pytest.raises(LookupError, match="names no registry: write registry ="):
+        _registry(tmp_path)
+
+
 # A handler that calls DynamoDB itself, which the role of its function denies.
 
 
@@ -283,7 +365,7 @@ def calling(call: Call, client: Any = None) -> Any:
 )
 def test_a_call_by_the_handler_is_denied(operation: str, call: Call, client: Any) -> None:
     with FakeAws(calling(call, client), {"counters": "name"}) as aws:
-        aws.put("counters", {"name": "there"})
+        aws.given("counters", {"name": "there"})
         with pytest.raises(ClientError, match=f"not call dynamodb:{operation} itself; read with"):
             aws.deliver(note())
         assert aws.items("counters") == [{"name": "there"}]

@@ -80,7 +80,7 @@ def test_an_effect_that_may_be_running_is_not_settled(
     job = planned(browser, state, SETTLE, key=KEY, outcome="not-done", why="seen")
     [item] = unknown.aws.items("dedup")
     running = {"standing": "in-flight", "lease_until": int(time.time() * 1000)}
-    unknown.aws.put("dedup", item | running)
+    unknown.aws.given("dedup", item | running)
     answer = browser.post(SETTLE, data={"key": KEY, "outcome": "not-done", "why": "seen"})
     assert "a function may be calling the provider until" in answer.text
     confirmed(browser, job)  # the record has changed since the dry run

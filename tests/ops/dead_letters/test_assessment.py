@@ -172,7 +172,7 @@ def test_late_duplicate_with_data_that_the_model_rejects_is_a_duplicate(shop: Sh
     shop.process(note())
     [item] = shop.aws.items("dedup")
     event = read_event(json.dumps(late), max_bytes=Limits.MESSAGE_BYTES)
-    shop.aws.put("dedup", item | {"fingerprint": fingerprint(event)})
+    shop.aws.given("dedup", item | {"fingerprint": fingerprint(event)})
     assert shop.verdict().outcome is RedriveOutcome.DUPLICATE
     assert shop.send_back() == []
 

@@ -119,7 +119,7 @@ def test_a_consumer_is_written_whole(
     assert "once local logs -f refunds" in told
     assert fields in text_of(project, "handlers_*/refunds/handler.py")
     assert line in text_of(project, "registry_of_*.py")
-    assert "FakeAws.of(" in text_of(project, "tests/test_refunds.py")
+    assert 'once_aws("refunds")' in text_of(project, "tests/test_refunds.py")
     samples = {"entry.made": 0, "payment.captured": 0}
     assert len([*project.glob("events/*.json")]) == sum(samples.get(t, 1) for t in takes or [""])
     assert {name for name in before if content(project)[name] != before[name]} == {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from aws_lambda_powertools import Logger
@@ -17,7 +17,14 @@ from once.batch.message import HandlerRunner, MessageSteps
 from once.batch.processor import BatchProcessor, GroupSize
 from once.commit.committer import Committer
 from once.effects.calls import ConcurrentCalls
-from once.effects.declaration import Effect, EffectFunction, Policy
+from once.effects.declaration import (
+    Effect,
+    EffectDecorator,
+    EffectFunction,
+    OutcomeT,
+    Policy,
+    RequestT,
+)
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
 from once.errors import Refusal, RegistrationError
@@ -28,10 +35,7 @@ from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
 from once.intake.registration import (
     Completion,
-    CompletionFunction,
     Handler,
-    HandlerFunction,
-    RefusalFunction,
     Rejection,
     effect_faults,
     item_dedup_faults,
@@ -43,7 +47,7 @@ from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, S3Client, s3_client, sqs_client
 from once.runtime.snapshot import prepare_snapshot
 from once.settings import Dedup, Settings
-from once.transaction import FormerRecords, Table, read_item
+from once.transaction import FormerRecords, Table, Transaction, read_item
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
@@ -52,6 +56,13 @@ if TYPE_CHECKING:
 
 
 LambdaHandler = Callable[[dict[str, Any], Context], "PartialItemFailureResponse"]
+
+EventT = TypeVar("EventT")
+CauseT = TypeVar("CauseT")
+"""What a rejection or completion gets: the refusal, or the effect's outcome."""
+RefusalT = TypeVar("RefusalT", bound=Refusal)
+Handles = Callable[[EventT, Transaction], None]
+Answers = Callable[[EventT, CauseT, Transaction], None]
 
 _BY_EVENT = Key.event()
 
@@ -103,7 +114,7 @@ class Consumer:
         self.name = name
         self.handlers: dict[str, Handler] = {}
         self.rejections: dict[type[Refusal], Rejection] = {}
-        self.effects: dict[str, Effect] = {}
+        self.effects: dict[str, Effect[Any, Any]] = {}
         self.completions: dict[str, Completion] = {}
         self.hooks: list[Hook] = []
         self.tables: set[str] = set()
@@ -117,12 +128,12 @@ class Consumer:
     def handles(
         self,
         event_type: str,
-        model: type,
+        model: type[EventT],
         *,
         key: Key = _BY_EVENT,
         volatile: tuple[str, ...] = (),
         former: FormerRecords | None = None,
-    ) -> Callable[[HandlerFunction], HandlerFunction]:
+    ) -> Callable[[Handles[EventT]], Handles[EventT]]:
         """Register a function for an event type.
 
         Args:
@@ -138,17 +149,19 @@ class Consumer:
         trace`, without running the code.
         """
 
-        def register(function: HandlerFunction) -> HandlerFunction:
+        def register(function: Handles[EventT]) -> Handles[EventT]:
             handler = Handler(event_type, model, function, key, frozenset(volatile), former)
             self._register(self.handlers, event_type, handler, event_type)
             return function
 
         return register
 
-    def rejects(self, refusal: type[Refusal]) -> Callable[[RefusalFunction], RefusalFunction]:
+    def rejects(
+        self, refusal: type[RefusalT]
+    ) -> Callable[[Answers[EventT, RefusalT]], Answers[EventT, RefusalT]]:
         """Register the answer to a business refusal. It commits with its own dedup record."""
 
-        def register(function: RefusalFunction) -> RefusalFunction:
+        def register(function: Answers[EventT, RefusalT]) -> Answers[EventT, RefusalT]:
             what = getattr(refusal, "__name__", "")
             self._register(self.rejections, refusal, Rejection(refusal, function), what)
             return function
@@ -156,8 +169,8 @@ class Consumer:
         return register
 
     def effect(
-        self, name: str, model: type, *, policy: Policy, key_lifetime_seconds: int = 0
-    ) -> Callable[[EffectFunction], Effect]:
+        self, name: str, model: type[RequestT], *, policy: Policy, key_lifetime_seconds: int = 0
+    ) -> EffectDecorator[RequestT]:
         """Register a call to the outside world; `tx.perform` asks for it.
 
         Args:
@@ -168,17 +181,19 @@ class Consumer:
                 only with Policy.PROVIDER_KEY.
         """
 
-        def register(function: EffectFunction) -> Effect:
-            effect = Effect(name, model, policy, key_lifetime_seconds, function)
+        def register(function: EffectFunction) -> Effect[RequestT, Any]:
+            effect = Effect[RequestT, Any](name, model, policy, key_lifetime_seconds, function)
             self._register(self.effects, name, effect, f"the effect {name}")
             return effect
 
         return register
 
-    def completes(self, effect: Effect) -> Callable[[CompletionFunction], CompletionFunction]:
+    def completes(
+        self, effect: Effect[Any, OutcomeT]
+    ) -> Callable[[Answers[EventT, OutcomeT]], Answers[EventT, OutcomeT]]:
         """Register the function that records an effect's outcome in its own commit."""
 
-        def register(function: CompletionFunction) -> CompletionFunction:
+        def register(function: Answers[EventT, OutcomeT]) -> Answers[EventT, OutcomeT]:
             name = getattr(effect, "name", repr(effect))
             completion = Completion(effect, function)
             self._register(self.completions, name, completion, f"the outcome of {name}")

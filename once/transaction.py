@@ -21,7 +21,7 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 from msgspec import Struct
 
-from once.effects.declaration import Effect
+from once.effects.declaration import Effect, RequestT
 from once.effects.ledger import Intent
 from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused
 from once.events.cloud_event import CloudEvent, as_json
@@ -168,7 +168,7 @@ class Transaction:
         self.commit_id = os.urandom(16).hex()
         self.refusal: Refusal | None = None
         self.drafts: list[Draft] = []
-        self.request: tuple[Effect, bytes] | None = None
+        self.request: tuple[Effect[Any, Any], bytes] | None = None
         self.intent: Intent | None = None
         self._actions: dict[ItemKey, Action] = {}
         self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
@@ -251,7 +251,7 @@ class Transaction:
             each = self._claims.fitting(each, self.drafts, self.identity.pk)
         self.drafts.append(each)
 
-    def perform(self, effect: Effect, request: Any) -> None:
+    def perform(self, effect: Effect[RequestT, Any], request: RequestT) -> None:
         """Call an effect once this transaction is committed together with the intent to call it.
 
         Args:

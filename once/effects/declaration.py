@@ -5,13 +5,18 @@ depend on those of its provider, so each effect states a policy; there is no def
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 import msgspec
+
+RequestT = TypeVar("RequestT")
+"""An effect's request."""
+OutcomeT = TypeVar("OutcomeT")
+"""An effect's outcome."""
 
 
 class Policy(StrEnum):
@@ -47,7 +52,7 @@ LookUpFunction = Callable[[Any, Call], Any]
 
 
 @dataclass(slots=True, eq=False)
-class Effect:
+class Effect(Generic[RequestT, OutcomeT]):
     """A function that calls the outside world. `Consumer.effect` makes one.
 
     It returns the outcome, or raises
@@ -81,6 +86,20 @@ class Effect:
     def outcome_type(self) -> Any:
         """The type of the outcome, which decodes an outcome that the record keeps."""
         return _returned_type(self.function)
+
+
+class EffectDecorator(Protocol[RequestT]):
+    """Makes an effect of a function, for type checkers: an `async def` has the awaited outcome."""
+
+    @overload
+    def __call__(
+        self, function: Callable[[RequestT, Call], Awaitable[OutcomeT]], /
+    ) -> Effect[RequestT, OutcomeT]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[[RequestT, Call], OutcomeT], /
+    ) -> Effect[RequestT, OutcomeT]: ...
 
 
 @cache

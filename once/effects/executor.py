@@ -55,7 +55,7 @@ class EffectAttempt:
     """
 
     pk: str
-    effect: Effect
+    effect: Effect[Any, Any]
     intent: Intent
     deadline: Deadline
     clean: bool
@@ -71,7 +71,7 @@ class EffectExecutor:
 
     def __init__(
         self,
-        effects: Mapping[str, Effect],
+        effects: Mapping[str, Effect[Any, Any]],
         refusals: Collection[type[Refusal]],
         ledger: EffectLedger,
         timeout_seconds: float,
@@ -81,7 +81,9 @@ class EffectExecutor:
         self._ledger = ledger
         self._timeout = timeout_seconds
 
-    def intend(self, pk: str, requested: tuple[Effect, bytes], deadline: Deadline) -> Intent:
+    def intend(
+        self, pk: str, requested: tuple[Effect[Any, Any], bytes], deadline: Deadline
+    ) -> Intent:
         """Return the intent to commit before the effect is called, with this request as JSON.
 
         Raises:
@@ -376,7 +378,7 @@ def refused_text(name: str, arguments: Sequence[Any]) -> str:
     return msgspec.json.encode({"refused": name, "arguments": arguments}).decode()
 
 
-def kept_text(effect: Effect, outcome: Any) -> str:
+def kept_text(effect: Effect[Any, Any], outcome: Any) -> str:
     """Return the kept form of an outcome.
 
     Raises:
@@ -398,7 +400,7 @@ def kept_text(effect: Effect, outcome: Any) -> str:
     return text
 
 
-def restored(effect: Effect, text: str, refusals: Iterable[type[Refusal]]) -> Any:
+def restored(effect: Effect[Any, Any], text: str, refusals: Iterable[type[Refusal]]) -> Any:
     """Return the outcome of a kept form. A Refusal is returned, not raised.
 
     The outcome is decoded as the type that the effect's function returns.

@@ -196,7 +196,9 @@ class EffectLedger:
         self._clock = clock
         self._logger = logger
 
-    def open(self, effect: Effect, request: bytes, pk: str, lease_seconds: float) -> Intent:
+    def open(
+        self, effect: Effect[Any, Any], request: bytes, pk: str, lease_seconds: float
+    ) -> Intent:
         """Return the intent to commit before the first call.
 
         The provider key derives from the event's key, so it is the same even if the record is lost.
@@ -213,7 +215,9 @@ class EffectLedger:
             standing=Standing.IN_FLIGHT,
         )
 
-    def take_over(self, effect: Effect, pk: str, found: Intent, lease_seconds: float) -> Intent:
+    def take_over(
+        self, effect: Effect[Any, Any], pk: str, found: Intent, lease_seconds: float
+    ) -> Intent:
         """Make this delivery the owner of a pending effect, if it may be called again.
 
         Raises:
@@ -239,7 +243,7 @@ class EffectLedger:
             raise
         return mine
 
-    def renew_key(self, effect: Effect, pk: str, mine: Intent) -> Intent:
+    def renew_key(self, effect: Effect[Any, Any], pk: str, mine: Intent) -> Intent:
         """Replace a provider key that returns a saved error only.
 
         Call it only after a look-up that found nothing done under the old key.
@@ -288,7 +292,7 @@ class EffectLedger:
         """
         self._check_lease(found, self._margin)
 
-    def _check(self, effect: Effect, found: Intent) -> None:
+    def _check(self, effect: Effect[Any, Any], found: Intent) -> None:
         # While the provider remembers the key, an early takeover is harmless: the provider answers
         # both calls alike, and the owner's token fences the completion. Without a key, an early
         # takeover would call twice, or declare an effect unknown that its owner is calling.
@@ -320,7 +324,7 @@ class EffectLedger:
         expiry = found.key_expires_at
         return expiry is not None and self._clock() + self._margin < expiry
 
-    def _key_expiry(self, effect: Effect) -> int | None:
+    def _key_expiry(self, effect: Effect[Any, Any]) -> int | None:
         if effect.policy is not Policy.PROVIDER_KEY:
             return None
         return int(self._clock()) + effect.key_lifetime_seconds

@@ -84,11 +84,11 @@ class DeclaresEffects(Protocol):
 
     def effect(
         self, name: str, model: "type[Struct]", *, policy: Policy, key_lifetime_seconds: int = 0
-    ) -> Callable[[EffectFunction], Effect]:
+    ) -> Callable[[EffectFunction], Effect[Any, Any]]:
         """Register a call to the outside world."""
 
 
-def state_machine(consumer: DeclaresEffects, name: str, model: "type[Struct]") -> Effect:
+def state_machine(consumer: DeclaresEffects, name: str, model: "type[Struct]") -> Effect[Any, Any]:
     """Return the effect that starts an execution of a Step Functions state machine.
 
     Its outcome is the ARN of the execution. If the name belongs to an execution with another input,
@@ -105,7 +105,9 @@ def state_machine(consumer: DeclaresEffects, name: str, model: "type[Struct]") -
     return _workflow(consumer, name, model, _start_execution, _STEP_FUNCTIONS_DAYS)
 
 
-def durable_function(consumer: DeclaresEffects, name: str, model: "type[Struct]") -> Effect:
+def durable_function(
+    consumer: DeclaresEffects, name: str, model: "type[Struct]"
+) -> Effect[Any, Any]:
     """Return the effect that starts an execution of a durable Lambda function, asynchronously.
 
     Its outcome is the ARN of the durable execution. If the name belongs to an execution with
@@ -129,7 +131,7 @@ def _workflow(
     model: "type[Struct]",
     start: Callable[[str, Call], str],
     kept_days: int,
-) -> Effect:
+) -> Effect[Any, Any]:
     variable = workflow_variable(name)
     if "AWS_LAMBDA_FUNCTION_NAME" in os.environ and variable not in os.environ:
         raise RegistrationError(

@@ -103,7 +103,7 @@ class Rejection:
 class Completion:
     """A function that fills the transaction for an effect's outcome."""
 
-    effect: Effect
+    effect: Effect[Any, Any]
     function: CompletionFunction
 
     def faults(self) -> Iterator[str]:
@@ -117,7 +117,7 @@ class Completion:
             )
 
 
-def effect_faults(effect: Effect) -> Iterator[str]:
+def effect_faults(effect: Effect[Any, Any]) -> Iterator[str]:
     """Yield the mistakes in the declaration, each with its remedy."""
     place = f"the effect {effect.name!r}"
     if not CONSUMER_NAME.fullmatch(effect.name):  # part of the key, which is sent as a header

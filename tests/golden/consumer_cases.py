@@ -130,7 +130,7 @@ def identity(case: Item) -> Item:
     return {"fingerprint": content, "key": pk}
 
 
-def requested(case: Item) -> tuple[Effect, bytes] | None:
+def requested(case: Item) -> tuple[Effect[Any, Any], bytes] | None:
     """Return the effect and the request of an event's handler today."""
     handler, event = handler_of(case), read(case)
     own = Identity(case["key"], case["fingerprint"])
@@ -143,7 +143,7 @@ def requested(case: Item) -> tuple[Effect, bytes] | None:
     return tx.request
 
 
-def provider_keys(case: Item, effect: Effect, request: bytes) -> list[str]:
+def provider_keys(case: Item, effect: Effect[Any, Any], request: bytes) -> list[str]:
     """Return today's key of the first attempts, and the key that replaces it when it is spent."""
     client: Any = SimpleNamespace(transact_write_items=lambda **_: None)
     ledger = EffectLedger(client, "dedup", lambda: 0.0, cast("Any", None), 0)

@@ -284,7 +284,7 @@ def again(case: Item, *, fingerprint: str = "f", **more: Any) -> Transaction:
     )
 
 
-def stored_effect(case: Item) -> Effect:
+def stored_effect(case: Item) -> Effect[Any, Any]:
     kept = case["read"]["intent"]
     policy = Policy.AT_LEAST_ONCE if kept["key_expires_at"] is None else Policy.PROVIDER_KEY
     return Effect(kept["effect"], cast("Any", None), policy, 3600, cast("Any", None))

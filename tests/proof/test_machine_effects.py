@@ -7,7 +7,7 @@ with `k` are charged under a provider key, `l` at least once, `m` at most once.
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
@@ -241,7 +241,7 @@ def without_clock_margin(policy: Policy) -> Iterator[None]:
     """Let the leases of one policy end by any function's clock."""
     check = EffectLedger._check
 
-    def check_without(ledger: EffectLedger, effect: Effect, found: Intent) -> None:
+    def check_without(ledger: EffectLedger, effect: Effect[Any, Any], found: Intent) -> None:
         margin = 0 if effect.policy is policy else ledger._margin
         with patch.object(ledger, "_margin", margin):
             check(ledger, effect, found)

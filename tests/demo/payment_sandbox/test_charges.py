@@ -174,7 +174,7 @@ def test_a_reused_key_leaves_the_outcome_unknown(shop: ShopPayments) -> None:
     assert len(shop.statuses()) == 1
 
 
-def call_at_once(transaction: Transaction, effect: Effect, request: Struct) -> None:
+def call_at_once(transaction: Transaction, effect: Effect[Any, Any], request: Struct) -> None:
     """Replaces the intent: calls before anything is written, under a new key."""
     try:
         outcome = effect.function(request, Call(uuid4().hex, 2))

@@ -110,7 +110,7 @@ def consumer_of(
     rejection: Callable[..., None] = declined,
     look_up: Callable[..., Any] | None = None,
     name: str = "charge",
-    model: type = Charge,
+    model: type[Any] = Charge,
 ) -> Consumer:
     consumer = Consumer("notes")
     consumer.table("counters")
@@ -180,7 +180,7 @@ class Till:
         seconds += [parameters["VisibilityTimeout"] for _, parameters in made]
 
     @property
-    def effect(self) -> Effect:
+    def effect(self) -> Effect[Any, Any]:
         return self.consumer.effects["charge"]
 
     @property

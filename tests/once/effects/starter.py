@@ -57,7 +57,7 @@ class StepFunctions:
     def client(self) -> Any:
         return _step_functions(REGION)
 
-    def declare(self, consumer: Consumer, model: type[Struct]) -> Effect:
+    def declare(self, consumer: Consumer, model: type[Struct]) -> Effect[Any, Any]:
         return state_machine(consumer, "fulfilment", model)
 
     def started(self) -> list[tuple[str, Any]]:
@@ -93,7 +93,7 @@ class DurableFunctions:
     def client(self) -> Any:
         return _lambda(REGION)
 
-    def declare(self, consumer: Consumer, model: type[Struct]) -> Effect:
+    def declare(self, consumer: Consumer, model: type[Struct]) -> Effect[Any, Any]:
         return durable_function(consumer, "fulfilment", model)
 
     def started(self) -> list[tuple[str, Any]]:

@@ -32,7 +32,9 @@ from tests.once.effects.provider import (
 from tests.once.support import Bench, Log, amounts, calls, note
 
 PK = "notes#event"
-EFFECT = Effect("charge", Charge, Policy.PROVIDER_KEY, LIFETIME, Provider().charge)
+EFFECT: Effect[Charge, Any] = Effect(
+    "charge", Charge, Policy.PROVIDER_KEY, LIFETIME, Provider().charge
+)
 
 
 class Pending(Bench):
@@ -57,7 +59,9 @@ class Pending(Bench):
         assert self.aws.time is not None
         self.aws.time += seconds
 
-    def open(self, effect: Effect = EFFECT, request: bytes = b"{}", pk: str = PK) -> Intent:
+    def open(
+        self, effect: Effect[Any, Any] = EFFECT, request: bytes = b"{}", pk: str = PK
+    ) -> Intent:
         return self.ledger.open(effect, request, pk, 10)
 
     def take_over(self, found: Intent, lease_seconds: float = 10) -> Intent:

@@ -251,7 +251,7 @@ class Receipt:
     lines: list[str]
 
 
-def effect_of(kind: Any) -> Effect:
+def effect_of(kind: Any) -> Effect[Any, Any]:
     def call(request: Charge, call: Call) -> Any:
         raise NotImplementedError
 

@@ -167,8 +167,8 @@ def test_a_faulty_registration_is_refused(consumer: Consumer, pattern: str) -> N
 def test_all_faults_are_reported_together() -> None:
     consumer = handling(name="No name", volatile=("nmae",))
     consumer.handles("noted", Note)(count)
-    consumer.handles("erased", dict, key=Key.event())(count)
-    consumer.rejects(ValueError)(asynchronous)  # type: ignore[arg-type]
+    consumer.handles("erased", dict, key=Key.event())(count)  # type: ignore[arg-type]
+    consumer.rejects(ValueError)(asynchronous)  # type: ignore[type-var, arg-type]
     found = "\n".join(faults(consumer))
     parts = "does not match", "both handle", "'nmae'", "no model", "derive it", "would never run"
     assert [part for part in parts if part not in found] == []

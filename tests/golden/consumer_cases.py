@@ -94,6 +94,7 @@ COMPOUND: dict[type, Callable[[Any], Any]] = {
     inspect.IntType: _number,
     inspect.FloatType: _number,
     inspect.StructType: _struct,
+    inspect.DataclassType: lambda kind: {f.encode_name: _sample(f.type) for f in kind.fields},
     inspect.TupleType: lambda kind: [_sample(one) for one in kind.item_types],
     inspect.CollectionType: _collection,
     inspect.DictType: lambda kind: {_sample(kind.key_type): _sample(kind.value_type)},

@@ -22,6 +22,10 @@ def consumer(
             "By default the name's singular and `.requested`: refunds takes refund.requested.",
         ),
     ] = None,
+    model: Annotated[
+        str,
+        Option(help="The kind of its models: struct (msgspec), dataclass or pydantic."),
+    ] = "struct",
     as_json: JsonOption = False,
 ) -> None:
     """Write a consumer into the project of this folder: handler, tests, sample event, line.
@@ -34,7 +38,7 @@ def consumer(
     from once.ops.new.project import load_project, written
 
     project = load_project(Path.cwd())
-    made = consumer_files(project, name, takes or [], project.registry_file.read_text())
+    made = consumer_files(project, name, takes or [], project.registry_file.read_text(), model)
     with written(made.files, {project.registry_file: made.registry}):
         said = project.run_after()
     _tell([*made.files, project.registry_file], [*project.next, *made.next], said, as_json=as_json)

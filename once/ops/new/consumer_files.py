@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import inspect
@@ -24,6 +24,25 @@ _PLURALS = (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("zes", "z"), ("ches", "
 
 _SIMPLE = {inspect.StrType: "str", inspect.IntType: "int", inspect.BoolType: "bool"}
 _SAMPLES: dict[str, Any] = {"int": 2, "bool": True}
+
+
+class ModelKind(NamedTuple):
+    """A kind of model: its import, whether that is of the standard library, and a class's head."""
+
+    imports: str
+    is_standard: bool
+    head: str
+
+
+MODEL_KINDS = {
+    "struct": ModelKind("from msgspec import Struct", False, "class NAME(Struct, frozen=True):"),
+    "dataclass": ModelKind(
+        "from dataclasses import dataclass", True, "@dataclass(frozen=True)\nclass NAME:"
+    ),
+    "pydantic": ModelKind(
+        "from pydantic import BaseModel", False, "class NAME(BaseModel, frozen=True):"
+    ),
+}
 
 _templates = Environment(
     loader=PackageLoader("once.ops.new"),
@@ -171,7 +190,7 @@ def _simple_fields(module: str, event_type: str) -> dict[str, str]:
             "what it needs, or correct it"
         ) from None
     found = inspect.type_info(model)
-    if not isinstance(found, inspect.StructType):
+    if not isinstance(found, inspect.StructType | inspect.DataclassType):
         return {}
     return {
         field.encode_name: _SIMPLE[type(field.type)]
@@ -194,17 +213,19 @@ class ConsumerFiles:
 
 
 def consumer_files(
-    project: Project, name: str, takes: Sequence[str], registry: str
+    project: Project, name: str, takes: Sequence[str], registry: str, kind: str = "struct"
 ) -> ConsumerFiles:
     """Return the files of a consumer, and the content of the registry's file with its line.
 
     The consumer's name is that of its table too. Without types that it takes, it has one of its
-    own: `refund.requested`.
+    own: `refund.requested`. `kind` is one of `MODEL_KINDS`.
 
     Raises:
         OpsError: the name or a type cannot be used, or the registry has a form that cannot be
             edited.
     """
+    if kind not in MODEL_KINDS:
+        raise OpsError(f"{kind!r} is no kind of model: give one of {', '.join(MODEL_KINDS)}")
     types = list(takes) or [f"{singular(name)}.requested"]
     check_name(name)
     if name in project.consumers:
@@ -230,7 +251,7 @@ def consumer_files(
     to = f" --to {name}" if first.is_internal else ""
     send = f"once send{to} --type {first.type} --data '{json.dumps(first.sample)}'"
     return ConsumerFiles(
-        files=dict(_files(project, line, models)),
+        files=dict(_files(project, line, models, MODEL_KINDS[kind])),
         registry=with_line(registry, line, project.registry_file),
         event=first,
         next=[send, f"once local logs -f {name}"],
@@ -238,12 +259,13 @@ def consumer_files(
 
 
 def _files(
-    project: Project, line: RegistryLine, models: Sequence[EventModel]
+    project: Project, line: RegistryLine, models: Sequence[EventModel], kind: ModelKind
 ) -> Iterator[tuple[Path, str]]:
     folder = project.functions / line.name
     values = {
         "line": line,
         "models": models,
+        "model_kind": kind,
         # Formatters list modules of the project's own apart from those of installed packages.
         "once_is_own": (project.root / "once" / "__init__.py").is_file(),
     }

@@ -4,11 +4,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from once.ops.errors import OpsError
 from once.ops.new.registry_line import RegistryLine, with_line
+from once.testing import FakeAws, cloud_event
 from stacks.registry import REGISTRY as SHOP
 from tests.architecture.imports import ROOT
 from tests.ops.support import stderr_of, stdout_of
@@ -89,6 +91,32 @@ def ruff_accepts(project: Path) -> bool:
     return all(
         subprocess.run([str(RUFF), *command, *config, *map(str, new)], check=False).returncode == 0
         for command in (rules, ["format", "--check"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "head"),
+    [
+        ("struct", "class RefundRequested(Struct, frozen=True):"),
+        ("dataclass", "@dataclass(frozen=True)\nclass RefundRequested:"),
+        ("pydantic", "class RefundRequested(BaseModel, frozen=True):"),
+    ],
+)
+def test_the_models_are_of_the_kind_that_is_asked_for(project: Path, kind: str, head: str) -> None:
+    stdout_of("new", "consumer", "refunds", "--model", kind)
+    handler = text_of(project, "handlers_*/refunds/handler.py")
+    assert head in handler
+    assert ruff_accepts(project)
+    names: dict[str, Any] = {"__name__": "handler"}
+    exec(compile(handler, "handler.py", "exec"), names)
+    with FakeAws(names["consumer"], {"refunds": "refund_id"}) as aws:
+        aws.deliver(cloud_event("refund.requested", {"refund_id": "r-1", "amount": 2}))
+        assert aws.then("refunds", "r-1") == {"refund_id": "r-1", "amount": 2}
+
+
+def test_another_kind_of_model_is_refused(project: Path) -> None:
+    assert "no kind of model: give one of struct, dataclass" in stderr_of(
+        "new", "consumer", "refunds", "--model", "attrs"
     )
 
 

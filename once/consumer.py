@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import boto3
 from aws_lambda_powertools import Logger
 
-from once.batch.hooks import Hook, HookFunction, hook_faults, hook_of
+from once.batch.hooks import Hook, HookFunction, hook_faults
 from once.batch.isolation import Isolation
 from once.batch.message import HandlerRunner, MessageSteps
 from once.batch.processor import BatchProcessor, GroupSize
@@ -210,7 +211,7 @@ class Consumer:
         Hooks of effects run in the effects' threads, each in the context of its message.
         """
         self._faults += hook_faults(function)
-        self.hooks.append(hook_of(function))
+        self.hooks.append(contextmanager(function))
         return function
 
     def _register(self, known: dict[Any, Any], name: object, made: Any, what: str) -> None:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -37,11 +37,6 @@ class Step:
 
 HookFunction = Callable[[Step], Iterator[None]]
 Hook = Callable[[Step], AbstractContextManager[Any]]
-
-
-def hook_of(function: HookFunction) -> Hook:
-    """Return the context manager of a generator function with one `yield`."""
-    return contextmanager(function)
 
 
 def hook_faults(function: HookFunction) -> Iterator[str]:

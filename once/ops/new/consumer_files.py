@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import inspect
@@ -24,25 +24,12 @@ _PLURALS = (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("zes", "z"), ("ches", "
 
 _SIMPLE = {inspect.StrType: "str", inspect.IntType: "int", inspect.BoolType: "bool"}
 _SAMPLES: dict[str, Any] = {"int": 2, "bool": True}
-
-
-class ModelKind(NamedTuple):
-    """A kind of model: its import, whether that is of the standard library, and a class's head."""
-
-    imports: str
-    is_standard: bool
-    head: str
-
-
 MODEL_KINDS = {
-    "struct": ModelKind("from msgspec import Struct", False, "class NAME(Struct, frozen=True):"),
-    "dataclass": ModelKind(
-        "from dataclasses import dataclass", True, "@dataclass(frozen=True)\nclass NAME:"
-    ),
-    "pydantic": ModelKind(
-        "from pydantic import BaseModel", False, "class NAME(BaseModel, frozen=True):"
-    ),
+    "struct": ("from msgspec import Struct", "class NAME(Struct, frozen=True):"),
+    "dataclass": ("from dataclasses import dataclass", "@dataclass(frozen=True)\nclass NAME:"),
+    "pydantic": ("from pydantic import BaseModel", "class NAME(BaseModel, frozen=True):"),
 }
+"""The import and the head of a model's class, by its kind."""
 
 _templates = Environment(
     loader=PackageLoader("once.ops.new"),
@@ -251,7 +238,7 @@ def consumer_files(
     to = f" --to {name}" if first.is_internal else ""
     send = f"once send{to} --type {first.type} --data '{json.dumps(first.sample)}'"
     return ConsumerFiles(
-        files=dict(_files(project, line, models, MODEL_KINDS[kind])),
+        files=dict(_files(project, line, models, kind)),
         registry=with_line(registry, line, project.registry_file),
         event=first,
         next=[send, f"once local logs -f {name}"],
@@ -259,13 +246,15 @@ def consumer_files(
 
 
 def _files(
-    project: Project, line: RegistryLine, models: Sequence[EventModel], kind: ModelKind
+    project: Project, line: RegistryLine, models: Sequence[EventModel], kind: str
 ) -> Iterator[tuple[Path, str]]:
     folder = project.functions / line.name
     values = {
         "line": line,
         "models": models,
-        "model_kind": kind,
+        "kind": kind,
+        "model_import": MODEL_KINDS[kind][0],
+        "model_head": MODEL_KINDS[kind][1],
         # Formatters list modules of the project's own apart from those of installed packages.
         "once_is_own": (project.root / "once" / "__init__.py").is_file(),
     }

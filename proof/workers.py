@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -81,9 +81,10 @@ def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[A
             _, waiting = wait(waiting, LINE_SECONDS, FIRST_EXCEPTION)
             if any(one.done() and one.exception() for one in futures.values()):
                 shared[-1].set()
+                # Waits for those that run. No waiter hears of a future that is cancelled.
                 pool.shutdown(cancel_futures=True)
-                _, waiting = wait(waiting, return_when=ALL_COMPLETED)
-            elif waiting:
+                break
+            if waiting:
                 ended = {number for number, future in futures.items() if future.done()}
                 text = progress.text(time.monotonic(), ended, shared[0][:])
                 console.print(text, markup=False, highlight=False, soft_wrap=True)

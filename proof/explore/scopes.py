@@ -116,7 +116,7 @@ SCOPES = (
     _effect("two deliveries of a charge", 18_000, _CHARGES, effect_calls=1),
     _effect(
         "two deliveries of a charge by skewed clocks",
-        15_000,
+        45_000,
         _CHARGES,
         preemptions=1,
         effect_calls=1,

@@ -34,7 +34,11 @@ def test_results_are_in_the_order_of_the_parts() -> None:
 def test_the_first_error_ends_the_other_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "LINE_SECONDS", 0.2)
     shown = StringIO()
-    parts = [Part("long", "states", 3000, last, ()), Part("short", "seeds", 1, fail, ())]
+    parts = [
+        *(Part("long", "states", 3000, last, ()) for _ in range(2)),
+        Part("short", "seeds", 1, fail, (), unit_seconds=1000.0),
+        *(Part("not begun", "states", 1, last, ()) for _ in range(8)),
+    ]
     began = time.monotonic()
     with pytest.raises(LookupError, match="no such scope"):
         run_parts(parts, 2, Console(file=shown))

@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from zipfile import ZipInfo
 
 import pytest
 
@@ -12,9 +13,10 @@ def zip_file(folder: Path, content: str) -> Path:
     folder.mkdir(exist_ok=True)
     file = folder / "code.zip"
     with PackageFile(file, "w") as package:
-        package.writestr("handler.py", content)
-        package.writestr("own/module.py", content)
-        package.writestr("common/part/module.py", "b = 1")
+        # A ZipInfo has a fixed date: packages of equal files are equal at any time.
+        package.writestr(ZipInfo("handler.py"), content)
+        package.writestr(ZipInfo("own/module.py"), content)
+        package.writestr(ZipInfo("common/part/module.py"), "b = 1")
     return file
 
 

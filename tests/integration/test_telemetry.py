@@ -35,7 +35,7 @@ def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
 
 def deliver(*events: dict[str, Any]) -> int:
     """Deliver events in one invocation; return the amount that they have counted."""
-    with FakeAws(consumer_of(), {"counters": "name"}) as aws:
+    with FakeAws(consumer_of(), {"counters": "name"}, deliveries=1) as aws:
         aws.deliver(*events, fails=None)
         return sum(item["amount"] for item in aws.items("counters"))
 

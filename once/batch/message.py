@@ -38,7 +38,6 @@ from once.errors import (
     UnhandledRefusal,
     ValueReturned,
 )
-from once.events.identity import key_hash
 from once.failures.circuit_breaker import CircuitBreaker
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult, RecordReader
 from once.intake.registration import Completion, Rejection
@@ -151,7 +150,7 @@ class HandlerRunner:
             kind,
             event.event.type,
             event.event.source,
-            key_hash(event.identity.pk),
+            str(delivery.log_fields["key_hash"]),
             delivery.record.message_id,
             delivery.receive_count,
             message.deadline,

@@ -5,7 +5,7 @@ SQS itself adds to a message, such as its receive count; `read` decodes the body
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,8 @@ class Delivery:
         came_often: whether the message itself may have ended the function in earlier deliveries. It
             is read alone, on its turn.
         decoded: its event, or the error that prevents reading it; None before it is read.
+        log_fields: identify the message in a log line: `message_id`, `receive_count` and, as soon
+            as the key is known, `key_hash`. They contain nothing of its content.
     """
 
     record: "SQSRecord"
@@ -115,17 +117,7 @@ class Delivery:
     is_spent: bool = False
     came_often: bool = False
     decoded: DecodedEvent | OnceError | None = None
-
-    @property
-    def log_fields(self) -> dict[str, str | int]:
-        """Fields that identify the message in a log line. They contain nothing of its content."""
-        fields: dict[str, str | int] = {
-            "message_id": self.record.message_id,
-            "receive_count": self.receive_count,
-        }
-        if self.pk is not None:
-            fields["key_hash"] = key_hash(self.pk)
-        return fields
+    log_fields: dict[str, str | int] = field(default_factory=dict)
 
 
 class RecordReader:
@@ -155,7 +147,7 @@ class RecordReader:
         heads: set[str] = set()
         deliveries = []
         for record in records:
-            delivery = Delivery(record)
+            delivery = Delivery(record, log_fields={"message_id": record["messageId"]})
             try:
                 self._read_attributes(delivery, heads)
             except Exception as error:  # must not affect the other messages of the batch
@@ -167,6 +159,7 @@ class RecordReader:
         # Each property of Powertools' record takes longer than all of these items.
         attributes, queue = delivery.record["attributes"], delivery.record["eventSourceARN"]
         receives = delivery.receive_count = int(attributes["ApproximateReceiveCount"])
+        delivery.log_fields["receive_count"] = receives
         delivery.is_isolated = queue.rpartition(":")[2] == self._isolation_queue
         delivery.group = attributes.get("MessageGroupId")
         delivery.ordered_group = delivery.group if queue.endswith(".fifo") else None
@@ -227,6 +220,7 @@ class RecordReader:
             volatile=handler.volatile,
             deadline=deadline,
         )
+        delivery.log_fields["key_hash"] = key_hash(delivery.pk)
         item = handler.key.item_values(event) if settings.dedup is Dedup.ITEM else ()
         former = None
         if handler.former is not None:

@@ -40,7 +40,7 @@ SETTINGS = Settings(
     dedup_window_seconds=86400,
 )
 
-quick = hypothesis.settings(deadline=None, database=None, max_examples=100)
+quick = hypothesis.settings(deadline=None, database=None, max_examples=40)
 
 Function = Callable[[Any, Transaction], None]
 Call = tuple[str, dict[str, Any]]

@@ -1,5 +1,6 @@
 """Former records: how they decide a commit, and the switch from a function with Powertools."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
@@ -32,8 +33,10 @@ from tests.once.support import (
     count,
     event_of,
     failures,
+    invoke,
     note,
     reasons,
+    record,
 )
 
 TABLES = {"counters": "name", "idempotency": "id"}
@@ -102,12 +105,11 @@ class FormerFunction:
         return True
 
 
-def end_leases(aws: FakeAws) -> None:
-    """Set the end of each lease in the former store to a time that has passed."""
-    for item in aws.dynamodb.scan(TableName="idempotency")["Items"]:
-        if item["status"] == {"S": "INPROGRESS"}:
-            item["in_progress_expiration"] = {"N": "1000"}
-            aws.dynamodb.put_item(TableName="idempotency", Item=item)
+def end_lease(aws: FakeAws, event_id: str) -> None:
+    """Set the end of an event's lease in the former store to a time that has passed."""
+    found = aws.then("idempotency", former_key(event_id))
+    if found and found["status"] == "INPROGRESS":
+        aws.given("idempotency", found | {"in_progress_expiration": 1000})
 
 
 # Former records: how they decide a commit, a group and a look-up, and how a commit takes them.
@@ -321,9 +323,9 @@ class Switch:
     """The former function and a consumer, which both receive the event with this name."""
 
     def __init__(
-        self, aws: FakeAws, function: FormerFunction, schedule: Schedule, name: str
+        self, aws: FakeAws, function: FormerFunction, once: Consumer, schedule: Schedule, name: str
     ) -> None:
-        self._aws, self._function, self._schedule = aws, function, schedule
+        self._aws, self._function, self._once, self._schedule = aws, function, once, schedule
         self._name, self._event = name, note(name, event_id=name)
         function.changes = 0
         self._acknowledged = False
@@ -335,7 +337,8 @@ class Switch:
         for step in self._schedule.after:
             self._take(step)
         by_former = self._function.changes
-        by_once = amounts(self._aws).get(self._name, 0) - by_former
+        counter = self._aws.then("counters", self._name) or {"amount": 0}
+        by_once = int(counter["amount"]) - by_former
         return Ending(by_former, by_once, reasons(self._aws), self._acknowledged)
 
     def _between(self, point: int) -> None:
@@ -352,16 +355,18 @@ class Switch:
         if step == FORMER:
             self._acknowledged = self._function.deliver(self._event)
         elif step == ONCE:
-            self._acknowledged = not failures(self._aws.deliver(self._event, fails=None))
+            message = record(json.dumps(self._event), self._name)
+            self._acknowledged = invoke(self._aws, self._once, message) == []
         else:
-            end_leases(self._aws)
+            end_lease(self._aws, self._name)
 
 
 def endings(after: tuple[str, ...], *, former: bool = True) -> Iterator[tuple[Schedule, Ending]]:
-    with FakeAws(consumer_after_powertools(former=former), TABLES) as aws:
+    once = consumer_after_powertools(former=former)
+    with FakeAws(once, TABLES) as aws:
         function = FormerFunction(aws)
         for number, schedule in enumerate(schedules(after)):
-            yield schedule, Switch(aws, function, schedule, f"e-{number}").play()
+            yield schedule, Switch(aws, function, once, schedule, f"e-{number}").play()
 
 
 @pytest.mark.parametrize("after", AFTER, ids=", ".join)

@@ -20,7 +20,7 @@ from once.names import COMMIT_ATTRIBUTE, Limits
 from once.runtime.sdk import SDK
 from once.testing import inject, refused
 from once.transaction import Transaction, serialize
-from tests.once.support import COUNTERS, SETTINGS, Bench
+from tests.once.support import COUNTERS, SETTINGS, Bench, quick
 
 
 @pytest.mark.parametrize(
@@ -201,6 +201,7 @@ VALUES = st.recursive(
 )
 
 
+@quick
 @given(value=VALUES)
 @example(value=10**38 - 1)
 @example(value=10**38)
@@ -218,7 +219,8 @@ def test_a_value_equals_that_of_boto3_and_is_longer_as_json(value: Any) -> None:
     assert item_bytes(expected) < len(bytes(json_form))
 
 
-@given(items=st.lists(st.dictionaries(TEXT, VALUES, max_size=4), min_size=1, max_size=3))
+@quick
+@given(items=st.lists(st.dictionaries(TEXT, VALUES, max_size=2), min_size=1, max_size=2))
 def test_a_body_equals_that_of_boto3(clients: tuple[Any, Any], items: list[dict[str, Any]]) -> None:
     theirs, ours = clients
     entries, token = [put(item) for item in items], {"ClientRequestToken": "token"}

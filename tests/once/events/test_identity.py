@@ -401,6 +401,7 @@ def test_data_without_the_field_has_no_group(data: Any) -> None:
     assert message_group(data, "customer.id") is None
 
 
+@quick
 @given(TEXT.filter(str.strip))
 def test_every_text_has_a_group_that_sns_accepts(text: str) -> None:
     group = message_group({"id": text}, "id")

@@ -11,8 +11,10 @@ from rich.markup import escape
 from benchmarks import report
 from benchmarks.batches import Setting, Wrong, batch_rows, contenders_in, full, quick
 from benchmarks.dynamodb import Delay
+from benchmarks.effects import CALLS_MS, effect_rows
 from benchmarks.embedded import measure_embedded
 from benchmarks.goals import goals_of
+from benchmarks.models import model_rows
 from benchmarks.rows import Row
 from benchmarks.server import bench_server
 from benchmarks.webhooks import DELAYS, PAIRS, webhook_rows, webhook_samples
@@ -68,9 +70,11 @@ def _measure(rows: list[Row], imports: list[Row], *, in_short: bool) -> None:
     if in_short:
         _through_the_server(rows, list(quick()), repeats=1)
         _webhooks(rows, DELAYS[:1], QUICK_PAIRS)
+        _effects_and_models(rows, CALLS_MS[:1], repeats=1)
         return
     _through_the_server(rows, list(full()), REPEATS)
     _webhooks(rows, DELAYS, PAIRS)
+    _effects_and_models(rows, CALLS_MS, REPEATS)
     # Imported late: it loads the CDK, whose process would disturb the samples above.
     from benchmarks import cold_start
 
@@ -94,6 +98,15 @@ def _webhooks(rows: list[Row], delays: Sequence[Delay], pairs: int) -> None:
         for delay_ms in delays:
             console.print(f"webhooks, answers: {delay_ms}")
             rows += webhook_rows(list(webhook_samples(server, delay_ms, pairs)))
+
+
+def _effects_and_models(rows: list[Row], calls_ms: Sequence[int], repeats: int) -> None:
+    with bench_server() as server:
+        for call_ms in calls_ms:
+            console.print(f"effects, calls of {call_ms} ms")
+            rows += effect_rows(server, call_ms, repeats)
+        console.print("models")
+        rows += model_rows(server, repeats)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ WARM, LEARNING = 10, 300
 FAST = 4
 """A contender that groups gets four times the messages; its sample would be too short otherwise."""
 
-_CONTEXT = FakeContext(900_000)
+CONTEXT = FakeContext(900_000)
 """Lambda's maximum: no contender may run out of time."""
 
 _SHOWN = 3
@@ -234,14 +234,14 @@ def take(server: BenchServer, setting: Setting, contender: Contender, *, seed: i
     load = load_of(setting, contender, seed)
     server.reset()
     handle = contender.prepare(lambda service: server.client(service, contender.config))
-    failed = _run(handle, load.before)
+    failed = run(handle, load.before)
     server.faults(0, conflicts=setting.conflicts, seed=seed)
-    failed += _run(handle, load.warm)
+    failed += run(handle, load.warm)
     server.faults(setting.delay_ms, conflicts=setting.conflicts, seed=seed)
     server.count()
     gc.collect()
     wall, cpu = time.perf_counter(), time.process_time()
-    failed += _run(handle, load.measured)
+    failed += run(handle, load.measured)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     seen = server.seen()
     if faults := list(_faults(setting, contender, load, seen, failed)):
@@ -251,8 +251,9 @@ def take(server: BenchServer, setting: Setting, contender: Contender, *, seed: i
     return Sample(*(each / load.messages for each in (wall * 1e6, cpu * 1e6, *costs)))
 
 
-def _run(handle: Handle, events: Iterable[Event]) -> list[str]:
-    answers = [handle(event, _CONTEXT) for event in events]
+def run(handle: Handle, events: Iterable[Event]) -> list[str]:
+    """Invoke a function with each event; return the messages that it reports as failed."""
+    answers = [handle(event, CONTEXT) for event in events]
     return [
         failure["itemIdentifier"] for answer in answers for failure in answer["batchItemFailures"]
     ]

@@ -11,11 +11,11 @@ from aws_lambda_powertools import Logger
 from botocore.config import Config
 
 from benchmarks.deployed.order import consumer_of, serialized
-from benchmarks.deployed.powertools import powertools
+from benchmarks.deployed.powertools import powertools, stores
 from benchmarks.deployed.raw import Raw, claim_of
 from benchmarks.dynamodb import DEDUP, IDEMPOTENCY, KEYS, ORDERS
 from benchmarks.orders import EVENT_TYPE, QUEUE_ARN, Event
-from once import Key
+from once import Consumer, Key
 from once.consumer import Runtime
 from once.runtime.sdk import SDK
 from once.settings import Dedup, Settings, TableSettings
@@ -25,8 +25,8 @@ PLAIN, CLAIM, POWERTOOLS = "plain put", "claim, then put", "Powertools"
 RAW, RAW_DEFAULT = "raw transaction", "raw, default client"
 UNGROUPED, GROUPED, GROUPED_THREADS = "Once", "Once, grouped", "Once, 4 threads"
 ITEM, ITEM_GROUPED = "Once, item", "Once, item, grouped"
-_NAME = "bench"
-_GROUP, _THREADS = 10, 4
+NAME = "bench"
+GROUP, _THREADS = 10, 4
 WINDOW_SECONDS = 45 * 24 * 60 * 60
 _LOG = StringIO()
 """Target of log and metrics: writing them is part of the measured work."""
@@ -62,10 +62,10 @@ class Contender:
     config: Config | None = BOTO3
 
 
-def _settings(**more: Any) -> Settings:
+def settings_of(**more: Any) -> Settings:
     """Return the settings of the contenders; `more` replaces single fields."""
     return Settings(
-        consumer=_NAME,
+        consumer=NAME,
         event_types=(EVENT_TYPE,),
         queue_url=QUEUE_ARN,
         dead_letter_url=QUEUE_ARN,
@@ -91,7 +91,7 @@ def _put(connect: Connect) -> Handle:
 
 def _claim_then_put(connect: Connect) -> Handle:
     """A claim, then the put: an order is lost if the function dies between the two."""
-    client, settings = connect("dynamodb"), _settings()
+    client, settings = connect("dynamodb"), settings_of()
 
     def handle(event: Event, _: FakeContext) -> Any:
         for record in event["Records"]:
@@ -107,25 +107,24 @@ def _claim_then_put(connect: Connect) -> Handle:
 def _idempotent_then_put(connect: Connect) -> Handle:
     """Three requests for each message, as deployed: in progress, the order, done."""
     records, client = IDEMPOTENCY, connect("dynamodb")
-    return powertools(client, orders=ORDERS, records=records, key=KEYS[records])
+    return powertools(stores(client, ORDERS), client, records=records, key=KEYS[records])
 
 
 def _raw(connect: Connect) -> Handle:
-    return Raw(connect("dynamodb"), _settings())
+    return Raw(connect("dynamodb"), settings_of())
 
 
-def _once(dedup: Dedup = Dedup.RECORD, **settings: int) -> Callable[[Connect], Handle]:
-    """Return a `prepare` for the library with these settings, as in a warm function."""
+def once(consumer_of: Callable[[], Consumer], **settings: Any) -> Callable[[Connect], Handle]:
+    """Return a `prepare` for the library's consumer with these settings, as in a warm function."""
 
     def prepare(connect: Connect) -> Handle:
         runtime = Runtime(
-            settings=_settings(dedup=dedup, **settings),
+            settings=settings_of(**settings),
             dynamodb=connect("dynamodb"),
             sqs=connect("sqs"),
-            logger=Logger(service=_NAME, stream=_LOG),
+            logger=Logger(service=NAME, stream=_LOG),
         )
-        key = Key.field("order_id") if dedup is Dedup.ITEM else Key.event()
-        bound = consumer_of(_NAME, key).bound_to(runtime)
+        bound = consumer_of().bound_to(runtime)
 
         def handle(event: Event, context: FakeContext) -> Any:
             with redirect_stdout(_LOG):
@@ -136,9 +135,14 @@ def _once(dedup: Dedup = Dedup.RECORD, **settings: int) -> Callable[[Connect], H
     return prepare
 
 
+def _once(dedup: Dedup = Dedup.RECORD, **settings: int) -> Callable[[Connect], Handle]:
+    key = Key.field("order_id") if dedup is Dedup.ITEM else Key.event()
+    return once(lambda: consumer_of(NAME, key), dedup=dedup, **settings)
+
+
 def _grouped(name: str, dedup: Dedup = Dedup.RECORD, *, threads: int = 1) -> Contender:
-    prepare = _once(dedup, group_size=_GROUP, commit_threads=threads)
-    return Contender(name, prepare, requests=1 / _GROUP, groups=True, config=SDK)
+    prepare = _once(dedup, group_size=GROUP, commit_threads=threads)
+    return Contender(name, prepare, requests=1 / GROUP, groups=True, config=SDK)
 
 
 CONTENDERS = (

@@ -1,7 +1,8 @@
 """The part of DynamoDB that the contenders use: keys, conditions, cancellations, units and delays.
 
-Answers and counts of this part are exact. Every condition is taken for "the key is new": the
-contenders use no other condition whose result could differ, because no record of a run expires.
+Answers and counts of this part are exact. Every condition is taken for "the key is new", or, if it
+has `:owner`, for "this owner's record": the contenders use no other condition whose result could
+differ, because no record of a run expires.
 """
 
 import random
@@ -150,7 +151,11 @@ class Tables:
     def _existing(self, put: Mapping[str, Any]) -> Item | None:
         if "ConditionExpression" not in put:
             return None
-        return self._items.get(_place(put["TableName"], put["Item"]))
+        found = self._items.get(_place(put["TableName"], put["Item"]))
+        owner = put.get("ExpressionAttributeValues", {}).get(":owner")
+        if owner is None:
+            return found
+        return None if found and found.get("owner") == owner else found or {}
 
     def _store(self, put: Mapping[str, Any]) -> None:
         place = table, key = _place(put["TableName"], put["Item"])

@@ -20,6 +20,8 @@ from rich.table import Table
 from benchmarks.batches import title_of
 from benchmarks.contenders import CONTENDERS, RAW
 from benchmarks.dynamodb import MODEL
+from benchmarks.effects import CALLS_MS
+from benchmarks.effects import CONTENDERS as EFFECTS
 from benchmarks.goals import LIBRARY, Goal, figure
 from benchmarks.rows import EMBEDDED, Row, select
 from benchmarks.webhooks import webhooks_in
@@ -38,8 +40,14 @@ def show(
 ) -> None:
     """Print the results, the imports and the goals."""
     title = "One message: medians of all repeats. Ratios are taken within one repeat."
-    batches = [row for row in rows if "request" not in row]
+    batches = [row for row in rows if "request" not in row and "kind" not in row]
     console.print(_results(title, _COLUMNS, batches, title_of))
+    if effects := select(rows, kind="effects") + select(rows, kind="effects", records=1):
+        title = "One message with an effect. Ratios are taken within one repeat."
+        console.print(_results(title, _EFFECT_COLUMNS, effects, _effect_title))
+    if models := select(rows, kind="models"):
+        title = "One message by its model: medians of all repeats."
+        console.print(_results(title, _MODEL_COLUMNS, models, title_of))
     if webhooks := webhooks_in(rows):
         title = "One webhook: medians of all requests. Ratios are taken within one pair."
         console.print(_results(title, _WEBHOOK_COLUMNS, webhooks, _webhook_title))
@@ -75,6 +83,18 @@ _COLUMNS: _Columns = {
 }
 
 
+_EFFECT_COLUMNS: _Columns = {
+    "wall\nµs": _COLUMNS["wall\nµs"],
+    "wall /\none call": lambda row: number(row["vs_one_call"]),
+    "time / one\na batch": lambda row: number(row["vs_sequential"]),
+    "wall / raw\nthreads": lambda row: number(row["vs_raw_threads"]),
+    "requests": lambda row: number(row["requests_per_message"]),
+    "CPU\nµs": _COLUMNS["CPU\nµs"],
+}
+_MODEL_COLUMNS: _Columns = {
+    "CPU\nµs": _COLUMNS["CPU\nµs"],
+    "CPU /\nStruct": lambda row: number(row["cpu_vs_struct"]),
+}
 _WEBHOOK_COLUMNS: _Columns = {
     "p50\nµs": lambda row: f"{row['wall_us']:,.0f}",
     "p99\nµs": lambda row: f"{row['p99_us']:,.0f}",
@@ -106,6 +126,10 @@ def _webhook_title(row: Row) -> str:
     """Return the kind of request, and the time of an answer."""
     delay = row["delay_ms"]
     return f"{row['request']}, {delay if isinstance(delay, str) else f'{delay} ms'}"
+
+
+def _effect_title(row: Row) -> str:
+    return f"calls of {row['call_ms']} ms"
 
 
 def _imports(imports: Sequence[Row]) -> Table:
@@ -157,6 +181,11 @@ _WEBHOOK_COSTS = {
     "write units": "write_units",
 }
 
+_EFFECTS = {
+    "call": "vs_one_call",
+    "/ one a batch": "vs_sequential",
+    "/ raw with threads": "vs_raw_threads",
+}
 _END_TO_END = {
     "clock": "wall_us",
     "CPU: sender": "sender_cpu_us",
@@ -210,6 +239,14 @@ def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -
     yield "Through the embedded AWS: rate (a function that only reads the batch = 1), and"
     yield "microseconds of a message on the clock and of CPU, by process:"
     yield from _table(["", "rate", *_END_TO_END], _end_to_end(rows))
+    yield "Messages with an effect, by the time of a call, ten a batch unless the row says one"
+    yield "(*call*: wall time of an invocation without two commits; one call = 1):"
+    heads = (f"{title}, {ms} ms" for ms in CALLS_MS for title in _EFFECTS)
+    yield from _table(["", *heads, "requests"], _effects(rows))
+    models = select(rows, kind="models")
+    yield "CPU time of a message in groups of ten, by the model of its event; msgspec.Struct = 1:"
+    yield ", ".join(f"{row['contender']} {number(row['cpu_vs_struct'])}" for row in models) + "."
+    yield ""
     yield "Wall time of a webhook, by the time of an answer; a function that only verifies it and"
     yield "puts the item = 1. The other columns are at 5 ms, times in microseconds:"
     times = ("p50", "p99", "p50, embedded", "p99, embedded")
@@ -245,6 +282,15 @@ def _end_to_end(rows: Sequence[Row]) -> Iterator[list[str]]:
     for row in select(rows, delay_ms=EMBEDDED):
         figures = (f"{row[field]:,.0f}" for field in _END_TO_END.values())
         yield [row["contender"], number(1 / row["vs_nothing"]), *figures]
+
+
+def _effects(rows: Sequence[Row]) -> Iterator[list[str]]:
+    for name, contender in EFFECTS.items():
+        same = {"kind": "effects", "contender": name, "records": contender.records}
+        found = [row for ms in CALLS_MS for row in select(rows, **same, call_ms=ms)]
+        if found:
+            cells = (number(row[field]) for row in found for field in _EFFECTS.values())
+            yield [name, *cells, number(found[0]["requests_per_message"])]
 
 
 def _webhooks(rows: Sequence[Row]) -> Iterator[list[str]]:

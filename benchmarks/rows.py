@@ -74,6 +74,9 @@ def ratio(
 
 
 def select(rows: Sequence[Row], **setting: Any) -> list[Row]:
-    """Return the rows of a setting; what is not given is as in the default one."""
+    """Return the rows of a setting; what is not given is as in the default one.
+
+    Rows of a `kind` of their own, such as those of effects, are found by naming it.
+    """
     wanted = (USUAL | setting).items()
-    return [row for row in rows if wanted <= row.items()]
+    return [row for row in rows if wanted <= row.items() and row.get("kind") == setting.get("kind")]

@@ -51,10 +51,12 @@ def _made() -> Handle:
         return _logged(Raw(boto3.client("dynamodb", config=SDK), settings))
     if name == POWERTOOLS:
         # Imported late: the other functions do not need it.
-        from .powertools import powertools
+        from .powertools import powertools, stores
 
         client, table = boto3.client("dynamodb", config=SDK), settings.tables[ORDERS].name
-        handle = powertools(client, orders=table, records=settings.dedup_table, key=Record.PK)
+        handle = powertools(
+            stores(client, table), client, records=settings.dedup_table, key=Record.PK
+        )
         return _logged(handle)
     size = 1 if name == UNGROUPED else settings.group_size
     return consumer_of(name).bound_to(Runtime.of(replace(settings, group_size=size)))

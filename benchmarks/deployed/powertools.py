@@ -19,20 +19,32 @@ from aws_lambda_powertools.utilities.idempotency import (
 from .order import serialized
 
 
-def powertools(
-    client: Any, *, orders: str, records: str, key: str
-) -> Callable[[dict[str, Any], Any], Any]:
-    """Return a function with three requests for each message: in progress, the order, done."""
-    processor = BatchProcessor(event_type=EventType.SQS)
-    config = IdempotencyConfig(event_key_jmespath="[source, id]")
-    layer = DynamoDBPersistenceLayer(records, key_attr=key, boto3_client=client)
+def stores(client: Any, orders: str) -> Callable[..., None]:
+    """Return the function that puts the order of a message."""
 
     def store_order(*, message: dict[str, Any]) -> None:
         client.put_item(TableName=orders, Item=serialized(message["data"]))
 
-    place = idempotent_function(
-        store_order, data_keyword_argument="message", config=config, persistence_store=layer
+    return store_order
+
+
+def idempotent(
+    function: Callable[..., None], client: Any, *, records: str, key: str
+) -> tuple[IdempotencyConfig, Callable[..., Any]]:
+    """Return a function that runs once for each message, and the configuration that it reads."""
+    config = IdempotencyConfig(event_key_jmespath="[source, id]")
+    layer = DynamoDBPersistenceLayer(records, key_attr=key, boto3_client=client)
+    return config, idempotent_function(
+        function, data_keyword_argument="message", config=config, persistence_store=layer
     )
+
+
+def powertools(
+    function: Callable[..., None], client: Any, *, records: str, key: str
+) -> Callable[[dict[str, Any], Any], Any]:
+    """Return a Lambda function with two requests for each message: in progress, done."""
+    processor = BatchProcessor(event_type=EventType.SQS)
+    config, place = idempotent(function, client, records=records, key=key)
 
     def work(record: SQSRecord) -> None:
         place(message=json.loads(record.body))

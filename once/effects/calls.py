@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _PATIENCE = 0.2
 """Share of the first answer's time for which further answers are waited for, to commit together."""
 
-_LEAST_PATIENCE = 0.005
-"""Seconds. A commit of their own would take longer."""
+_LEAST_PATIENCE = 0.02
+"""Seconds, about the time of a commit: an answer that arrives later commits alone."""
 
 _ONE_LOOP = Lock()
 """Two threads must not make a loop each."""

@@ -134,10 +134,11 @@ def effect_faults(effect: Effect[Any, Any]) -> Iterator[str]:
     if effect.look_up is not None and effect.policy is not Policy.PROVIDER_KEY:
         yield f"{place}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
     for function in filter(None, (effect.function, effect.look_up)):
-        if _would_never_run(function) or not _takes(function, 2):
+        never_runs = _would_never_run(function) and not inspect.iscoroutinefunction(function)
+        if never_runs or not _takes(function, 2):
             yield (
                 f"{place}: {_name_of(function)} is called with a request and a Call; make it a "
-                "plain function of these two arguments"
+                "function of these two arguments, plain or `async def`"
             )
         elif function is effect.function and effect.outcome_type is None:
             yield (

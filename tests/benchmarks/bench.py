@@ -13,7 +13,8 @@ from botocore.config import Config
 from benchmarks import contenders
 from benchmarks.batches import Sample, Setting, rows_of
 from benchmarks.dynamodb import Counts
-from benchmarks.rows import EMBEDDED, Row
+from benchmarks.effects import CALLS_MS, ONCE
+from benchmarks.rows import EMBEDDED, Row, row_of
 from benchmarks.server import CONTROL, BenchServer, Service
 from benchmarks.webhooks import INGRESS, PUT, Kind, Timing, WebhookSample, webhook_rows
 
@@ -85,7 +86,14 @@ IN_EMBEDDED = {
     "aws_cpu_us": 2000.0,
     "function_cpu_us": 1000.0,
 }
-GROUPED_EMBEDDED = {"contender": contenders.GROUPED_THREADS, "vs_nothing": 1.1}
+GROUPED_EMBEDDED = {"contender": contenders.GROUPED_THREADS, "vs_nothing": 1.1, "vs_raw": 0.39}
+EFFECTS = {
+    "wall_us": 6000,
+    "requests_per_message": 0.2,
+    "vs_one_call": 1.2,
+    "vs_sequential": 0.12,
+    "vs_raw_threads": 1.05,
+}
 SETTINGS = (
     *(Setting(records=n, delay_ms=ms) for n in (10, 100) for ms in (0, 5, "model")),
     *(Setting(records=n, delay_ms=5, duplicates=0.1) for n in (10, 100)),
@@ -121,6 +129,9 @@ def rows(grouped_wall: float = 40, grouped_units: float = 4) -> list[Row]:
     found = [row for setting in SETTINGS for row in rows_of(setting, samples)]
     end_to_end = {"delay_ms": EMBEDDED, **dict.fromkeys(NOT_IN_EMBEDDED), **IN_EMBEDDED}
     embedded = [{**found[3], **end_to_end}, {**found[0], **end_to_end, **GROUPED_EMBEDDED}]
+    effects = [row_of(ONCE, 1, kind="effects", call_ms=ms, **EFFECTS) for ms in CALLS_MS]
+    models = [row_of("pydantic", 1, kind="models", cpu_us=120, cpu_vs_struct=1.08)]
+    found += effects + models
     return [*found, *(row for delay in (0, 5, EMBEDDED) for row in webhooks(delay)), *embedded]
 
 

@@ -251,9 +251,12 @@ ALONE = (
             with_effect(model=model) for model in (dict, int, None, "Charge", Charge("a", 1))
         ],
         **{
-            f"*.{function.__name__} is called with a request and a Call; make it a plain function "
-            "of these two arguments": [with_effect(function), with_effect(look_up=function)]
-            for function in (one_argument, four_arguments, asynchronous, generator)
+            f"*.{function.__name__} is called with a request and a Call; make it a function of "
+            "these two arguments, plain or `async def`": [
+                with_effect(function),
+                with_effect(look_up=function),
+            ]
+            for function in (one_argument, four_arguments, generator)
         },
         **{
             f"*.{function.__name__} is called with*make it a plain function of these three "

@@ -1,0 +1,245 @@
+"""Effects: a batch of messages that each call a provider, which takes its time to answer.
+
+Every contender charges each order once in effect, and stores it: by the library's ledger of
+effects, by Powertools' idempotency and a provider key, or by the provider's key alone.
+
+Further keys of these rows are `kind` ("effects"), `call_ms`, `vs_one_call` (wall time of an
+invocation without two answers of DynamoDB; one call = 1), `vs_sequential` (Lambda time of a
+message; Once with one message a batch = 1), `vs_raw_threads` and `requests_per_message`.
+"""
+
+import asyncio
+import gc
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from aws_lambda_powertools.utilities.batch import (
+    AsyncBatchProcessor,
+    EventType,
+    async_process_partial_response,
+)
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from msgspec import Struct
+
+from benchmarks.batches import TEN, Wrong, run
+from benchmarks.contenders import BOTO3, GROUP, NAME, POWERTOOLS, Connect, Handle, once, settings_of
+from benchmarks.deployed.order import OrderPlaced, serialized
+from benchmarks.deployed.powertools import idempotent, powertools
+from benchmarks.deployed.raw import claim_of
+from benchmarks.dynamodb import IDEMPOTENCY, KEYS, ORDERS
+from benchmarks.orders import EVENT_TYPE, Event, lambda_event, order_id
+from benchmarks.rows import Row, middle, ratio, row_of, side_by_side
+from benchmarks.server import BenchServer
+from once import Call, Consumer, Policy, Transaction
+from once.runtime.sdk import SDK
+
+CALLS_MS = 50, 300
+DELAY_MS = 5
+MESSAGES = 20
+_TIMEOUT_SECONDS = 10
+
+ONCE, ONCE_ASYNC, ONE_BY_ONE = "Once", "Once, async", "Once, one a batch"
+POWERTOOLS_ASYNC, RAW_THREADS = "Powertools, async", "raw, 10 threads"
+
+
+class Charge(Struct, frozen=True):
+    """The request of an effect."""
+
+    order_id: str
+
+
+class Provider:
+    """Charges an order after `call_ms`; a key that it knows gets the same answer."""
+
+    def __init__(self, call_ms: int) -> None:
+        self.seconds = call_ms / 1000
+        self.keys: Counter[tuple[str, str]] = Counter()
+
+    def charge(self, key: str, order: str) -> str:
+        """Return the reference of the charge."""
+        time.sleep(self.seconds)
+        self.keys[order, key] += 1
+        return f"charge of {order}"
+
+    async def charge_async(self, key: str, order: str) -> str:
+        """Do the same in an event loop."""
+        await asyncio.sleep(self.seconds)
+        self.keys[order, key] += 1
+        return f"charge of {order}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One way to handle batches of `records` messages."""
+
+    prepare: Callable[[Connect, Provider], Handle]
+    records: int = TEN
+
+
+def _once(connect: Connect, provider: Provider, *, in_loop: bool = False) -> Handle:
+    def consumer_of() -> Consumer:
+        consumer = Consumer(NAME)
+        orders = consumer.table(ORDERS)
+
+        def charge(request: Charge, call: Call) -> str:
+            return provider.charge(call.key, request.order_id)
+
+        async def charge_async(request: Charge, call: Call) -> str:
+            return await provider.charge_async(call.key, request.order_id)
+
+        declare = consumer.effect(
+            "charge", Charge, policy=Policy.PROVIDER_KEY, key_lifetime_seconds=23 * 60 * 60
+        )
+        effect = declare(charge_async) if in_loop else declare(charge)
+
+        @consumer.handles(EVENT_TYPE, OrderPlaced)
+        def begin(event: OrderPlaced, tx: Transaction) -> None:
+            tx.perform(effect, Charge(event.order_id))
+
+        @consumer.completes(effect)
+        def charged(event: OrderPlaced, outcome: str, tx: Transaction) -> None:
+            tx.put(orders, {"order_id": event.order_id, "charge": outcome})
+
+        return consumer
+
+    settings = {"group_size": GROUP, "effect_timeout_seconds": _TIMEOUT_SECONDS}
+    return once(consumer_of, **settings)(connect)
+
+
+def _charged(client: Any, provider: Provider) -> Callable[..., None]:
+    """Return Powertools' idempotent function, which charges an order and puts it."""
+
+    def place(*, message: dict[str, Any]) -> None:
+        provider.charge(message["id"], message["data"]["order_id"])
+        client.put_item(TableName=ORDERS, Item=serialized(message["data"]))
+
+    return place
+
+
+def _powertools(connect: Connect, provider: Provider) -> Handle:
+    client = connect("dynamodb")
+    charged = _charged(client, provider)
+    return powertools(charged, client, records=IDEMPOTENCY, key=KEYS[IDEMPOTENCY])
+
+
+def _powertools_async(connect: Connect, provider: Provider) -> Handle:
+    """Its idempotency has no `async def`, so the processor waits for ten threads."""
+    client = connect("dynamodb")
+    charged = _charged(client, provider)
+    config, place = idempotent(charged, client, records=IDEMPOTENCY, key=KEYS[IDEMPOTENCY])
+    processor, pool = AsyncBatchProcessor(event_type=EventType.SQS), ThreadPoolExecutor(TEN)
+
+    async def work(record: SQSRecord) -> None:
+        call = partial(place, message=json.loads(record.body))
+        await asyncio.get_running_loop().run_in_executor(pool, call)
+
+    def handle(event: Event, context: Any) -> Any:
+        config.register_lambda_context(context)
+        return async_process_partial_response(
+            event=event, record_handler=work, processor=processor, context=context
+        )
+
+    return handle
+
+
+def _raw_threads(connect: Connect, provider: Provider) -> Handle:
+    """The call, then one transaction: nothing is known of a call whose function was killed."""
+    client, settings, pool = connect("dynamodb"), settings_of(), ThreadPoolExecutor(TEN)
+
+    def work(record: dict[str, Any]) -> None:
+        message = json.loads(record["body"])
+        provider.charge(message["id"], message["data"]["order_id"])
+        order = {"TableName": ORDERS, "Item": serialized(message["data"])}
+        client.transact_write_items(
+            TransactItems=[{"Put": claim_of(message, settings)}, {"Put": order}]
+        )
+
+    def handle(event: Event, _: Any) -> Any:
+        list(pool.map(work, event["Records"]))
+        return {"batchItemFailures": []}
+
+    return handle
+
+
+CONTENDERS = {
+    ONCE: Contender(_once),
+    ONCE_ASYNC: Contender(partial(_once, in_loop=True)),
+    ONE_BY_ONE: Contender(_once, records=1),
+    POWERTOOLS: Contender(_powertools),
+    POWERTOOLS_ASYNC: Contender(_powertools_async),
+    RAW_THREADS: Contender(_raw_threads),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Cost of one message: wall and CPU time in microseconds, and requests to DynamoDB."""
+
+    wall_us: float
+    cpu_us: float
+    requests: float
+
+
+def take(server: BenchServer, name: str, call_ms: int, messages: int = MESSAGES) -> Sample:
+    """Measure one contender once, after as many messages with a provider that answers at once.
+
+    Raises:
+        Wrong: a message failed, or an order was not charged under one key or not put once.
+    """
+    contender, provider = CONTENDERS[name], Provider(0)
+    server.reset()
+    config = SDK if name in (ONCE, ONCE_ASYNC, ONE_BY_ONE) else BOTO3
+    handle = contender.prepare(lambda service: server.client(service, config), provider)
+    failed = run(handle, _events(0, messages, contender.records))
+    provider.seconds = call_ms / 1000
+    server.faults(DELAY_MS, conflicts=0, seed=0)
+    server.count()
+    events = _events(messages, 2 * messages, contender.records)
+    gc.collect()
+    wall, cpu = time.perf_counter(), time.process_time()
+    failed += run(handle, events)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    seen = server.seen()
+    orders = Counter(map(order_id, range(2 * messages)))
+    charged = Counter(order for order, _ in provider.keys)
+    if failed or seen.orders != orders or charged != orders:
+        raise Wrong(
+            f"{name}, calls of {call_ms} ms: {len(failed)} failed, {len(seen.orders)} orders and "
+            f"{len(charged)} charges of {len(orders)}"
+        )
+    return Sample(wall / messages * 1e6, cpu / messages * 1e6, seen.counts.requests / messages)
+
+
+def _events(first: int, end: int, records: int) -> list[Event]:
+    return [lambda_event(range(n, n + records)) for n in range(first, end, records)]
+
+
+def effect_rows(
+    server: BenchServer, call_ms: int, repeats: int, messages: int = MESSAGES
+) -> Iterator[Row]:
+    """Measure every contender, and yield its row."""
+    samples = side_by_side(
+        list(CONTENDERS), repeats, lambda name, _: take(server, name, call_ms, messages)
+    )
+    for name, own in samples.items():
+        records = CONTENDERS[name].records
+        calls = [(each.wall_us * records / 1000 - 2 * DELAY_MS) / call_ms for each in own]
+        yield row_of(
+            name,
+            repeats,
+            kind="effects",
+            records=records,
+            call_ms=call_ms,
+            wall_us=middle(each.wall_us for each in own),
+            cpu_us=middle(each.cpu_us for each in own),
+            requests_per_message=middle((each.requests for each in own), 2),
+            vs_one_call=middle(calls, 3),
+            vs_sequential=ratio(own, samples[ONE_BY_ONE], lambda each: each.wall_us),
+            vs_raw_threads=ratio(own, samples[RAW_THREADS], lambda each: each.wall_us),
+        )

@@ -1,9 +1,10 @@
 """Mutation testing: mutmut makes small faults in the code, and each must fail a unit test.
 
 It works in a copy of the project: linters, and tests that walk through the project, would find its
-folder of mutated code. A group of modules runs with its own tests: all tests would take hours.
+folder of mutated code. A group of modules is tested with the tests of its own subject.
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from configparser import ConfigParser
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
+
+from rich.console import Console
 
 from proof.report import ROOT, write
 
@@ -22,12 +25,20 @@ GOAL = 0.95
 _KILLED = ("killed", "timeout")
 _NOT_COPIED = (".*", "__pycache__", "build", "cdk.out", "mutants", "node_modules", "reports")
 _IMPORTED = ("demo", "emulator", "events", "functions", "stacks")
-_MUTMUT = str(Path(sys.executable).parent / "mutmut")
+_console = Console()
+_TESTER = ROOT / "proof" / "forked_mutants.py"
 # Without these two, pytest collects garbage and writes files for longer than most tests take.
 _PYTEST = ("-p", "no:unraisableexception", "-p", "no:cacheprovider")
 
 Statuses = Mapping[str, str]
 """mutmut's status of each mutant, by the mutant's name."""
+
+
+class Tested(NamedTuple):
+    """The status of each mutant of a group, and the changes of those that survive."""
+
+    statuses: Statuses
+    changes: Mapping[str, str]
 
 
 class NotMeasured(Exception):
@@ -107,12 +118,12 @@ def run(children: int = 1) -> int:
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*_NOT_COPIED))
         for name, group in GROUPS.items():
             configure(copy, group)
-            statuses[name] = run_mutmut(copy, children)
-            survivors |= {mutant: diff(copy, mutant) for mutant in surviving(statuses[name])}
+            statuses[name], changes = run_mutmut(copy, children)
+            survivors |= changes
             shutil.rmtree(copy / "mutants")
+            _print(name, statuses[name], changes)
     report = figures(statuses, survivors)
     write("mutants", report)
-    _print(report)
     return int(any(group["share"] < GOAL for group in report["groups"].values()))
 
 
@@ -130,24 +141,16 @@ def configure(project: Path, group: Group) -> None:
         settings.write(file)
 
 
-def run_mutmut(project: Path, children: int = 1) -> dict[str, str]:
-    """Run mutmut in a project that has its settings, and return the statuses.
+def run_mutmut(project: Path, children: int = 1) -> Tested:
+    """Create and test the mutants of a project that has mutmut's settings.
 
     Raises:
-        NotMeasured: mutmut failed, and has printed the reason.
+        NotMeasured: it failed, and has printed the reason.
     """
-    command = [_MUTMUT, "run", "--max-children", str(children)]
+    command = [sys.executable, "-P", str(_TESTER), str(children)]
     if subprocess.run(command, cwd=project, check=False).returncode != 0:  # noqa: S603
-        raise NotMeasured("mutmut failed, as it says above: the tests must pass before it begins")
-    lines = _output(project, "results", "--all", "true").splitlines()
-    return dict(line.strip().rsplit(": ", 1) for line in lines if "__mutmut_" in line)
-
-
-def diff(project: Path, mutant: str) -> str:
-    """Return the lines that a mutant removes and adds."""
-    lines = _output(project, "show", mutant).splitlines()
-    changed = [line for line in lines if line.startswith(("-", "+"))]
-    return "\n".join(line for line in changed if not line.startswith(("---", "+++")))
+        raise NotMeasured("no mutant was tested, as it says above: the tests must pass before")
+    return Tested(**json.loads((project / "mutants.json").read_text()))
 
 
 def surviving(statuses: Statuses) -> list[str]:
@@ -198,15 +201,9 @@ def _lines(values: Iterable[str]) -> str:
     return "\n".join(["", *values])
 
 
-def _output(project: Path, *arguments: str) -> str:
-    command = [_MUTMUT, *arguments]
-    result = subprocess.run(command, cwd=project, check=True, capture_output=True, text=True)  # noqa: S603
-    return result.stdout
-
-
-def _print(report: Mapping[str, Any]) -> None:
-    for mutant, change in report["survived"].items():
-        sys.stdout.write(f"\n{mutant}\n{change}\n")
-    for name, group in report["groups"].items():
-        share = f"{group['share']:.1%}, at least {GOAL:.0%} wanted"
-        sys.stdout.write(f"{name}: {group['killed']} of {group['mutants']} killed, {share}\n")
+def _print(name: str, statuses: Statuses, changes: Mapping[str, str]) -> None:
+    for mutant, change in changes.items():
+        _console.print(f"\n{mutant}\n{change}", markup=False, highlight=False, soft_wrap=True)
+    tally = _tally(statuses)
+    share = f"{tally['share']:.1%}, at least {GOAL:.0%} wanted"
+    _console.print(f"{name}: {tally['killed']} of {tally['mutants']} killed, {share}")

@@ -8,18 +8,16 @@ shows.
 import base64
 import hmac
 import json
-import math
 import os
 import resource
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import cache, partial
 from itertools import product
 from random import Random
 from time import process_time, thread_time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import hypothesis
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
@@ -32,28 +30,15 @@ from once.failures.quarantine import Quarantine
 from once.intake.reader import RecordReader
 from once.intake.registration import Handler
 from once.names import PRODUCER_OBJECTS
-from once.settings import (
-    CLAIM_MEMORY_FACTOR,
-    WEBHOOK_MEMORY_FACTOR,
-    TableSettings,
-)
+from once.settings import CLAIM_MEMORY_FACTOR, WEBHOOK_MEMORY_FACTOR, TableSettings
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import CAPTURES, GITHUB, MAX_REQUEST_BYTES, Endpoint, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.signature import Secrets
 from proof.fuzz import families, messages
 from proof.fuzz.families import ENVELOPES, FAMILIES, IN_ORDERS, PLAIN
-from proof.fuzz.reading import (
-    CONSUMERS,
-    CONTEXT,
-    LOGGER,
-    READERS,
-    SOURCES,
-    delivered,
-    error_of,
-    settings_of,
-)
-from proof.fuzz.search import PropertyViolated
+from proof.fuzz.reading import CONSUMERS, CONTEXT, LOGGER, SOURCES, delivered, error_of, settings_of
+from proof.fuzz.search import Found, Parser, expect, fuzz
 from proof.workers import Part, Tell, untold
 from proof.world.clients import NO_METRICS
 
@@ -63,11 +48,13 @@ CLAIM_SIZE, LARGEST_CLAIM = 8 * MIB, 64 * MIB
 """Claim checks: every family is read in the first size, the costliest ones in the largest size."""
 WEBHOOK_SIZE = MAX_REQUEST_BYTES - 1024
 MAX_RATIO = 20.0
-LARGE = [name for name, grow in FAMILIES.items() if not grow(1024)["attributes"]]
+LARGE = [name for name, grow in FAMILIES.items() if not grow(1024)["messageAttributes"]]
 """Families of bodies: attributes are never larger than a message of the queue."""
+PAIRS = "pairs of families"
 _COSTLIEST = 3
-_REPEATS, _PAIR_REPEATS, _MOST_REPEATS = 3, 9, 15
-"""Readings, of which the fastest counts; a ratio over the bound is measured longer."""
+_ONCE, _REPEATS, _PAIR_REPEATS = 1, 3, 9
+_MOST = 5
+"""A ratio over the bound is measured up to so many times longer."""
 _SQS: Any = SimpleNamespace(send_message=lambda **_: None)
 _QUARANTINE = Quarantine(_SQS, settings_of(CONSUMERS["orders"]))
 _BUCKET = "claims"
@@ -75,7 +62,7 @@ _SECRET = "secret"  # noqa: S105
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 Read = Callable[[], bool]
-"""Reads a body; returns whether it is accepted."""
+"""Reads a message; returns whether it is accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,54 +82,61 @@ class Cost:
     memory_ratio: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
+class Reading(NamedTuple):
+    """One reading: whether the message was accepted, CPU time, and growth of the memory."""
+
     accepted: bool
     seconds: float
     bytes: int
 
 
-def parts() -> list[Part]:
-    """Return the parts of the measurement of single families, each with a list of costs."""
+def parts(seed: str, pairs: int) -> list[Part]:
+    """Return the parts of the measurement, each with a list of costs.
+
+    The last part are pairs of families, whose result is what was found beside the costs.
+    """
     texts = list(product(("message",), FAMILIES, SIZES))
     bodies = list(product(("webhook",), LARGE, (WEBHOOK_SIZE,)))
-    claims = (CLAIM_SIZE * len(LARGE) + LARGEST_CLAIM * 2 * _COSTLIEST) // MIB
+    claims = len(LARGE) + 2 * _COSTLIEST
     return [
-        Part("claim checks", "MiB", claims, claim_costs, (), 0.3),
+        Part("claim checks", "bodies", claims, claim_costs, (), 3.0),
         Part("webhooks, cost", "bodies", len(bodies), costs, (bodies,), 0.7),
         Part("messages, cost", "messages", len(texts), costs, (texts,), 0.06),
+        Part(PAIRS, "pairs", pairs, pair_costs, (seed, pairs), 0.12),
     ]
 
 
 def costs(bodies: Iterable[tuple[str, str, int]], tell: Tell = untold) -> list[Cost]:
-    """Return the costs of bodies, each of a kind, a family and a size."""
+    """Return the costs of messages, each of a kind, a family and a size."""
     found: list[Cost] = []
     for kind, family, size in bodies:
-        found.append(cost(family, size) if kind == "message" else large_cost(kind, family, size))
+        repeats = _REPEATS if kind == "message" else _ONCE
+        found.append(cost(kind, family, FAMILIES[family](size), size, repeats))
         tell(len(found))
     return found
 
 
 def claim_costs(tell: Tell = untold) -> list[Cost]:
     """Return the cost of each family as a claim check, and of the costliest as the largest one."""
-
-    def tell_size(number: int) -> None:
-        largest = max(0, number - len(LARGE))
-        tell(((number - largest) * CLAIM_SIZE + largest * LARGEST_CLAIM) // MIB)
-
-    found = costs((("claim", family, CLAIM_SIZE) for family in LARGE), tell_size)
+    found = costs((("claim", family, CLAIM_SIZE) for family in LARGE), tell)
     costliest = {
         one.family
         for figure in ("ratio", "memory")
         for one in sorted(found, key=lambda one: getattr(one, figure))[-_COSTLIEST:]
     }
     largest = [("claim", family, LARGEST_CLAIM) for family in sorted(costliest)]
-    return found + costs(largest, lambda number: tell_size(len(LARGE) + number))
+    return found + costs(largest, lambda number: tell(len(LARGE) + number))
 
 
-def cost(family: str, size: int) -> Cost:
-    """Return the cost of one message of a family."""
-    return _cost(family, FAMILIES[family](size), size, _reader_of(family), _REPEATS)
+def pair_costs(seed: str, pairs: int, tell: Tell = untold) -> tuple[Found, list[Cost]]:
+    """Search pairs of families for high costs; return what failed, and all costs."""
+    measured: list[Cost] = []
+    return fuzz(pairs_of_families(measured), seed, pairs, tell), measured
+
+
+def pairs_of_families(measured: list[Cost]) -> Parser:
+    """Return the parser that measures pairs, and adds their costs to a list."""
+    return Parser(PAIRS, 0, 0, draw_pair, lambda pair: measured.append(check_pair(pair)), 1)
 
 
 def draw_pair(rng: Random) -> dict[str, Any]:
@@ -160,83 +154,42 @@ def check_pair(case: dict[str, Any]) -> Cost:
     """
     (one, other), size = case["families"], case["bytes"]
     message = families.pair(one, other, case["percent"])(size)
-    found = _cost(f"{one} and {other}", message, size, READERS["orders"], _PAIR_REPEATS)
+    found = cost("message", f"{one} and {other}", message, size, _PAIR_REPEATS)
     if hypothesis.currently_in_test_context():
         hypothesis.target(found.ratio, label="times the CPU time of a plain body")
-    if fault_of(found):
-        raise PropertyViolated("a body of two families costs no more than is published")
+    expect(fault_of(found) is None, "a body of two families costs no more than is published")
     return found
 
 
-def _cost(
-    family: str, message: messages.Message, size: int, reader: RecordReader, repeats: int
-) -> Cost:
-    """Return the cost of a message: the fastest of several readings, by turns with a plain one.
+def cost(kind: str, family: str, message: messages.Message, size: int, repeats: int) -> Cost:
+    """Return the cost of a message: the fastest of its readings, by turns with a plain message's.
 
     A ratio over the bound is measured longer: what else runs on a machine may slow down a few runs.
     """
-    record, ordinary = SQSRecord(messages.record(message)), SQSRecord(messages.record(PLAIN(size)))
-    accepted = read(record, reader) is None
-    slow = fast = math.inf
-    for run in range(_MOST_REPEATS):
-        if run >= repeats and slow / fast <= MAX_RATIO:
+    prepared = _PREPARED[kind]
+    sample = _sample if kind == "message" else _sample_apart
+    if kind != "message":  # modules that its first reading loads are no cost of a body
+        prepared(family, FAMILIES[family](1024))()
+    read, read_plain = prepared(family, message), prepared("", PLAIN(size))
+    found, plain = sample(read), sample(read_plain)
+    for turn in range(1, _MOST * repeats):
+        if turn >= repeats and found.seconds <= MAX_RATIO * plain.seconds:
             break
-        slow = min(slow, _seconds(record, reader))
-        fast = min(fast, _seconds(ordinary, READERS["orders"]))
-    return Cost(family=family, bytes=size, accepted=accepted, ratio=round(slow / fast, 2))
-
-
-def large_cost(kind: str, family: str, size: int) -> Cost:
-    """Return the cost of one body of a claim check or a webhook.
-
-    A ratio over the bound is measured again.
-    """
-    made = _webhook if kind == "webhook" else _claim
-    made(family, FAMILIES[family](1024)["body"])()  # modules that it loads are no cost of a body
-    read_once = made(family, FAMILIES[family](size)["body"])
-    plain, found = _plain(kind, size), _measured(read_once)
-    seconds = found.seconds
-    for _ in range(_REPEATS):
-        if seconds > MAX_RATIO * plain.seconds:
-            seconds = min(seconds, _measured(read_once).seconds)
+        found, plain = min(found, sample(read)), min(plain, sample(read_plain))
     return Cost(
         kind=kind,
         family=family,
         bytes=size,
         accepted=found.accepted,
-        ratio=round(seconds / plain.seconds, 2),
+        ratio=round(found.seconds / plain.seconds, 2),
         memory=round(found.bytes / size, 1),
         memory_ratio=round(found.bytes / max(plain.bytes, size), 2),
     )
 
 
-@cache
-def _plain(kind: str, size: int) -> "_Measured":
-    """Return the cost of a plain body: the fastest of several readings."""
-    made = _webhook if kind == "webhook" else _claim
-    made("", PLAIN(1024)["body"])()
-    read_once = made("", PLAIN(size)["body"])
-    return min((_measured(read_once) for _ in range(_REPEATS)), key=lambda one: one.seconds)
-
-
-def _reader_of(family: str, claims: ClaimStore | None = None, **more: Any) -> RecordReader:
-    """Return a reader of a family with the handlers of a consumer of the shop.
-
-    Families in an envelope also have a handler of each type of S3, which takes any data.
-    """
-    handlers: dict[str, Any] = dict(CONSUMERS["orders"].handlers)
-    if family in ENVELOPES:
-        placed = next(iter(handlers.values())).function
-        for name in S3_TYPES:
-            handlers[name] = Handler(name, dict, placed, Key.content(), frozenset())
-        more["event_source"] = SOURCES[ENVELOPES[family]]
-    settings = settings_of(CONSUMERS["orders"], **more)
-    return RecordReader(settings, handlers, lambda: messages.NOW, claims)
-
-
-def read(record: SQSRecord, reader: RecordReader) -> OnceError | None:
+def refusal(message: messages.Message, reader: RecordReader) -> OnceError | None:
     """Read a message, and quarantine it if it is refused; return why, None if it is accepted."""
-    delivery = delivered(reader, record)
+    delivery = delivered(reader, SQSRecord(message))
     error = error_of(delivery)
     if error is not None:
         _QUARANTINE.send(delivery, error)
@@ -272,26 +225,39 @@ def figures(found: Iterable[Cost]) -> dict[str, Any]:
     }
 
 
-def _seconds(record: SQSRecord, reader: RecordReader) -> float:
-    # The clock of the process advances by whole ticks of 4 ms while `Parser` limits its time.
-    start = thread_time()
-    read(record, reader)
-    return thread_time() - start
+def reader_of(family: str, claims: ClaimStore | None = None, **more: Any) -> RecordReader:
+    """Return a reader of a family with the handlers of a consumer of the shop.
+
+    Families in an envelope also have a handler of each type of S3, which takes any data.
+    """
+    handlers: dict[str, Any] = dict(CONSUMERS["orders"].handlers)
+    if family in ENVELOPES:
+        placed = next(iter(handlers.values())).function
+        for name in S3_TYPES:
+            handlers[name] = Handler(name, dict, placed, Key.content(), frozenset())
+        more["event_source"] = SOURCES[ENVELOPES[family]]
+    settings = settings_of(CONSUMERS["orders"], **more)
+    return RecordReader(settings, handlers, lambda: messages.NOW, claims)
 
 
-def _claim(family: str, body: str) -> Read:
+def _message(family: str, message: messages.Message) -> Read:
+    reader = reader_of(family)
+    return lambda: refusal(message, reader) is None
+
+
+def _claim(family: str, message: messages.Message) -> Read:
     """Return the reading of a body that a pointer of AWS's clients stands for."""
-    content = memoryview(body.encode())
+    content = memoryview(message["body"].encode())
     found = {"ContentLength": len(content), "Body": SimpleNamespace(read=content.tobytes)}
     s3: Any = SimpleNamespace(get_object=lambda **_: found)
     store = ClaimStore(s3, _BUCKET, len(content))
     pointer = [POINTERS[0], {"s3BucketName": _BUCKET, "s3Key": f"{PRODUCER_OBJECTS}1"}]
-    message = families.message(json.dumps(pointer, separators=(",", ":")))
-    reader = _reader_of(family, store, max_body_bytes=len(content), claim_bucket=_BUCKET)
-    return lambda: read(SQSRecord(messages.record(message)), reader) is None
+    sent = messages.message(json.dumps(pointer, separators=(",", ":")))
+    reader = reader_of(family, store, max_body_bytes=len(content), claim_bucket=_BUCKET)
+    return lambda: refusal(sent, reader) is None
 
 
-def _webhook(_: str, body: str) -> Read:
+def _webhook(_: str, message: messages.Message) -> Read:
     """Return the answer to a request of GitHub with this body, as a function URL passes it on."""
     github = Endpoint("github", GITHUB, types=("push",))
     settings = WebhookSettings(
@@ -311,12 +277,12 @@ def _webhook(_: str, body: str) -> Read:
         batch_get_item=lambda **_: {"Responses": {}},
         transact_write_items=lambda **_: {},
         put_object=lambda **_: {},
+        meta=SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None)),
     )
-    aws.meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
     ingress = WebhookIngress(
         settings=settings, dynamodb=aws, secrets=aws, logger=LOGGER, s3=aws, metrics=NO_METRICS
     )
-    content = body.encode()
+    content = message["body"].encode()
     signature = hmac.new(_SECRET.encode(), content, "sha256").hexdigest()
     event = {
         "requestContext": {"http": {"method": "POST"}},
@@ -333,13 +299,25 @@ def _webhook(_: str, body: str) -> Read:
     return lambda: ingress.handle(event, CONTEXT)["statusCode"] == 200
 
 
-def _measured(read_once: Read) -> _Measured:
-    """Read a body in a process of its own; return its CPU time and the growth of its memory."""
+_PREPARED = {"message": _message, "claim": _claim, "webhook": _webhook}
+
+
+def _sample(read: Read) -> Reading:
+    # The clock of the process advances by whole ticks of 4 ms while `Parser` limits its time.
+    start = thread_time()
+    return Reading(read(), thread_time() - start, 0)
+
+
+def _sample_apart(read: Read) -> Reading:
+    """Read a body in a process of its own."""
     output, given = os.pipe()
     child = os.fork()
     if not child:
         try:
-            os.write(given, json.dumps(_cost_of(read_once)).encode())
+            before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, process_time()
+            accepted, seconds = read(), process_time() - start
+            growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+            os.write(given, json.dumps([accepted, seconds, growth * _RSS_UNIT]).encode())
         finally:
             os._exit(0)
     os.close(given)
@@ -348,11 +326,4 @@ def _measured(read_once: Read) -> _Measured:
     os.waitpid(child, 0)
     if not answer:
         raise RuntimeError("the process that read a body ended without an answer")
-    return _Measured(*json.loads(answer))
-
-
-def _cost_of(read_once: Read) -> tuple[bool, float, int]:
-    peak = partial(resource.getrusage, resource.RUSAGE_SELF)
-    before, start = peak().ru_maxrss, process_time()
-    accepted = read_once()
-    return accepted, process_time() - start, (peak().ru_maxrss - before) * _RSS_UNIT
+    return Reading(*json.loads(answer))

@@ -24,9 +24,8 @@ from once.commit.dedup_record import StoredRecord, record_put
 from once.commit.result import CommitOutcome, classify
 from once.consumer import Runtime
 from once.effects.ledger import Intent
-from once.errors import KeyConflict, PermanentError, Refusal, Unpublishable
+from once.errors import KeyConflict, PermanentError, Refusal
 from once.events.cloud_event import CloudEvent
-from once.events.outgoing import events_in
 from once.intake.reader import DecodedEvent
 from once.names import DeadLetter, Limits, Record, Standing, State
 from once.outbox.relay import NotRelayed, Relay
@@ -50,7 +49,6 @@ from proof.world.tables import Tables
 
 Item = dict[str, Any]
 
-OUTBOX_ERRORS = (Unpublishable,)
 _RECORD_ERRORS = (KeyError, ValueError)
 """For an attribute that is missing, has another type, or an unknown value."""
 _OWN, _OTHER, _OWN_COMMIT = "f" * 64, "0" * 64, "own"
@@ -109,16 +107,7 @@ class Aws:
         """The dead letters, each of which SQS would accept."""
         found = {}
         for letter in self._dead_letters.ever:
-            strings = [value.get("StringValue", "x") for value in letter.attributes.values()]
-            strings.append(letter.body)
-            accepted = all(messages.sendable(text) == text for text in strings)
-            expect(accepted and len(letter.attributes) <= 10, "SQS accepts a dead letter")
-            size = len(letter.body.encode())
-            for name, value in letter.attributes.items():
-                content = base64.b64decode(value.get("BinaryValue", ""))
-                content += value.get("StringValue", "").encode()
-                size += len(name.encode()) + len(value["DataType"]) + len(content)
-            expect(size <= Limits.MESSAGE_BYTES, "SQS accepts the size of a dead letter")
+            _check_letter(letter)
             lineage = letter.attributes[DeadLetter.LINEAGE]["StringValue"]
             found[lineage.rpartition(",")[2]] = letter
         return found
@@ -150,9 +139,24 @@ class Aws:
         refused = {entry["Id"]: entry for entry in request.get("refused", [])}
         entries = {entry["Id"]: entry for entry in request["PublishBatchRequestEntries"]}
         accepted = entries.keys() - refused.keys()
-        self.published.update(entries[entry_id]["Message"] for entry_id in accepted)
-        successful = [{"Id": entry_id} for entry_id in accepted]
-        return {"Successful": successful, "Failed": list(refused.values())}
+        self.published.update(_event_text(entries[each]["Message"]) for each in accepted)
+        return {"Successful": [{"Id": each} for each in accepted], "Failed": [*refused.values()]}
+
+
+def _event_text(body: str) -> str:
+    """Return an event in one form, to compare it."""
+    return json.dumps(json.loads(body), sort_keys=True)
+
+
+def _check_letter(letter: Any) -> None:
+    """Check that SQS accepts a dead letter."""
+    texts = [letter.body, *(each.get("StringValue", "x") for each in letter.attributes.values())]
+    accepted = all(messages.sendable(text) == text for text in texts)
+    expect(accepted and len(letter.attributes) <= 10, "SQS accepts a dead letter")
+    size = sum(len(text.encode()) for text in texts)
+    for name, value in letter.attributes.items():
+        size += len(name + value["DataType"]) + len(base64.b64decode(value.get("BinaryValue", "")))
+    expect(size <= Limits.MESSAGE_BYTES, "SQS accepts the size of a dead letter")
 
 
 @cache
@@ -182,8 +186,9 @@ def handled(consumer_name: str, records: list[Any], aws: Aws) -> Any:
 
 def draw_batch(rng: Random) -> dict[str, Any]:
     """Return a consumer, a batch with duplicates, and the answers to its transactions."""
-    batch = [messages.message(rng) for _ in range(rng.randint(1, 4))]
+    batch = [messages.draw(rng) for _ in range(rng.randint(1, 4))]
     batch += [rng.choice(batch) for _ in range(rng.randrange(3))]
+    batch = [one | {"messageId": f"m-{at}"} for at, one in enumerate(batch)]
     answers = [_answer(rng) for _ in range(rng.randrange(5))]
     return {"consumer": rng.choice(("orders", "inventory")), "messages": batch, "answers": answers}
 
@@ -210,8 +215,7 @@ def _answer(rng: Random) -> Any:
 
 def check_batch(case: dict[str, Any]) -> None:
     """Deliver a batch, and compare its answer with the table and the dead letters."""
-    records = [messages.record(one, f"m-{at}") for at, one in enumerate(case["messages"])]
-    aws = Aws(case["answers"])
+    records, aws = case["messages"], Aws(case["answers"])
     answer = handled(case["consumer"], records, aws)
     letters = aws.letters
     named = [str(failure["itemIdentifier"]) for failure in answer["batchItemFailures"]]
@@ -296,10 +300,10 @@ def check_stream(case: dict[str, Any]) -> None:
         return
     letters, expected = aws.letters, Counter[str]()
     for record in case["records"]:
-        bodies = _to_publish(record)
-        if bodies is None:
+        events = _to_publish(record)
+        if events is None:
             expect(record["eventID"] in letters, "an unreadable outbox becomes a dead letter")
-        expected.update(bodies or [])
+        expected.update(map(_event_text, map(json.dumps, events or [])))
     expect(aws.published <= expected, "only committed events are published")
     if not case["answers"]:
         expect(aws.published == expected, "every committed event is published")
@@ -307,39 +311,25 @@ def check_stream(case: dict[str, Any]) -> None:
         expect(bool(letters), "an unpublished event becomes a dead letter")
 
 
-def _to_publish(record: dict[str, Any]) -> list[str] | None:
-    """Return the bodies that must be published, None if the outbox is unreadable."""
+def _to_publish(record: dict[str, Any]) -> list[Any] | None:
+    """Return the events that must be published, None if the outbox is unreadable."""
     images = record["dynamodb"]
     new, old = images.get("NewImage", {}), images.get("OldImage", {})
     if record["eventName"] == "REMOVE" or new.get(Record.COMMIT) == old.get(Record.COMMIT):
         return []
-    tree = _outbox_in(new)
     try:
-        events = events_in(new)
-    except OUTBOX_ERRORS:
-        expect(tree is None, "a readable outbox is read")
-        return None
-    expect(tree is not None, "an unreadable outbox is refused")
-    same = json.loads(f"[{','.join(event.body for event in events)}]") == tree
-    expect(same, "events are published as they are stored")
-    root = sha256(images["Keys"][Record.PK]["S"].encode()).hexdigest()
-    own = ("order.stored", "/once/orders")
-    return [
-        event.body
-        for position, event in enumerate(events)
-        if (event.type, event.source) == own and event.id == f"{root}.{position}"
-    ]
-
-
-def _outbox_in(item: Item) -> list[Any] | None:
-    """Return the events of an item, with an id, a source and a type each; None if unreadable."""
-    try:
-        tree = json.loads(item.get(Record.OUTBOX, {"S": "[]"})["S"])
-        heads = [[event[name] for name in ("id", "source", "type")] for event in tree]
+        tree = json.loads(new.get(Record.OUTBOX, {"S": "[]"})["S"])
+        heads = [[event[name] for name in ("type", "source", "id")] for event in tree]
     except (LookupError, TypeError, ValueError, RecursionError):
         return None
-    is_list = isinstance(tree, list) and all(isinstance(event, dict) for event in tree)
-    return tree if is_list and all(isinstance(text, str) for text in chain(*heads)) else None
+    if not isinstance(tree, list) or not all(isinstance(text, str) for text in chain(*heads)):
+        return None
+    root = sha256(images["Keys"][Record.PK]["S"].encode()).hexdigest()
+    return [
+        event
+        for position, (event, head) in enumerate(zip(tree, heads, strict=True))
+        if head == ["order.stored", "/once/orders", f"{root}.{position}"]
+    ]
 
 
 def draw_item(rng: Random) -> Item:
@@ -399,20 +389,6 @@ def _transaction(actions: list[str], fingerprint: str = _OWN) -> Transaction:
     return tx
 
 
-def check_stored(item: Item) -> None:
-    """Compare a dedup record with the item from which it was read."""
-    try:
-        record = StoredRecord.read(item)
-    except _RECORD_ERRORS:
-        return
-    expect(item[Record.FINGERPRINT] == {"S": record.fingerprint}, "a fingerprint is as stored")
-    expect(item[Record.COMMIT] == {"S": record.commit}, "a commit id is as stored")
-    is_pending = item[Record.STATE] == {"S": State.PENDING}
-    expect((record.intent is not None) == is_pending, "a pending record has an intent")
-    if record.intent is not None:
-        expect(Intent.read(record.intent.item()) == record.intent, "an intent is read back")
-
-
 def draw_cancellation(rng: Random) -> dict[str, Any]:
     """Return the actions of a transaction, and its cancellation reasons."""
     actions = [rng.choice(_ACTIONS) for _ in range(rng.randrange(4))]
@@ -430,6 +406,8 @@ def _reason(rng: Random, position: int) -> dict[str, Any]:
 def check_cancellation(case: dict[str, Any]) -> None:
     """Classify a cancelled transaction: a result that ends its message is shown by the record."""
     tx, reasons = _transaction(case["actions"]), case["reasons"]
+    for reason in reasons:
+        _check_stored(reason.get("Item", {}))
     shown = reasons[0]["Code"] == _CONDITION
     try:
         result = classify(tx, tx.actions().values(), reasons)
@@ -455,3 +433,17 @@ def check_cancellation(case: dict[str, Any]) -> None:
         case CommitOutcome.FAILED if isinstance(result.cause, KeyConflict):
             other = record.get(Record.FINGERPRINT, {"S": _OWN}) != {"S": _OWN}
             expect(other, "a key conflict is another fingerprint")
+
+
+def _check_stored(item: Item) -> None:
+    """Compare a dedup record with the item from which it was read."""
+    try:
+        record = StoredRecord.read(item)
+    except _RECORD_ERRORS:
+        return
+    expect(item[Record.FINGERPRINT] == {"S": record.fingerprint}, "a fingerprint is as stored")
+    expect(item[Record.COMMIT] == {"S": record.commit}, "a commit id is as stored")
+    is_pending = item[Record.STATE] == {"S": State.PENDING}
+    expect((record.intent is not None) == is_pending, "a pending record has an intent")
+    if record.intent is not None:
+        expect(Intent.read(record.intent.item()) == record.intent, "an intent is read back")

@@ -6,14 +6,13 @@ plain message of this size.
 
 import gzip
 import json
-from base64 import b64encode
 from collections.abc import Callable
 from random import Random
 
 from once.events.strict_json import BYTES_PER_CONTAINER
 from once.intake.original_message import MOVED
 from once.names import DeadLetter
-from proof.fuzz.messages import Message
+from proof.fuzz.messages import Message, binary, message, string
 
 Make = Callable[[int], str]
 Grow = Callable[[int], Message]
@@ -165,11 +164,6 @@ _BODIES: dict[str, Make] = {
 }
 
 
-def message(body: str, name: str = "", *attribute: str) -> Message:
-    """Return a message, with one attribute (its kind and text) if it has a name."""
-    return {"body": body, "attributes": {name: [*attribute]} if name else {}, "receives": 1}
-
-
 def in_order(make: Make) -> Grow:
     """Return the family of orders with one more member, which a maker grows."""
     head = f'{_HEAD}"lines":[{{"sku":"tea","quantity":2,"unit_price":450}}],"more":'
@@ -190,12 +184,12 @@ def _body(make: Make) -> Grow:
     return lambda size: message(make(size))
 
 
-def _string(name: str, make: Make) -> Grow:
-    return lambda size: message("{", name, "String", make(size))
+def _text(name: str, make: Make) -> Grow:
+    return lambda size: message("{", {name: string(make(size))})
 
 
-def _binary(name: str, make: Callable[[int], bytes], body: str = "{") -> Grow:
-    return lambda size: message(body, name, "Binary", b64encode(make(size)).decode())
+def _bytes(name: str, make: Callable[[int], bytes], body: str = "{") -> Grow:
+    return lambda size: message(body, {name: binary(make(size))})
 
 
 def _inflating(size: int) -> bytes:
@@ -254,17 +248,17 @@ ENVELOPES = {name: source for name, (source, _) in _ENVELOPES.items()}
 FAMILIES: dict[str, Grow] = {
     **{name: in_order(make) for name, make in IN_ORDERS.items()},
     **{name: _body(make) for name, make in _BODIES.items()},
-    "gzip that inflates": _binary(DeadLetter.ORIGINAL_GZIP, _inflating),
-    "gzip that inflates, moved": _binary(DeadLetter.ORIGINAL_GZIP, _inflating, MOVED),
-    "invalid gzip, moved": _binary(DeadLetter.ORIGINAL_GZIP, _random, MOVED),
-    "attributes kept": _string(DeadLetter.ATTRIBUTES, _KEPT),
-    "attributes kept, empty": _string(DeadLetter.ATTRIBUTES, filled("{", '"":{},', end='"":{}}')),
-    "attributes kept, nested": _string(DeadLetter.ATTRIBUTES, filled("", "[")),
-    "attributes kept, escaped": _string(DeadLetter.ATTRIBUTES, _LONG_VALUE),
-    "a lineage": _string(DeadLetter.LINEAGE, filled("", "m,")),
-    "a first receipt": _string(DeadLetter.FIRST_SEEN, filled("", "2")),
-    "an attribute": _string("text", filled("", "\u00e9")),
-    "an attribute of bytes": _binary("bytes", _random),
+    "gzip that inflates": _bytes(DeadLetter.ORIGINAL_GZIP, _inflating),
+    "gzip that inflates, moved": _bytes(DeadLetter.ORIGINAL_GZIP, _inflating, MOVED),
+    "invalid gzip, moved": _bytes(DeadLetter.ORIGINAL_GZIP, _random, MOVED),
+    "attributes kept": _text(DeadLetter.ATTRIBUTES, _KEPT),
+    "attributes kept, empty": _text(DeadLetter.ATTRIBUTES, filled("{", '"":{},', end='"":{}}')),
+    "attributes kept, nested": _text(DeadLetter.ATTRIBUTES, filled("", "[")),
+    "attributes kept, escaped": _text(DeadLetter.ATTRIBUTES, _LONG_VALUE),
+    "a lineage": _text(DeadLetter.LINEAGE, filled("", "m,")),
+    "a first receipt": _text(DeadLetter.FIRST_SEEN, filled("", "2")),
+    "an attribute": _text("text", filled("", "\u00e9")),
+    "an attribute of bytes": _bytes("bytes", _random),
     **{name: _body(make) for name, (_, make) in _ENVELOPES.items()},
 }
 """Each family by name: from a size in bytes to a message of about this size."""

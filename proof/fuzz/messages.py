@@ -1,7 +1,6 @@
 """SQS messages: bodies, and message attributes of producers, of the library, or forged ones.
 
-A generated message has `body`, `receives`, and `attributes` by name, each `[kind, text]`. Kinds are
-String, Binary (base64), Gzip (of the text) and Bomb (inflates to that many bytes).
+A message has the form in which Lambda passes it to a function.
 """
 
 import gzip
@@ -9,7 +8,8 @@ import json
 import re
 import time
 import zlib
-from base64 import b64decode, b64encode
+from base64 import b64encode
+from collections.abc import Mapping
 from functools import cache
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from proof.fuzz.texts import hostile, nested, one_in
 from proof.report import ROOT
 
 Message = dict[str, Any]
+Attribute = dict[str, Any]
 
 NOW = int(time.time())
 _MEGABYTE = 2**20
@@ -29,15 +30,10 @@ _REFUSED_BY_SQS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 _TYPES = ("order.placed", "stock.reserved", "stock.refused", "payment.captured", "payment.declined")
 _SAMPLE: dict[str, Any] = json.loads((ROOT / "events" / "order-placed.json").read_text())
 _OPTIONAL: tuple[dict[str, Any], ...] = (
-    *({}, {}, {}, {}, {"id": " "}),
-    {"subject": "o-1"},
-    {"time": "2026-01-01T00:00:00Z"},
-    {"delivery": "d-1"},
-    {"traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01"},
-    {"datacontenttype": "text/json"},
-    {"datacontenttype": "text/plain"},
-    {"data_base64": "e30="},
-    {"specversion": "0.3"},
+    *({}, {}, {}, {}, {"id": " "}, {"subject": "o-1"}, {"delivery": "d-1"}),
+    *({"time": "2026-01-01T00:00:00Z"}, {"traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01"}),
+    *({"datacontenttype": "text/json"}, {"datacontenttype": "text/plain"}),
+    *({"data_base64": "e30="}, {"specversion": "0.3"}),
 )
 _NAMES = ("", "tenant", "once-lineage", "once-first-seen", "once-reason", "a.b")
 
@@ -78,62 +74,54 @@ def json_text(rng: Random) -> str:
     return hostile(rng, texts.value(rng) if pick < 6 else event(rng))
 
 
-def message(rng: Random) -> Message:
-    """Return a message, in most cases without attributes."""
-    return {
-        "body": body(rng),
-        "attributes": attributes(rng) if rng.randrange(5) > 2 else {},
-        "receives": rng.choice((1, 1, 1, 2, 3, 4)),
-    }
+def draw(rng: Random) -> Message:
+    """Return a message, every second one with attributes of a producer or of a dead letter."""
+    found: dict[str, Attribute] = {}
+    if one_in(rng, 2):
+        names = {rng.choice(_NAMES), rng.choice(_NAMES)} - {""}
+        found = {name: string(texts.text(rng)) for name in sorted(names)}
+        pick = rng.randrange(10)
+        if pick < 5:
+            kept = string(hostile(rng, _tenant(rng)))
+            found[DeadLetter.ATTRIBUTES] = binary(b"{}") if pick == 4 else kept
+        if rng.randrange(10) < 4:
+            found[DeadLetter.ORIGINAL_GZIP] = _packed(rng)
+    return message(body(rng), found, rng.choice((1, 1, 1, 2, 3, 4)))
 
 
-def attributes(rng: Random) -> dict[str, Any]:
-    """Return message attributes: ordinary ones, and real or forged ones of a dead letter."""
-    names = {rng.choice(_NAMES), rng.choice(_NAMES)} - {""}
-    found = {name: ["String", texts.text(rng)] for name in sorted(names)}
-    pick = rng.randrange(10)
-    if pick < 5:
-        kept = ["String", hostile(rng, _tenant(rng))]
-        found[DeadLetter.ATTRIBUTES] = ["Binary", "e30="] if pick == 4 else kept
-    if rng.randrange(10) < 4:
-        found[DeadLetter.ORIGINAL_GZIP] = _packed(rng)
-    return found
-
-
-def _packed(rng: Random) -> list[str]:
+def _packed(rng: Random) -> Attribute:
     """Return an original as a quarantine compresses it, or a forgery."""
     pick = rng.randrange(100)
-    if pick == 99:
-        return ["Bomb", str(rng.choice(BOMBS))]
+    if pick > 97:
+        return bomb(rng.choice(BOMBS))
     if pick > 90:
-        return ["String", "x"]
-    text = hostile(rng, {"body": body(rng), "attributes": _tenant(rng)})
-    if pick < 82:
-        return ["Gzip", text]
-    content = _compressed(text)
-    start = rng.randrange(len(content))
-    corrupt = content[:start] + bytes([rng.randrange(256)]) + content[start + rng.randrange(9) :]
-    return ["Binary", b64encode(corrupt).decode()]
+        return string("x")
+    content = compressed(hostile(rng, {"body": body(rng), "attributes": _tenant(rng)}))
+    if pick > 81:
+        start = rng.randrange(len(content))
+        end = start + rng.randrange(9)
+        content = content[:start] + bytes([rng.randrange(256)]) + content[end:]
+    return binary(content)
 
 
 def _tenant(rng: Random) -> dict[str, Any]:
-    return {"tenant": _attribute("String", "x") | {"stringValue": texts.text(rng)}}
+    return {"tenant": string("x") | {"stringValue": texts.text(rng)}}
 
 
-def record(message: Message, message_id: str = "m-1") -> dict[str, Any]:
-    """Return a message as Lambda passes it to a function, without characters that SQS refuses."""
+def message(
+    body: str, attributes: Mapping[str, Attribute] | None = None, receives: int = 1
+) -> Message:
+    """Return a message, without characters that SQS refuses."""
     return {
-        "messageId": message_id,
-        "receiptHandle": f"handle-of-{message_id}",
-        "body": sendable(message["body"]),
+        "messageId": "m-1",
+        "receiptHandle": "handle",
+        "body": sendable(body),
         "attributes": {
-            "ApproximateReceiveCount": str(message["receives"]),
+            "ApproximateReceiveCount": str(receives),
             "ApproximateFirstReceiveTimestamp": "1700000000000",
             "SentTimestamp": str(NOW * 1000),
         },
-        "messageAttributes": {
-            name: _attribute(kind, text) for name, (kind, text) in message["attributes"].items()
-        },
+        "messageAttributes": dict(attributes or {}),
         "eventSource": "aws:sqs",
         "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:queue",
     }
@@ -144,27 +132,24 @@ def sendable(text: str) -> str:
     return _REFUSED_BY_SQS.sub("", text) or "x"
 
 
-def _attribute(kind: str, text: str) -> dict[str, Any]:
-    lists: dict[str, Any] = {"stringListValues": [], "binaryListValues": []}
-    match kind:
-        case "String":
-            return {"stringValue": sendable(text), "dataType": "String", **lists}
-        case "Bomb":
-            content = _bomb(int(text))
-        case "Gzip":
-            content = _compressed(text)
-        case _:
-            content = b64decode(text)
-    return {"binaryValue": b64encode(content).decode(), "dataType": "Binary", **lists}
+def string(text: str) -> Attribute:
+    """Return a message attribute of a text."""
+    return {"stringValue": sendable(text), "dataType": "String"}
 
 
-def _compressed(text: str) -> bytes:
+def binary(content: bytes) -> Attribute:
+    """Return a message attribute of bytes."""
+    return {"binaryValue": b64encode(content).decode(), "dataType": "Binary"}
+
+
+def compressed(text: str) -> bytes:
+    """Return a text as gzip."""
     return gzip.compress(text.encode(errors="surrogatepass"), compresslevel=1, mtime=0)
 
 
 @cache
-def _bomb(size: int) -> bytes:
-    """Compress a message of this size piece by piece, without holding all of it in memory."""
+def bomb(size: int) -> Attribute:
+    """Return an attribute that inflates to so many bytes, which are never in memory here."""
     compressor = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
     pieces = [b'{"attributes": {}, "body": "', *[b"x" * _MEGABYTE] * (size // _MEGABYTE), b'"}']
-    return b"".join([*map(compressor.compress, pieces), compressor.flush()])
+    return binary(b"".join([*map(compressor.compress, pieces), compressor.flush()]))

@@ -6,7 +6,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +27,9 @@ MAX_SECONDS = 5.0
 """CPU time for one input. A sound parser needs milliseconds."""
 SHRINK_SECONDS = 20.0
 """Limits shrinking, because each attempt for an input that times out does so as well."""
-RANDOMS = st.randoms(use_true_random=False)
+_RANDOMS = st.randoms(use_true_random=False)
 _CHUNK = 1000
-"""Inputs that Hypothesis searches at a time: at most so many, and a quarter of all."""
+"""Inputs that Hypothesis searches at a time."""
 _PHASES = (Phase.generate, Phase.target, Phase.shrink)
 
 
@@ -41,8 +41,8 @@ class TimedOut(Exception):
     """One input took more than MAX_SECONDS."""
 
 
-class _Found(Exception):
-    """The input fails by the error that is searched."""
+class _Failing(Exception):
+    """The input fails by the error that is being shrunk."""
 
 
 class _Alarm(BaseException):
@@ -120,15 +120,15 @@ class Found:
 
 def fuzz(parser: Parser, seed: str, inputs: int, tell: Tell = untold) -> Found:
     """Check so many inputs of a parser, which the seed decides, after those that failed before."""
-    found, size = Found(), min(_CHUNK, max(100, -(-inputs // 4)))
-    for start in range(0, inputs, size):
-        search(parser, f"{seed}/{start}", min(size, inputs - start), found)
+    found = Found()
+    while found.checked < inputs:
+        search(parser, f"{seed}/{found.checked}", min(_CHUNK, inputs - found.checked), found)
         tell(found.checked)
     return found
 
 
 def search(parser: Parser, chunk: str, inputs: int, found: Found) -> Found:
-    """Check inputs of a parser, shrink one for each new error, and add all to what was found.
+    """Check at most so many inputs, and add what was found: an unknown error ends the search.
 
     The first search of a parser begins with the failing inputs of earlier runs.
 
@@ -138,54 +138,26 @@ def search(parser: Parser, chunk: str, inputs: int, found: Found) -> Found:
         inputs: how many.
         found: of the other chunks of the parser.
     """
-    phases = _PHASES if found.checked else (Phase.reuse, *_PHASES)
-    # A new error ends a search of Hypothesis. What else fails is counted by another search.
-    while (failures := _failures(parser, chunk, inputs, found.smallest, phases)) is None:
-        phases = _PHASES
-    found.checked += inputs
-    found.failures.update(failures)
-    return found
-
-
-def _failures(
-    parser: Parser, chunk: str, inputs: int, smallest: dict[str, Any], phases: Iterable[Phase]
-) -> Counter[str] | None:
-    """Count the inputs that fail by each known error; None if there is one that was not known."""
-    failures: Counter[str] = Counter()
-    checked, new, end = 0, "", math.inf
+    last, new, end = found.checked + inputs, "", math.inf
 
     def check(value: Any) -> None:
-        nonlocal checked, new, end
+        nonlocal new, end
         # Hypothesis may run more inputs than it was told, to raise a target.
-        if time.monotonic() > end or (checked == inputs and not new):
+        if found.checked == last if not new else time.monotonic() > end:
             return
-        checked += 1
         error = parser.failure(value)
-        if error and not new and error not in smallest:
-            new, end = error, time.monotonic() + SHRINK_SECONDS
+        if not new:
+            found.checked += 1
+            found.failures.update([error] if error else [])
+            if error and error not in found.smallest:
+                new, end = error, time.monotonic() + SHRINK_SECONDS
         if error and error == new:
-            smallest[new] = value
-            raise _Found
-        if error:
-            failures[error] += 1
-
-    with suppress(_Found, Flaky):  # it is flaky if shrinking ended in the middle
-        _run(parser, chunk, -(-inputs // parser.together), tuple(phases), check)
-    return None if new else failures
-
-
-def _run(
-    parser: Parser,
-    chunk: str,
-    examples: int,
-    phases: tuple[Phase, ...],
-    check: Callable[[Any], None],
-) -> None:
-    """Run Hypothesis for so many examples, which depend on the seed alone."""
+            found.smallest[new] = value
+            raise _Failing
 
     @settings(
-        max_examples=examples,
-        phases=phases,
+        max_examples=-(-inputs // parser.together),
+        phases=_PHASES if found.checked else (Phase.reuse, *_PHASES),
         database=DirectoryBasedExampleDatabase(DATABASE / parser.name),
         derandomize=False,
         deadline=None,
@@ -194,12 +166,13 @@ def _run(
         verbosity=Verbosity.quiet,
     )
     @seed(f"{chunk} {parser.name}")  # below the settings, whose database it would remove
-    @given(st.lists(RANDOMS.map(parser.draw), min_size=parser.together, max_size=parser.together))
+    @given(st.lists(_RANDOMS.map(parser.draw), min_size=parser.together, max_size=parser.together))
     def run(values: list[Any]) -> None:
         for value in values:
             check(value)
 
-    with warnings.catch_warnings():
-        # Hypothesis describes a failing input, and warns that it is long.
+    # Hypothesis warns that a failing input is long, and calls it flaky if shrinking ended early.
+    with warnings.catch_warnings(), suppress(_Failing, Flaky):
         warnings.simplefilter("ignore", HypothesisWarning)
         run()
+    return found

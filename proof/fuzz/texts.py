@@ -37,6 +37,7 @@ _TOKENS = (
     *("\\", "\\u", "\\ud800", "\\udc00", "\ud800", "\ufeff", "\u00a0", "\x00"),
     *('"id":1,', '"\\u0069d":"x",'),
 )
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^"\[\]{},:]+|.')
 _OPEN = re.compile(r"[:,\[{]")
 _LEVELS = (70, 1100, 20_000)
 """Levels that strict JSON refuses, and at which parsers raise RecursionError."""
@@ -106,58 +107,49 @@ def spelled(rng: Random, tree: Any, *, recomposed: bool = False) -> str:
     With `recomposed`, texts and names may also change between the Unicode forms NFC and NFD.
     """
     # One choice decides on all of the style: each choice of Hypothesis takes time.
-    style = rng.randrange(_STYLES)
-    if not style:
-        return json.dumps(tree, ensure_ascii=False)
-    return _Style(Random(style), recomposed=recomposed).of(tree)
+    choice = rng.randrange(_STYLES)
+    style = Random(choice)
+
+    def token(found: re.Match[str]) -> str:
+        text = found[0]
+        if text[0] == '"':
+            return _string(style, json.loads(text), recomposed=recomposed)
+        if text[0] in "-0123456789":
+            return _number(style, text)
+        space = style.choice(_SPACES)
+        return space + text + space if text in "[{,:}]" else text
+
+    plain = json.dumps(_shuffled(style, tree), separators=(",", ":"))
+    return _TOKEN.sub(token, plain) if choice else json.dumps(tree, ensure_ascii=False)
 
 
-class _Style:
-    """A way to spell JSON values."""
+def _shuffled(style: Random, tree: Any) -> Any:
+    """Return a value with the names of its objects in another order."""
+    match tree:
+        case list():
+            return [_shuffled(style, member) for member in tree]
+        case dict():
+            names = style.sample([*tree], len(tree))
+            return {name: _shuffled(style, tree[name]) for name in names}
+    return tree
 
-    def __init__(self, rng: Random, *, recomposed: bool) -> None:
-        self._rng, self._recomposed = rng, recomposed
 
-    def of(self, tree: Any) -> str:
-        """Return a JSON text of a value."""
-        match tree:
-            case str():
-                return self._string(tree)
-            case list():
-                return f"[{self._joined([self.of(member) for member in tree])}]"
-            case dict():
-                members = [
-                    f"{self.of(name)}{self._space()}:{self._space()}{self.of(member)}"
-                    for name, member in tree.items()
-                ]
-                self._rng.shuffle(members)
-                return f"{{{self._joined(members)}}}"
-            case bool() | None:
-                return json.dumps(tree)
-        plain = json.dumps(tree)
-        if "e" in plain or one_in(self._rng, 2):
-            return plain.replace("e", self._rng.choice("eE"))
-        zeros = ("0", "00", "e0", "E-0") if "." in plain else (".0", "e0", "E+0", ".00e-0")
-        return plain + self._rng.choice(zeros)
+def _number(style: Random, plain: str) -> str:
+    if "e" in plain or one_in(style, 2):
+        return plain.replace("e", style.choice("eE"))
+    zeros = ("0", "00", "e0", "E-0") if "." in plain else (".0", "e0", "E+0", ".00e-0")
+    return plain + style.choice(zeros)
 
-    def _space(self) -> str:
-        return self._rng.choice(_SPACES)
 
-    def _joined(self, members: list[str]) -> str:
-        space = self._space()
-        return space + f"{space},{self._space()}".join(members) + self._space()
-
-    def _string(self, text: str) -> str:
-        if self._recomposed:
-            text = unicodedata.normalize(self._rng.choice(("NFC", "NFD")), text)
-        pick = self._rng.randrange(10)
-        if pick < 4:
-            return json.dumps(text, ensure_ascii=False)
-        if pick < 9 or len(text) > 50:
-            return json.dumps(text).replace("/", self._rng.choice(("/", "\\/")))
-        digits = text.encode("utf-16-be", errors="surrogatepass").hex()
-        units = (digits[at : at + 4] for at in range(0, len(digits), 4))
-        return '"' + "".join("\\u" + self._rng.choice((u, u.upper())) for u in units) + '"'
+def _string(style: Random, text: str, *, recomposed: bool) -> str:
+    if recomposed:
+        text = unicodedata.normalize(style.choice(("NFC", "NFD")), text)
+    pick = style.randrange(10)
+    if pick < 9 or len(text) > 50:
+        return json.dumps(text, ensure_ascii=pick > 3).replace("/", style.choice(("/", "\\/")))
+    digits = text.encode("utf-16-be", errors="surrogatepass").hex()
+    units = (digits[at : at + 4] for at in range(0, len(digits), 4))
+    return '"' + "".join("\\u" + style.choice((u, u.upper())) for u in units) + '"'
 
 
 def hostile(rng: Random, tree: Any) -> str:

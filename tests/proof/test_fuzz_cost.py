@@ -6,28 +6,36 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.errors import OnceError
 from once.events import strict_json
 from proof.fuzz import cost, families, messages
-from proof.fuzz.cost import MAX_RATIO, Cost, fault_of, figures
+from proof.fuzz.cost import MAX_RATIO, Cost, Reading, fault_of, figures
 from proof.fuzz.families import ENVELOPES, FAMILIES, PLAIN
 from proof.fuzz.reading import READERS
-from proof.fuzz.search import Found, Parser, search
+from proof.fuzz.search import Parser, fuzz
 from proof.workers import workers
 
 SIZE = 32 * 1024
 MEASURED = 1024 * 1024
 
 
+FAIR = Cost(kind="claim", family="a", bytes=9, accepted=True, ratio=20, memory_ratio=20)
+
+
+def measured(family: str, size: int, kind: str = "message") -> Cost:
+    [found] = cost.costs([(kind, family, size)])
+    return found
+
+
 def bytes_of(message: messages.Message) -> int:
-    texts = [message["body"], *(text for _, text in message["attributes"].values())]
-    return sum(len(text.encode()) for text in texts)
+    attributes = message["messageAttributes"].values()
+    values = [one.get("stringValue", one.get("binaryValue", "")) for one in attributes]
+    return sum(len(text.encode()) for text in [message["body"], *values])
 
 
 def refusal(message: messages.Message) -> OnceError | None:
-    return cost.read(SQSRecord(messages.record(message)), READERS["orders"])
+    return cost.refusal(message, READERS["orders"])
 
 
 @pytest.fixture
@@ -67,15 +75,17 @@ def test_no_family_costs_much_more_than_a_plain_message() -> None:
 
 def test_a_run_that_something_else_slowed_down_is_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([99.0, 1.0] * 3 + [2.0, 1.0])
-    monkeypatch.setattr(cost, "_seconds", lambda *_: next(seconds))
-    assert cost.cost("exponents", SIZE).ratio == 2.0
+    monkeypatch.setattr(
+        cost, "_sample", lambda _: Reading(accepted=True, seconds=next(seconds), bytes=0)
+    )
+    assert measured("exponents", SIZE).ratio == 2.0
 
 
 def test_a_short_reading_has_a_duration_while_its_time_is_limited() -> None:
-    record, seconds = SQSRecord(messages.record(PLAIN(1024))), list[float]()
+    read, seconds = cost._message("", PLAIN(1024)), list[float]()
 
     def check(_: object) -> None:
-        seconds.extend(cost._seconds(record, READERS["orders"]) for _ in range(50))
+        seconds.extend(cost._sample(read).seconds for _ in range(50))
 
     assert Parser("short", 1, 1.0, lambda _: None, check).failure(None) is None
     assert 0 < min(seconds) < 0.002
@@ -94,18 +104,17 @@ def test_a_pair_is_an_accepted_order_of_its_size() -> None:
 def test_a_pair_that_is_too_slow_is_found_and_shrunk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def seconds(record: SQSRecord, _: object) -> float:
-        return 21.0 if "1e-9" in record.body else 1.0
+    def slow(_: str, family: str, *__: object) -> Cost:
+        ratio = 21.0 if "exponents" in family else 1.0
+        return replace(FAIR, family=family, ratio=ratio)
 
     monkeypatch.setattr("proof.fuzz.search.DATABASE", tmp_path)
-    monkeypatch.setattr(cost, "_seconds", seconds)
-    parser = Parser(
-        "pairs", 0, 1.0, cost.draw_pair, lambda pair: [cost.check_pair(pair)].clear(), 1
-    )
-    found = search(parser, "7", 100, Found())
+    monkeypatch.setattr(cost, "cost", slow)
+    parser = cost.pairs_of_families([])
+    found = fuzz(parser, "7", 100)
     [smallest] = found.smallest.values()
     assert found.checked == 100 > found.failures.total() > 0
-    assert "small exponents" in str(smallest["families"])
+    assert "exponents" in str(smallest["families"])
     assert (smallest["percent"], smallest["bytes"]) == (50, cost.SIZES[0])
 
 
@@ -118,7 +127,7 @@ def measured_apart(kind: str, family: str, *, limited: bool = True) -> Cost:
 def large_cost(kind: str, family: str, *, limited: bool) -> Cost:
     containers = strict_json._check_containers if limited else lambda *_: None
     with patch.object(strict_json, "_check_containers", containers):
-        return cost.large_cost(kind, family, MEASURED)
+        return measured(family, MEASURED, kind)
 
 
 @pytest.mark.parametrize("kind", ["claim", "webhook"])
@@ -136,17 +145,16 @@ def test_without_a_limit_of_containers_a_body_costs_more_than_is_published() -> 
 
 
 def test_a_cost_over_a_bound_is_a_fault() -> None:
-    fair = Cost(kind="claim", family="a", bytes=9, accepted=True, ratio=20, memory_ratio=20)
-    assert fault_of(fair) is None
-    assert "20.1 times the CPU time" in str(fault_of(replace(fair, ratio=20.1)))
-    assert "20.1 times the memory" in str(fault_of(replace(fair, memory_ratio=20.1)))
-    assert "99 bytes of memory" in str(fault_of(replace(fair, memory=99)))
+    assert fault_of(FAIR) is None
+    assert "20.1 times the CPU time" in str(fault_of(replace(FAIR, ratio=20.1)))
+    assert "20.1 times the memory" in str(fault_of(replace(FAIR, memory_ratio=20.1)))
+    assert "99 bytes of memory" in str(fault_of(replace(FAIR, memory=99)))
 
 
 @pytest.mark.usefixtures("unlimited_marks")
 def test_a_quadratic_normaliser_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "_MOST_REPEATS", 1)
-    assert cost.cost("marks of two classes", SIZE).ratio > MAX_RATIO
+    monkeypatch.setattr(cost, "_MOST", 1)
+    assert measured("marks of two classes", SIZE).ratio > MAX_RATIO
 
 
 @pytest.mark.usefixtures("unlimited_marks")
@@ -154,9 +162,9 @@ def test_a_key_that_is_normalised_before_it_is_measured_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("once.events.identity.fingerprint", lambda *_, **__: "f")
-    assert cost.cost("marks in an id", SIZE // 2).ratio < 1
+    assert measured("marks in an id", SIZE // 2).ratio < 1
     monkeypatch.setattr("once.events.identity._MOST_CHARACTERS", 10**9)
-    assert cost.cost("marks in an id", SIZE // 2).ratio > 2
+    assert measured("marks in an id", SIZE // 2).ratio > 2
 
 
 def test_the_report_shows_the_slowest_accepted_and_the_slowest_refused_message() -> None:

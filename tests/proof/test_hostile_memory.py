@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from proof.fuzz import messages
+
 ROOT = Path(__file__).resolve().parents[2]
 MEGABYTES = 96
 """Memory limit, beyond the size of the process before it reads the messages."""
@@ -19,8 +21,8 @@ from proof.fuzz import messages
 from proof.fuzz.deliveries import Aws, handled
 
 batch, limit = json.loads(sys.stdin.read())
-records = [messages.record(one, f"m-{at}") for at, one in enumerate(batch)]
-handled("orders", [messages.record({"body": "{", "attributes": {}, "receives": 1})], Aws([]))
+records = [one | {"messageId": f"m-{at}"} for at, one in enumerate(batch)]
+handled("orders", [messages.message("{")], Aws([]))
 aws = Aws([])
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 size = pages * resource.getpagesize() + limit * 2**20
@@ -50,30 +52,34 @@ def run(batch: list[dict[str, Any]]) -> dict[str, list[str]]:
     return found
 
 
-def order(number: int, **attributes: list[str]) -> dict[str, Any]:
+def order(number: int, **attributes: messages.Attribute) -> messages.Message:
     line = {"sku": "tea", "quantity": 1, "unit_price": 450}
     data = {"order_id": f"o-{number}", "customer_id": "c", "currency": "EUR", "lines": [line]}
     event = {"specversion": "1.0", "id": f"e-{number}", "source": "/shop", "type": "order.placed"}
     named = {name.replace("_", "-"): value for name, value in attributes.items()}
-    return {"body": json.dumps({**event, "data": data}), "attributes": named, "receives": 1}
+    return messages.message(json.dumps({**event, "data": data}), named)
+
+
+def packed(text: str) -> messages.Attribute:
+    return messages.binary(messages.compressed(text))
 
 
 MANY = "[" + "[]," * 2_790_000 + "[]]"
 FORGED = {
-    "a body of many arrays": {"once_original_gzip": ["Gzip", f'{{"body": {MANY}}}']},
+    "a body of many arrays": {"once_original_gzip": packed(f'{{"body": {MANY}}}')},
     "attributes of many arrays": {
-        "once_original_gzip": ["Gzip", f'{{"body": "", "attributes": {MANY}}}']
+        "once_original_gzip": packed(f'{{"body": "", "attributes": {MANY}}}')
     },
-    "attributes": {"once_attributes": ["String", "{" + '"":{},' * 70_000 + '"":{}}']},
-    "nested attributes": {"once_attributes": ["String", "[" * 500_000]},
-    "lineage": {"once_lineage": ["String", "m," * 250_000]},
+    "attributes": {"once_attributes": messages.string("{" + '"":{},' * 70_000 + '"":{}}')},
+    "nested attributes": {"once_attributes": messages.string("[" * 500_000)},
+    "lineage": {"once_lineage": messages.string("m," * 250_000)},
 }
 
 
 @pytest.mark.parametrize("bad", [False, True], ids=["sound bodies", "bad bodies"])
 @pytest.mark.parametrize("attributes", FORGED.values(), ids=FORGED)
 def test_ten_hostile_messages_cost_their_neighbours_nothing(
-    attributes: dict[str, list[str]], *, bad: bool
+    attributes: dict[str, messages.Attribute], *, bad: bool
 ) -> None:
     hostile = [order(number, **attributes) for number in range(10)]
     if bad:

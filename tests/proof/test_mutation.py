@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proof import mutation
-from proof.mutation import GROUPS, NotMeasured, configure, figures, run_mutmut, surviving
+from proof.mutation import GROUPS, NotMeasured, Tested, configure, figures, run_mutmut, surviving
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOP = {
@@ -34,6 +34,16 @@ source_paths = ["shop"]
 pythonpath = ["."]
 """,
 }
+LATER = """
+
+used = []
+
+
+def test_once() -> None:
+    assert larger(1, 2) == 2
+    used.append(1)
+    assert len(used) == 1
+"""
 
 
 def statuses(*alive: str, status: str = "survived") -> dict[str, dict[str, str]]:
@@ -57,20 +67,28 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_fault_without_a_failing_test_survives(project: Path) -> None:
-    found = run_mutmut(project)
+    found, changes = run_mutmut(project)
     alive = surviving(found)
+    assert [*changes] == alive
     assert [n for n in alive if "unlucky" in n] == [n for n in found if "unlucky" in n]
     # Of two equal numbers, either is the larger.
-    assert [mutation.diff(project, name) for name in alive if "larger" in name] == [
+    assert [changes[name] for name in alive if "larger" in name] == [
         "-    return a if a > b else b\n+    return a if a >= b else b"
     ]
     assert len(found) > len(alive) > 1
 
 
+def test_tests_that_fail_in_another_order_give_no_figures(project: Path) -> None:
+    test = project / "tests" / "test_code.py"
+    test.write_text(test.read_text() + LATER)
+    with pytest.raises(NotMeasured, match="no mutant was tested"):
+        run_mutmut(project)
+
+
 def test_failing_tests_give_no_figures(project: Path) -> None:
     test = project / "tests" / "test_code.py"
     test.write_text(test.read_text().replace("== (2, 2)", "== (2, 3)"))
-    with pytest.raises(NotMeasured, match="the tests must pass"):
+    with pytest.raises(NotMeasured, match="no mutant was tested"):
         run_mutmut(project)
 
 
@@ -124,12 +142,12 @@ def test_a_run_fails_if_one_group_is_below_the_goal(
     found["failures"]["once.failures.circuit_breaker.x_f__mutmut_1"] = "survived"
     results = iter(found.values())
 
-    def next_result(project: Path, children: int) -> dict[str, str]:
+    def next_result(project: Path, _: int) -> Tested:
         (project / "mutants").mkdir()
-        return next(results)
+        found = next(results)
+        return Tested(found, dict.fromkeys(surviving(found), "+    changed"))
 
     monkeypatch.setattr(mutation, "run_mutmut", next_result)
-    monkeypatch.setattr(mutation, "diff", lambda project, mutant: f"+    {mutant}")
     monkeypatch.setattr("proof.report.REPORTS", tmp_path)
     assert mutation.run() == status
     report = json.loads((tmp_path / "mutants.json").read_text())

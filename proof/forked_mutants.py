@@ -1,0 +1,177 @@
+"""Tests mutmut's mutants in forks of a process that has collected the tests once.
+
+mutmut starts pytest anew for each mutant, which takes many times longer than the tests. Here each
+mutant is tested by the tests that call its function, the fastest first, until one of them fails.
+
+Executed by its path in a project with mutmut's settings: it must not import the code under test
+before mutmut has mutated it. Writes `mutants.json`: the status of each mutant by its name, and the
+change of each that was not killed.
+"""
+
+import gc
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import redirect_stdout
+from io import StringIO
+from math import ceil
+from pathlib import Path
+
+import pytest
+from _pytest.runner import runtestprotocol
+from mutmut import __main__ as mutmut
+from mutmut.configuration import config
+from mutmut.mutation.diff_apply import get_diff_for_mutant
+from mutmut.mutation.trampoline import set_mutant_under_test
+from mutmut.state import state
+from mutmut.utils.format_utils import mangled_name_from_mutant_name
+
+Items = list[pytest.Item]
+
+KILLED = ("killed", "timeout")
+
+_KILLED, _SURVIVED = 1, 0
+_STATUSES = {_KILLED: "killed", _SURVIVED: "survived", -signal.SIGXCPU: "timeout"}
+_STATUSES[-signal.SIGALRM] = "timeout"
+_SPARE_SECONDS, _TIMES = 2, 5
+"""A mutant has five times the CPU time of its tests, and two seconds."""
+_WAITING = 30
+"""It has so many times that by the clock, if it waits."""
+_ARGUMENTS = ("--rootdir=.", "-q")
+
+
+class FalseAlarm(Exception):
+    """Tests fail without a mutant."""
+
+
+class Mutants:
+    """The plugin that tests the mutants, once pytest has collected the tests.
+
+    Args:
+        names: of the mutants.
+        children: number of mutants that are tested at a time.
+    """
+
+    def __init__(self, names: list[str], children: int) -> None:
+        self._names, self._children = names, children
+        self._running: dict[int, str] = {}
+        self._tests: defaultdict[str, Items] = defaultdict(list)
+        self._seconds: dict[pytest.Item, float] = {}
+        self.statuses: dict[str, str] = {}
+
+    def pytest_configure(self) -> None:
+        """Let Hypothesis generate the same examples in every run, however slow the machine is."""
+        # Not above: pytest rewrites the package, and has to see it first.
+        from hypothesis import HealthCheck, settings
+
+        settings.register_profile("mutants", derandomize=True, suppress_health_check=[*HealthCheck])
+        settings.load_profile("mutants")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run each test once, to see what it calls, and then the mutants."""
+        self._observe(session.items)
+        gc.freeze()
+        functions = dict.fromkeys(map(mangled_name_from_mutant_name, self._names))
+        self._test_all(functions)
+        # Without a mutant, the tests of a function have to pass in this way as well.
+        passing = ("survived", "no tests")
+        if alarms := [name for name in functions if self.statuses.pop(name) not in passing]:
+            raise FalseAlarm(f"the tests of {', '.join(alarms)} fail if they run alone")
+        self._test_all(self._names)
+        return True
+
+    def _test_all(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._start(name)
+        while self._running:
+            self._wait()
+
+    def _observe(self, items: Items) -> None:
+        set_mutant_under_test("stats")
+        hits = state()._stats  # noqa: SLF001
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            hits.clear()
+            began = time.process_time()
+            if failure := _failure(item, following):
+                raise FalseAlarm(failure)
+            self._seconds[item] = time.process_time() - began
+            for function in hits:
+                self._tests[function].append(item)
+
+    def _start(self, name: str) -> None:
+        items = sorted(self._tests[mangled_name_from_mutant_name(name)], key=self._seconds.get)
+        if not items:
+            self.statuses[name] = "no tests"
+            return
+        while len(self._running) >= self._children:
+            self._wait()
+        child = os.fork()
+        if not child:
+            _test(name, items, sum(self._seconds[item] for item in items))
+        self._running[child] = name
+
+    def _wait(self) -> None:
+        child, status = os.wait()
+        code = os.waitstatus_to_exitcode(status)
+        self.statuses[self._running.pop(child)] = _STATUSES.get(code, "suspicious")
+
+
+def _test(name: str, items: Items, seconds: float) -> None:
+    """End this process with the result of the tests of a mutant."""
+    result = _KILLED
+    try:
+        limit = ceil(_SPARE_SECONDS + _TIMES * seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_WAITING * limit)
+        set_mutant_under_test(name)
+        pairs = zip(items, [*items[1:], None], strict=True)
+        result = _KILLED if any(_failure(*pair) for pair in pairs) else _SURVIVED
+    finally:
+        os._exit(result)
+
+
+def _failure(item: pytest.Item, following: pytest.Item | None) -> str:
+    """Run a test, which may have been run before; return how it fails, empty if it passes."""
+    item._initrequest()  # type: ignore[attr-defined]  # noqa: SLF001
+    reports = runtestprotocol(item, log=False, nextitem=following)
+    return "".join(f"{item.nodeid}\n{one.longreprtext}" for one in reports if one.failed)
+
+
+def main(children: int) -> None:
+    """Create the mutants of the project in the current folder, and test them."""
+    set_mutant_under_test("mutant_generation")
+    with redirect_stdout(StringIO()):  # mutmut prints the name of each file
+        mutmut.copy_src_dir()
+        mutmut.copy_also_copy_files()
+        mutmut.setup_source_paths()
+        mutmut.create_mutants(children)
+    files, _ = mutmut.collect_source_file_mutation_data(mutant_names=())
+    paths = {name: file.path for file, name, _ in files}
+    project = os.getcwd()  # noqa: PTH109
+    selection = [*config().pytest_add_cli_args, *config().pytest_add_cli_args_test_selection]
+    mutants = Mutants([*paths], children)
+    os.chdir("mutants")
+    code = pytest.main([*_ARGUMENTS, *selection], plugins=[mutants])
+    os.chdir(project)
+    if code or not mutants.statuses:
+        sys.exit("the tests must pass, and call what is mutated, before a mutant is tested")
+    survivors = [name for name, status in mutants.statuses.items() if status not in KILLED]
+    changes = {name: _change(get_diff_for_mutant(name, path=paths[name])) for name in survivors}
+    found = {"statuses": mutants.statuses, "changes": changes}
+    Path("mutants.json").write_text(json.dumps(found))
+
+
+def _change(diff: str) -> str:
+    """Return the lines that a mutant removes and adds."""
+    changed = [line for line in diff.splitlines() if line.startswith(("-", "+"))]
+    return "\n".join(line for line in changed if not line.startswith(("---", "+++")))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -29,6 +29,7 @@ from mutmut.configuration import config
 from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.state import state
+from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir, setup_source_paths
 from mutmut.utils.format_utils import mangled_name_from_mutant_name
 
 Items = list[pytest.Item]
@@ -104,7 +105,9 @@ class Mutants:
                 self._tests[function].append(item)
 
     def _start(self, name: str) -> None:
-        items = sorted(self._tests[mangled_name_from_mutant_name(name)], key=self._seconds.get)
+        items = sorted(
+            self._tests[mangled_name_from_mutant_name(name)], key=self._seconds.__getitem__
+        )
         if not items:
             self.statuses[name] = "no tests"
             return
@@ -147,9 +150,9 @@ def main(children: int) -> None:
     """Create the mutants of the project in the current folder, and test them."""
     set_mutant_under_test("mutant_generation")
     with redirect_stdout(StringIO()):  # mutmut prints the name of each file
-        mutmut.copy_src_dir()
-        mutmut.copy_also_copy_files()
-        mutmut.setup_source_paths()
+        copy_src_dir()
+        copy_also_copy_files()
+        setup_source_paths()
         mutmut.create_mutants(children)
     files, _ = mutmut.collect_source_file_mutation_data(mutant_names=())
     paths = {name: file.path for file, name, _ in files}

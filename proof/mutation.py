@@ -64,9 +64,9 @@ GROUPS = {
     ),
     "item dedup": Group(
         ("commit.item_dedup",),
-        ("once/commit",),
+        ("once/commit/test_item_dedup.py",),
     ),
-    "identity": Group(("events.identity",), ("once/events",)),
+    "identity": Group(("events.identity",), ("once/events/test_identity.py",)),
     "batch": Group(
         _modules("batch", "_ready_queue", "_report", "isolation", "message"),
         ("once/batch",),

@@ -12,11 +12,23 @@ import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from once.errors import NoKey, TooLarge, Unparseable
+from once.errors import NoKey, OutOfTime, TooLarge, Unparseable
+from once.events import identity
 from once.events.cloud_event import CloudEvent
-from once.events.identity import Key, canonical, digest, fingerprint, message_group
+from once.events.identity import (
+    Key,
+    canonical,
+    digest,
+    field_values,
+    fingerprint,
+    has_plain_numbers,
+    key_and_fingerprint,
+    key_hash,
+    message_group,
+)
 from once.events.strict_json import MAX_SAFE_INTEGER, parse
 from once.names import Limits
+from once.runtime.deadline import Deadline
 from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.events.json_values import JSON, TEXT
@@ -66,7 +78,31 @@ def test_a_key_states_its_rule(name: str, value: str) -> None:
         *(Key.event(), Key.content(), Key.field(name), Key.field("id", name)),
         *([Key.attribute(name)] if name != "subject" else []),
     ):
-        assert Key.of_record(key(rule, event)) == rule
+        pk = key(rule, event)
+        assert (Key.of_record(pk), identity.consumer_of(pk)) == (rule, "notes")
+        # The other rules have no field, or one that is no text.
+        texts = ("noted", (normalize("NFC", value),)) if rule == Key.field(name) else None
+        assert field_values(pk) == texts
+
+
+def test_a_key_states_the_texts_of_all_its_fields() -> None:
+    data = {"name": "a#b", "order": {"id": "7%"}}
+    pk = key(Key.field("name", "order.id"), event_of(data))
+    assert field_values(pk) == ("noted", ("a#b", "7%"))
+
+
+def test_a_field_rule_gives_the_composed_key_of_the_item() -> None:
+    rule, longest = Key.field("order.id", "line"), "\u00e9" * 512
+    data = {"order": {"id": "e\u0301"}, "line": normalize("NFD", longest)}
+    assert rule.item_values(event_of(data)) == ("\u00e9", longest)
+    assert Key.event().item_values(event_of(data)) == ()
+    too_long = "^the item's sort key has 1025 bytes; DynamoDB takes 1024$"
+    with pytest.raises(TooLarge, match=too_long):
+        rule.item_values(event_of({**data, "line": longest + "x"}))
+    no_text = "^line is the key of the item that holds the dedup record: it must be a text$"
+    for line in (None, 7, " "):
+        with pytest.raises(NoKey, match=no_text):
+            rule.item_values(event_of({**data, "line": line}))
 
 
 NO_RULE = (
@@ -78,6 +114,7 @@ NO_RULE = (
 @pytest.mark.parametrize("pk", NO_RULE)
 def test_a_text_that_no_rule_gave_states_none(pk: str) -> None:
     assert Key.of_record(pk) is None
+    assert field_values(pk) is None
 
 
 def test_two_consumers_never_share_a_key() -> None:
@@ -137,10 +174,14 @@ def test_two_events_never_share_a_key(a: str, b: str, c: str, separators: list[s
 def test_a_key_over_dynamodbs_limit_in_bytes_is_refused() -> None:
     spare = Limits.PARTITION_KEY_BYTES - len(key(Key.event(), event_of(id="")))
     assert len(key(Key.event(), event_of(id="x" * spare))) == Limits.PARTITION_KEY_BYTES
-    with pytest.raises(TooLarge, match="2049 bytes"):
-        key(Key.event(), event_of(id="x" * (spare + 1)))
-    with pytest.raises(TooLarge):
-        key(Key.event(), event_of(id="é" * 1500))
+    for text, size in (
+        ("x" * (spare + 1), "2049 bytes"),
+        ("é" * 1500, "3015 bytes"),
+        ("x" * 4089, "4104 bytes"),
+        ("x" * 4090, "4097 characters"),  # not composed, which would take long
+    ):
+        with pytest.raises(TooLarge, match=f"^the key has {size}; DynamoDB takes 2048( bytes)?$"):
+            key(Key.event(), event_of(id=text))
 
 
 @pytest.mark.parametrize(
@@ -199,8 +240,10 @@ def changed(**changes: Any) -> CloudEvent:
 EVENT = changed()
 
 
-def test_a_fingerprint_is_64_hexadecimal_digits() -> None:
-    assert len(bytes.fromhex(fingerprint(EVENT))) == 32
+def test_fingerprints_and_hashes_of_keys_are_sha_256_in_hexadecimal() -> None:
+    content: Any = {"type": "noted", "subject": "x", "data": DATA}
+    assert fingerprint(EVENT) == sha256(rfc8785.dumps(content)).hexdigest()
+    assert key_hash("\u00e9") == sha256(b"\xc3\xa9").hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -253,6 +296,16 @@ def test_a_volatile_field_does_not_count_at_the_top(one: Any, other: Any, *, sam
 def test_other_data_than_an_object_has_no_volatile_fields(data: Any) -> None:
     event = changed(data=data)
     assert fingerprint(event, volatile=VOLATILE) == fingerprint(event)
+
+
+def test_key_and_fingerprint_are_taken_together_until_the_deadline() -> None:
+    content, rule = fingerprint(EVENT, volatile=VOLATILE), Key.content()
+    expected = rule.of(EVENT, fingerprint=content, consumer="notes"), content
+    assert key_and_fingerprint(EVENT, rule, consumer="notes", volatile=VOLATILE) == expected
+    large, milliseconds = event_of([1e30] * 3000), iter([1, 1, 0])
+    deadline = Deadline(lambda: next(milliseconds), 0)
+    with pytest.raises(OutOfTime):
+        key_and_fingerprint(large, rule, consumer="notes", deadline=deadline)
 
 
 def test_the_event_is_left_unchanged() -> None:
@@ -329,6 +382,20 @@ def test_two_values_have_two_digests(one: Any, other: Any) -> None:
     assert digest(one) != digest(other)
 
 
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        *((MAX_SAFE_INTEGER, True), (-MAX_SAFE_INTEGER, True), (MAX_SAFE_INTEGER + 1, False)),
+        *((-MAX_SAFE_INTEGER - 1, False), (1e-4, True), (-1e-4, True), (9e-5, False)),
+        *((0.5, True), (1.0, False), (float(MAX_SAFE_INTEGER), False), (float("inf"), False)),
+        *(("x", True), (None, True), (True, True), ({"a": ["x", 1]}, True), ({"a": [1.0]}, False)),
+        *(([{"a": 1}, 1e30], False), ([[1e30], 1], False), (("x",), False)),
+    ],
+)
+def test_numbers_that_json_writes_like_rfc_8785_are_told(value: Any, *, plain: bool) -> None:
+    assert has_plain_numbers([0, value]) is plain
+
+
 def test_each_text_is_composed_alone() -> None:
     # Next to what JSON puts around it, a text that begins with a mark must stay as it is.
     assert canonical(["\n\u0303", "\u0338"]).decode() == '["\\n\u0303","\u0338"]'
@@ -388,7 +455,9 @@ def hashed(text: str) -> str:
         (1.5, None),
         (True, None),
         (None, None),
+        (2**53 - 1, "9007199254740991"),
         (2**53, None),
+        ("\ud800", sha256("\ud800".encode(errors="surrogatepass")).hexdigest()),
         ({"id": 1}, None),
     ],
 )

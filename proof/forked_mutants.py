@@ -30,7 +30,6 @@ from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.state import state
 from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir, setup_source_paths
-from mutmut.utils.format_utils import mangled_name_from_mutant_name
 
 Items = list[pytest.Item]
 
@@ -77,7 +76,7 @@ class Mutants:
         """Run each test once, to see what it calls, and then the mutants."""
         self._observe(session.items)
         gc.freeze()
-        functions = dict.fromkeys(map(mangled_name_from_mutant_name, self._names))
+        functions = dict.fromkeys(map(_function_of, self._names))
         self._test_all(functions)
         # Without a mutant, the tests of a function have to pass in this way as well.
         passing = ("survived", "no tests")
@@ -105,9 +104,7 @@ class Mutants:
                 self._tests[function].append(item)
 
     def _start(self, name: str) -> None:
-        items = sorted(
-            self._tests[mangled_name_from_mutant_name(name)], key=self._seconds.__getitem__
-        )
+        items = sorted(self._tests[_function_of(name)], key=self._seconds.__getitem__)
         if not items:
             self.statuses[name] = "no tests"
             return
@@ -137,6 +134,11 @@ def _test(name: str, items: Items, seconds: float) -> None:
         result = _KILLED if any(_failure(*pair) for pair in pairs) else _SURVIVED
     finally:
         os._exit(result)
+
+
+def _function_of(name: str) -> str:
+    """Return the name that mutmut gives the function of a mutant, or that function itself."""
+    return name.partition("__mutmut_")[0]
 
 
 def _failure(item: pytest.Item, following: pytest.Item | None) -> str:

@@ -34,7 +34,7 @@ Statuses = Mapping[str, str]
 """mutmut's status of each mutant, by the mutant's name."""
 
 
-class Tested(NamedTuple):
+class Measured(NamedTuple):
     """The status of each mutant of a group, and the changes of those that survive."""
 
     statuses: Statuses
@@ -141,7 +141,7 @@ def configure(project: Path, group: Group) -> None:
         settings.write(file)
 
 
-def run_mutmut(project: Path, children: int = 1) -> Tested:
+def run_mutmut(project: Path, children: int = 1) -> Measured:
     """Create and test the mutants of a project that has mutmut's settings.
 
     Raises:
@@ -150,7 +150,7 @@ def run_mutmut(project: Path, children: int = 1) -> Tested:
     command = [sys.executable, "-P", str(_TESTER), str(children)]
     if subprocess.run(command, cwd=project, check=False).returncode != 0:  # noqa: S603
         raise NotMeasured("no mutant was tested, as it says above: the tests must pass before")
-    return Tested(**json.loads((project / "mutants.json").read_text()))
+    return Measured(**json.loads((project / "mutants.json").read_text()))
 
 
 def surviving(statuses: Statuses) -> list[str]:

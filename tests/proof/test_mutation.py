@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proof import mutation
-from proof.mutation import GROUPS, NotMeasured, Tested, configure, figures, run_mutmut, surviving
+from proof.mutation import GROUPS, Measured, NotMeasured, configure, figures, run_mutmut, surviving
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOP = {
@@ -142,10 +142,10 @@ def test_a_run_fails_if_one_group_is_below_the_goal(
     found["failures"]["once.failures.circuit_breaker.x_f__mutmut_1"] = "survived"
     results = iter(found.values())
 
-    def next_result(project: Path, _: int) -> Tested:
+    def next_result(project: Path, _: int) -> Measured:
         (project / "mutants").mkdir()
         found = next(results)
-        return Tested(found, dict.fromkeys(surviving(found), "+    changed"))
+        return Measured(found, dict.fromkeys(surviving(found), "+    changed"))
 
     monkeypatch.setattr(mutation, "run_mutmut", next_result)
     monkeypatch.setattr("proof.report.REPORTS", tmp_path)

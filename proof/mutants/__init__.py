@@ -118,6 +118,9 @@ _SIDE_BY_SIDE: Changes = {
         ),
         edit(MessageSteps._complete, "attempt.outcome", "self.effects._last"),
     ),
+    "the lease, key and request of a neighbour": edit(
+        EffectExecutor.begin, "intent, deadline", "self.__dict__.setdefault('_a', intent), deadline"
+    ),
     "an outcome before its call has ended": (
         instead(calls.wait_for_answers, "return"),
         edit(ReadyQueue.answered, " and m.call.done()", ""),

@@ -4,7 +4,7 @@ Some are controls of the kit or approaches of the lab; `sound.py` and `planted.p
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -249,9 +249,12 @@ ANNOUNCE_AFTER = subject(
     key="listing_id",
     repeatable=["listed"],
 )
+_ONCE = APPROACHES["once"].subject({})
+PYDANTIC = replace(_ONCE, handler="tests.conformance.handlers.modelled.lambda_handler")
 SOUND = (
     *(control.subject for control in CONTROLS if control.kind is None),
-    APPROACHES["once"].subject({}),
+    _ONCE,
+    PYDANTIC,
     *(THREAD_POOL, UPSERT, ANNOUNCE_AFTER),
     subject(
         "sound.fingerprint",

@@ -84,12 +84,10 @@ _COLUMNS: _Columns = {
 
 
 _EFFECT_COLUMNS: _Columns = {
-    "wall\nµs": _COLUMNS["wall\nµs"],
     "wall /\none call": lambda row: number(row["vs_one_call"]),
     "time / one\na batch": lambda row: number(row["vs_sequential"]),
     "wall / raw\nthreads": lambda row: number(row["vs_raw_threads"]),
     "requests": lambda row: number(row["requests_per_message"]),
-    "CPU\nµs": _COLUMNS["CPU\nµs"],
 }
 _MODEL_COLUMNS: _Columns = {
     "CPU\nµs": _COLUMNS["CPU\nµs"],
@@ -181,11 +179,6 @@ _WEBHOOK_COSTS = {
     "write units": "write_units",
 }
 
-_EFFECTS = {
-    "call": "vs_one_call",
-    "/ one a batch": "vs_sequential",
-    "/ raw with threads": "vs_raw_threads",
-}
 _END_TO_END = {
     "clock": "wall_us",
     "CPU: sender": "sender_cpu_us",
@@ -240,9 +233,10 @@ def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -
     yield "microseconds of a message on the clock and of CPU, by process:"
     yield from _table(["", "rate", *_END_TO_END], _end_to_end(rows))
     yield "Messages with an effect, by the time of a call, ten a batch unless the row says one"
-    yield "(*call*: wall time of an invocation without two commits; one call = 1):"
-    heads = (f"{title}, {ms} ms" for ms in CALLS_MS for title in _EFFECTS)
-    yield from _table(["", *heads, "requests"], _effects(rows))
+    yield "(*one call*: wall time of an invocation without two commits; one call = 1):"
+    titles = [title.replace("\n", " ") for title in _EFFECT_COLUMNS]
+    heads = (f"{title}, {ms} ms" for ms in CALLS_MS for title in titles)
+    yield from _table(["", *heads], _effects(rows))
     models = select(rows, kind="models")
     yield "CPU time of a message in groups of ten, by the model of its event; msgspec.Struct = 1:"
     yield ", ".join(f"{row['contender']} {number(row['cpu_vs_struct'])}" for row in models) + "."
@@ -289,8 +283,7 @@ def _effects(rows: Sequence[Row]) -> Iterator[list[str]]:
         same = {"kind": "effects", "contender": name, "records": contender.records}
         found = [row for ms in CALLS_MS for row in select(rows, **same, call_ms=ms)]
         if found:
-            cells = (number(row[field]) for row in found for field in _EFFECTS.values())
-            yield [name, *cells, number(found[0]["requests_per_message"])]
+            yield [name, *(cell(row) for row in found for cell in _EFFECT_COLUMNS.values())]
 
 
 def _webhooks(rows: Sequence[Row]) -> Iterator[list[str]]:

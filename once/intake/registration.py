@@ -134,8 +134,7 @@ def effect_faults(effect: Effect[Any, Any]) -> Iterator[str]:
     if effect.look_up is not None and effect.policy is not Policy.PROVIDER_KEY:
         yield f"{place}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
     for function in filter(None, (effect.function, effect.look_up)):
-        never_runs = _would_never_run(function) and not inspect.iscoroutinefunction(function)
-        if never_runs or not _takes(function, 2):
+        if _would_never_run(function, is_awaited=True) or not _takes(function, 2):
             yield (
                 f"{place}: {_name_of(function)} is called with a request and a Call; make it a "
                 "function of these two arguments, plain or `async def`"
@@ -175,13 +174,13 @@ def item_dedup_faults(
             )
 
 
-def _would_never_run(function: Callable[..., object]) -> bool:
+def _would_never_run(function: Callable[..., object], *, is_awaited: bool = False) -> bool:
     """Return whether a call of the function only makes a coroutine or a generator.
 
     As a handler, it would let its event commit without doing anything.
     """
     return (
-        inspect.iscoroutinefunction(function)
+        (inspect.iscoroutinefunction(function) and not is_awaited)
         or inspect.isgeneratorfunction(function)
         or inspect.isasyncgenfunction(function)
     )

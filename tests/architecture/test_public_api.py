@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from once.cdk import (
     TableProps,
     WebhookProps,
 )
+from once.transaction import Terms, UpdateTerms
 from stacks.folders import ROOT
 
 NAMES = {
@@ -108,6 +110,29 @@ FIELDS = {
     ExistingTable: "arn key_arn stream_arn",
     ExistingQueue: "arn key_arn",
 }
+
+
+MEMBERS: dict[type, str] = {
+    once.Consumer: "around bound_to completes effect handles lambda_handler rejects table",
+    once.Transaction: "actions check delete get item_read perform publish put reads refused "
+    "rendered update writes",
+    once.Step: "deadline event_type key_hash kind message_id receive_count source",
+    once.testing.FakeAws: "dead_letters deliver fails_at given items of published then",
+}
+WRITES: dict[str, Any] = {
+    "add append condition if_not_exists names otherwise remove set": UpdateTerms,
+    "condition names otherwise": Terms,
+}
+
+
+@pytest.mark.parametrize("kind", MEMBERS, ids=lambda kind: str(kind.__name__))
+def test_a_class_has_exactly_these_members(kind: type) -> None:
+    assert [name for name in dir(kind) if not name.startswith("_")] == MEMBERS[kind].split()
+
+
+@pytest.mark.parametrize("names", WRITES)
+def test_a_write_takes_exactly_these_options(names: str) -> None:
+    assert sorted(WRITES[names].__optional_keys__) == names.split()
 
 
 @pytest.mark.parametrize("package", NAMES)

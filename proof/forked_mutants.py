@@ -35,11 +35,13 @@ Items = list[pytest.Item]
 
 KILLED = ("killed", "timeout")
 
+_NO_MUTANT = ""
 _KILLED, _SURVIVED = 1, 0
 _STATUSES = {_KILLED: "killed", _SURVIVED: "survived", -signal.SIGXCPU: "timeout"}
 _STATUSES[-signal.SIGALRM] = "timeout"
 _SPARE_SECONDS, _TIMES = 2, 5
 """A mutant has five times the CPU time of its tests, and two seconds."""
+_LINE_SECONDS = 15
 _WAITING = 30
 """It has so many times that by the clock, if it waits."""
 _ARGUMENTS = ("--rootdir=.", "-q")
@@ -59,6 +61,8 @@ class Mutants:
 
     def __init__(self, names: list[str], children: int) -> None:
         self._names, self._children = names, children
+        self._output = os.fdopen(os.dup(sys.stderr.fileno()), "w")  # pytest captures the other one
+        self._told = time.monotonic()
         self._running: dict[int, str] = {}
         self._tests: defaultdict[str, Items] = defaultdict(list)
         self._seconds: dict[pytest.Item, float] = {}
@@ -76,12 +80,11 @@ class Mutants:
         """Run each test once, to see what it calls, and then the mutants."""
         self._observe(session.items)
         gc.freeze()
-        functions = dict.fromkeys(map(_function_of, self._names))
-        self._test_all(functions)
-        # Without a mutant, the tests of a function have to pass in this way as well.
-        passing = ("survived", "no tests")
-        if alarms := [name for name in functions if self.statuses.pop(name) not in passing]:
-            raise FalseAlarm(f"the tests of {', '.join(alarms)} fail if they run alone")
+        # Without a mutant, all tests have to pass in this way as well.
+        self._tests[_NO_MUTANT] = session.items
+        self._test_all([_NO_MUTANT])
+        if self.statuses.pop(_NO_MUTANT) != "survived":
+            raise FalseAlarm("the tests fail in another order, or if they run again")
         self._test_all(self._names)
         return True
 
@@ -119,6 +122,9 @@ class Mutants:
         child, status = os.wait()
         code = os.waitstatus_to_exitcode(status)
         self.statuses[self._running.pop(child)] = _STATUSES.get(code, "suspicious")
+        if time.monotonic() > self._told + _LINE_SECONDS:
+            self._told = time.monotonic()
+            print(f"{len(self.statuses)} of {len(self._names)}", file=self._output, flush=True)
 
 
 def _test(name: str, items: Items, seconds: float) -> None:
@@ -137,7 +143,7 @@ def _test(name: str, items: Items, seconds: float) -> None:
 
 
 def _function_of(name: str) -> str:
-    """Return the name that mutmut gives the function of a mutant, or that function itself."""
+    """Return the name that mutmut gives the function of a mutant."""
     return name.partition("__mutmut_")[0]
 
 

@@ -232,15 +232,16 @@ def key_and_fingerprint(
     consumer: str,
     volatile: Collection[str] = (),
     deadline: Deadline | None = None,
-) -> tuple[str, str]:
-    """Return the partition key of an event's dedup record, and its fingerprint.
+) -> tuple[str, str, str]:
+    """Return the partition key of an event's dedup record, its hash, and the event's fingerprint.
 
     Raises:
         NoKey, TooLarge: see `Key.of`.
         Unparseable, OutOfTime: see `canonical`.
     """
     content = fingerprint(event, volatile=volatile, deadline=deadline)
-    return key.of(event, fingerprint=content, consumer=consumer), content
+    pk = key.of(event, fingerprint=content, consumer=consumer)
+    return pk, key_hash(pk), content
 
 
 def fingerprint(

@@ -20,7 +20,7 @@ from once.errors import (
     UntrustedSource,
 )
 from once.events.cloud_event import DATAREF, CloudEvent, read_event
-from once.events.identity import key_and_fingerprint, key_hash
+from once.events.identity import key_and_fingerprint
 from once.events.strict_json import parse
 from once.intake.original_message import MOVED, restored, text_of
 from once.intake.registration import Handler
@@ -213,14 +213,13 @@ class RecordReader:
         event = with_claimed_data(
             event, self._claims, max_bytes=settings.max_body_bytes, deadline=deadline
         )
-        delivery.pk, content = key_and_fingerprint(
+        delivery.pk, delivery.log_fields["key_hash"], content = key_and_fingerprint(
             event,
             handler.key,
             consumer=settings.consumer,
             volatile=handler.volatile,
             deadline=deadline,
         )
-        delivery.log_fields["key_hash"] = key_hash(delivery.pk)
         item = handler.key.item_values(event) if settings.dedup is Dedup.ITEM else ()
         former = None
         if handler.former is not None:

@@ -127,7 +127,7 @@ def identity(case: Item) -> Item:
     """Return today's key and fingerprint of a case's event."""
     handler, event = handler_of(case), read(case)
     name, volatile = deployed(case).name, handler.volatile
-    pk, content = key_and_fingerprint(event, handler.key, consumer=name, volatile=volatile)
+    pk, _, content = key_and_fingerprint(event, handler.key, consumer=name, volatile=volatile)
     return {"fingerprint": content, "key": pk}
 
 

@@ -35,21 +35,11 @@ def sim(
 
 
 @app.command()
-def explore(
-    processes: Processes = 2, replay: Annotated[Path | None, typer.Option()] = None
-) -> None:
-    """Explore every schedule of small scopes within bounds; a part of `sim`."""
-    from proof.explore import campaign
-
-    raise typer.Exit(campaign.replay(replay) if replay else campaign.run(processes))
-
-
-@app.command()
 def crashpoints(processes: Processes = 2) -> None:
     """Inject every fault at every call site, alone and in pairs."""
-    from proof import crashpoints
+    from proof.crashpoints import campaign
 
-    raise typer.Exit(crashpoints.run(processes))
+    raise typer.Exit(campaign.run(processes))
 
 
 @app.command()

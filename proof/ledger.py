@@ -15,7 +15,7 @@ from typing import Any
 from once.cdk import ConsumerProps
 from once.consumer import Consumer
 from once.names import DeadLetter, Reason, Record, Standing, State
-from proof.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service
+from proof.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service, Violation
 from proof.world.expressions import Item, plain
 from proof.world.faults import Plan
 from proof.world.queues import NO_GROUPING, Message, Queue
@@ -25,22 +25,6 @@ from proof.world.world import World
 _AFTER_EXPIRY = DEDUP_WINDOW_SECONDS + 24 * 60 * 60
 Told = tuple[str, Any]
 """An event's type, and its subject."""
-
-
-class Violation(Exception):
-    """A violation of a clause.
-
-    Args:
-        oracle: the clause's name.
-        what: the observation.
-    """
-
-    def __init__(self, oracle: str, what: str) -> None:
-        super().__init__(oracle, what)
-        self.oracle = oracle
-
-    def __str__(self) -> str:
-        return ": ".join(self.args)
 
 
 def check(oracle: str, wrong: Collection[Any]) -> None:
@@ -69,10 +53,8 @@ class Scenario(ABC):
         unreadable: texts that have to be dead-lettered, by a consumer or by the relay.
         relays_from: the time from which the relay runs.
         at_once: whether everything is sent at once, and not by the world's timers.
-        request: invokes a function by HTTP; see `proof.invocations.Invocations.request`.
     """
 
-    request: Callable[..., object]
     part: Any
     shards = 1
     loses_records = True
@@ -220,6 +202,7 @@ class Ledger:
         self._world = scenario.world
         self._places = [self._service.places[name] for name in running or self._service.places]
         self._runs_all = len(self._places) == len(self._service.places)
+        self._service.acknowledged = self.check_acknowledgement
         self._read = 0
         self._letters = Counter[str]()
         self._version: object = None

@@ -27,7 +27,7 @@ from once.ops.errors import OpsError
 from once.ops.outbox import RelayFailed
 from once.outbox.relay import NotRelayed, Relayed
 from once.settings import Dedup
-from proof.service import DEDUP, EVENTS, INGRESS, Place, Service, url
+from proof.service import DEDUP, EVENTS, INGRESS, Place, Service, context, url
 from proof.world.clients import clients
 from proof.world.tasks import START
 
@@ -158,10 +158,9 @@ def republish(service: Service) -> None:
 def _invoke_relay(service: Service, batch: Sequence[outbox.StreamRecord]) -> Relayed:
     """Stand in for Lambda's Invoke: the relay runs, and is killed, in the operator's process."""
     clock = service.world.tasks.clock
-    end = clock() + service.relay.seconds
-    context = SimpleNamespace(get_remaining_time_in_millis=lambda: int((end - clock()) * 1000))
+    until = context(clock() + service.relay.seconds, clock)
     try:
-        answer: Relayed = service.relay.make()({"Records": json.loads(json.dumps(batch))}, context)
+        answer: Relayed = service.relay.make()({"Records": json.loads(json.dumps(batch))}, until)
     except (NotRelayed, ClientError, BotoCoreError) as error:
         raise RelayFailed(repr(error)) from error
     return answer

@@ -1,14 +1,9 @@
-"""Reports `reports/<name>.json`, and progress of counted work."""
+"""Reports `reports/<name>.json`."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-
-from emulator.local.steps import step
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "reports"
@@ -20,10 +15,3 @@ def write(name: str, figures: Mapping[str, Any]) -> Path:
     file = REPORTS / f"{name}.json"
     file.write_text(json.dumps(figures, indent=2) + "\n")
     return file
-
-
-@contextmanager
-def progress(console: Console, name: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Show the progress of counted work; the context is a function that adds steps to it."""
-    with step(name, console=console, total=total) as shown:
-        yield shown.advance

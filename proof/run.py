@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,11 @@ from typing import Any
 import msgspec
 
 from once.ops.dead_letters.search import HOLD_SECONDS
-from proof.invocations import Invocations
-from proof.ledger import Ledger, Violation
+from proof.ledger import Ledger
 from proof.operator import Operator, on_time
 from proof.scenarios import SCENARIOS
-from proof.service import Place
-from proof.world.faults import Action, Draw, InjectionPoint, Plan, PlatformFault, recorded, script
+from proof.service import Place, Violation
+from proof.world.faults import Action, Draw, InjectionPoint, Plan, PlatformFault, script
 from proof.world.queues import Queue
 
 MAX_STEPS = 50_000
@@ -76,7 +75,7 @@ class RunResult:
     violation: Violation | None
     fired: Counter[str]
     log: list[str]
-    reached: list[InjectionPoint] = field(default_factory=list)
+    reached: list[InjectionPoint]
 
     def describe(self, lines: int) -> str:
         """Return the faults, the last lines of the trace and the violation, as text."""
@@ -103,12 +102,11 @@ def run(replay: Replay, draw: Draw) -> RunResult:
         replay: scenario, seed and traffic.
         draw: decides on faults.
     """
-    reached: list[InjectionPoint] = []
-    plan = Plan(recorded(draw, reached))
+    plan = Plan(draw)
     one = _Run(replay, plan)
     violation = one.violation()
     done = Replay(replay.scenario, replay.seed, replay.traffic, tuple(plan.actions))
-    return RunResult(done, violation, plan.fired, one.world.log, reached)
+    return RunResult(done, violation, plan.fired, one.world.log, plan.reached)
 
 
 class _Run:
@@ -118,8 +116,7 @@ class _Run:
         self.world = self._service.world
         self._plan = plan
         self._ledger = Ledger(self._scenario)
-        self._invocations = Invocations(self._service, self._ledger, self._scenario.shards)
-        self._scenario.request = self._invocations.request
+        self._service.shards = self._scenario.shards
         self._operator = Operator(self._service)
 
     def violation(self) -> Violation | None:
@@ -155,8 +152,8 @@ class _Run:
             self.world.tasks.fire()
             if steps := [*self._steps()]:
                 self.world.random.choice(steps)()
-                if self._invocations.error is not None:
-                    raise self._invocations.error
+                if self._service.error is not None:
+                    raise self._service.error
                 self._ledger.check_state()
             elif (due := self._next_time()) < math.inf:
                 self.world.tasks.now = due
@@ -174,10 +171,10 @@ class _Run:
                 if queue.deliverable(now):
                     yield partial(self._invoke, place, queue)
         for shard in range(self._scenario.shards) if now >= self._scenario.relays_from else ():
-            if shard not in self._invocations.relaying and self._invocations.unread(shard):
+            if shard not in self._service.relaying and self._service.unread(shard):
                 yield partial(self._relay, shard)
         if self._operator.is_due:
-            yield lambda: self._invocations.operate(self._operator.begin())
+            yield lambda: self._service.operate(self._operator.begin())
 
     def _next_time(self) -> float:
         """Return the time of the next possible step."""
@@ -196,15 +193,15 @@ class _Run:
             return
         if self._plan.platform(PlatformFault.VISIBLE_EARLY, name):
             queue.early(messages[0], now + self.world.random.random())
-        self._invocations.consume(place, queue, messages)
+        self._service.consume(place, queue, messages)
 
     def _relay(self, shard: int) -> None:
         function = self._service.relay
         count = self.world.random.randint(1, function.batch)
         loses = self._scenario.loses_records
         if loses and self._plan.platform(PlatformFault.DROPPED, function.name):
-            unread = len(self._invocations.unread(shard))
-            self._invocations.relayed[shard] += min(count, unread)
+            unread = len(self._service.unread(shard))
+            self._service.relayed[shard] += min(count, unread)
             self._operator.losses += 1
         else:
-            self._invocations.relay(shard, count)
+            self._service.relay_next(shard, count)

@@ -1,13 +1,16 @@
-"""The service, deployed into a world: queues, tables and functions."""
+"""The service, deployed into a world: queues, tables and functions, and their invocations."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
 
 from once.cdk import ConsumerProps, event_sources
 from once.cdk.props import MessageGroups
@@ -15,10 +18,11 @@ from once.consumer import Consumer, Runtime
 from once.names import RELAY, Limits, Record
 from once.outbox.relay import Relay
 from once.settings import Dedup, RelaySettings, Settings, TableSettings
+from once.testing.events import sqs_record
 from proof.world.clients import NO_METRICS, clients
-from proof.world.faults import Plan
-from proof.world.queues import Queue, Subscribers
-from proof.world.tasks import Process
+from proof.world.faults import Plan, PlatformFault
+from proof.world.queues import Message, Queue, Subscribers, received
+from proof.world.tasks import Killed, Process
 from proof.world.world import World
 
 DEDUP = "dedup"
@@ -27,8 +31,25 @@ ORDERED_INGRESS, ORDERED_EVENTS = "ingress.fifo", "events.fifo"
 DEDUP_WINDOW_SECONDS = 45 * 24 * 60 * 60
 RELAY_SECONDS = 60
 FIFO_RECEIVES = Limits.MAX_RECEIVE_COUNT
+_TOO_MANY = 429
 
 Handle = Callable[[dict[str, Any], Any], Any]
+
+
+class Violation(Exception):
+    """A violation of a clause.
+
+    Args:
+        oracle: the clause's name.
+        what: the observation.
+    """
+
+    def __init__(self, oracle: str, what: str) -> None:
+        super().__init__(oracle, what)
+        self.oracle = oracle
+
+    def __str__(self) -> str:
+        return ": ".join(self.args)
 
 
 @cache
@@ -37,16 +58,9 @@ def logger_of(name: str) -> Logger:
     return Logger(service=f"world-{name}", level="CRITICAL")
 
 
-class Context:
-    """Lambda's context, in a world's time."""
-
-    def __init__(self, process: Process, clock: Callable[[], float]) -> None:
-        self._process = process
-        self._clock = clock
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Return the time until the function is killed, in milliseconds."""
-        return int((self._process.deadline - self._clock()) * 1000)
+def context(deadline: float, clock: Callable[[], float]) -> Any:
+    """Return Lambda's context of a function that is killed at a deadline."""
+    return SimpleNamespace(get_remaining_time_in_millis=lambda: int((deadline - clock()) * 1000))
 
 
 @dataclass(slots=True)
@@ -66,13 +80,12 @@ class Function:
     idle: list[Handle] = field(default_factory=list)
     busy: int = 0
 
-    @contextmanager
-    def handler(self, process: Process) -> Iterator[Handle]:
-        """Take the handler of a process, which stays warm unless it is killed."""
+    def invoke(self, process: Process, event: dict[str, Any], clock: Callable[[], float]) -> Any:
+        """Return the answer of a warm or a new process, which stays warm unless it is killed."""
         handle = self.idle.pop() if self.idle else self.make()
         self.busy += 1
         try:
-            yield handle
+            return handle(event, context(process.deadline, clock))
         finally:
             self.busy -= 1
             if not process.dead:
@@ -101,7 +114,7 @@ class Place:
 
 
 class Service:
-    """Consumers and relay, deployed into a world.
+    """Consumers and relay, deployed into a world. An invocation is a task of its own process.
 
     Args:
         plan: the faults.
@@ -114,6 +127,11 @@ class Service:
         relay: the relay's function.
         relay_dead_letters: its dead-letter queue.
         world: the world.
+        shards: number of shards of the stream.
+        relayed: number of records of each shard that the relay has finished.
+        relaying: the shards that have a reader. A shard has one at most.
+        acknowledged: called with each message that a function acknowledges; may raise Violation.
+        error: the first violation or unexpected exception of a process.
     """
 
     def __init__(
@@ -137,6 +155,13 @@ class Service:
         self.world.tables.plain_writes = any(
             line.dedup is Dedup.ITEM and line.group_size == 1 for line in self._lines
         )
+        self.world.queues.deleted = self._check_deleted
+        self.shards = 1
+        self.relayed: Counter[int] = Counter()
+        self.relaying: set[int] = set()
+        self.acknowledged: Callable[[Place, Queue, Message], object] = lambda *_: None
+        self.error: BaseException | None = None
+        self._started = 0
 
     def _place(self, line: ConsumerProps, consumer: Consumer) -> Place:
         function = Function(
@@ -218,6 +243,140 @@ class Service:
             groups=groups.fields,
             ordered_types=tuple(groups.ordered),
         )
+
+    def consume(
+        self, place: Place, queue: Queue, messages: Sequence[Message], name: str = ""
+    ) -> Process:
+        """Invoke a consumer.
+
+        Args:
+            place: the consumer.
+            queue: the messages' queue.
+            messages: the messages, which were just received.
+            name: of the process; by default numbered.
+        """
+        handles = {message.id: message.handles[-1] for message in messages}
+        arn = f"a:b:c:d:e:{queue.name}"
+        records = [sqs_record(received(message), arn) for message in messages]
+
+        def work(process: Process) -> None:
+            answer = place.function.invoke(process, {"Records": records}, self.world.tasks.clock)
+            failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+            if not failed <= handles.keys():
+                raise Violation("answer", f"{failed} are not of this batch")
+            for message in messages:
+                if message.id not in failed:
+                    self.acknowledged(place, queue, message)
+                    self._delete(place, queue, message, handles[message.id])
+
+        process = self.start(name, place.function.name, place.function.seconds, work)
+        for message in messages:
+            message.receivers.append(process)
+        return process
+
+    def unread(self, shard: int) -> list[Any]:
+        """Return the records of a shard that the relay has not finished."""
+        stream, done = self.world.tables.stream, self.relayed[shard]
+        if self.shards == 1:
+            return stream[done:]
+        return [record for record in stream if self._shard_of(record) == shard][done:]
+
+    def _shard_of(self, record: Any) -> int:
+        key: str = record["dynamodb"]["Keys"][Record.PK]["S"]
+        return crc32(key.encode()) % self.shards
+
+    def relay_next(self, shard: int, count: int, name: str = "") -> Process:
+        """Invoke the relay with the next records of a shard of the stream."""
+        function, records = self.relay, self.unread(shard)[:count]
+        self.relaying.add(shard)
+
+        def work(process: Process) -> None:
+            try:
+                function.invoke(process, {"Records": records}, self.world.tasks.clock)
+                if not self.world.plan.platform(PlatformFault.BATCH_AGAIN, function.name):
+                    self.relayed[shard] += len(records)
+            finally:
+                self.relaying.discard(shard)
+
+        return self.start(name, function.name, function.seconds, work)
+
+    def request(
+        self,
+        function: Function,
+        event: Mapping[str, Any],
+        check: Callable[[int], int | None],
+        answered: Callable[[int | None], object],
+    ) -> None:
+        """Invoke a function by an HTTP request.
+
+        Args:
+            function: the function.
+            event: the request, as Lambda's event.
+            check: checks the status, and returns it; None if the sender does not receive it.
+            answered: called with the status; None if the sender gets no answer.
+        """
+        if self.world.plan.platform(PlatformFault.THROTTLED, function.name):
+            answered(_TOO_MANY)
+            return
+
+        def work(process: Process) -> None:
+            status = None
+            try:
+                answer = function.invoke(process, dict(event), self.world.tasks.clock)
+                status = check(answer["statusCode"])
+            finally:
+                answered(status)
+
+        self.start("", function.name, function.seconds, work)
+
+    def operate(self, work: Callable[[], None], name: str = "") -> Process:
+        """Run a command of the operator."""
+        return self.start(name, "operator", math.inf, lambda _: work())
+
+    def start(
+        self, name: str, function: str, seconds: float, work: Callable[[Process], None]
+    ) -> Process:
+        """Start a process. Errors of AWS go into the trace, and any other into `error`."""
+        self._started += 1
+        process = Process(name or f"{function}-{self._started}", self.world.tasks.now + seconds)
+
+        def guarded() -> None:
+            try:
+                work(process)
+            except Killed:
+                raise
+            except Violation as violation:
+                self.error = violation
+            except (ClientError, BotoCoreError) as error:
+                self.world.log.append(f"{process.name}: {error!r}")
+            except Exception as error:
+                # Relay and operator raise these when some events are not published.
+                if type(error).__name__ not in ("NotRelayed", "OpsError"):
+                    self.error = Violation("raised", f"{process.name}: {error!r}")
+
+        self.world.tasks.start(process, guarded)
+        return process
+
+    def _check_deleted(self, queue: Queue, message: Message) -> None:
+        """Check a deletion by the function itself. The SDK must not see the error."""
+        for place in self.places.values():
+            if queue in place.sources:
+                try:
+                    self.acknowledged(place, queue, message)
+                except Violation as violation:
+                    self.error = violation
+
+    def _delete(self, place: Place, queue: Queue, message: Message, handle: str) -> None:
+        queue.delete(handle)
+        if place.line.fifo:
+            return  # a FIFO queue delivers a deleted message no more
+        if self.world.plan.platform(PlatformFault.REDELIVERED, place.line.name):
+
+            def again() -> None:
+                message.deleted, message.visible_at = False, self.world.tasks.now
+
+            later = self.world.random.choice([0.0, 1.0, 100.0])
+            self.world.tasks.at(self.world.tasks.now + later, again)
 
 
 def url(queue: Queue) -> str:

@@ -1,10 +1,11 @@
 """`make sim`: exploration of scopes, random runs of the scenarios, and broken protocols in both."""
 
+import json
 import random
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from proof import report
-from proof.explore.campaign import Campaign, parts
-from proof.explore.campaign import show as show_scopes
+from proof.explore import search
 from proof.explore.scopes import CAUGHT_IN
-from proof.explore.search import Overgrown
-from proof.explore.search import caught as caught_in_scope
+from proof.explore.search import Explored, Overgrown, replayed
 from proof.mutants import MUTANTS
 from proof.run import Replay, RunResult, repeat, run
 from proof.scenarios import SCENARIOS
@@ -64,19 +63,47 @@ class Evidence:
     """The results of the search.
 
     Attributes:
-        campaign: the exploration of all scopes.
+        explored: each exploration of a scope.
         seeds: the random runs.
         caught: whether each broken protocol was caught, by its name and the method.
     """
 
-    campaign: Campaign
+    explored: Sequence[Explored]
     seeds: SeedFigures
     caught: Mapping[str, bool]
 
     @property
-    def missed(self) -> list[str]:
-        """The broken protocols that were not caught."""
-        return [name for name, is_caught in self.caught.items() if not is_caught]
+    def chosen(self) -> Counter[str]:
+        """The number of times that each kind of fault was chosen in an exploration."""
+        return sum((one.faults_by_kind for one in self.explored), Counter[str]())
+
+    @property
+    def missing(self) -> list[str]:
+        """What this run does not show: a fault that did not occur, a scope that did not end."""
+        fired = {*map(str, (*Fault, *PlatformFault))} - {*map(str, self.seeds.fired)}
+        unfinished = [one for one in self.explored if one.must_end and not one.complete]
+        return [
+            *(f"not caught: {name}" for name, is_caught in self.caught.items() if not is_caught),
+            *(f"never took place: {kind}" for kind in sorted(fired)),
+            *(f"never chosen in a scope: {kind}" for kind in sorted(search.KINDS - {*self.chosen})),
+            *(f"not explored to the end: {one.scope.name}" for one in unfinished),
+        ]
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the report."""
+        seeds, found = self.seeds, sum(len(one.found) for one in self.explored)
+        return {
+            "states": sum(one.states for one in self.explored),
+            "explored_schedules": sum(one.schedules for one in self.explored),
+            "explored_faults_by_kind": dict(sorted(self.chosen.items())),
+            "scopes": [one.figures() for one in self.explored],
+            "seeds": seeds.seeds,
+            "calls": seeds.calls,
+            "faults_by_kind": {str(kind): number for kind, number in sorted(seeds.fired.items())},
+            "violations": len(seeds.violations) + found,
+            "mutants": len(self.caught),
+            "mutants_caught": sum(self.caught.values()),
+        }
 
 
 def start(seeds: int, first: int | None, processes: int) -> int:
@@ -94,35 +121,39 @@ def start(seeds: int, first: int | None, processes: int) -> int:
     began = time.monotonic()
     first = secrets.randbelow(_FIRST_SEEDS) if first is None else first
     console.print(f"seeds {first} to {first + seeds - 1}, and the scopes", highlight=False)
-    drawn = range(first, first + seeds)
     try:
-        evidence = search(drawn, processes)
+        evidence = collected(range(first, first + seeds), processes)
     except Overgrown as error:
         console.print(f"[red]{error}")
         return 1
-    figures = _figures(evidence)
+    figures = evidence.figures()
     _show(evidence, figures)
     seconds = round(time.monotonic() - began, 1)
     report.write("sim", {**figures, "first_seed": first, "seconds": seconds})
-    incomplete = evidence.missed or _never(evidence) or evidence.campaign.unfinished
-    return int(bool(figures["violations"] or incomplete))
+    return int(bool(figures["violations"] or evidence.missing))
 
 
 def replay(file: Path) -> int:
-    """Repeat the run of a replay file, and print it.
+    """Repeat the run or the schedule of a replay file, and print it.
 
     Returns:
         The exit status: 1 if a clause is violated.
 
     Raises:
         OSError, ValueError: the file cannot be read, or is no replay file.
+        LookupError: a schedule's scope or one of its choices does not exist: the code is another.
     """
+    content = json.loads(file.read_text())
+    if "choices" in content:
+        found = replayed(content.get("scope", ""), content["choices"])
+        _print(found or "no violation")
+        return int(found is not None)
     result = repeat(Replay.read(file))
-    _print(result)
+    _print(result.describe(_LAST_CALLS))
     return int(result.violation is not None)
 
 
-def search(seeds: range, processes: int) -> Evidence:
+def collected(seeds: range, processes: int) -> Evidence:
     """Explore all scopes, run all seeds, and catch the broken protocols by both methods.
 
     Raises:
@@ -131,9 +162,9 @@ def search(seeds: range, processes: int) -> Evidence:
     chunks = [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
     by_seeds = [name for name, one in MUTANTS.items() if one.scenarios]
     methods: dict[str, tuple[Any, tuple[Any, ...]]]
-    methods = {f"{name}, in its scope": (caught_in_scope, (name,)) for name in CAUGHT_IN}
+    methods = {f"{name}, in its scope": (search.caught, (name,)) for name in CAUGHT_IN}
     methods |= {f"{name}, by seeds": (caught, (name, MUTANT_SEEDS)) for name in by_seeds}
-    scopes = parts()
+    scopes = search.parts()
     results = iter(
         run_parts(
             [
@@ -145,12 +176,12 @@ def search(seeds: range, processes: int) -> Evidence:
             console,
         )
     )
-    campaign = Campaign([next(results) for _ in scopes])
+    explored = [next(results) for _ in scopes]
     catches = {name: next(results) is not None for name in methods}
     figures = SeedFigures()
     for found in results:
         figures.add(found)
-    return Evidence(campaign, figures, catches)
+    return Evidence(explored, figures, catches)
 
 
 def run_seed(seed: int, scenario: str = "") -> RunResult:
@@ -214,53 +245,38 @@ def _smaller(replay: Replay) -> Iterator[Replay]:
                 yield replace(replay, traffic=(*before, plain, *after))
 
 
-def _figures(evidence: Evidence) -> dict[str, Any]:
-    campaign, seeds = evidence.campaign, evidence.seeds
-    return {
-        **campaign.figures(),
-        "seeds": seeds.seeds,
-        "calls": seeds.calls,
-        "faults_by_kind": {str(kind): number for kind, number in sorted(seeds.fired.items())},
-        "violations": len(seeds.violations) + len(campaign.found),
-        "mutants": len(evidence.caught),
-        "mutants_caught": len(evidence.caught) - len(evidence.missed),
-    }
-
-
-def _never(evidence: Evidence) -> list[str]:
-    """Return the kinds of fault that did not occur."""
-    missing = {*map(str, (*Fault, *PlatformFault))} - {*map(str, evidence.seeds.fired)}
-    return sorted({*missing, *evidence.campaign.never})
-
-
 def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
+    """Print the figures, and every violation with a file that replays it."""
     table = Table("simulator", show_header=True)
     table.add_column("number", justify="right")
-    for name, number in figures.items():
-        if isinstance(number, int):
-            table.add_row(name.replace("_", " "), f"{number:,}")
-    for kind, number in figures["faults_by_kind"].items():
-        table.add_row(f"  {kind}", f"{number:,}")
-    console.print(table)
-    show_scopes(evidence.campaign)
-    for name in evidence.missed:
-        console.print(f"[red]not caught:[/] {name}")
-    for kind in _never(evidence):
-        console.print(f"[red]never took place:[/] {kind}")
+    kinds = {f"  {kind}": number for kind, number in figures["faults_by_kind"].items()}
+    numbers = {name.replace("_", " "): n for name, n in figures.items() if isinstance(n, int)}
+    for name, number in (numbers | kinds).items():
+        table.add_row(name, f"{number:,}")
+    columns = ("scope", "preemptions", "faults", "schedules", "states", "complete", "seconds")
+    scopes = Table(*columns)
+    for one in figures["scopes"]:
+        scopes.add_row(*(str(one[column]) for column in columns))
+    console.print(table, scopes)
+    for line in evidence.missing:
+        console.print(f"[red]{line}")
     for result in evidence.seeds.violations:
         console.print(f"[red]seed {result.replay.seed}:[/] {result.violation}", highlight=False)
     for result in evidence.seeds.violations[:_MAX_SHOWN]:
-        _print_shrunk(result)
+        assert result.violation is not None  # noqa: S101
+        smallest = repeat(shrunk(result.replay, result.violation.oracle))
+        _print(smallest.describe(_LAST_CALLS))
+        _save(f"sim-{result.replay.seed}", smallest.replay.as_json())
+    for number, found in enumerate([found for one in evidence.explored for found in one.found], 1):
+        _print(found)
+        _save(f"sim-scope-{number}", {"scope": found.scope, "choices": found.choices})
 
 
-def _print_shrunk(result: RunResult) -> None:
-    """Shrink a run that violates a clause, save it for replay, and print it."""
-    assert result.violation is not None  # noqa: S101
-    smallest = repeat(shrunk(result.replay, result.violation.oracle))
-    file = report.write(f"sim-{result.replay.seed}", smallest.replay.as_json())
-    _print(smallest)
+def _save(name: str, content: Mapping[str, Any]) -> None:
+    """Write a replay file, and say how to repeat it."""
+    file = report.write(name, content)
     console.print(f"again: make sim REPLAY={file}", highlight=False, soft_wrap=True)
 
 
-def _print(result: RunResult) -> None:
-    console.print(result.describe(_LAST_CALLS), markup=False, highlight=False, soft_wrap=True)
+def _print(text: object) -> None:
+    console.print(str(text), markup=False, highlight=False, soft_wrap=True)

@@ -5,9 +5,8 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from typing import Any
@@ -149,7 +148,8 @@ class Progress:
 def _begin(shared: Any) -> None:
     global _shared
     _shared = shared
-    _watch_parent()
+    # A killed parent sends no signal, and its workers would continue to the end of their work.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _execute(number: int, part: Part) -> Any:
@@ -161,21 +161,6 @@ def _execute(number: int, part: Part) -> Any:
         done[number] = units
 
     return part.result(tell)
-
-
-@contextmanager
-def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """Start worker processes. Work that has not begun at the end of the context is cancelled."""
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_watch_parent)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _watch_parent() -> None:
-    # A killed parent sends no signal, and its workers would continue to the end of their work.
-    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:

@@ -1,5 +1,1 @@
 """Crash points: every fault at every call of the real code, alone and in pairs."""
-
-from proof.crashpoints.campaign import run
-
-__all__ = ["run"]

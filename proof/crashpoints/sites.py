@@ -52,17 +52,8 @@ _SENT_BY_A_PERSON = "a producer: after a lost answer it names the id with which 
 _OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
 _CAPTURES = "`webhooks` only reads captures, before anything else"
 LEFT_OUT = {
-    "demo.traffic.command.stock_articles.<locals>.put_new dynamodb.PutItem": (
-        "stocks the shop before its first order"
-    ),
-    "demo.traffic.publisher.to_queue.<locals>.<lambda> sqs.SendMessageBatch": (
-        "`send` is a producer: what it sends twice, or not, is traffic like any other"
-    ),
-    "demo.traffic.publisher.to_topic.<locals>.<lambda> sns.PublishBatch": (
-        "`orders` is a producer: what it sends twice, or not, is traffic like any other"
-    ),
     "once.ops.aws.clients.depth sqs.GetQueueAttributes": "`status` only reads",
-    "once.ops.aws.clients.oldest_message_seconds cloudwatch.GetMetricData": ("`status` only reads"),
+    "once.ops.aws.clients.oldest_message_seconds cloudwatch.GetMetricData": "`status` only reads",
     "once.ops.aws.deployment.Deployment.find cloudformation.DescribeStacks": (
         "only reads, before anything else"
     ),
@@ -150,7 +141,7 @@ def _without_service(place: str) -> str:
     return f"{function} {call.partition('.')[2]}"
 
 
-PACKAGES = ("once", "functions", "demo/traffic")
+PACKAGES = ("once", "functions")
 _PAGES = ("get_paginator", "get_waiter")
 _HTTP = {"stripe", "requests", "httpx"}
 _SECRETS = "SecretsProvider"
@@ -171,12 +162,12 @@ def calls_in_source(root: Path = ROOT) -> set[str]:
         _text(call.args) for call in calls if _names(call.func)[-1:] in (["client"], ["_client"])
     }
     methods = _methods(frozenset(services - {""}))
-    found: set[str] = set()
-    for module, tree in trees.items():
-        visitor = _CallVisitor(module, methods, _getters_of_secrets(tree))
-        visitor.visit(tree)
-        found |= visitor.found
-    return found
+    return {
+        f"{function} {operation}"
+        for module, tree in trees.items()
+        for function, call in _calls(tree, [module])
+        if (operation := _operation(call, methods, _getters_of_secrets(tree)))
+    }
 
 
 def _trees(root: Path) -> Iterator[tuple[str, ast.Module]]:
@@ -201,56 +192,43 @@ def _getters_of_secrets(tree: ast.Module) -> set[str]:
     return {f.name for f in functions if f.returns and ast.unparse(f.returns).endswith(_SECRETS)}
 
 
-class _CallVisitor(ast.NodeVisitor):
-    """Collects the calls of one module, with the function that each is in."""
+def _calls(node: ast.AST, within: list[str]) -> Iterator[tuple[str, ast.Call]]:
+    """Yield each call below a node, with the function that it is in."""
+    for child in ast.iter_child_nodes(node):
+        names: list[str] = []
+        match child:
+            case ast.Call():
+                yield ".".join(within).removesuffix(".<locals>"), child
+            case ast.ClassDef(name=name):
+                names = [name]
+            case ast.FunctionDef(name=name):
+                names = [name, "<locals>"]
+            case ast.Lambda():
+                names = ["<lambda>", "<locals>"]
+        yield from _calls(child, [*within, *names])
 
-    def __init__(self, module: str, methods: dict[str, str], secrets: set[str]) -> None:
-        self._within = [module]
-        self._methods = methods
-        self._secrets = secrets
-        self.found: set[str] = set()
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._enter(node, [node.name])
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._enter(node, [node.name, "<locals>"])
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._enter(node, ["<lambda>", "<locals>"])
-
-    def visit_Call(self, node: ast.Call) -> None:
-        if operation := self._operation(node):
-            function = ".".join(self._within).removesuffix(".<locals>")
-            self.found.add(f"{function} {operation}")
-        self.generic_visit(node)
-
-    def _enter(self, node: ast.AST, names: list[str]) -> None:
-        self._within += names
-        self.generic_visit(node)
-        del self._within[-len(names) :]
-
-    def _operation(self, call: ast.Call) -> str | None:
-        names = _names(call.func)
-        match names:
-            case [*_, method] if method in _PAGES:
-                return self._methods[_text(call.args)]
-            case [*_, "v1", resource, method] if method in _STRIPE:
-                return f"{_STRIPE[method]} /v1/{resource}"
-            case [*_, "v1", resource, method]:
-                raise ValueError(
-                    f"{resource}.{method} is an unknown call of Stripe: add its HTTP method to "
-                    "_STRIPE of proof/crashpoints/sites.py"
-                )
-            case [library, *_, method] if library in _HTTP and method.islower():
-                return ".".join(names)
-            case [*_, "urlopen"]:
-                return "urlopen"
-            case [function, "get"] if function in self._secrets:
-                return "GetSecretValue"
-            case [*_, method] if not call.args:
-                return self._methods.get(method)
-        return None
+def _operation(call: ast.Call, methods: dict[str, str], secrets: set[str]) -> str | None:
+    names = _names(call.func)
+    match names:
+        case [*_, method] if method in _PAGES:
+            return methods[_text(call.args)]
+        case [*_, "v1", resource, method] if method in _STRIPE:
+            return f"{_STRIPE[method]} /v1/{resource}"
+        case [*_, "v1", resource, method]:
+            raise ValueError(
+                f"{resource}.{method} is an unknown call of Stripe: add its HTTP method to "
+                "_STRIPE of proof/crashpoints/sites.py"
+            )
+        case [library, *_, method] if library in _HTTP and method.islower():
+            return ".".join(names)
+        case [*_, "urlopen"]:
+            return "urlopen"
+        case [function, "get"] if function in secrets:
+            return "GetSecretValue"
+        case [*_, method] if not call.args:
+            return methods.get(method)
+    return None
 
 
 def _names(function: ast.expr) -> list[str]:

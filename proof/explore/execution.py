@@ -1,5 +1,7 @@
 """One execution of a scope: from its initial state to rest, by a schedule of choices.
 
+In each state it lists everything that can happen next, and what it costs of the bounds.
+
 A digest of its state holds all that its future and its oracles depend on. A suspended task cannot
 be compared with another one. But its code is deterministic: where it stands follows from the
 messages that it was invoked with, which are in its process's name, and from every answer it was
@@ -7,8 +9,13 @@ given, with the time of each. So a digest of the answers stands for it. Of a pro
 nothing but what it wrote is left.
 """
 
-from collections.abc import Callable, Sequence
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 from unittest.mock import patch
@@ -16,17 +23,43 @@ from unittest.mock import patch
 from functions.payments import provider
 from once.effects import executor
 from once.failures.circuit_breaker import CircuitBreaker
-from proof.explore.scheduler import Option, Scheduler
+from once.names import Record
 from proof.explore.scopes import Scope
 from proof.explore.world import ScheduledWorld
-from proof.invocations import Invocations
-from proof.ledger import Ledger, Violation
-from proof.operator import on_time
+from proof.ledger import Ledger
+from proof.operator import on_time, redrive, settle
 from proof.scenarios import SCENARIOS
-from proof.world.faults import Plan, script
-from proof.world.tasks import Task
+from proof.service import Place, Violation
+from proof.world.faults import Action, Plan, script
+from proof.world.queues import Message, Queue
+from proof.world.tasks import Process, Task
 
 MOST_STEPS = 400
+OUTAGE_SECONDS = 25 * 60 * 60
+REDELIVERED = "delivered again"
+DEATH = "death while reading"
+_RETENTION_SECONDS = 14 * 24 * 60 * 60
+"""The longest that SQS keeps a message."""
+_SIDE_BY_SIDE = 2
+"""The most invocations of one function at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to go on.
+
+    Attributes:
+        words: in words.
+        take: does it, and returns the process that ran, if any.
+        preemptions: how many it is: none or one.
+        fault: the kind of fault that it is; empty where it is none.
+    """
+
+    words: str
+    take: Callable[[], Process | None]
+    preemptions: int = 0
+    fault: str = ""
+
 
 Choose = Callable[["Execution", Sequence[Option]], int]
 """Returns the position of the option to take, or raises Pruned where none is to be taken."""
@@ -46,8 +79,7 @@ class Execution:
     Attributes:
         choices: the position of each option that was taken.
         words: the same, in words.
-        preemptions: how many there were so far.
-        faults: how many there were so far.
+        preemptions, faults: how many there were so far.
     """
 
     def __init__(self, scope: Scope, choose: Choose) -> None:
@@ -59,14 +91,18 @@ class Execution:
         self._scenario = SCENARIOS[scope.scenario](scope.traffic, plan, 0, ScheduledWorld)
         self._scenario.at_once = True
         self._scenario.late_by = scope.late_by
-        self.service = self._scenario.service
-        self.world = self.service.world
+        self._service = self._scenario.service
+        assert isinstance(self._service.world, ScheduledWorld)  # noqa: S101
+        self.world = self._service.world
         self.ledger = Ledger(self._scenario, scope.running)
-        self.invocations = Invocations(self.service, self.ledger)
-        self.scheduler = Scheduler(scope, self.service, self.invocations)
+        self._places = [self._service.places[name] for name in scope.running]
         self._choose = choose
         self._stages = [*[self._repeat] * scope.repeats, *[self.ledger.expire] * scope.expires]
         self._is_over = False
+        self._running: Process | None = None  # it made the last step
+        self._redrives, self._settles = scope.redrives, scope.settles
+        self._outages = int(scope.outage)
+        self._relays: Counter[int] = Counter()
 
     def run(self) -> Violation | None:
         """Run to rest, and return the violation that ended it, if any.
@@ -90,38 +126,37 @@ class Execution:
 
     def digest(self) -> bytes:
         """Return the digest of the state that it is in."""
-        world, scheduler, ledger = self.world, self.scheduler, self.ledger
-        tables, messages = world.tables, self.invocations
-        running = scheduler.running
+        world, ledger, running = self.world, self.ledger, self._running
+        tables = world.tables
         is_ready = any(task.process is running for task in world.tasks.ready)
         state = (
             (world.tasks.now, len(self._stages)),
-            (scheduler.redrives, scheduler.settles, scheduler.outages),
+            (self._redrives, self._settles, self._outages),
             running.name if running is not None and is_ready else "",
             sorted(map(self._standing_of, world.tasks.alive)),
             {name: sorted(rows.items()) for name, rows in tables.items.items()},
-            (tables.tokens, messages.unread(0), sorted(messages.relaying)),
+            (tables.tokens, self._service.unread(0), sorted(self._service.relaying)),
             [
                 (
                     each.name,
                     sorted(map(repr, each.messages.values())),
                     sorted(m.id for m in each.ever),
                 )
-                for place in scheduler.places
+                for place in self._places
                 for each in (*place.sources, place.dead_letters)
             ],
             sorted(world.provider.api.charges(), key=repr),
             world.provider.keys,
             sorted(world.mail.sent.items()),
             sorted(world.workflows.started.items()),
-            [call for call in scheduler.world.late if call[0] >= world.tasks.now],
+            [call for call in world.late if call[0] >= world.tasks.now],
             sorted((key, sorted(ids)) for key, ids in ledger.commits.items()),
             (sorted(ledger.published), sorted(ledger.premature)),
         )
         return blake2b(repr(state).encode(), digest_size=16).digest()
 
     def _standing_of(self, task: Task) -> tuple[Any, ...]:
-        world, process = self.scheduler.world, task.process
+        world, process = self.world, task.process
         wakes_at = max(task.wakes_at, world.tasks.now)
         waiting, has_call = len(task.waits_for), task in world.calls
         history = world.history(process.name)
@@ -129,7 +164,7 @@ class Execution:
 
     def _begin(self) -> None:
         self._scenario.begin()
-        for place in self.scheduler.places if self.scope.dead_lettered else ():
+        for place in self._places if self.scope.dead_lettered else ():
             for message in place.queue.ever:
                 place.dead_letters.add(message)
                 self.ledger.moved.add(message.body)
@@ -141,24 +176,16 @@ class Execution:
     def _to_rest(self) -> None:
         for _ in range(MOST_STEPS):
             self.world.tasks.fire()
-            self.scheduler.run_to_calls()
+            # What woke up goes on to its next call: in between a process touches nothing.
+            while idle := [task for task in self.world.tasks.ready if task not in self.world.calls]:
+                self._run(idle[0])
             self._take(self._options())
             if self._is_over:
                 return
-            if self.invocations.error is not None:
-                raise self.invocations.error
+            if self._service.error is not None:
+                raise self._service.error
             self.ledger.check_state()
         raise Violation("never at rest", f"after {MOST_STEPS} steps")
-
-    def _options(self) -> list[Option]:
-        """Return what can happen next; the first costs nothing."""
-        options = list(self.scheduler.options())
-        if options and not (options[0].faults or options[0].preemptions):
-            return options
-        has_outage = self.scheduler.outages < int(self.scope.outage)
-        self.ledger.disturbed = bool(self.faults) or has_outage
-        self.ledger.check_rest()
-        return [Option("all is at rest", self._next_stage), *options]
 
     def _take(self, options: Sequence[Option]) -> None:
         choice = self._choose(self, options)
@@ -166,8 +193,18 @@ class Execution:
         self.choices.append(choice)
         self.words.append(option.words)
         self.preemptions += option.preemptions
-        self.faults += option.faults
-        self.scheduler.take(option)
+        self.faults += bool(option.fault)
+        random.seed(0)  # jitter is the same in every step
+        self._running = option.take()
+
+    def _options(self) -> list[Option]:
+        """Return what can happen next; the first costs nothing."""
+        options = list(self._steps())
+        if options and not (options[0].fault or options[0].preemptions):
+            return options
+        self.ledger.disturbed = bool(self.faults) or self._outages < int(self.scope.outage)
+        self.ledger.check_rest()
+        return [Option("all is at rest", self._next_stage), *options]
 
     def _next_stage(self) -> None:
         self._is_over = not self._stages
@@ -177,3 +214,177 @@ class Execution:
     def _repeat(self) -> None:
         for _ in self._scenario.repeat():
             pass
+
+    def _steps(self) -> Iterator[Option]:
+        """Yield every step, first what costs least."""
+        ready = self.world.tasks.ready
+        current = [task for task in ready if task.process is self._running]
+        other = [task for task in ready if task.process is not self._running]
+        cost = int(bool(current))
+        for task in (*current, *other):
+            switch = 0 if task in current else cost
+            yield Option(self._words(task), partial(self._run, task), switch)
+        yield from self._deliveries(cost)
+        if self._may_relay(ready):
+            yield Option("Lambda invokes the relay", self._relay, cost)
+        if self._redrives and any(place.dead_letters.waiting for place in self._places):
+            yield Option("the operator redrives", self._redrive, cost)
+        if self._settles and self._is_certain_outside():
+            yield Option("the operator settles", self._settle, cost)
+        yield from self._time(ready)
+        for task in (*current, *other):
+            yield from self._faults(task, 0 if task in current else cost)
+        yield from self._redeliveries(cost)
+        yield from self._deaths(cost)
+
+    def _faults(self, task: Task, cost: int) -> Iterator[Option]:
+        for fault in self.world.faults(task):
+            where = f" at entry {fault.position}" if fault.position else ""
+            after = f" after {fault.seconds:.0f} s" if fault.seconds else ""
+            words = f"{self._words(task)}: {fault.what}{where}{after}"
+            yield Option(words, partial(self._fail, task, fault), cost, str(fault.what))
+
+    def _deliveries(self, cost: int) -> Iterator[Option]:
+        for place, queue, batch in self._batches():
+            deliver = partial(self._deliver, place, queue, batch)
+            yield Option(_delivery_words(queue, batch), deliver, cost)
+
+    def _deaths(self, cost: int) -> Iterator[Option]:
+        """A function may be killed while it reads any message of its batch."""
+        for place, queue, batch in self._batches():
+            for message in batch:
+                words = f"{_delivery_words(queue, batch)}, and reading {message.id} is fatal"
+                deliver = partial(self._deliver, place, queue, batch, message.id)
+                yield Option(words, deliver, cost, DEATH)
+
+    def _batches(self) -> Iterator[tuple[Place, Queue, list[Message]]]:
+        """Yield the batches that may be delivered."""
+        now = self.world.tasks.now
+        for place in self._places:
+            for queue in place.sources if place.function.busy < _SIDE_BY_SIDE else ():
+                visible = queue.deliverable(now)
+                first = queue.first_of_groups(visible)
+                batches = [[message] for message in _distinct(first)]
+                if len(visible) > 1 and place.batch(queue) > 1:
+                    batches.append(visible)
+                for batch in batches:
+                    yield place, queue, batch
+
+    def _redeliveries(self, cost: int) -> Iterator[Option]:
+        """A standard queue may deliver again what is deleted, or what a function is working on."""
+        for place in self._places:
+            for message in () if place.line.fifo else place.queue.messages.values():
+                if place.function.busy < _SIDE_BY_SIDE and self._may_come_again(place, message):
+                    deliver = partial(self._deliver, place, place.queue, [message])
+                    yield Option(f"SQS delivers {message.id} again", deliver, cost, REDELIVERED)
+
+    def _may_come_again(self, place: Place, message: Message) -> bool:
+        now = self.world.tasks.now
+        is_held = message.visible_at > now and place.function.busy > 0
+        is_kept = now < message.sent_at + _RETENTION_SECONDS
+        is_received = 0 < message.receives < place.line.max_receive_count
+        return (message.deleted or is_held) and is_kept and is_received
+
+    def _time(self, ready: Sequence[Task]) -> Iterator[Option]:
+        """Time passes where nothing is ready. Where a task is, to let it pass is a preemption."""
+        queues = [queue for place in self._places for queue in place.sources]
+        if self._redrives:
+            queues += [place.dead_letters for place in self._places]
+        hidden = [message.visible_at for queue in queues for message in queue.waiting]
+        later = [time for time in hidden if time > self.world.tasks.now]
+        due = min([self.world.tasks.next_time, *later])
+        if math.isfinite(due):
+            yield Option("time passes", partial(self._wait, due), int(bool(ready)))
+        if self._outages and not math.isfinite(self.world.tasks.next_time):
+            yield Option("deliveries are suspended for a day", self._suspend, 1)
+
+    def _may_relay(self, ready: Sequence[Task]) -> bool:
+        """Tell whether the relay may begin.
+
+        Where its events go to no running consumer, its steps and those of the consumers are
+        independent: their order makes no difference, and the relay begins last.
+        """
+        rest = self._service.unread(0)
+        if self._service.relaying or not any(_has_outbox(record) for record in rest):
+            return False
+        return self.scope.relays_early or not (ready or any(self._deliveries(0)))
+
+    def _words(self, task: Task) -> str:
+        call = self.world.calls[task]
+        return f"{task.process.name}: {call.service}.{call.operation}"
+
+    def _run(self, task: Task) -> Process:
+        for place in self._places:
+            place.function.idle.clear()  # every function starts cold
+        self._service.relay.idle.clear()
+        self.world.tasks.run(task)
+        return task.process
+
+    def _fail(self, task: Task, fault: Action) -> Process:
+        self.world.let_meet(task, fault)
+        return self._run(task)
+
+    def _begun(self, process: Process) -> Process:
+        """Let a new process run to its first call: it touches nothing before."""
+        [task] = [task for task in self.world.tasks.ready if task.process is process]
+        return self._run(task)
+
+    def _deliver(
+        self, place: Place, queue: Queue, messages: Sequence[Message], fatal: str = ""
+    ) -> Process | None:
+        for message in messages:
+            message.deleted = False
+        batch = queue.receive_these(messages, self.world.tasks.now)
+        if not batch:  # SQS has moved it to the dead letters
+            return None
+        name = "+".join(message.handles[-1] for message in batch)
+        name += f"!{fatal}" if fatal else ""  # the name stands for all that decides its way
+        process = self._service.consume(place, queue, batch, name)
+        process.fatal = fatal
+        return self._begun(process)
+
+    def _relay(self) -> Process:
+        relayed = self._service.relayed[0]
+        self._relays[relayed] += 1
+        name = f"relay-{relayed}.{self._relays[relayed]}"
+        return self._begun(self._service.relay_next(0, len(self._service.unread(0)), name))
+
+    def _redrive(self) -> Process:
+        self._redrives -= 1
+        work = partial(redrive, self._service)
+        return self._begun(self._service.operate(work, f"operator-{self._redrives}"))
+
+    def _is_certain_outside(self) -> bool:
+        """Tell whether an effect is pending, and no call is under way: it could still arrive."""
+        under_way = any(at >= self.world.tasks.now for at, _ in self.world.late)
+        return bool(self.ledger.pending()) and not under_way
+
+    def _settle(self) -> Process:
+        self._settles -= 1
+        work = partial(settle, self._service)
+        return self._begun(self._service.operate(work, f"settler-{self._settles}"))
+
+    def _suspend(self) -> None:
+        self._outages -= 1
+        self.world.tasks.now += OUTAGE_SECONDS
+
+    def _wait(self, until: float) -> None:
+        self.world.tasks.now = until
+
+
+def _delivery_words(queue: Queue, batch: Iterable[Message]) -> str:
+    return f"SQS delivers {' and '.join(message.id for message in batch)} from {queue.name}"
+
+
+def _distinct(messages: Iterable[Message]) -> list[Message]:
+    """Leave out a message that differs from an earlier one in its id alone: none was received."""
+    chosen: dict[str, Message] = {}
+    for message in messages:
+        chosen.setdefault(message.id if message.receives else message.body, message)
+    return list(chosen.values())
+
+
+def _has_outbox(record: Mapping[str, Any]) -> bool:
+    """Tell whether a stream record holds events, be it in an image of the past."""
+    images = (record["dynamodb"].get(which, {}) for which in ("OldImage", "NewImage"))
+    return any(Record.OUTBOX in image for image in images)

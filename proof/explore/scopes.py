@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS
 from proof.scenarios.effects import CONSUMERS, Effect
@@ -66,11 +66,6 @@ class Scope:
         return len(self.running) > 1
 
 
-def _clock(consumer: str, invocation: int, seconds: float) -> Action:
-    place = f"{PlatformFault.SKEWED} {consumer}"
-    return Action(place, invocation, PlatformFault.SKEWED, seconds=seconds)
-
-
 def _effect(name: str, states: int, *effects: Effect, **more: Any) -> Scope:
     return Scope(name, states, effects, "effects", (CONSUMERS[effects[0].kind],), **more)
 
@@ -83,12 +78,13 @@ _TWO = Order(0, copies=2)
 _OTHER = Order(1, "c-2", sku="pear")
 _CHARGE, _CHARGES = Effect(0), Effect(0, copies=2)
 _MAIL, _MAILS = Effect(0, "e-mail"), Effect(0, "e-mail", copies=2)
-_SLOW, _FAST = -CLOCK_SKEW_SECONDS, CLOCK_SKEW_SECONDS
 
 
 def _skewed(consumer: str) -> tuple[Action, ...]:
     """Return a slow clock for the first process of a consumer, and a fast one for the second."""
-    return _clock(consumer, 1, _SLOW), _clock(consumer, 2, _FAST)
+    skewed = PlatformFault.SKEWED
+    skews = enumerate((-CLOCK_SKEW_SECONDS, CLOCK_SKEW_SECONDS), start=1)
+    return tuple(Action(f"{skewed} {consumer}", n, skewed, seconds=skew) for n, skew in skews)
 
 
 SCOPES = (
@@ -195,16 +191,8 @@ def scope_named(name: str) -> Scope:
     return found[0]
 
 
-class Place(NamedTuple):
-    """A scope, and bounds for it."""
-
-    scope: str
-    preemptions: int
-    faults: int
-
-    def bounded(self) -> Scope:
-        """Return the scope with these bounds."""
-        return replace(scope_named(self.scope), preemptions=self.preemptions, faults=self.faults)
+def _within(name: str, preemptions: int, faults: int) -> Scope:
+    return replace(scope_named(name), preemptions=preemptions, faults=faults)
 
 
 _TWICE, _CONFLICT = "two deliveries of one event", "two contents under one key"
@@ -214,39 +202,39 @@ _EXPIRY = "relay and expiry"
 _FATAL = "a body that ends the function beside another event"
 _ONE_ACCOUNT = "entries of one account"
 
-CAUGHT_IN: Mapping[str, Place] = {
-    "claim, then effect": Place(_TWICE, 1, 1),
-    "effect, then mark": Place(_TWICE, 1, 0),
-    "no condition on the record": Place(_TWICE, 0, 0),
-    "acknowledged before the commit": Place(_TWICE, 0, 1),
-    "any cancellation is a failure": Place("relay and downstream", 0, 0),
-    "any cancellation is a duplicate": Place(_TWICE, 0, 1),
-    "no answer is done": Place(_TWICE, 0, 1),
-    "checkpoint first": Place(_TWICE, 0, 1),
-    "a fresh key on each delivery": Place(_TWICE, 0, 0),
-    "the message's id as the key": Place(_TWICE, 0, 0),
-    "a lease in place of the transaction": Place(_TWICE, 0, 1),
-    "published inline": Place(_TWICE, 0, 1),
-    "a batch's answer is believed": Place(_TWICE, 0, 1),
-    "one reason for all": Place("a duplicate beside another event", 0, 0),
-    "no fingerprint": Place(_CONFLICT, 0, 0),
-    "dead letters only in name": Place(_CONFLICT, 0, 0),
-    "no deduplication downstream": Place("relay and downstream", 0, 1),
-    "removals are relayed": Place(_EXPIRY, 0, 0),
-    "a window shorter than a message lives": Place(_EXPIRY, 0, 0),
-    "an expiry without a margin for clocks": Place("expiry by skewed clocks", 0, 0),
-    "a fresh provider key on each attempt": Place(_PAID, 0, 1),
-    "a failed call is done": Place(_PAID, 0, 1),
-    "a saved error is not done": Place(_PAID, 0, 1),
-    "a provider key for ever": Place(_OUTAGE, 1, 1),
-    "resumed is clean": Place(_OUTAGE, 1, 2),
-    "completion without a fence": Place("two deliveries of a charge by skewed clocks", 1, 0),
-    "pending without a lease": Place(_MAILED, 1, 0),
-    "never in doubt": Place(_MAILED, 0, 1),
-    "a lease without a margin for clocks": Place("e-mail by skewed clocks", 1, 0),
-    "settled while its owner runs": Place("e-mail settled by hand", 1, 0),
-    "bodies are read before messages are isolated": Place(_FATAL, 0, 0),
-    "redrive deletes first": Place(_REDRIVE, 0, 1),
-    "a group goes on after a failed message": Place(_ONE_ACCOUNT, 0, 1),
-    "a later event after a failed one": Place(_ONE_ACCOUNT, 0, 1),
+CAUGHT_IN: Mapping[str, Scope] = {
+    "claim, then effect": _within(_TWICE, 1, 1),
+    "effect, then mark": _within(_TWICE, 1, 0),
+    "no condition on the record": _within(_TWICE, 0, 0),
+    "acknowledged before the commit": _within(_TWICE, 0, 1),
+    "any cancellation is a failure": _within("relay and downstream", 0, 0),
+    "any cancellation is a duplicate": _within(_TWICE, 0, 1),
+    "no answer is done": _within(_TWICE, 0, 1),
+    "checkpoint first": _within(_TWICE, 0, 1),
+    "a fresh key on each delivery": _within(_TWICE, 0, 0),
+    "the message's id as the key": _within(_TWICE, 0, 0),
+    "a lease in place of the transaction": _within(_TWICE, 0, 1),
+    "published inline": _within(_TWICE, 0, 1),
+    "a batch's answer is believed": _within(_TWICE, 0, 1),
+    "one reason for all": _within("a duplicate beside another event", 0, 0),
+    "no fingerprint": _within(_CONFLICT, 0, 0),
+    "dead letters only in name": _within(_CONFLICT, 0, 0),
+    "no deduplication downstream": _within("relay and downstream", 0, 1),
+    "removals are relayed": _within(_EXPIRY, 0, 0),
+    "a window shorter than a message lives": _within(_EXPIRY, 0, 0),
+    "an expiry without a margin for clocks": _within("expiry by skewed clocks", 0, 0),
+    "a fresh provider key on each attempt": _within(_PAID, 0, 1),
+    "a failed call is done": _within(_PAID, 0, 1),
+    "a saved error is not done": _within(_PAID, 0, 1),
+    "a provider key for ever": _within(_OUTAGE, 1, 1),
+    "resumed is clean": _within(_OUTAGE, 1, 2),
+    "completion without a fence": _within("two deliveries of a charge by skewed clocks", 1, 0),
+    "pending without a lease": _within(_MAILED, 1, 0),
+    "never in doubt": _within(_MAILED, 0, 1),
+    "a lease without a margin for clocks": _within("e-mail by skewed clocks", 1, 0),
+    "settled while its owner runs": _within("e-mail settled by hand", 1, 0),
+    "bodies are read before messages are isolated": _within(_FATAL, 0, 0),
+    "redrive deletes first": _within(_REDRIVE, 0, 1),
+    "a group goes on after a failed message": _within(_ONE_ACCOUNT, 0, 1),
+    "a later event after a failed one": _within(_ONE_ACCOUNT, 0, 1),
 }

@@ -8,24 +8,28 @@ branches off. It ends early in a state that was seen before with at least as man
 faults left. That is sound: all oracles are about states, the state holds everything that its future
 depends on (see `proof.explore.execution`), and whoever may preempt and disturb less has no future
 that the other one has not. Equivalent faults are left out where they are chosen, in
-`proof.explore.world`, and equal messages that were never received in `proof.explore.scheduler`.
+`proof.explore.world`, and equal messages that were never received in `proof.explore.execution`.
 """
 
 import math
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from proof.explore.execution import Execution, Pruned
-from proof.explore.scheduler import Option
-from proof.explore.scopes import CAUGHT_IN, Scope
+from proof.explore.execution import DEATH, Execution, Option, Pruned
+from proof.explore.scopes import CAUGHT_IN, SCOPES, Scope, scope_named
 from proof.mutants import MUTANTS
-from proof.workers import Tell, untold
+from proof.workers import Part, Tell, untold
+from proof.world.faults import Fault
 
-MOST_SCHEDULES = 5_000
-"""So many are executed in the search for a broken protocol."""
+KINDS = frozenset({*map(str, Fault), DEATH})
+MOST_FAULTS = 2
+MOST_SCHEDULES = 1_000
+"""So many schedules with two faults are executed where all of them would take too long."""
+_MOST_WHEN_BROKEN = 5_000
+"""So many schedules are executed in the search for a broken protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,9 @@ class Found:
     choices: tuple[int, ...]
     words: tuple[str, ...]
 
-    @property
-    def oracle(self) -> str:
-        """The name of the oracle."""
-        return self.violation.partition(":")[0]
+    def __str__(self) -> str:
+        steps = [f"  {number:2}. {step}" for number, step in enumerate(self.words, start=1)]
+        return "\n".join([f"{self.scope}: {self.violation}", *steps])
 
 
 @dataclass(slots=True)
@@ -95,6 +98,28 @@ class Overgrown(Exception):
     """A scope has more states than its share."""
 
 
+def parts() -> list[Part]:
+    """Return the parts of the exploration of all scopes, each with the result `Explored`.
+
+    A scope is explored to the end with its bounds. One with a single fault is then explored with
+    two, as far as `MOST_SCHEDULES`: that would take too long to the end.
+    """
+    deeper = [replace(scope, faults=MOST_FAULTS) for scope in SCOPES if scope.faults < MOST_FAULTS]
+    return [
+        *(Part(one.name, "states", one.states, explore, (one, None)) for one in SCOPES),
+        *(
+            Part(
+                f"{one.name}, two faults",
+                "schedules",
+                MOST_SCHEDULES,
+                explore,
+                (one, MOST_SCHEDULES),
+            )
+            for one in deeper
+        ),
+    ]
+
+
 def explore(scope: Scope, most_schedules: int | None = None, tell: Tell = untold) -> Explored:
     """Explore a scope, up to its first violation.
 
@@ -129,15 +154,17 @@ def caught(name: str, tell: Tell = untold) -> Found | None:
     """Return the violation of a broken protocol in its scope; None if there is none."""
     del tell  # it is one unit
     with MUTANTS[name].patch():
-        found = explore(CAUGHT_IN[name].bounded(), MOST_SCHEDULES).found
+        found = explore(CAUGHT_IN[name], _MOST_WHEN_BROKEN).found
     return found[0] if found else None
 
 
-def replayed(scope: Scope, choices: Sequence[int]) -> Found | None:
+def replayed(scope: str, choices: Sequence[int]) -> Found | None:
     """Repeat a schedule, and return the violation that it ends in, if any.
 
+    Choices are positions among all options, so the bounds of the scope make no difference.
+
     Raises:
-        LookupError: a choice is not possible where it is made.
+        LookupError: there is no such scope, or a choice is not possible where it is made.
     """
 
     def choose(execution: Execution, options: Sequence[Option]) -> int:
@@ -147,7 +174,7 @@ def replayed(scope: Scope, choices: Sequence[int]) -> Found | None:
             raise LookupError(f"there is no choice {choice} in step {step}: is it the same code?")
         return choice
 
-    return _found(Execution(scope, choose))
+    return _found(Execution(scope_named(scope), choose))
 
 
 def _found(execution: Execution) -> Found | None:
@@ -190,7 +217,7 @@ class _Search:
         )
         self._check_new(execution.digest(), left)
         for choice, option in enumerate(options[1:], start=1):
-            if option.preemptions <= left[0] and option.faults <= left[1]:
+            if option.preemptions <= left[0] and bool(option.fault) <= left[1]:
                 self.waiting.append((*execution.choices, choice))
                 if option.fault:
                     self.explored.faults_by_kind[option.fault] += 1

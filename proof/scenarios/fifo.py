@@ -18,8 +18,8 @@ from once.consumer import Consumer
 from once.errors import PermanentError
 from once.names import Reason
 from once.transaction import Table, Transaction
-from proof.ledger import Scenario, Told, Violation, check, event_of
-from proof.service import ORDERED_INGRESS
+from proof.ledger import Scenario, Told, check, event_of
+from proof.service import ORDERED_INGRESS, Violation
 from proof.world.tasks import START
 
 POSTED, BOOKED = "entry.posted", "entry.booked"

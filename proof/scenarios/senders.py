@@ -115,8 +115,7 @@ class Webhook:
         id: the provider's id.
         handed_on: whether it becomes an event.
         sent: the signatures of each body that was sent.
-        accepted: whether the ingress has answered it with success.
-        heard: whether the provider has received such an answer.
+        heard: whether the provider has received an answer with success.
         same: itself and the webhooks that have its key: those with its signed id and other
             content, and of GitHub those with its bytes and another type.
         twins: the webhooks that an attacker made of it with another type, by the type.
@@ -130,7 +129,6 @@ class Webhook:
     handed_on: bool
     raw: bytes = b""
     sent: dict[bytes, set[str]] = field(default_factory=dict)
-    accepted: bool = False
     heard: bool = False
     is_form: bool = False
     same: list["Webhook"] = field(default_factory=list)
@@ -149,9 +147,7 @@ class Webhook:
         if kind not in self.twins:
             handed_on = not self.raw and (self.endpoint, kind) in _HANDED_ON
             same = self.same if self.endpoint == "github" else []
-            self.twins[kind] = replace(
-                self, type=kind, handed_on=handed_on, accepted=False, same=same, twins={}
-            )
+            self.twins[kind] = replace(self, type=kind, handed_on=handed_on, same=same, twins={})
         return self.twins[kind]
 
     def delivery(self, secret: str, at: float, attempt: int) -> Delivery:
@@ -159,13 +155,13 @@ class Webhook:
         pending = {"pending_webhooks": attempt} if self.endpoint == "stripe" else {}
         text = json.dumps({**self.content, **pending})
         body = self.raw or (urlencode({"payload": text}) if self.is_form else text).encode()
-        headers = _SIGN[self.endpoint](self, body, secret, int(at))
+        headers = _signed(self, body, secret, int(at))
         self.sent.setdefault(body, set()).add(signature_of(headers))
         return Delivery(self.endpoint, body, headers, self, secret, at)
 
     def signed_by_other(self, body: bytes, secret: str, at: float) -> Delivery:
         """Return a request that its provider did not sign now, and that has to be refused."""
-        headers = _SIGN[self.endpoint](self, body, secret, int(at))
+        headers = _signed(self, body, secret, int(at))
         return Delivery(self.endpoint, body, headers, None, secret, at)
 
     def made_up(self, at: float) -> Delivery:
@@ -230,49 +226,30 @@ SECRETS = {endpoint: f"secret-{endpoint}" for endpoint in ENDPOINTS}
 """The name of the secret of each endpoint."""
 
 
-def _stripe(_: Webhook, body: bytes, secret: str, at: int) -> dict[str, str]:
-    signature = hmac.new(secret.encode(), b"%d.%b" % (at, body), sha256).hexdigest()
-    return {"content-type": JSON, "stripe-signature": f"t={at},v1={signature}"}
-
-
-def _github(webhook: Webhook, body: bytes, secret: str, _: int) -> dict[str, str]:
-    signature = hmac.new(secret.encode(), body, sha256).hexdigest()
-    return {
-        "content-type": FORM if webhook.is_form else JSON,
-        "x-github-event": webhook.type,
-        "x-github-delivery": webhook.id,
-        "x-hub-signature-256": f"sha256={signature}",
-    }
-
-
-def _shopify(webhook: Webhook, body: bytes, secret: str, _: int) -> dict[str, str]:
-    digest = hmac.new(secret.encode(), body, sha256).digest()
-    return {
-        "content-type": JSON,
-        "x-shopify-topic": webhook.type,
-        "x-shopify-webhook-id": webhook.id,
-        "x-shopify-hmac-sha256": base64.b64encode(digest).decode(),
-    }
-
-
-def _standard(webhook: Webhook, body: bytes, secret: str, at: int) -> dict[str, str]:
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    content = f"{webhook.id}.{at}.".encode() + body
-    signature = base64.b64encode(hmac.new(key, content, sha256).digest()).decode()
-    return {
-        "content-type": JSON,
-        "webhook-id": webhook.id,
-        "webhook-timestamp": str(at),
-        "webhook-signature": f"v1,{signature}",
-    }
-
-
-_SIGN: Mapping[str, Callable[[Webhook, bytes, str, int], dict[str, str]]] = {
-    "stripe": _stripe,
-    "github": _github,
-    "shopify": _shopify,
-    "standard": _standard,
-}
+def _signed(webhook: Webhook, body: bytes, secret: str, at: int) -> dict[str, str]:
+    """Return the headers of a request with a body, signed at a time."""
+    key, before = secret.encode(), ""
+    if webhook.endpoint == "stripe":
+        before = f"{at}."
+    elif webhook.endpoint == "standard":
+        key, before = base64.b64decode(secret.removeprefix("whsec_")), f"{webhook.id}.{at}."
+    digest = hmac.new(key, before.encode() + body, sha256)
+    text = base64.b64encode(digest.digest()).decode()
+    headers = {"content-type": FORM if webhook.is_form else JSON}
+    if webhook.endpoint in _ID_HEADERS:
+        headers[_ID_HEADERS[webhook.endpoint]] = webhook.id
+    if webhook.endpoint in TYPE_HEADERS:
+        headers[TYPE_HEADERS[webhook.endpoint]] = webhook.type
+    match webhook.endpoint:
+        case "stripe":
+            signed = {"stripe-signature": f"t={at},v1={digest.hexdigest()}"}
+        case "github":
+            signed = {"x-hub-signature-256": f"sha256={digest.hexdigest()}"}
+        case "shopify":
+            signed = {"x-shopify-hmac-sha256": text}
+        case _:
+            signed = {"webhook-timestamp": str(at), "webhook-signature": f"v1,{text}"}
+    return headers | signed
 
 
 def _renamed(seen: Delivery) -> Delivery:

@@ -33,7 +33,7 @@ from once.webhooks.endpoint import (
 )
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.signature import SecretCache
-from proof.ledger import Scenario, Told, Violation, check
+from proof.ledger import Scenario, Told, check
 from proof.scenarios.senders import (
     ATTACKS,
     KINDS,
@@ -46,7 +46,7 @@ from proof.scenarios.senders import (
     signature_of,
     webhooks_of,
 )
-from proof.service import DEDUP, DEDUP_WINDOW_SECONDS, Function, Handle, Service
+from proof.service import DEDUP, DEDUP_WINDOW_SECONDS, Function, Handle, Service, Violation
 from proof.world.clients import clients
 from proof.world.expressions import Item
 from proof.world.faults import Plan, PlatformFault
@@ -227,7 +227,7 @@ class Webhooks(Scenario):
             is_lost = is_late or self.world.plan.platform(PlatformFault.UNANSWERED, name)
             return None if is_lost else status
 
-        self.request(self.service.ingress, delivery.event(), check_status, answered)
+        self.service.request(self.service.ingress, delivery.event(), check_status, answered)
 
     def has_effect(self, consumer: str, body: str) -> bool:
         """Tell whether the consumer has counted an event."""

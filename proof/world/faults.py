@@ -188,6 +188,7 @@ class Plan:
     Attributes:
         fired: number of injected faults by kind.
         actions: the injected faults, in order.
+        reached: the calls at which a fault could be injected, in order.
         off: whether no more faults are injected.
     """
 
@@ -197,6 +198,7 @@ class Plan:
         self._seen: Counter[str] = Counter()
         self.fired: Counter[str] = Counter()
         self.actions: list[Action] = []
+        self.reached: list[InjectionPoint] = []
         self.off = False
 
     def call(self, call: Call) -> Action | None:
@@ -204,28 +206,30 @@ class Plan:
         if call.name in self._first_attempts:
             first = self._first_attempts[call.name]
             return first if first is not None and first.lasting and not self.off else None
-        action = self._drawn(call.place, kinds(call.service, call.operation))
+        point, action = self._drawn(call.place, kinds(call.service, call.operation))
+        if not self.off:
+            self.reached.append(point)
         if call.name:
             self._first_attempts[call.name] = action
         return action
 
     def platform(self, kind: PlatformFault, function: str) -> Action | None:
         """Return the action if a platform fault of a function occurs."""
-        return self._drawn(f"{kind} {function}", frozenset({kind}))
+        return self._drawn(f"{kind} {function}", frozenset({kind}))[1]
 
     def skew(self, function: str) -> float:
         """Return by how many seconds the clock of a new function process is fast."""
         action = self.platform(PlatformFault.SKEWED, function)
         return 0.0 if action is None else action.seconds
 
-    def _drawn(self, place: str, possible: Kinds) -> Action | None:
+    def _drawn(self, place: str, possible: Kinds) -> tuple[InjectionPoint, Action | None]:
         self._seen[place] += 1
         point = InjectionPoint(place, self._seen[place], possible)
         action = None if self.off else self._draw(point)
         if action is not None:
             self.fired[action.what] += 1
             self.actions.append(action)
-        return action
+        return point, action
 
 
 def chance(seed: int, fault_rate: float, platform_rate: float) -> Draw:
@@ -264,14 +268,3 @@ def script(actions: Iterable[Action]) -> Draw:
     """Return a draw of these actions; one whose place does not occur has no effect."""
     wanted = {(action.place, action.number): action for action in actions}
     return lambda point: wanted.get((point.place, point.number))
-
-
-def recorded(draw: Draw, reached: list[InjectionPoint]) -> Draw:
-    """Return a draw that also appends each call at which a fault could be injected."""
-
-    def drawn(point: InjectionPoint) -> Action | None:
-        if not any(isinstance(kind, PlatformFault) for kind in point.possible):
-            reached.append(point)
-        return draw(point)
-
-    return drawn

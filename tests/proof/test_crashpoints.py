@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from proof.crashpoints import campaign, run
+from proof.crashpoints import campaign
 from proof.crashpoints.campaign import (
     Tally,
     begins_pairs,
     explore,
     parts,
+    run,
     second_points,
     singles,
 )

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from proof.explore import campaign as command
 from proof.explore import execution
-from proof.explore.campaign import KINDS, Campaign, parts
 from proof.explore.execution import Execution
 from proof.explore.scopes import CAUGHT_IN, SCOPES, Scope, scope_named
-from proof.explore.search import Explored, Overgrown, _Search, caught, explore, replayed
-from proof.ledger import Violation
+from proof.explore.search import Explored, Overgrown, _Search, caught, explore, parts, replayed
 from proof.mutants import MUTANTS
-from proof.service import EVENTS
+from proof.service import EVENTS, Violation
+from proof.sim import Evidence, SeedFigures, replay
 
 SHORT = {
     "two deliveries of one event": (2, 0),
@@ -104,11 +102,6 @@ def test_an_exploration_is_deterministic() -> None:
     )  # fmt: skip
 
 
-def test_a_kind_of_fault_that_is_never_chosen_is_told() -> None:
-    assert Campaign([explored("redrive")]).never == sorted(KINDS)
-    assert Campaign([explored("redrive"), explored("charge")]).never == []
-
-
 def test_what_is_pruned_leads_to_no_other_state(monkeypatch: pytest.MonkeyPatch) -> None:
     scope = replace(scope_named(OFTEN), preemptions=1, faults=0)
     pruned, whole = _Search(scope), _Search(scope)
@@ -135,19 +128,19 @@ def test_every_broken_protocol_of_a_scope_is_tried() -> None:
 def test_a_broken_protocol_is_caught_by_a_schedule_that_replays(name: str) -> None:
     found = caught(name)
     assert found is not None
-    assert found.oracle == ORACLES[name]
+    assert found.violation.startswith(f"{ORACLES[name]}: ")
     with MUTANTS[name].patch():
-        assert replayed(scope_named(found.scope), found.choices) == found
+        assert replayed(found.scope, found.choices) == found
 
 
 @pytest.mark.parametrize("name", REPLAYED)
 def test_a_schedule_violates_its_oracle_in_the_broken_protocol_alone(name: str) -> None:
     oracle, choices = REPLAYED[name]
-    scope = CAUGHT_IN[name].bounded()
+    scope = CAUGHT_IN[name].name
     with MUTANTS[name].patch():
         found = replayed(scope, choices)
     assert found is not None
-    assert found.oracle == oracle
+    assert found.violation.startswith(f"{oracle}: ")
     assert replayed(scope, choices) is None
 
 
@@ -156,7 +149,7 @@ def test_an_execution_that_does_not_come_to_rest_is_a_violation(
 ) -> None:
     monkeypatch.setattr(execution, "MOST_STEPS", 3)
     [found] = explore(short(OFTEN)).found
-    assert found.oracle == "never at rest"
+    assert found.violation.startswith("never at rest")
 
 
 def test_an_event_that_no_row_accounts_for_is_a_violation() -> None:
@@ -167,37 +160,14 @@ def test_an_event_that_no_row_accounts_for_is_a_violation() -> None:
         one.ledger.check_rest()
 
 
-@pytest.fixture
-def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr("proof.report.REPORTS", tmp_path)
-    return tmp_path
-
-
-def test_a_violation_is_printed_with_a_file_that_replays_it(
-    reports: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with MUTANTS["no fingerprint"].patch():
-        campaign = Campaign([explore(short("two contents under one key"))])
-        command.show(campaign)
-        printed = capsys.readouterr().out
-        file = reports / "explore-1.json"
-        assert f"--replay {file}" in printed
-        assert all(step in printed for step in campaign.found[0].words)
-        assert command.replay(file) == 1
-    assert command.replay(file) == 0
-
-
-def test_a_schedule_of_other_code_is_refused(reports: Path) -> None:
-    file = reports / "schedule.json"
+def test_a_schedule_of_other_code_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "schedule.json"
     file.write_text(json.dumps({"scope": OFTEN, "choices": [99]}))
     with pytest.raises(LookupError, match="no choice 99 in step 0"):
-        command.replay(file)
+        replay(file)
     file.write_text(json.dumps({"scope": "nowhere", "choices": []}))
     with pytest.raises(LookupError, match="no scope is called 'nowhere'"):
-        command.replay(file)
-    file.write_text("{}")
-    with pytest.raises(ValueError, match="holds no schedule"):
-        command.replay(file)
+        replay(file)
 
 
 def test_each_scope_is_explored_to_the_end_and_then_with_a_second_fault() -> None:
@@ -211,9 +181,10 @@ def test_each_scope_is_explored_to_the_end_and_then_with_a_second_fault() -> Non
 def test_a_scope_that_must_end_and_does_not_is_told() -> None:
     cut = explore(short(OFTEN), 3)
     assert (cut.complete, cut.schedules) == (False, 3)
-    assert Campaign([cut]).unfinished == []
+    told = f"not explored to the end: {OFTEN}"
+    assert told not in Evidence([cut], SeedFigures(), {}).missing
     cut.must_end = True
-    assert Campaign([cut]).unfinished == [OFTEN]
+    assert told in Evidence([cut], SeedFigures(), {}).missing
 
 
 def test_a_scope_that_grows_past_its_share_ends_at_once() -> None:

@@ -1,7 +1,9 @@
 """The cost of reading is measured as a ratio, which is high where reading takes quadratic time."""
 
 import json
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
+from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,7 +16,6 @@ from proof.fuzz.cost import MAX_RATIO, Cost, Reading, fault_of, figures
 from proof.fuzz.families import ENVELOPES, FAMILIES, PLAIN
 from proof.fuzz.reading import READERS
 from proof.fuzz.search import Parser, fuzz
-from proof.workers import workers
 
 SIZE = 32 * 1024
 MEASURED = 1024 * 1024
@@ -120,7 +121,7 @@ def test_a_pair_that_is_too_slow_is_found_and_shrunk(
 
 def measured_apart(kind: str, family: str, *, limited: bool = True) -> Cost:
     """Return a cost from a new process: memory that this one has freed would hide its growth."""
-    with workers(1) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(large_cost, kind, family, limited=limited).result()
 
 

@@ -10,9 +10,9 @@ import pytest
 from proof import sim
 from proof.crashpoints.campaign import Tally, parts, singles
 from proof.crashpoints.cases import CASES as POINTS
-from proof.explore.campaign import KINDS, Campaign
 from proof.explore.scopes import CAUGHT_IN, SCOPES
-from proof.explore.search import Explored, Found
+from proof.explore.search import KINDS, Explored, Found
+from proof.explore.search import caught as caught_in_scope
 from proof.mutants import MUTANTS
 from proof.run import Replay, RunResult, repeat, run
 from proof.scenarios import SCENARIOS
@@ -177,22 +177,22 @@ def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def campaign(**changed: Any) -> Campaign:
+def explored(**changed: Any) -> list[Explored]:
     chosen = Counter(dict.fromkeys(KINDS, 1))
     fields = {"schedules": 7, "states": 5, "complete": True, "faults_by_kind": chosen}
-    return Campaign([Explored(SCOPES[0], **{**fields, **changed})])
+    return [Explored(SCOPES[0], **{**fields, **changed})]
 
 
 def run_with(monkeypatch: pytest.MonkeyPatch, *violations: RunResult, **changed: Any) -> int:
     """Run the command with the given results of its search."""
     fired = Counter({str(kind): 1 for kind in KINDS_OF_FAULT})
     fields: dict[str, Any] = {
-        "campaign": campaign(),
+        "explored": explored(),
         "seeds": SeedFigures(3, 9, fired, [*violations]),
         "caught": {"lease, in its scope": True, "no fingerprint, by seeds": True},
     }
     evidence = Evidence(**{**fields, **changed})
-    monkeypatch.setattr(sim, "search", lambda *_: evidence)
+    monkeypatch.setattr(sim, "collected", lambda *_: evidence)
     return sim.start(3, 0, 1)
 
 
@@ -206,9 +206,9 @@ def test_the_report_has_the_figures(monkeypatch: pytest.MonkeyPatch, reports: Pa
 
 INCOMPLETE = {
     "a broken protocol is not caught": {"caught": {"lease, in its scope": False}},
-    "a scope is violated": {"campaign": campaign(found=[Found("s", "o", (), ())])},
-    "a scope is not explored to the end": {"campaign": campaign(complete=False)},
-    "a kind of fault was not chosen": {"campaign": campaign(faults_by_kind=Counter())},
+    "a scope is violated": {"explored": explored(found=[Found("s", "o", (), ())])},
+    "a scope is not explored to the end": {"explored": explored(complete=False)},
+    "a kind of fault was not chosen": {"explored": explored(faults_by_kind=Counter())},
     "no fault occurred": {"seeds": SeedFigures(seeds=3)},
 }
 
@@ -232,5 +232,20 @@ def test_a_violation_is_printed_with_a_file_that_replays_it(
         printed = capsys.readouterr().out
         assert f"REPLAY={file}" in printed
         assert all(str(action) in printed for action in Replay.read(file).actions)
+        assert sim.replay(file) == 1
+    assert sim.replay(file) == 0
+
+
+def test_a_violated_scope_is_printed_with_a_file_that_replays_it(
+    monkeypatch: pytest.MonkeyPatch, reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = caught_in_scope("no fingerprint")
+    assert found is not None
+    with MUTANTS["no fingerprint"].patch():
+        assert run_with(monkeypatch, explored=explored(found=[found])) == 1
+        file = reports / "sim-scope-1.json"
+        printed = capsys.readouterr().out
+        assert f"REPLAY={file}" in printed
+        assert all(step in printed for step in found.words)
         assert sim.replay(file) == 1
     assert sim.replay(file) == 0

@@ -325,7 +325,7 @@ OUTSIDE = {
 
 
 def test_every_call_of_a_function_has_its_actions() -> None:
-    calls = {call for call in (*EXPLORED, *LEFT_OUT) if not call.startswith(("once.ops.", "demo."))}
+    calls = {call for call in (*EXPLORED, *LEFT_OUT) if not call.startswith("once.ops.")}
     listed_calls = {use.by for use in USES if not use.by.startswith("https:")}
     assert listed_calls == calls - OUTSIDE
 

@@ -300,7 +300,8 @@ def test_other_data_than_an_object_has_no_volatile_fields(data: Any) -> None:
 
 def test_key_and_fingerprint_are_taken_together_until_the_deadline() -> None:
     content, rule = fingerprint(EVENT, volatile=VOLATILE), Key.content()
-    expected = rule.of(EVENT, fingerprint=content, consumer="notes"), content
+    pk = rule.of(EVENT, fingerprint=content, consumer="notes")
+    expected = pk, key_hash(pk), content
     assert key_and_fingerprint(EVENT, rule, consumer="notes", volatile=VOLATILE) == expected
     large, milliseconds = event_of([1e30] * 3000), iter([1, 1, 0])
     deadline = Deadline(lambda: next(milliseconds), 0)

@@ -16,8 +16,9 @@ from constructs import Construct
 
 from once.cdk import permissions
 from once.cdk._lambda_function import FunctionConstruct
+from once.cdk.checks.constructs import webhook_wiring_faults
 from once.cdk.checks.deployment_options import deployment_faults
-from once.cdk.checks.webhooks import webhook_props_faults, webhook_wiring_faults
+from once.cdk.checks.webhooks import webhook_props_faults
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.errors import SynthError
 from once.cdk.monitoring import monitor_ingress

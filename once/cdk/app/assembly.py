@@ -18,7 +18,7 @@ from once.cdk.app.stacks import ServiceStack, StateStack
 from once.cdk.checks.constructs import stack_size_faults, unmanaged_mapping_faults
 from once.cdk.checks.consumer_set import consumer_set_faults
 from once.cdk.checks.deployment_options import deployment_faults, stage_faults, unfit_option_faults
-from once.cdk.checks.handlers_in_code import syntax_faults
+from once.cdk.checks.handlers_in_code import has_handler, syntax_faults
 from once.cdk.deployed_names import DeployedNames, missing_name_faults
 from once.cdk.deployment_options import DeploymentConfig, Stage
 from once.cdk.errors import SynthError
@@ -241,7 +241,7 @@ def _lost_names(registry: Registry, config: DeploymentConfig) -> list[str]:
 def _folder_faults(lines: Sequence[Line], registry: Registry) -> Iterator[str]:
     for line in lines:
         folder = registry.folder_of(line)
-        if not (folder / "handler.py").is_file():
+        if not has_handler(folder):
             kind = "webhook ingress" if isinstance(line, WebhookProps) else "consumer"
             yield (
                 f"{kind} {line.name!r}: its line has no folder; add "

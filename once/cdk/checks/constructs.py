@@ -1,4 +1,4 @@
-"""Checks of constructs: the parts of an `IdempotentConsumer`, and the finished tree of an app.
+"""Checks of constructs: the parts that one is given, and the finished tree of an app.
 
 Each fault states its remedy.
 """
@@ -12,7 +12,9 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
-from once.cdk.props import ConsumerProps
+from once.cdk.checks.handlers_in_code import has_handler
+from once.cdk.checks.property_types import has_type
+from once.cdk.props import MESSAGE_BODY_BYTES, ConsumerProps, WebhookProps
 from once.cdk.topics import Topics
 from once.event_sources import S3Source, ScheduleSource, Source
 from once.names import UNROUTED
@@ -35,8 +37,7 @@ def wiring_faults(
     The texts in `tables`, `secrets` and `sources` are names and types from its properties. `queue`
     is an existing one. `published` are the types that the relay publishes for it, None without one.
     """
-    if props.folder is None or not (props.folder / "handler.py").is_file():
-        yield f"folder={props.folder}; give the path of the folder that holds its handler.py"
+    yield from _folder_faults(props)
     for table in props.tables:
         if table.name not in tables:
             yield f"the table {table.name!r} is missing; add it to tables= of IdempotentConsumer"
@@ -125,6 +126,49 @@ def _queue_faults(props: ConsumerProps, queue: sqs.IQueue) -> Iterator[str]:
             f"its queue has a visibility timeout of {visibility:.0f} s; raise it to "
             f"{props.visibility}: 6 × timeout + batch window"
         )
+
+
+def webhook_wiring_faults(
+    props: WebhookProps,
+    secrets: Mapping[str, str],
+    published: Mapping[str, tuple[str, ...]] | None,
+    claims: s3.IBucket | None,
+) -> Iterator[str]:
+    """Yield every fault of an ingress's parts, without its name.
+
+    With properties of wrong types, which are faults of their own, they are not compared.
+    `published` are the types that the relay publishes, by identity; None without a relay.
+    """
+    if not has_type(props, WebhookProps):
+        return
+    yield from _folder_faults(props)
+    for endpoint in props.endpoints:
+        if endpoint.name not in secrets:
+            yield (
+                f"the secret of endpoint {endpoint.name!r} is missing; add its ARN to secrets= of "
+                "WebhookIngress"
+            )
+    if props.event_types and published is None:
+        yield (
+            "it hands events on, and they would stay in its outbox; give relay= an OutboxRelay, or "
+            "the endpoints no types="
+        )
+    elif unpublished := set(props.event_types) - set((published or {}).get(props.name, ())):
+        yield (
+            f"the relay does not publish {', '.join(sorted(unpublished))} for it; give publishes= "
+            "of OutboxRelay what published_types(consumers, webhooks) returns"
+        )
+    if props.needs_claims and claims is None:
+        yield (
+            f"its endpoints take bodies of {props.largest_body} bytes, and a message holds "
+            f"{MESSAGE_BODY_BYTES}; give claims= of WebhookIngress a ClaimBucket, or the "
+            "endpoints a smaller body_bytes="
+        )
+
+
+def _folder_faults(props: ConsumerProps | WebhookProps) -> Iterator[str]:
+    if not has_handler(props.folder):
+        yield f"folder={props.folder}; give the path of the folder that holds its handler.py"
 
 
 CONSTRUCT_METADATA = "once:idempotent-consumer"

@@ -5,13 +5,14 @@ The rules follow AWS's documentation of SQS as an event source of Lambda (`once.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from aws_cdk import Reference, Token, Tokenization
 from aws_cdk import aws_lambda as lambda_
 
 from once import event_sources
+from once.cdk.checks import faults_where, outside
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
 from once.cdk.checks.handlers_in_code import handler_faults, source_key_faults
 from once.cdk.checks.property_types import property_type_faults
@@ -38,8 +39,8 @@ from once.settings import CLAIM_MEMORY_FACTOR, FUNCTION_MB, TIME_MARGIN_MS
 
 MARGIN_SECONDS = TIME_MARGIN_MS // 1000
 FUNCTION_SECONDS = 15 * 60
-BATCH_SIZE_WITHOUT_WINDOW = 10
-FIFO_BATCH_SIZE = 10
+FILLED_AT_ONCE = FIFO_BATCH_SIZE = 10
+"""The largest batches without a window, and from a FIFO queue."""
 MEMORY_MB = range(128, 10_241)
 CLAIM_MEGABYTES = range(65)
 GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
@@ -52,7 +53,6 @@ RANGES = {
     "commit_threads": range(1, MOST_COMMIT_THREADS + 1),
 }
 """The allowed numbers, by property; None is allowed too."""
-POLLERS = {"minimum": range(2, 201), "maximum": range(2, 10_001)}
 INITIAL = WarmThroughput(reads=12_000, writes=4_000)
 """Warm throughput of a new on-demand table. DynamoDB refuses a lower one."""
 PYTHON_WITHOUT_SNAP_START = "3.11"
@@ -93,8 +93,7 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
 
 
 def _name_faults(consumer: ConsumerProps) -> Iterator[str]:
-    if not CONSUMER_NAME.fullmatch(consumer.name):
-        yield f"the name {consumer.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
+    yield from name_faults(consumer.name)
     if consumer.name == RELAY:
         yield "the name is that of the outbox relay, which is no consumer; choose another"
     if consumer.name == UNROUTED:
@@ -102,6 +101,12 @@ def _name_faults(consumer: ConsumerProps) -> Iterator[str]:
     first = consumer.renamed_from
     if first is not None and (not CONSUMER_NAME.fullmatch(first) or first in {RELAY, UNROUTED}):
         yield f"renamed_from={first!r} was never a consumer's name; give its first one"
+
+
+def name_faults(name: str) -> Iterator[str]:
+    """Yield the fault of a name that keys and paths cannot hold."""
+    if not CONSUMER_NAME.fullmatch(name):
+        yield f"the name {name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
 
 
 def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
@@ -115,23 +120,25 @@ def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
                 f"{name} has {len(types)} types, and a subscription of SNS selects at most "
                 f"{Limits.FILTER_VALUES}; split the consumer in two"
             )
-    if not consumer.external and not consumer.events:
+    both, looping = (
+        [event for event in dict.fromkeys(types) if event in consumer.events]
+        for types in (consumer.external, consumer.publishes)
+    )
+    if not consumer.event_types:
         yield (
             "it takes no event; give external= the types that producers publish, or events= those "
             "that other consumers publish"
         )
-    for event in dict.fromkeys(consumer.external):
-        if event in consumer.events:
-            yield (
-                f"{event!r} is in external and in events; leave it in external if producers "
-                "publish it, in events if another consumer does"
-            )
-    for event in dict.fromkeys(consumer.publishes):
-        if event in consumer.events:
-            yield (
-                f"it publishes {event!r} into its own queue, a loop that AWS stops at about 16 "
-                "rounds; take the type out of events or of publishes, or publish another one"
-            )
+    yield from (
+        f"{event!r} is in external and in events; leave it in external if producers "
+        "publish it, in events if another consumer does"
+        for event in both
+    )
+    yield from (
+        f"it publishes {event!r} into its own queue, a loop that AWS stops at about 16 "
+        "rounds; take the type out of events or of publishes, or publish another one"
+        for event in looping
+    )
 
 
 def _table_faults(consumer: ConsumerProps) -> Iterator[str]:
@@ -147,12 +154,10 @@ def _table_faults(consumer: ConsumerProps) -> Iterator[str]:
 
 
 def _parameter_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iterator[str]:
-    for name in consumer.secrets:
-        if not CONSUMER_NAME.fullmatch(name):
-            yield f"the secret's name {name!r} makes no variable; {NAME_RULE}"
+    yield from _variable_faults("the secret's name", consumer.secrets)
     for name in consumer.parameters:
         if not CONSUMER_NAME.fullmatch(name):
-            yield f"the parameter {name!r} makes no variable; {NAME_RULE}"
+            yield from _variable_faults("the parameter", (name,))
         elif name.startswith(TAKEN_VARIABLES):
             yield (
                 f"the parameter {name!r} would hide a variable that the function has from "
@@ -165,35 +170,39 @@ def _parameter_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iter
             )
 
 
+def _variable_faults(what: str, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        if not CONSUMER_NAME.fullmatch(name):
+            yield f"{what} {name!r} makes no variable; {NAME_RULE}"
+
+
 def _time_faults(consumer: ConsumerProps) -> Iterator[str]:
     timeout, least = consumer.timeout_seconds, consumer.least_visibility_seconds
-    if not MARGIN_SECONDS < timeout <= FUNCTION_SECONDS:
-        yield (
-            f"timeout_seconds={timeout}; choose {MARGIN_SECONDS + 1} to {FUNCTION_SECONDS}: "
-            f"{MARGIN_SECONDS} s are kept back for the answer, and Lambda ends at the latter"
-        )
+    yield from timeout_faults(timeout, FUNCTION_SECONDS, "Lambda ends at the latter")
     effect, rounds = consumer.effect_timeout_seconds, consumer.call_rounds
-    if effect < 0:
-        yield f"effect_timeout_seconds={effect}; give seconds, or 0 if it makes no calls"
     # A message whose call does not fit into the time left is retried, and has spent a receive.
     need = MARGIN_SECONDS + rounds * effect
-    if effect > 0 and consumer.timeout_seconds <= need:
-        yield (
-            f"timeout_seconds={consumer.timeout_seconds} does not hold {rounds} × "
-            f"effect_timeout_seconds={effect} (batch_size={consumer.batch_size}, "
-            f"{consumer.calls_at_a_time} at a time) and {MARGIN_SECONDS} s for the answer; raise "
-            f"it to {need + 1}, or lower batch_size"
-        )
-    if consumer.visibility < least:
-        yield (
+    yield from faults_where(
+        {
+            f"effect_timeout_seconds={effect}; give seconds, or 0 if it makes no calls": effect < 0,
+            f"timeout_seconds={timeout} does not hold {rounds} × effect_timeout_seconds={effect} "
+            f"(batch_size={consumer.batch_size}, {consumer.calls_at_a_time} at a time) and "
+            f"{MARGIN_SECONDS} s for the answer; raise it to {need + 1}, or lower "
+            "batch_size": effect > 0 and timeout <= need,
             f"visibility_seconds={consumer.visibility} delivers again what is still at work; raise "
-            f"it to 6 × timeout + batch window = {least}, or leave it out"
-        )
-    if consumer.visibility > Limits.VISIBILITY_SECONDS:
-        yield (
+            f"it to 6 × timeout + batch window = {least}, or leave it "
+            "out": consumer.visibility < least,
             f"visibility of {consumer.visibility} s; SQS takes at most "
-            f"{Limits.VISIBILITY_SECONDS}: lower visibility_seconds or timeout_seconds"
-        )
+            f"{Limits.VISIBILITY_SECONDS}: lower visibility_seconds or "
+            "timeout_seconds": consumer.visibility > Limits.VISIBILITY_SECONDS,
+        }
+    )
+
+
+def timeout_faults(seconds: int, longest: int, why: str) -> Iterator[str]:
+    """Yield the fault of a function's timeout."""
+    kept = f": {MARGIN_SECONDS} s are kept back for the answer, and {why}"
+    yield from outside("timeout_seconds", seconds, range(MARGIN_SECONDS + 1, longest + 1), kept)
 
 
 _FIELD = re.compile(r"[^\s.]+(\.[^\s.]+)*")
@@ -203,36 +212,23 @@ def line_group_faults(consumer: ConsumerProps) -> Iterator[str]:
     """Yield the faults of one line's message groups, without the consumer's name."""
     ordered, fair = consumer.ordered_by, consumer.fair_by
     size, window = consumer.batch_size, consumer.batch_window_seconds
-    if consumer.fifo and ordered is None:
-        yield (
-            "fifo=True without ordered_by; name the field of the data whose events keep their "
-            "order, such as ordered_by='order_id'"
-        )
-    if consumer.fifo and fair is not None:
-        yield (
-            f"fair_by={fair!r} with fifo=True; a FIFO queue has one group for each message, that "
-            "of ordered_by: leave fair_by out, or fifo"
-        )
-    if consumer.fifo and size > FIFO_BATCH_SIZE:
-        yield (
-            f"batch_size={size} with fifo=True; Lambda takes at most {FIFO_BATCH_SIZE} messages "
-            "from a FIFO queue: lower it"
-        )
-    if consumer.fifo and window > 0:
-        yield (
-            f"batch_window_seconds={window} with fifo=True; Lambda gathers no batch from a FIFO "
-            "queue: leave it out"
-        )
-    if not consumer.fifo and ordered is not None:
-        yield (
-            f"ordered_by={ordered!r} without fifo; a standard queue keeps no order: add "
-            "fifo=True, or use fair_by if only fairness is meant"
-        )
-    if not consumer.fifo and consumer.blocks_group:
-        yield (
-            "blocks_group=True without fifo; messages of a standard queue do not wait for one "
-            "another: add fifo=True and ordered_by, or leave it out"
-        )
+    of_fifo = {
+        "fifo=True without ordered_by; name the field of the data whose events keep their order, "
+        "such as ordered_by='order_id'": ordered is None,
+        f"fair_by={fair!r} with fifo=True; a FIFO queue has one group for each message, that of "
+        "ordered_by: leave fair_by out, or fifo": fair is not None,
+        f"batch_size={size} with fifo=True; Lambda takes at most {FIFO_BATCH_SIZE} messages from a "
+        "FIFO queue: lower it": size > FIFO_BATCH_SIZE,
+        f"batch_window_seconds={window} with fifo=True; Lambda gathers no batch from a FIFO queue: "
+        "leave it out": window > 0,
+    }
+    of_standard = {
+        f"ordered_by={ordered!r} without fifo; a standard queue keeps no order: add fifo=True, or "
+        "use fair_by if only fairness is meant": ordered is not None,
+        "blocks_group=True without fifo; messages of a standard queue do not wait for one another: "
+        "add fifo=True and ordered_by, or leave it out": consumer.blocks_group,
+    }
+    yield from faults_where(of_fifo if consumer.fifo else of_standard)
     for name, path in (("ordered_by", ordered), ("fair_by", fair)):
         if path is not None and not _FIELD.fullmatch(path):
             yield (
@@ -243,26 +239,20 @@ def line_group_faults(consumer: ConsumerProps) -> Iterator[str]:
 
 def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
     for name, allowed in RANGES.items():
-        given = getattr(consumer, name)
-        if given is not None and given not in allowed:
-            yield f"{name}={given}; choose {allowed[0]} to {allowed[-1]}"
-    size, largest = consumer.batch_size, consumer.claim_check_mb
+        yield from outside(name, getattr(consumer, name), allowed)
+    size, largest, group = consumer.batch_size, consumer.claim_check_mb, consumer.group_size
     waits = consumer.batch_window_seconds >= 1 or consumer.fifo
-    if size > BATCH_SIZE_WITHOUT_WINDOW and not waits:
-        yield (
+    receives, least = consumer.max_receive_count, Limits.MIN_RECEIVE_COUNT
+    yield from faults_where(
+        {
             f"batch_size={size} needs time to gather; set batch_window_seconds to 1 or more, or "
-            f"batch_size to {BATCH_SIZE_WITHOUT_WINDOW}"
-        )
-    if consumer.max_receive_count < Limits.MIN_RECEIVE_COUNT:
-        yield (
-            f"max_receive_count={consumer.max_receive_count} dead-letters sound messages, since "
-            f"throttles spend receives too; raise it to {Limits.MIN_RECEIVE_COUNT}"
-        )
-    if consumer.group_size not in GROUP_SIZE:
-        yield (
-            f"group_size={consumer.group_size}; choose 1, where each message commits alone, to "
-            f"{GROUP_SIZE[-1]}, the most actions that DynamoDB takes in one request"
-        )
+            f"batch_size to {FILLED_AT_ONCE}": size > FILLED_AT_ONCE and not waits,
+            f"max_receive_count={receives} dead-letters sound messages, since throttles spend "
+            f"receives too; raise it to {least}": receives < least,
+            f"group_size={group}; choose 1, where each message commits alone, to {GROUP_SIZE[-1]}, "
+            "the most actions that DynamoDB takes in one request": group not in GROUP_SIZE,
+        }
+    )
     need = FUNCTION_MB + CLAIM_MEMORY_FACTOR * largest * size
     if largest not in CLAIM_MEGABYTES:
         yield f"claim_check_mb={largest}; choose 1 to {CLAIM_MEGABYTES[-1]}, or 0 for none"
@@ -283,9 +273,8 @@ def _concurrency_faults(consumer: ConsumerProps) -> Iterator[str]:
                 "leave max_concurrency out, and limit the load by Pollers(maximum=…), which "
                 f"allows {INVOCATIONS_PER_POLLER} invocations each"
             )
-        for name, allowed in POLLERS.items():
-            if (given := getattr(pollers, name)) not in allowed:
-                yield f"pollers has {name}={given}; choose {allowed[0]} to {allowed[-1]}"
+        yield from outside("pollers has minimum", pollers.minimum, range(2, 201))
+        yield from outside("pollers has maximum", pollers.maximum, range(2, 10_001))
         if pollers.minimum > pollers.maximum:
             yield (
                 f"pollers has minimum={pollers.minimum} over maximum={pollers.maximum}; lower the "
@@ -314,22 +303,21 @@ def warm_throughput_faults(place: str, warm: WarmThroughput | None) -> Iterator[
         )
 
 
-_RETENTION_DAYS = range(1, 91)
 _MACHINE = re.compile(r"arn:[\w-]+:states:[\w-]+:\d{12}:stateMachine:[\w-]+(:[\w-]+)?")
 _FUNCTION = re.compile(r"arn:[\w-]+:lambda:[\w-]+:\d{12}:function:[\w-]+:[\w-]+")
 
 
 def _workflow_faults(consumer: ConsumerProps) -> Iterator[str]:
     for name, count in Counter(each.name for each in consumer.starts).items():
-        if not CONSUMER_NAME.fullmatch(name):
-            yield f"the workflow's name {name!r} makes no variable; {NAME_RULE}"
+        yield from _variable_faults("the workflow's name", (name,))
         if count > 1:
             yield f"starts has {name!r} twice; give each workflow a name of its own"
     for each in consumer.starts:
+        resource = _resource(each.arn)
         faults = (
-            _machine_faults(each)
+            _machine_faults(each.arn, resource)
             if isinstance(each, StateMachineProps)
-            else _durable_function_faults(each)
+            else _durable_function_faults(each, resource)
         )
         yield from (f"the workflow {each.name!r} {fault}" for fault in faults)
     if consumer.starts and consumer.effect_timeout_seconds < START_SECONDS:
@@ -339,19 +327,20 @@ def _workflow_faults(consumer: ConsumerProps) -> Iterator[str]:
         )
 
 
-def _machine_faults(workflow: StateMachineProps) -> Iterator[str]:
-    resource = _resource(workflow.arn)
-    if resource is None and not _is_arn(workflow.arn, _MACHINE):
-        yield f"has arn={workflow.arn!r}; give the ARN of a state machine"
-    if getattr(resource, "state_machine_type", None) == "EXPRESS":
-        yield (
+def _machine_faults(arn: str, resource: Any) -> Iterator[str]:
+    express = getattr(resource, "state_machine_type", None) == "EXPRESS"
+    return faults_where(
+        {
+            f"has arn={arn!r}; give the ARN of a state machine": resource is None
+            and not _is_arn(arn, _MACHINE),
             "is an express state machine, whose executions are not identified by their name: a "
-            "retry would start a second one; make it a standard one"
-        )
+            "retry would start a second one; make it a standard one": express,
+        }
+    )
 
 
-def _durable_function_faults(workflow: DurableFunctionProps) -> Iterator[str]:
-    resource, days = _resource(workflow.arn), workflow.retention_days
+def _durable_function_faults(workflow: DurableFunctionProps, resource: Any) -> Iterator[str]:
+    days = workflow.retention_days
     if resource is None and not _is_arn(workflow.arn, _FUNCTION):
         yield f"has arn={workflow.arn!r}; give the ARN of a version or an alias of a function"
     if isinstance(resource, lambda_.CfnFunction):
@@ -373,8 +362,7 @@ def _durable_function_faults(workflow: DurableFunctionProps) -> Iterator[str]:
                 f"has retention_days={days}, and its function keeps an execution for {kept} "
                 "days: a retry after that would start a second one; give both the same number"
             )
-    if days not in _RETENTION_DAYS:
-        yield f"has retention_days={days}; choose 1 to 90"
+    yield from outside("has retention_days", days, range(1, 91))
 
 
 def _is_arn(text: str, pattern: re.Pattern[str]) -> bool:
@@ -395,101 +383,83 @@ _SCHEDULE = re.compile(r"(cron|rate|at)\(.+\)")
 
 
 def _source_faults(consumer: ConsumerProps) -> Iterator[str]:
+    taken = consumer.external
     match consumer.source:
-        case event_sources.EventBridgeSource() as source:
-            yield from _event_bridge_faults(source)
-        case event_sources.S3Source() as source:
-            yield from _s3_faults(source, consumer)
-        case event_sources.SnsSource() as source:
-            yield from _sns_faults(source, consumer)
-        case event_sources.JsonSource() as source:
-            yield from _json_faults(source, consumer)
-        case event_sources.ScheduleSource() as source:
-            yield from _schedule_faults(source, consumer)
-    if consumer.events:
-        yield (
-            "it has source= and events=, and a queue holds messages in one envelope; take the "
-            "events of other consumers in a consumer of its own"
-        )
-    if consumer.grouped_by is not None or consumer.fifo:
-        yield (
-            "it has source= and a message group (fifo= or fair_by=), which only events of the "
-            "topics have; leave one of the two out"
-        )
-
-
-def _event_bridge_faults(source: event_sources.EventBridgeSource) -> Iterator[str]:
-    if not source.sources:
-        yield "its rule selects no source; name one in Source.event_bridge(…), such as 'aws.ec2'"
-    for each in source.sources:
-        if not isinstance(each, str) or not each.strip() or each.startswith(SOURCE_PREFIX):
-            yield (
+        case event_sources.EventBridgeSource(sources=sources, bus=bus):
+            wrong = [s for s in sources if not s.strip() or s.startswith(SOURCE_PREFIX)]
+            yield from faults_where(
+                {
+                    "its rule selects no source; name one in Source.event_bridge(…), such as "
+                    "'aws.ec2'": not sources
+                }
+            )
+            yield from (
                 f"its rule selects the source {each!r}; give the `source` of the events, which "
                 f"does not begin with {SOURCE_PREFIX}"
+                for each in wrong
             )
-    if not _BUS.fullmatch(source.bus):
-        yield f"bus={source.bus!r} is no name; give the name of an event bus of this account"
-
-
-def _s3_faults(source: event_sources.S3Source, consumer: ConsumerProps) -> Iterator[str]:
-    known = " and ".join(event_sources.S3_TYPES)
-    for event in consumer.external:
-        if event not in event_sources.S3_TYPES:
-            yield (
+            fault = f"bus={bus!r} is no name; give the name of an event bus of this account"
+            yield from faults_where({fault: not _BUS.fullmatch(bus)})
+        case event_sources.S3Source(bucket=bucket):
+            known = " and ".join(event_sources.S3_TYPES)
+            yield from (
                 f"external has {event!r}, and its source has {known} only; take other events "
                 "of S3 with Source.event_bridge('aws.s3')"
+                for event in taken
+                if event not in event_sources.S3_TYPES
             )
-    if source.bucket is not None and not _BUCKET.fullmatch(source.bucket):
-        yield f"bucket={source.bucket!r} is no name of a bucket; give its name, not its ARN"
-
-
-def _sns_faults(source: event_sources.SnsSource, consumer: ConsumerProps) -> Iterator[str]:
-    if not _TOPIC.fullmatch(source.topic):
-        yield f"topic={source.topic!r} is no ARN of a standard topic; give that of the topic"
-    if source.is_plain:
-        yield from _type_faults(source, consumer)
-    elif source.envelope_id:
-        yield (
-            "envelope_id=True, and CloudEvents have an id of their own; leave it out, or give "
-            "type= or type_field= if the messages are plain JSON"
-        )
-
-
-def _json_faults(source: event_sources.JsonSource, consumer: ConsumerProps) -> Iterator[str]:
-    yield from _type_faults(source, consumer)
-    for sender in source.senders:
-        if not _PRINCIPAL.fullmatch(sender):
-            yield (
+            if bucket is not None and not _BUCKET.fullmatch(bucket):
+                yield f"bucket={bucket!r} is no name of a bucket; give its name, not its ARN"
+        case event_sources.SnsSource() as source:
+            topic = source.topic
+            if not _TOPIC.fullmatch(topic):
+                yield f"topic={topic!r} is no ARN of a standard topic; give that of the topic"
+            if source.is_plain:
+                yield from _type_faults(source, taken)
+            elif source.envelope_id:
+                yield (
+                    "envelope_id=True, and CloudEvents have an id of their own; leave it out, or "
+                    "give type= or type_field= if the messages are plain JSON"
+                )
+        case event_sources.JsonSource() as source:
+            yield from _type_faults(source, taken)
+            yield from (
                 f"the sender {sender!r} is no ARN of a principal; give one, such as "
                 "'arn:aws:iam::123456789012:role/shop'"
+                for sender in source.senders
+                if not _PRINCIPAL.fullmatch(sender)
             )
+        case event_sources.ScheduleSource(expression=expression):
+            yield from faults_where(
+                {
+                    f"the schedule {expression!r}; give cron(…), rate(…) or at(…), such as "
+                    "'cron(0 3 * * ? *)'": not _SCHEDULE.fullmatch(expression),
+                    f"a schedule sends one event type, and external is {taken}; name one, and make "
+                    "a consumer for each further schedule": len(taken) != 1,
+                }
+            )
+    grouped = consumer.grouped_by is not None or consumer.fifo
+    yield from faults_where(
+        {
+            "it has source= and events=, and a queue holds messages in one envelope; take the "
+            "events of other consumers in a consumer of its own": consumer.events,
+            "it has source= and a message group (fifo= or fair_by=), which only events of the "
+            "topics have; leave one of the two out": grouped,
+        }
+    )
 
 
 def _type_faults(
-    source: event_sources.JsonSource | event_sources.SnsSource, consumer: ConsumerProps
+    source: event_sources.JsonSource | event_sources.SnsSource, taken: tuple[str, ...]
 ) -> Iterator[str]:
-    if (source.type is None) is (source.type_field is None):
-        yield (
+    both = (source.type is None) is (source.type_field is None)
+    return faults_where(
+        {
             f"Source.{source.kind}(…) needs type= for one type of all messages, or type_field= for "
-            "the field that holds it; give one of the two"
-        )
-    elif source.type is not None and consumer.external != (source.type,):
-        yield (
-            f"every message has the type {source.type!r}, and external is {consumer.external}; "
-            f"give external=({source.type!r},), or type_field="
-        )
-
-
-def _schedule_faults(
-    source: event_sources.ScheduleSource, consumer: ConsumerProps
-) -> Iterator[str]:
-    if not _SCHEDULE.fullmatch(source.expression):
-        yield (
-            f"the schedule {source.expression!r}; give cron(…), rate(…) or at(…), such as "
-            "'cron(0 3 * * ? *)'"
-        )
-    if len(consumer.external) != 1:
-        yield (
-            f"a schedule sends one event type, and external is {consumer.external}; name one, and "
-            "make a consumer for each further schedule"
-        )
+            "the field that holds it; give one of the two": both,
+            f"every message has the type {source.type!r}, and external is {taken}; give "
+            f"external=({source.type!r},), or type_field=": not both
+            and source.type is not None
+            and taken != (source.type,),
+        }
+    )

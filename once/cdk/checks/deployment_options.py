@@ -6,12 +6,12 @@ Each fault states its remedy.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from aws_cdk import Token
 
 from once.cdk.checks.consumer_props import warm_throughput_faults
-from once.cdk.checks.property_types import has_type
+from once.cdk.checks.property_types import has_type, property_type_faults
 from once.cdk.deployment_options import (
     DEDUP,
     READ,
@@ -75,21 +75,10 @@ _ARNS = {
     ),
 }
 """Pattern and example of an ARN, by the kind of resource."""
-_TYPES = {
-    "tags": "a mapping of texts, such as {'team': 'tickets'}",
-    "network": "a Network, or None",
-    "keys": "CustomerKeys(queues=CustomerKey('arn:…'), …)",
-    "permissions_boundary": "the ARN of a policy, or None",
-    "layers": "a tuple of ARNs",
-    "otlp_endpoint": "the URL of a collector, or None",
-    "existing_tables": "a mapping such as {'seats': ExistingTable('arn:…')}",
-    "existing_queues": "a mapping such as {'tickets': ExistingQueue('arn:…')}",
-}
-"""The remedy of an option of another type than its annotation, by its name."""
 
 
 def _option_faults(config: DeploymentConfig) -> list[str]:
-    """Return the faults of single options; of those in `_TYPES`, wrong types alone if any are."""
+    """Return the faults of single options; wrong types alone if the context could not give them."""
     faults = []
     for name, read in READ.items():  # the context could also give these values, as text
         value = getattr(config, name)
@@ -98,14 +87,9 @@ def _option_faults(config: DeploymentConfig) -> list[str]:
                 read(",".join(value) if isinstance(value, tuple) else str(value))
             except ValueError as error:
                 faults.append(f"{name}={value!r}: {error}")
-    annotations = {field.name: field.type for field in fields(config)}
-    wrong = []
-    for name, remedy in _TYPES.items():
-        value = getattr(config, name)
-        # A wrong type inside a network is a fault that names the field.
-        right = isinstance(value, Network) or has_type(value, annotations[name])
-        if not right:
-            wrong.append(f"{name}={value!r}; give {remedy}")
+    # A wrong type inside a network is a fault that names the field.
+    network = None if isinstance(config.network, Network) else config.network
+    wrong = list(property_type_faults(replace(config, network=network)))
     return [*faults, *(wrong or _account_faults(config))]
 
 

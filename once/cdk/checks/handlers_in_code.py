@@ -380,6 +380,11 @@ def event_types_output(consumer: ConsumerProps) -> str:
 
 
 def _registrations(consumer: ConsumerProps) -> Registrations | None:
-    if consumer.folder is None or not (consumer.folder / "handler.py").is_file():
+    if consumer.folder is None or not has_handler(consumer.folder):
         return None  # a fault of its own
     return Registrations(consumer.folder, consumer.name)
+
+
+def has_handler(folder: Path | None) -> bool:
+    """Return whether a function's folder has the module that Lambda loads."""
+    return folder is not None and (folder / "handler.py").is_file()

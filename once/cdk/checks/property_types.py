@@ -1,4 +1,4 @@
-"""Checks of the types of properties. The other checks require correct types."""
+"""Checks of the types of properties and options. The other checks require correct types."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -6,6 +6,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import (
     ConsumerProps,
     Pollers,
@@ -43,14 +44,33 @@ _REMEDIES: dict[Any, str] = {
     ),
 }
 """The remedy of a property, by its name or its annotation."""
+_OPTIONS = {
+    "tags": "a mapping of texts, such as {'team': 'tickets'}",
+    "network": "a Network, or None",
+    "keys": "CustomerKeys(queues=CustomerKey('arn:…'), …)",
+    "permissions_boundary": "the ARN of a policy, or None",
+    "layers": "a tuple of ARNs",
+    "otlp_endpoint": "the URL of a collector, or None",
+    "existing_tables": "a mapping such as {'seats': ExistingTable('arn:…')}",
+    "existing_queues": "a mapping such as {'tickets': ExistingQueue('arn:…')}",
+}
+"""The remedy of a deployment's option that the CDK's context cannot give, by its name."""
 
 
-def property_type_faults(props: ConsumerProps | WebhookProps) -> Iterator[str]:
-    """Yield a fault for each property of another type than its annotation, with the remedy."""
-    for field in fields(props):
+def property_type_faults(
+    props: ConsumerProps | WebhookProps | DeploymentConfig,
+) -> Iterator[str]:
+    """Yield a fault for each property of another type than its annotation, with the remedy.
+
+    Of a deployment's options, those that the CDK's context cannot give are compared.
+    """
+    compared = fields(props)
+    if isinstance(props, DeploymentConfig):
+        compared = tuple(field for field in compared if field.name in _OPTIONS)
+    for field in compared:
         value = getattr(props, field.name)
         if not has_type(value, field.type):
-            remedy = _REMEDIES.get(field.name) or _REMEDIES[field.type]
+            remedy = (_OPTIONS | _REMEDIES).get(field.name) or _REMEDIES[field.type]
             yield f"{field.name}={value!r}; give {remedy}"
 
 

@@ -1,20 +1,19 @@
-"""Checks of a webhook ingress: its properties, the consumers beside it, the parts it is given.
+"""Checks of a webhook ingress: its properties, and the consumers beside it.
 
 Each fault states its remedy.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 
-from aws_cdk import aws_s3 as s3
-
+from once.cdk.checks import outside
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
 from once.cdk.checks.consumer_props import (
     FUNCTION_SECONDS,
-    MARGIN_SECONDS,
     MEMORY_MB,
-    NAME_RULE,
+    name_faults,
+    timeout_faults,
 )
 from once.cdk.checks.property_types import has_type, property_type_faults
 from once.cdk.deployment_options import DeploymentConfig
@@ -26,7 +25,7 @@ from once.cdk.props import (
     WebhookProps,
     ingress_settings,
 )
-from once.names import CONSUMER_NAME, RELAY, UNROUTED, Limits
+from once.names import RELAY, UNROUTED, Limits
 from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
 from once.webhooks.endpoint import endpoint_faults
 
@@ -42,8 +41,7 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
     if types := list(property_type_faults(props)):
         yield from types
         return
-    if not CONSUMER_NAME.fullmatch(props.name):
-        yield f"the name {props.name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
+    yield from name_faults(props.name)
     if props.name in {RELAY, UNROUTED}:
         yield f"the name {props.name!r} is that of another function of Once; choose another"
     yield from aws_service_faults(props)
@@ -70,22 +68,22 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
 
 
 def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:
-    longest = API_SECONDS if props.http_api else FUNCTION_SECONDS
-    if not MARGIN_SECONDS < props.timeout_seconds <= longest:
-        waits = "an HTTP API waits" if props.http_api else "a function runs"
-        yield (
-            f"timeout_seconds={props.timeout_seconds}; choose {MARGIN_SECONDS + 1} to {longest}: "
-            f"{MARGIN_SECONDS} s are kept back for the answer, and {waits} no longer"
+    if props.http_api:
+        yield from timeout_faults(props.timeout_seconds, API_SECONDS, "an HTTP API waits no longer")
+    else:
+        yield from timeout_faults(
+            props.timeout_seconds, FUNCTION_SECONDS, "a function runs no longer"
         )
-    if not 1 <= props.capture_days <= config.dedup_window_days:
-        yield (
-            f"capture_days={props.capture_days}; choose 1 to {config.dedup_window_days}, which is "
-            "dedup_window_days: a replay of an older capture would change state again"
-        )
+    window = config.dedup_window_days
+    yield from outside(
+        "capture_days",
+        props.capture_days,
+        range(1, window + 1),
+        ", which is dedup_window_days: a replay of an older capture would change state again",
+    )
     need = FUNCTION_MB + ceil(WEBHOOK_MEMORY_FACTOR * props.largest_body / 2**20)
-    if props.memory_mb not in MEMORY_MB:
-        yield f"memory_mb={props.memory_mb}; choose 128 to 10240"
-    elif need > props.memory_mb:
+    yield from outside("memory_mb", props.memory_mb, MEMORY_MB)
+    if props.memory_mb in MEMORY_MB and need > props.memory_mb:
         yield (
             f"memory_mb={props.memory_mb} does not hold a body of {props.largest_body} bytes, "
             f"which may take {WEBHOOK_MEMORY_FACTOR} times its size; raise memory_mb to {need}, or "
@@ -144,42 +142,3 @@ def webhook_set_faults(
                     f"{endpoint.limit} bytes in S3; set its claim_check_mb= to {need}, or "
                     f"body_bytes= of the endpoint {endpoint.name!r} to {MESSAGE_BODY_BYTES} or less"
                 )
-
-
-def webhook_wiring_faults(
-    props: WebhookProps,
-    secrets: Mapping[str, str],
-    published: Mapping[str, tuple[str, ...]] | None,
-    claims: s3.IBucket | None,
-) -> Iterator[str]:
-    """Yield every fault of an ingress's parts, without its name.
-
-    With properties of wrong types, which are faults of their own, they are not compared.
-    `published` are the types that the relay publishes, by identity; None without a relay.
-    """
-    if not has_type(props, WebhookProps):
-        return
-    if props.folder is None or not (props.folder / "handler.py").is_file():
-        yield f"folder={props.folder}; give the path of the folder that holds its handler.py"
-    for endpoint in props.endpoints:
-        if endpoint.name not in secrets:
-            yield (
-                f"the secret of endpoint {endpoint.name!r} is missing; add its ARN to secrets= of "
-                "WebhookIngress"
-            )
-    if props.event_types and published is None:
-        yield (
-            "it hands events on, and they would stay in its outbox; give relay= an OutboxRelay, or "
-            "the endpoints no types="
-        )
-    elif unpublished := set(props.event_types) - set((published or {}).get(props.name, ())):
-        yield (
-            f"the relay does not publish {', '.join(sorted(unpublished))} for it; give publishes= "
-            "of OutboxRelay what published_types(consumers, webhooks) returns"
-        )
-    if props.needs_claims and claims is None:
-        yield (
-            f"its endpoints take bodies of {props.largest_body} bytes, and a message holds "
-            f"{MESSAGE_BODY_BYTES}; give claims= of WebhookIngress a ClaimBucket, or the "
-            "endpoints a smaller body_bytes="
-        )

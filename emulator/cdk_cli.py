@@ -192,7 +192,9 @@ def _environment(aws: Connection) -> dict[str, str]:
         "CDK_DISABLE_VERSION_CHECK": "true",
         "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
     }
-    return _user_folders() | _caches() | kept | aws.environment() | settings
+    # The CDK's own validation of templates takes ten seconds; for AWS it stays.
+    validation = {"CDK_VALIDATION": "false"}
+    return _user_folders() | _caches() | validation | kept | aws.environment() | settings
 
 
 def _user_folders() -> dict[str, str]:

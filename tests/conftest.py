@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 NODE = Path(sys.executable).with_name("node")
 if NODE.exists():  # the locked version, not another one of this machine
     os.environ.setdefault("JSII_NODE", str(NODE))
+# The CDK's own validation of templates takes most of a synthesis: eight seconds to load, and more
+# for each template. cfn-lint has its rules (`tests/stacks/test_findings.py`); a new service's
+# `make synth` validates (`tests/wheel/test_new_service.py`).
+os.environ.setdefault("CDK_VALIDATION", "false")
 
 TOGETHER = {
     "deployed": ("tests/e2e",),
@@ -27,7 +31,10 @@ TOGETHER = {
         *("tests/demo/test_", "tests/proof/test_soak.py", "tests/lab/test_load"),
     ),
     "wheel": ("tests/wheel", "tests/newcomer"),
-    "templates": ("tests/stacks", "tests/cdk", "tests/architecture"),
+    "templates": (
+        *("tests/stacks", "tests/cdk", "tests/architecture"),
+        *("tests/docs/test_runbook.py", "tests/docs/test_costs.py"),
+    ),
 }
 """Tests that run on one worker: they share a slow fixture, or disturb each other. Those that wait
 longest come first."""

@@ -1,11 +1,14 @@
 """Parameters and folders of the tests on packages."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.packaging import function_package as package_module
-from tests.cdk.packages import OF_EACH_KIND, Function
+from tests.cdk.packages import HERE, OF_EACH_KIND, Function
+from tests.stacks.cloud import without_packages
 from tests.stacks.conftest import consumer
 
 __all__ = ["consumer"]
@@ -15,6 +18,12 @@ __all__ = ["consumer"]
 def function(request: pytest.FixtureRequest) -> Function:
     found: Function = request.param
     return found
+
+
+@pytest.fixture
+def config(function: Function) -> DeploymentConfig:
+    """The embedded AWS for one of the kinds, AWS for the others."""
+    return HERE if function.services else DeploymentConfig()
 
 
 @pytest.fixture
@@ -29,3 +38,10 @@ def _without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wheels are installed as one empty module."""
     monkeypatch.setattr(package_module, "SITES", tmp_path / "site")
     monkeypatch.setattr(package_module, "_install", lambda folder, *_: (folder / "six.py").touch())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _templates_only() -> Iterator[None]:
+    """Constructs make no packages: the tests of packages call `package` themselves."""
+    with without_packages():
+        yield

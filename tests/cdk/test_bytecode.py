@@ -14,7 +14,7 @@ from types import CodeType
 
 import pytest
 
-from once.cdk import _lambda_function as function_module
+from once.cdk import assemble
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging import bytecode as bytecode_module
@@ -28,7 +28,8 @@ from once.cdk.packaging.bytecode import (
 from once.cdk.packaging.function_package import package
 from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, tree
-from tests.stacks.cloud import Cloud
+from tests.stacks.booking_office import LINES, lines_in, registry_in
+from tests.stacks.cloud import new_app
 
 UNCHECKED = (1).to_bytes(4, "little")
 """Flags of bytecode with a source hash that Python does not check."""
@@ -182,16 +183,16 @@ def test_another_compiler_or_recipe_gives_another_name(
 def test_synth_warns_once_that_there_is_no_bytecode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "package").mkdir()
-    monkeypatch.setattr(function_module, "package", lambda *_: tmp_path / "package")
     monkeypatch.setattr(shutil, "which", lambda name: None)
     other = f"3.{sys.version_info.minor + 1}"
-    cloud = Cloud.synthesize(tmp_path / "out", python_runtime=other)
-    assert len([text for text in warnings(cloud) if f"no python{other} here" in text]) == 1
-
-
-def warnings(cloud: Cloud) -> Iterator[str]:
-    """Yield the warnings that the CDK's command line prints of the service stack."""
-    metadata = json.loads((cloud.directory / "once-service.metadata.json").read_text())
-    for entries in metadata.values():
-        yield from (entry["data"] for entry in entries if entry["type"] == "aws:cdk:warning")
+    app = new_app(tmp_path / "out", python_runtime=other)
+    assemble(app, registry_in(tmp_path, lines_in(tmp_path / "functions", LINES[::2])))
+    app.synth()
+    metadata = json.loads((tmp_path / "out" / "once-service.metadata.json").read_text())
+    warnings = [
+        entry["data"]
+        for entries in metadata.values()
+        for entry in entries
+        if entry["type"] == "aws:cdk:warning"
+    ]
+    assert len([text for text in warnings if f"no python{other} here" in text]) == 1

@@ -41,8 +41,6 @@ SCANNER = ConsumerProps(
 )
 SOURCES = {"scan.done": ("/once/scanner", "/once/copier")}
 
-pytestmark = pytest.mark.usefixtures("_without_pip", "staged")
-
 
 def resources(stack: cdk.Stack, kind: str) -> list[dict[str, Any]]:
     found = Template.from_stack(stack).find_resources(kind)

@@ -75,7 +75,6 @@ def test_a_number_has_limits(
         ({"external": MANY}, "external has 151 types", "split the consumer in two"),
         ({"events": MANY}, "events has 151 types", "at most 150; split the consumer in two"),
         ({"publishes": ("a,b",)}, "publishes has 'a,b'", "without commas"),
-        ({"events": ("x",), "publishes": ("x",)}, "'x' into its own queue", "take the type"),
         *(
             ({"tables": tables}, f"tables={tables!r}", "give a tuple of tables, such as (TablePro")
             for tables in WRONG_TABLES
@@ -165,6 +164,12 @@ def test_a_fault_states_mistake_and_remedy(
 )
 def test_sound_properties_have_no_fault(change: dict[str, Any]) -> None:
     assert faults(**change) == []
+
+
+def test_l1_a_type_that_a_consumer_publishes_into_its_own_queue_is_a_fault() -> None:
+    (fault,) = faults(events=("a", "x"), publishes=("x", "b"))
+    assert "it publishes 'x' into its own queue" in fault
+    assert "take the type out of events or of publishes" in fault
 
 
 def test_all_properties_of_a_wrong_type_are_reported_together() -> None:

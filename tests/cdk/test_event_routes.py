@@ -7,11 +7,11 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match
 
-from once.cdk import ConsumerProps, Topics, UnroutedEvents, assemble
+from once.cdk import ConsumerProps, Topics, UnroutedEvents
 from once.cdk.checks.consumer_set import route_warnings
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
-from tests.stacks.cloud import SHOP, new_app
+from tests.stacks.cloud import SHOP
 
 
 def line(name: str, takes: str, publishes: str = "") -> ConsumerProps:
@@ -116,15 +116,6 @@ def test_a_type_without_a_subscriber_is_a_warning() -> None:
 def shown(stack: cdk.Stack) -> list[str]:
     found = Annotations.from_stack(stack).find_warning("*", Match.any_value())
     return [str(each.entry.data) for each in found]
-
-
-def test_the_shop_warns_of_a_type_that_lost_its_subscribers(tmp_path: Path) -> None:
-    orders, inventory, *others = CONSUMERS
-    publishing = replace(inventory, publishes=(*inventory.publishes, "stock.counted"))
-    app = new_app(tmp_path, email_sender="orders@shop.de")
-    [service] = assemble(app, replace(REGISTRY, consumers=[orders, publishing, *others]))
-    [warning] = [text for text in shown(service) if "'inventory'" in text]
-    assert "consumer 'inventory' publishes 'stock.counted', which no consumer takes" in warning
 
 
 def test_an_app_of_its_own_warns_until_each_warning_is_acknowledged(tmp_path: Path) -> None:

@@ -10,13 +10,15 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import aws_cdk as cdk
 import boto3
 import botocore
 import pytest
 from botocore.loaders import Loader
 from botocore.regions import EndpointResolver
 
-from once.cdk import Registry, assemble
+from once.cdk import DedupTable, IdempotentConsumer
+from once.cdk import _lambda_function as function_module
 from once.cdk.checks.aws_clients_in_code import OWN_SERVICES
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
@@ -25,7 +27,7 @@ from once.cdk.packaging.function_package import install_wheels, locks_of, packag
 from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, LOCK, Function, names, tree
 from tests.e2e.app import LOYALTY
-from tests.stacks.cloud import Cloud, environment, new_app
+from tests.stacks.cloud import Cloud, environment
 
 SMALL, LARGE = 16_000_000, 45_000_000
 """Bytes. Stripe's library has a file for each of its types, and weighs more than all the rest."""
@@ -35,12 +37,6 @@ AARCH64 = 183
 
 def sources(folder: Path) -> dict[str, bytes]:
     return {name: content for name, content in tree(folder).items() if "__pycache__" not in name}
-
-
-@pytest.fixture(params=[DeploymentConfig(), HERE], ids=["aws", "local"])
-def config(request: pytest.FixtureRequest) -> DeploymentConfig:
-    found: DeploymentConfig = request.param
-    return found
 
 
 def test_package_is_wheels_library_and_its_own_folder(
@@ -201,31 +197,31 @@ def test_handler_loads_neither_without_its_package_nor_with_the_environment_of_a
     assert "RegistrationError" in done.stderr
 
 
-def test_bytecode_that_others_leave_in_the_package_does_not_change_the_asset(
+def test_an_asset_is_the_package_without_bytecode_that_others_leave_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert LOYALTY.folder is not None
+    monkeypatch.setattr(function_module, "package", package)
     tag = str(sys.implementation.cache_tag)
     left = [f"commit.{kind}.pyc" for kind in ("cpython-399", f"{tag}.opt-1", f"{tag}-pytest-9.0.0")]
-    registry = Registry(
-        (LOYALTY,),
-        file=tmp_path / "consumers.py",
-        functions=tmp_path / "functions",
-        deployed=tmp_path / "deployed.json",
-    )
-    registry.deployed.write_text("{}")
-    codes = []
+    assets = []
     for number, names_left in enumerate(([], left)):
         # Another place: the CDK remembers the hash of a folder.
         monkeypatch.setattr(package_module, "STAGED", tmp_path / f"build-{number}")
         folder = package("loyalty", LOYALTY.folder, (), DeploymentConfig())
+        whole = tree(folder)
         for name in names_left:
             (folder / "once" / "__pycache__" / name).touch()
-        app = new_app(tmp_path / f"out-{number}")
-        assemble(app, registry)
-        app.synth()
-        codes.append(Cloud(tmp_path / f"out-{number}").of("loyalty", "Function")["Code"])
-    assert codes[0] == codes[1]
+        out = tmp_path / f"out-{number}"
+        stack = cdk.Stack(cdk.App(outdir=str(out)), "loyalty")
+        dedup = DedupTable(stack, "dedup")
+        tables = {each.name: dedup for each in LOYALTY.tables}
+        IdempotentConsumer(stack, LOYALTY, dedup_table=dedup, tables=tables)
+        stack.node.root.synth()  # type: ignore[attr-defined]
+        [asset] = out.glob("asset.*")
+        assert tree(asset) == whole
+        assets.append(asset.name)
+    assert assets[0] == assets[1]
 
 
 @pytest.mark.usefixtures("staged")
@@ -258,9 +254,3 @@ def test_the_lock_of_a_function_is_added_to_that_of_the_library(tmp_path: Path) 
     own = tmp_path / "requirements.txt"
     own.touch()
     assert locks_of(tmp_path, HERE) == [LOCK, own]
-
-
-def test_the_asset_holds_the_whole_package_with_its_bytecode(cloud: Cloud) -> None:
-    key = cloud.of(EVERY[0].name, "Function")["Code"]["S3Key"]
-    asset = cloud.directory / f"asset.{Path(key).stem}"
-    assert tree(asset) == tree(package(*EVERY[0], DeploymentConfig()))

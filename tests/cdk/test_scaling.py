@@ -35,8 +35,6 @@ TICKETS = ConsumerProps(
 CONFIG = DeploymentConfig()
 WARM = WarmThroughput(24_000, 8_000)
 
-pytestmark = pytest.mark.usefixtures("_without_pip", "staged")
-
 Resources = dict[str, dict[str, Any]]
 
 
@@ -170,11 +168,6 @@ def test_a_fault_states_mistake_and_remedy(
 )
 def test_sound_options_have_no_fault(options: dict[str, Any]) -> None:
     assert faults(**options) == []
-
-
-def test_all_faults_of_the_options_come_together() -> None:
-    found = faults(pollers=Pollers(1, 0), max_concurrency=1, reserved_concurrency=-1)
-    assert len(found) == 6
 
 
 def test_a_shared_table_has_one_warm_throughput() -> None:

@@ -39,8 +39,6 @@ BUILDS = ConsumerProps(
     batch_size=2,
 )
 
-pytestmark = pytest.mark.usefixtures("_without_pip", "staged")
-
 
 @pytest.fixture
 def stack(tmp_path: Path) -> cdk.Stack:

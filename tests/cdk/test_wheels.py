@@ -1,6 +1,7 @@
 """Wheels of a package, and the build folders in which they are installed once."""
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,15 @@ from tests.cdk.packages import HERE, LOCK, names, tree
 def test_the_same_lock_gives_the_same_wheels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = install_wheels([LOCK], HERE)
-    monkeypatch.setattr(package_module, "SITES", tmp_path)
-    second = install_wheels([LOCK], HERE)
-    assert first != second
+    small = tmp_path / "requirements.txt"  # the smallest wheel: pip does the same with each
+    [entry] = re.findall(r"^rfc8785==.*?(?=^[a-z])", LOCK.read_text() + "z", re.M | re.S)
+    small.write_text(entry)
+    folders = []
+    for site in ("one", "other"):
+        monkeypatch.setattr(package_module, "SITES", tmp_path / site)
+        folders.append(install_wheels([small], HERE))
+    first, second = folders
+    assert names(first) >= {"rfc8785"}
     assert first.name == second.name
     assert tree(first) == tree(second)
 

@@ -1,7 +1,6 @@
 """Entries of the runbook for alarms and reasons, and rows of the page on real AWS for checks."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -28,9 +27,8 @@ def entries() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    with booking_office(tmp_path_factory.mktemp("office")) as office:
-        yield office
+def office(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
+    return booking_office(tmp_path_factory.mktemp("office"))
 
 
 def test_every_alarm_has_an_entry_and_every_entry_an_alarm(cloud: Cloud, office: Cloud) -> None:

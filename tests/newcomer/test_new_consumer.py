@@ -18,7 +18,7 @@ kill $follower; cat followed
 TESTS = (
     *("tests/functions/test_tickets.py", "tests/golden/test_consumers.py"),
     *("tests/stacks/test_retained.py", "tests/cdk/test_event_routes.py"),
-    *("tests/cdk/test_loops.py", "tests/docs/test_costs.py"),
+    "tests/docs/test_costs.py",
 )
 """Those that a consumer can turn red: found by running all tests beside one."""
 

@@ -1,15 +1,11 @@
 """A small registry with FIFO and fair queues, synthesized: what the shop's lines do not have."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from once.cdk import ConsumerProps, Registry, TableProps, assemble
-from once.cdk.packaging import function_package as package_module
-from tests.stacks.cloud import Cloud, new_app
+from tests.stacks.cloud import Cloud, new_app, without_packages
 
 SEATS = TableProps("seats", "seat")
 BOOKING = ConsumerProps(
@@ -67,22 +63,11 @@ def registry_in(folder: Path, lines: Sequence[ConsumerProps]) -> Registry:
     return Registry(lines, file=Path("lines.py"), functions=folder / "functions", deployed=deployed)
 
 
-@contextmanager
-def without_wheels(folder: Path) -> Iterator[None]:
-    """Package functions without installing wheels."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(package_module, "STAGED", folder / "build")
-        patch.setattr(package_module, "SITES", folder / "site")
-        patch.setattr(package_module, "_install", lambda site, *_: (site / "six.py").touch())
-        yield
-
-
-@contextmanager
-def booking_office(folder: Path, *, local: bool = False) -> Iterator[Cloud]:
-    """Synthesize the registry without installing wheels."""
+def booking_office(folder: Path) -> Cloud:
+    """Synthesize the registry."""
     lines = lines_in(folder / "functions")
-    with without_wheels(folder):
-        app = new_app(folder / "out", local=local, email_sender="office@theatre.de")
+    with without_packages():
+        app = new_app(folder / "out", email_sender="office@theatre.de")
         assemble(app, registry_in(folder, lines))
         app.synth()
-        yield Cloud(folder / "out", local)
+    return Cloud(folder / "out")

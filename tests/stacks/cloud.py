@@ -1,14 +1,18 @@
 """The templates of the synthesized app, and look-ups in them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import aws_cdk as cdk
+import pytest
 
+from once.cdk import _lambda_function as function_module
 from once.cdk import assemble
 from once.cdk.props import ConsumerProps
 from stacks.folders import ROOT
@@ -33,6 +37,21 @@ def new_app(directory: Path, **context: Any) -> cdk.App:
     )
 
 
+@contextmanager
+def without_packages() -> Iterator[None]:
+    """Give each function a package of one file: to build, hash and copy real ones takes long."""
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+
+        def package(name: str, *_: object) -> Path:
+            made = Path(folder) / name
+            made.mkdir(exist_ok=True)
+            (made / "handler.py").write_text(name)
+            return made
+
+        patch.setattr(function_module, "package", package)
+        yield
+
+
 @dataclass(frozen=True)
 class Cloud:
     """Both templates.
@@ -46,9 +65,10 @@ class Cloud:
 
     @classmethod
     def synthesize(cls, directory: Path, *, local: bool = False, **context: Any) -> "Cloud":
-        app = new_app(directory, local=local, **context)
-        assemble(app, REGISTRY)
-        app.synth()
+        with without_packages():
+            app = new_app(directory, local=local, **context)
+            assemble(app, REGISTRY)
+            app.synth()
         return cls(directory, local)
 
     @cached_property

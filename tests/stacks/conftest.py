@@ -1,10 +1,12 @@
 """Parameters of the tests on templates: each consumer of the registry, each of the two clouds."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from once.cdk.props import ConsumerProps
 from stacks.consumers import CONSUMERS
-from tests.stacks.cloud import Cloud
+from tests.stacks.cloud import Cloud, without_packages
 from tests.stacks.full_service import Stacks
 
 
@@ -24,3 +26,10 @@ def either_cloud(request: pytest.FixtureRequest) -> Cloud:
 def stacks(tmp_path_factory: pytest.TempPathFactory) -> Stacks:
     """A service with every option, in two stages."""
     return Stacks(tmp_path_factory.mktemp("stages"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _templates_only() -> Iterator[None]:
+    """Constructs make no packages: the tests of packages call `package` themselves."""
+    with without_packages():
+        yield

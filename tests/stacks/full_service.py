@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import App
 from aws_cdk import aws_sqs as sqs
-from aws_cdk.cx_api import CloudAssembly, CloudFormationStackArtifact
+from aws_cdk.cx_api import CloudAssembly
 from cdk_nag import AwsSolutionsChecks
 
 from once.cdk import (
@@ -35,8 +36,8 @@ from once.cdk import (
     assemble,
 )
 from once.cdk.deployment_options import DEDUP
-from tests.stacks.booking_office import LINES, lines_in, registry_in, without_wheels
-from tests.stacks.cloud import Json, new_app
+from tests.stacks.booking_office import LINES, lines_in, registry_in
+from tests.stacks.cloud import Json, new_app, without_packages
 
 ACCOUNT, REGION = "111122223333", "eu-west-1"
 KEY = CustomerKey(
@@ -81,6 +82,8 @@ OPTIONS = DeploymentConfig(
 PLAIN = DeploymentConfig(
     service="theatre-test",
     email_sender="office@theatre.de",
+    create_email_identity=False,
+    ingress_publishers=("s3", "events", ACCOUNT),
     keep_data=False,
     fifo_topic_letters=False,
     python_runtime="3.13",
@@ -170,22 +173,39 @@ CDKS_OWN = "BucketNotificationsHandler"
 """The CDK's function that writes a bucket's notifications. It is outside the VPC."""
 
 
+class StageStack(NamedTuple):
+    """A stack of a stage. `CloudAssembly` would fetch its template from Node at every use."""
+
+    stack_name: str
+    template: Json
+    tags: dict[str, str]
+    environment: tuple[str, str]
+
+
 class Stacks:
     """The stacks of both stages, and one with a bad queue, for which cdk-nag refuses the app."""
 
     def __init__(self, folder: Path) -> None:
         out = folder / "out"
-        with without_wheels(folder):
+        with without_packages():
             app = full_app(folder)
             sqs.Queue(cdk.Stack(app, "bad"), "Queue")
             cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
             with pytest.raises(RuntimeError, match=r"validation-report\.json"):
                 app.synth()
-        self.stacks = {each.stack_name: each for each in CloudAssembly(str(out)).stacks}
+        self.stacks = {
+            each.stack_name: StageStack(
+                each.stack_name,
+                json.loads(Path(each.template_full_path).read_text()),
+                dict(each.tags),
+                (each.environment.account, each.environment.region),
+            )
+            for each in CloudAssembly(str(out)).stacks
+        }
         self.report = json.loads((out / "validation-report.json").read_text())
         self.metadata = [json.loads(each.read_text()) for each in out.glob("*.metadata.json")]
 
-    def of(self, stage: str) -> Iterator[CloudFormationStackArtifact]:
+    def of(self, stage: str) -> Iterator[StageStack]:
         for part in ("state", "service"):
             yield self.stacks[f"theatre-{stage}-{part}"]
 

@@ -81,10 +81,7 @@ def test_tags_and_environment_are_those_of_the_stage(stacks: Stacks) -> None:
     for stage in (TEST, PROD):
         for stack in stacks.of(stage.name):
             assert stack.tags == stage.config.tags
-            assert (stack.environment.account, stack.environment.region) == (
-                stage.account,
-                stage.region,
-            )
+            assert stack.environment == (stage.account, stage.region)
 
 
 def test_with_a_key_of_ones_own_the_service_makes_none(stacks: Stacks) -> None:

@@ -19,7 +19,7 @@ from stacks.consumers import CONSUMERS
 from stacks.folders import FUNCTIONS, ROOT
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
-from tests.stacks.booking_office import registry_in
+from tests.stacks.booking_office import lines_in, registry_in
 from tests.stacks.cloud import CONTEXT, new_app
 
 STRAY = "a function reads a queue past IdempotentConsumer, without deduplication; make an"
@@ -78,34 +78,11 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         assert mistake in found
 
 
-def test_a_type_that_differs_between_line_and_handlers_is_refused(app: cdk.App) -> None:
-    orders, *others = CONSUMERS
-    typo = replace(orders, external=("order.plcaed",))
-    assert assemble(app, shop(typo, *others)) == []
-    handled, taken = faults(app)
-    assert "orders/handler.py:69 handles 'order.placed', which its queue never gets" in handled
-    assert "external has 'order.plcaed', and its folder has no handler for it (did you" in taken
-
-
-def test_properties_of_wrong_types_are_faults_of_the_registry(app: cdk.App) -> None:
-    wrong: Any = {"tables": ("refunds",), "batch_size": "10", "parameters": None, "folder": "x"}
-    lines = (replace(GOOD, **wrong), replace(GOOD, name=3))  # type: ignore[arg-type]
-    assert assemble(app, shop(*CONSUMERS, *lines)) == []
-    found = "\n".join(faults(app))
-    for mistake in (
-        "consumer 'refunds': tables=('refunds',); give a tuple of tables",
-        "consumer 'refunds': batch_size='10'; give a whole number",
-        "consumer 'refunds': parameters=None; give a tuple of names",
-        "consumer 'refunds': folder='x'; give a pathlib.Path",
-        "consumer 3: name=3; give a text",
-    ):
-        assert mistake in found
-
-
 def test_a_function_on_a_queue_past_the_construct_is_refused_and_one_on_a_stream_is_not(
-    app: cdk.App,
+    app: cdk.App, tmp_path: Path
 ) -> None:
-    (service,) = assemble(app, REGISTRY)
+    lines = lines_in(tmp_path / "functions", (GOOD,))
+    (service,) = assemble(app, registry_in(tmp_path, lines))
     given, unknown, stream = (cdk.Stack(app, name) for name in ("given", "unknown", "stream"))
     map_source(service, service.consumers[0].queue.queue_arn)
     map_source(given, "arn:aws:sqs:eu-west-1:111122223333:theirs")

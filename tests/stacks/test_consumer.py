@@ -4,12 +4,10 @@ import pytest
 
 from once.cdk.props import ConsumerProps
 from once.cdk.topics import NO_EVENT
-from once.names import RELAY
 from stacks.consumers import CONSUMERS
-from tests.stacks.cloud import Cloud, Json
+from tests.stacks.cloud import Cloud
 
 ISOLATING = [consumer for consumer in CONSUMERS if consumer.batch_size > 1]
-PLAIN_HTTP = {"Bool": {"aws:SecureTransport": "false"}}
 
 
 def test_a_message_runs_five_times_and_the_consumer_has_one_receive_more_to_say_why(
@@ -72,25 +70,3 @@ def test_queue_gets_external_types_from_ingress_and_others_from_events(
     for subscription in found.values():
         assert subscription["RawMessageDelivery"] is True
         assert subscription.get("FilterPolicyScope", "MessageAttributes") == "MessageAttributes"
-
-
-def test_only_the_relays_role_publishes_events(cloud: Cloud) -> None:
-    plain_http, others = denials_of(cloud, "Events")
-    assert plain_http["Condition"] == PLAIN_HTTP
-    assert others == {
-        "Sid": "OnlyTheRelayPublishes",
-        "Effect": "Deny",
-        "Principal": {"AWS": "*"},
-        "Action": "sns:Publish",
-        "Resource": cloud.ref("Events"),
-        "Condition": {"ArnNotEquals": {"aws:PrincipalArn": [cloud.arn(RELAY, "Role")]}},
-    }
-
-
-def test_producers_of_the_account_publish_to_ingress(cloud: Cloud) -> None:
-    assert [denial["Condition"] for denial in denials_of(cloud, "Ingress")] == [PLAIN_HTTP]
-
-
-def denials_of(cloud: Cloud, topic: str) -> list[Json]:
-    policy = cloud.of(topic, "Policy")["PolicyDocument"]
-    return [statement for statement in policy["Statement"] if statement["Effect"] == "Deny"]

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from once.cdk.props import ConsumerProps
 from tests.stacks.cloud import Cloud, Json
 
 SHORTER = {
@@ -14,7 +13,6 @@ SHORTER = {
     *("ONCE_BACKOFF_BASE_SECONDS", "ONCE_BACKOFF_CAP_SECONDS"),
     *("ONCE_BREAKER_BASE_SECONDS", "ONCE_BREAKER_CAP_SECONDS"),
 }
-WHEELS_OF_THIS_MACHINE = {"S3Key"}
 RIGHTS = {"Policies", "Statement"}
 """`test_permissions` compares them with those on AWS."""
 
@@ -44,7 +42,7 @@ def test_state_is_the_same(cloud: Cloud, local_cloud: Cloud) -> None:
     assert local_cloud.state == cloud.state
 
 
-def test_service_differs_in_times_wheels_rights_retention_dashboard_and_metric_math(
+def test_service_differs_in_times_rights_retention_dashboard_and_metric_math(
     cloud: Cloud, local_cloud: Cloud
 ) -> None:
     # The embedded AWS has no dashboards, and rejects metric math.
@@ -54,15 +52,4 @@ def test_service_differs_in_times_wheels_rights_retention_dashboard_and_metric_m
     left_out = ours["Resources"].keys() - local["Resources"].keys()
     assert left_out <= {cloud.id_of("Dashboard"), *metric_math}
     found = set(differences(ours, local))
-    assert found == SHORTER | WHEELS_OF_THIS_MACHINE | RIGHTS | KEPT | VISIBLE_ONLY | left_out
-
-
-def test_times_are_short_enough_to_watch_a_retry(
-    local_cloud: Cloud, consumer: ConsumerProps
-) -> None:
-    calls = consumer.call_rounds * min(consumer.effect_timeout_seconds, 2)
-    timeout = min(consumer.timeout_seconds, max(5, 3 + calls))
-    scaling = local_cloud.of(consumer, "Mapping")["ScalingConfig"]
-    assert local_cloud.of(consumer, "Function")["Timeout"] == timeout
-    assert local_cloud.of(consumer, "Queue")["VisibilityTimeout"] == 6 * timeout
-    assert scaling == {"MaximumConcurrency": min(consumer.concurrency, 3)}
+    assert found == SHORTER | RIGHTS | KEPT | VISIBLE_ONLY | left_out

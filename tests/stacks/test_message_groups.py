@@ -1,7 +1,5 @@
 """FIFO and fair queues in the templates: queues, topics, mappings, rights, alarms and settings."""
 
-from collections.abc import Iterator
-
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_sns as sns
@@ -21,9 +19,8 @@ TOPICS = ("Ingress", "Events", "OrderedIngress", "OrderedEvents")
 
 
 @pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    with booking_office(tmp_path_factory.mktemp("office")) as cloud:
-        yield cloud
+def office(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
+    return booking_office(tmp_path_factory.mktemp("office"))
 
 
 def test_only_queues_of_fifo_consumers_are_fifo_with_high_throughput(office: Cloud) -> None:

@@ -1,7 +1,9 @@
 """Every statement of every service in the tests: AWS's reference, and the calls of the code."""
 
+import csv
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -83,238 +85,46 @@ def test_a_statement_is_compared_with_the_reference(changes: Json, says: str | N
     assert all(str(says) in fault for fault in found)
 
 
-class Owner(NamedTuple):
-    """A role: the function that has it, and its consumer's line if there is one."""
-
-    function: str
-    line: ConsumerProps | None = None
-    network: bool = False
-    claims: tuple[bool, bool] = (False, False)
-    """Whether it reads and stores claims."""
-
-
-def consumer(test: Callable[[ConsumerProps], Any] = bool) -> Callable[[Owner], bool]:
-    return lambda owner: owner.line is not None and bool(test(owner.line))
-
-
-def function(*names: str) -> Callable[[Owner], bool]:
-    return lambda owner: owner.function in names
-
-
-def either(*tests: Callable[[Owner], bool]) -> Callable[[Owner], bool]:
-    return lambda owner: any(test(owner) for test in tests)
-
-
-def starts(*, qualified: bool) -> Callable[[Owner], bool]:
-    """Tell of consumers that start a machine through a version or an alias, or without one."""
-    return consumer(
-        lambda line: any(
-            isinstance(each, StateMachineProps) and (each.arn.count(":") > 6) is qualified
-            for each in line.starts
-        )
-    )
-
-
 class Use(NamedTuple):
-    """Actions of a statement, the call (or the AWS service) that makes them, and by which roles."""
+    """Actions of a statement, the traits of the roles that have it, and what calls the actions.
 
-    sid: str
+    That is a call of the code, or a page of AWS's documentation if a service makes the call.
+    """
+
+    statement: str
     actions: str
+    roles: str
     by: str
-    when: Callable[[Owner], bool]
 
 
-DOCS = "https://docs.aws.amazon.com/lambda/latest/dg"
-COMMIT = "once.commit.committer.Committer._send dynamodb.TransactWriteItems"
-READ = "once.commit.dedup_record.read_items dynamodb.BatchGetItem"
-STORE = "once.events.claim_check.ClaimStore.write s3.PutObject"
-EVERY = bool
-RECORD = consumer(lambda line: line.dedup is Dedup.RECORD)
-INGRESS = function(WEBHOOKS)
-TABLES = consumer(lambda line: line.tables and line.dedup is Dedup.RECORD)
-ITEM = consumer(lambda line: line.dedup is Dedup.ITEM)
-ISOLATES = consumer(lambda line: line.batch_size > 1 and not line.fifo)
-
-USES = (
-    Use("WriteOwnRecordsInTransactions", "dynamodb:PutItem", COMMIT, either(RECORD, INGRESS)),
-    Use(
-        "WriteOwnRecordsInTransactions",
-        "dynamodb:UpdateItem",
-        "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
-        consumer(lambda line: line.has_effects and line.dedup is Dedup.RECORD),
-    ),
-    Use("ReadOwnRecords", "dynamodb:BatchGetItem", READ, either(RECORD, INGRESS)),
-    Use("CaptureInTransactions", "dynamodb:PutItem", COMMIT, INGRESS),
-    Use(
-        "WriteInTransactions",
-        "dynamodb:PutItem dynamodb:UpdateItem dynamodb:DeleteItem",
-        COMMIT,
-        TABLES,
-    ),
-    Use("CheckInTransactions", "dynamodb:ConditionCheckItem", COMMIT, TABLES),
-    Use(
-        "WriteInTransactions",
-        "dynamodb:PutItem dynamodb:UpdateItem",
-        COMMIT,
-        consumer(lambda line: line.dedup is Dedup.ITEM and line.group_size > 1),
-    ),
-    *(
-        Use(
-            "WriteWithRecord",
-            f"dynamodb:{write}",
-            f"once.commit.item_dedup.ItemCommitter._send dynamodb.{write}",
-            consumer(lambda line: line.dedup is Dedup.ITEM and line.group_size == 1),
-        )
-        for write in ("PutItem", "UpdateItem")
-    ),
-    # `read_items` reads former records and records on items here.
-    Use("Read", "dynamodb:BatchGetItem", READ, either(TABLES, ITEM)),
-    Use(
-        "Read",
-        "dynamodb:GetItem",
-        "once.transaction.read_item dynamodb.GetItem",
-        either(TABLES, ITEM),
-    ),
-    Use(
-        "ConsumeOwnQueues",
-        "sqs:ReceiveMessage sqs:DeleteMessage sqs:GetQueueAttributes",
-        f"{DOCS}/services-sqs-configure.html",
-        consumer(),
-    ),
-    Use(
-        "ConsumeOwnQueues",
-        "sqs:ChangeMessageVisibility",
-        "once.failures.failure_handler.FailureHandler._delay sqs.ChangeMessageVisibility",
-        consumer(),
-    ),
-    Use(
-        "ConsumeOwnQueues",
-        "sqs:DeleteMessage",
-        "once.batch.isolation.Isolation._delete sqs.DeleteMessageBatch",
-        consumer(),
-    ),
-    Use(
-        "Isolate",
-        "sqs:SendMessage",
-        "once.batch.isolation.Isolation._sent sqs.SendMessageBatch",
-        ISOLATES,
-    ),
-    Use(
-        "Quarantine",
-        "sqs:SendMessage",
-        "once.failures.quarantine.Quarantine.send sqs.SendMessage",
-        consumer(),
-    ),
-    Use(
-        "ReadClaims",
-        "s3:GetObject",
-        "once.events.claim_check.ClaimStore.read s3.GetObject",
-        lambda owner: owner.claims[0],
-    ),
-    Use(
-        "ReadClaims",
-        "s3:ListBucket",  # without it, a missing object is answered with 403
-        "https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html",
-        lambda owner: owner.claims[0],
-    ),
-    Use("StoreClaims", "s3:PutObject", STORE, lambda owner: owner.claims[1]),
-    Use(
-        "ReadSecrets",
-        "secretsmanager:GetSecretValue",
-        "functions.payments.provider._api_key secretsmanager.GetSecretValue",
-        consumer(lambda line: line.secrets),
-    ),
-    Use(
-        "ReadSecrets",
-        "secretsmanager:GetSecretValue",
-        "once.webhooks.signature.SecretCache._version secretsmanager.GetSecretValue",
-        INGRESS,
-    ),
-    Use(
-        "SendEmail",
-        "ses:SendEmail",
-        "functions.notifications.mail.send email.SendEmail",
-        consumer(lambda line: line.sends_email),
-    ),
-    *(
-        Use(
-            sid,
-            "states:StartExecution",
-            "once.effects.workflows._start_execution states.StartExecution",
-            starts(qualified=qualified),
-        )
-        for sid, qualified in (("StartExecutions", False), ("StartQualifiedExecutions", True))
-    ),
-    Use(
-        "ReadOwnExecutions",
-        "states:DescribeExecution",
-        "once.effects.workflows._start_execution states.DescribeExecution",
-        consumer(lambda line: any(isinstance(each, StateMachineProps) for each in line.starts)),
-    ),
-    Use(
-        "StartDurableExecutions",
-        "lambda:InvokeFunction",
-        "once.effects.workflows._start_durable_execution lambda.Invoke",
-        consumer(lambda line: any(isinstance(each, DurableFunctionProps) for each in line.starts)),
-    ),
-    Use(
-        "ReadStream",
-        "dynamodb:GetRecords dynamodb:GetShardIterator dynamodb:DescribeStream "
-        "dynamodb:ListStreams",
-        f"{DOCS}/services-dynamodb-eventsourcemapping.html",
-        function(RELAY),
-    ),
-    Use(
-        "KeepFailures",
-        "s3:PutObject s3:ListBucket",
-        f"{DOCS}/services-dynamodb-errors.html",
-        function(RELAY),
-    ),
-    Use(
-        "Publish",
-        "sns:Publish",
-        "once.outbox.relay.Publisher._attempt sns.PublishBatch",
-        function(RELAY),
-    ),
-    Use(
-        "Quarantine",
-        "sqs:SendMessage",
-        "once.outbox.relay.Relay._dead_letter sqs.SendMessage",
-        function(RELAY),
-    ),
-    Use(
-        "ConsumeSweep",
-        "sqs:ReceiveMessage sqs:DeleteMessage sqs:GetQueueAttributes",
-        f"{DOCS}/services-sqs-configure.html",
-        function(UNROUTED),
-    ),
-    Use(
-        "KeepUnrouted",
-        "sqs:SendMessage",
-        "once.outbox.unrouted.Sweep._sweep sqs.SendMessage",
-        function(UNROUTED),
-    ),
-    Use(
-        "Log",
-        "logs:CreateLogStream logs:PutLogEvents",
-        f"{DOCS}/monitoring-cloudwatchlogs.html",
-        EVERY,
-    ),
-    Use(
-        "Trace",
-        "xray:PutTraceSegments xray:PutTelemetryRecords",
-        f"{DOCS}/services-xray.html",
-        EVERY,
-    ),
-    Use(
-        "UseNetwork",
-        "ec2:CreateNetworkInterface ec2:DeleteNetworkInterface ec2:DescribeNetworkInterfaces "
-        "ec2:DescribeSubnets ec2:AssignPrivateIpAddresses ec2:UnassignPrivateIpAddresses",
-        f"{DOCS}/configuration-vpc.html",
-        lambda owner: owner.network,
-    ),
-)
+with Path(__file__).with_name("rights.csv").open() as _file:
+    USES = [Use(*row) for row in csv.reader(_file)]
 """Every use of a function's role. Statements on keys (`UseKey…`) have a test of their own."""
+
+LINES_WITH: dict[str, Callable[[ConsumerProps], object]] = {
+    "consumer": lambda line: True,
+    "records": lambda line: line.dedup is Dedup.RECORD,
+    "ledger": lambda line: line.has_effects and line.dedup is Dedup.RECORD,
+    "tables": lambda line: line.tables and line.dedup is Dedup.RECORD,
+    "items": lambda line: line.dedup is Dedup.ITEM,
+    "items-in-groups": lambda line: line.dedup is Dedup.ITEM and line.group_size > 1,
+    "items-alone": lambda line: line.dedup is Dedup.ITEM and line.group_size == 1,
+    "isolation": lambda line: line.batch_size > 1 and not line.fifo,
+    "claims": lambda line: line.claim_check_mb,
+    "claims-to-publish": lambda line: line.claim_check_mb and line.publishes,
+    "secrets": lambda line: line.secrets,
+    "email": lambda line: line.sends_email,
+    "machine": lambda line: machines(line),
+    "plain-machine": lambda line: any(arn.count(":") == 6 for arn in machines(line)),
+    "qualified-machine": lambda line: any(arn.count(":") > 6 for arn in machines(line)),
+    "durable-function": lambda line: any(isinstance(w, DurableFunctionProps) for w in line.starts),
+}
+"""The traits of a consumer's role. Others are those of every role, and a function's name."""
+
+
+def machines(line: ConsumerProps) -> list[str]:
+    return [each.arn for each in line.starts if isinstance(each, StateMachineProps)]
+
 
 OUTSIDE = {
     "functions.payments.provider.charge payments.GET /v1/payment_intents",
@@ -351,33 +161,22 @@ def test_each_role_may_do_what_its_function_calls_and_nothing_else(
     services: dict[str, Account], service: str
 ) -> None:
     lines = CONSUMERS if service == "shop" else (*LINES, *MORE, ON_ITEMS, STARTS)
-    owners = [
-        *(
-            Owner(
-                line.name,
-                line,
-                service == "prod",
-                (
-                    bool(line.claim_check_mb),
-                    bool(line.claim_check_mb and line.publishes),
-                ),
-            )
-            for line in lines
-        ),
-        *(Owner(name, network=service == "prod") for name in (RELAY, UNROUTED)),
-        Owner(WEBHOOKS, None, service == "prod", (False, service != "shop")),
-    ]
-    found = [d for owner in owners for d in differences(owner, services[service])]
-    assert found == []
-
-
-def differences(owner: Owner, account: Account) -> Iterator[str]:
-    """Yield the rights without a use, and the uses without a right."""
-    uses = {(use.sid, action) for use in USES if use.when(owner) for action in use.actions.split()}
-    granted = {
-        (sid, action)
-        for sid, actions in rights(account, owner.function).items()
-        for action in actions
+    traits = {
+        line.name: {trait for trait, has in LINES_WITH.items() if has(line)} for line in lines
     }
-    for title, pairs in (("no call needs", granted - uses), ("a call needs", uses - granted)):
-        yield from (f"{owner.function} {title} {sid}: {action}" for sid, action in sorted(pairs))
+    traits |= {name: {name} for name in (RELAY, UNROUTED)}
+    traits[WEBHOOKS] = {WEBHOOKS} | ({"large-webhooks"} if service != "shop" else set())
+    common = {"every"} | ({"network"} if service == "prod" else set())
+    for name, own in traits.items():
+        uses = {
+            (use.statement, action)
+            for use in USES
+            if {*use.roles.split()} & (own | common)
+            for action in use.actions.split()
+        }
+        granted = {
+            (statement, action)
+            for statement, actions in rights(services[service], name).items()
+            for action in actions
+        }
+        assert (name, granted - uses, uses - granted) == (name, set(), set())

@@ -1,33 +1,21 @@
 """Rollout: a deployment changes code and variables of a function in one step, and in what order."""
 
+import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk import aws_codedeploy as codedeploy
 
-from once.cdk import Rollout, assemble
+from once.cdk import Rollout
 from once.cdk.props import ConsumerProps
 from once.names import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
-from stacks.registry import REGISTRY
-from tests.stacks.cloud import Cloud, Json, Name, name_of, new_app
+from tests.stacks.cloud import Cloud, Json, Name, name_of
+from tests.stacks.full_service import Stacks
 
 FUNCTIONS: list[Name] = [*CONSUMERS, RELAY, UNROUTED]
 ALIAS = "Live"
-
-
-@pytest.fixture(scope="module")
-def gradual(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
-    """The app with a gradual rollout and another variable of payments."""
-    change: Json = {"rollout": Rollout.CANARY_10_PERCENT_15_MINUTES, "group_size": 3}
-    lines = [replace(each, **change) if each.name == "payments" else each for each in CONSUMERS]
-    folder = tmp_path_factory.mktemp("gradual")
-    app = new_app(folder)
-    assemble(app, replace(REGISTRY, consumers=lines))
-    app.synth()
-    return Cloud(folder)
 
 
 def references(value: Any) -> Iterator[str]:
@@ -55,20 +43,16 @@ def before(cloud: Cloud, logical_id: str) -> set[str]:
     return found
 
 
-def version_of(cloud: Cloud, owner: Name) -> str:
-    """Return the logical id of the version that a function's alias points to."""
-    [version, attribute] = cloud.of(owner, ALIAS)["FunctionVersion"]["Fn::GetAtt"]
-    assert attribute == "Version"
-    return str(version)
-
-
 @pytest.mark.parametrize("owner", FUNCTIONS, ids=name_of)
-def test_an_alias_points_to_a_version_that_a_deployment_deletes_later(
-    either_cloud: Cloud, owner: Name
+def test_an_alias_points_to_a_version_of_its_code_and_variables_that_is_deleted_later(
+    cloud: Cloud, owner: Name
 ) -> None:
-    alias, function = either_cloud.of(owner, ALIAS), either_cloud.ref(owner, "Function")
-    version = either_cloud.service["Resources"][version_of(either_cloud, owner)]
+    alias, function = cloud.of(owner, ALIAS), cloud.ref(owner, "Function")
     assert (alias["Name"], alias["FunctionName"]) == ("live", function)
+    [name, attribute] = alias["FunctionVersion"]["Fn::GetAtt"]
+    assert attribute == "Version"
+    assert re.search("CurrentVersion[0-9A-F]{8}[0-9a-f]{32}$", name)  # a hash of both
+    version = cloud.service["Resources"][name]
     assert (version["Type"], version["Properties"]) == (
         "AWS::Lambda::Version",
         {"FunctionName": function},
@@ -76,45 +60,32 @@ def test_an_alias_points_to_a_version_that_a_deployment_deletes_later(
     assert version.get("DeletionPolicy", "Delete") == "Delete"
 
 
-def test_every_mapping_invokes_an_alias(either_cloud: Cloud) -> None:
-    mappings = either_cloud.every("AWS::Lambda::EventSourceMapping").values()
-    aliases = {either_cloud.id_of(owner, ALIAS) for owner in FUNCTIONS}
+def test_every_mapping_invokes_an_alias(cloud: Cloud) -> None:
+    mappings = cloud.every("AWS::Lambda::EventSourceMapping").values()
     invoked = [mapping["FunctionName"] for mapping in mappings]
     assert {name["Fn::Join"][1][-1] for name in invoked} == {":live"}
+    aliases = {cloud.id_of(owner, ALIAS) for owner in FUNCTIONS}
     assert {each for name in invoked for each in references(name)} == aliases
 
 
-def test_a_changed_variable_makes_a_new_version_of_its_function_only(
-    cloud: Cloud, gradual: Cloud
-) -> None:
-    differ = [o for o in FUNCTIONS if version_of(cloud, o) != version_of(gradual, o)]
-    assert [name_of(owner) for owner in differ] == ["payments"]
-
-
-def test_a_type_is_subscribed_after_its_code_serves(
-    either_cloud: Cloud, consumer: ConsumerProps
+def test_a_type_is_subscribed_after_its_code_serves_and_the_relay_knows_it(
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
     parts = [ALIAS, "Mapping", *(["IsolationMapping"] if consumer.batch_size > 1 else [])]
-    serving = {either_cloud.id_of(consumer, part) for part in parts}
-    subscriptions = ids_of_subscriptions(either_cloud, consumer)
+    serving = {cloud.id_of(consumer, part) for part in parts}
+    subscriptions = ids_of_subscriptions(cloud, consumer)
     assert subscriptions
-    for subscription in subscriptions:
-        assert serving <= before(either_cloud, subscription)
+    assert all(serving <= before(cloud, each) for each in subscriptions)
+    assert cloud.id_of(RELAY, ALIAS) in before(cloud, cloud.id_of(consumer, ALIAS))
 
 
-def test_the_relay_knows_a_type_before_a_consumer_publishes_it(
-    either_cloud: Cloud, consumer: ConsumerProps
-) -> None:
-    alias = either_cloud.id_of(consumer, ALIAS)
-    assert either_cloud.id_of(RELAY, ALIAS) in before(either_cloud, alias)
-
-
-def test_a_new_type_counts_as_unrouted_until_it_is_subscribed(either_cloud: Cloud) -> None:
-    consumers = {each for line in CONSUMERS for each in ids_of_subscriptions(either_cloud, line)}
-    assert consumers <= before(either_cloud, either_cloud.id_of(UNROUTED, ALIAS))
-    sweeping = ids_of_subscriptions(either_cloud, UNROUTED, "Sweep")
-    [internal] = (each for each in sweeping if "FilterPolicy" in properties(either_cloud, each))
-    assert consumers <= before(either_cloud, internal)
+def test_a_new_type_counts_as_unrouted_until_it_is_subscribed(cloud: Cloud) -> None:
+    consumers = {each for line in CONSUMERS for each in ids_of_subscriptions(cloud, line)}
+    assert consumers <= before(cloud, cloud.id_of(UNROUTED, ALIAS))
+    resources = cloud.service["Resources"]
+    sweeping = ids_of_subscriptions(cloud, UNROUTED, "Sweep")
+    [internal] = (each for each in sweeping if "FilterPolicy" in resources[each]["Properties"])
+    assert consumers <= before(cloud, internal)
 
 
 def ids_of_subscriptions(cloud: Cloud, owner: Name, part: str = "Queue") -> list[str]:
@@ -123,49 +94,34 @@ def ids_of_subscriptions(cloud: Cloud, owner: Name, part: str = "Queue") -> list
     return [logical_id for logical_id, each in every if each["Endpoint"] == queue]
 
 
-def properties(cloud: Cloud, logical_id: str) -> Json:
-    found: Json = cloud.service["Resources"][logical_id]["Properties"]
-    return found
-
-
-def test_codedeploy_is_used_only_on_request(either_cloud: Cloud) -> None:
-    kinds = {resource["Type"] for resource in either_cloud.service["Resources"].values()}
+def test_codedeploy_is_used_only_on_request(cloud: Cloud) -> None:
+    kinds = {resource["Type"] for resource in cloud.service["Resources"].values()}
     assert not [kind for kind in kinds if kind.startswith("AWS::CodeDeploy")]
-    assert "UpdatePolicy" not in either_cloud.resource("payments", ALIAS)
+    assert "UpdatePolicy" not in cloud.resource("payments", ALIAS)
 
 
-def test_codedeploy_moves_the_alias_of_a_gradual_rollout(gradual: Cloud) -> None:
-    [application] = gradual.every("AWS::CodeDeploy::Application")
-    moved = {"ApplicationName": {"Ref": application}, "DeploymentGroupName": group(gradual)}
-    alias = gradual.resource("payments", ALIAS)
-    assert alias["UpdatePolicy"] == {"CodeDeployLambdaAliasUpdate": moved}
-    assert "UpdatePolicy" not in gradual.resource("orders", ALIAS)
-
-
-def test_alarms_of_the_consumer_move_its_alias_back(gradual: Cloud) -> None:
-    [settings] = gradual.every("AWS::CodeDeploy::DeploymentGroup").values()
-    alarms = settings["AlarmConfiguration"]
-    expected = [
-        gradual.ref("payments", f"{name}Alarm") for name in ("Breaker", "Errors", "NewLetters")
-    ]
-    assert settings["DeploymentConfigName"] == "CodeDeployDefault.LambdaCanary10Percent15Minutes"
-    assert alarms["Enabled"] is True
-    assert sorted(alarm["Name"]["Ref"] for alarm in alarms["Alarms"]) == sorted(
-        alarm["Ref"] for alarm in expected
-    )
-    assert settings["AutoRollbackConfiguration"] == {
-        "Enabled": True,
-        "Events": [
-            "DEPLOYMENT_FAILURE",
-            "DEPLOYMENT_STOP_ON_REQUEST",
-            "DEPLOYMENT_STOP_ON_ALARM",
-        ],
+def test_codedeploy_moves_the_alias_of_a_gradual_rollout_and_alarms_move_it_back(
+    stacks: Stacks,
+) -> None:
+    *_, service = stacks.of("prod")
+    resources: Json = service.template["Resources"]
+    [application] = stacks.every("AWS::CodeDeploy::Application")
+    [(group, settings)] = stacks.every("AWS::CodeDeploy::DeploymentGroup").items()
+    moved = {"ApplicationName": {"Ref": application}, "DeploymentGroupName": {"Ref": group}}
+    policies = {
+        name: each["UpdatePolicy"] for name, each in resources.items() if "UpdatePolicy" in each
     }
-
-
-def group(cloud: Cloud) -> Json:
-    [logical_id] = cloud.every("AWS::CodeDeploy::DeploymentGroup")
-    return {"Ref": logical_id}
+    [(alias, policy)] = policies.items()
+    assert alias.startswith("mailsLive")
+    assert policy == {"CodeDeployLambdaAliasUpdate": moved}
+    assert settings["DeploymentConfigName"] == "CodeDeployDefault.LambdaCanary10Percent5Minutes"
+    alarms = settings["AlarmConfiguration"]
+    assert alarms["Enabled"] is True
+    names = sorted(alarm["Name"]["Ref"][:-8] for alarm in alarms["Alarms"])
+    assert names == [f"mails{name}Alarm" for name in ("Breaker", "Errors", "NewLetters")]
+    rollback = settings["AutoRollbackConfiguration"]
+    assert rollback["Enabled"] is True
+    assert "DEPLOYMENT_STOP_ON_ALARM" in rollback["Events"]
 
 
 def test_every_rollout_is_a_configuration_of_codedeploy() -> None:

@@ -73,11 +73,6 @@ def test_dedup_table_expires_records_and_streams_both_images(cloud: Cloud) -> No
     assert found["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
-def test_dedup_table_keeps_its_logical_id(cloud: Cloud) -> None:
-    # Under another id CloudFormation creates an empty table, and every key is forgotten.
-    assert cloud.id_of(STATE, DEDUP) == "deduprecords0DA4593F"
-
-
 def test_operator_log_keeps_its_logical_id(cloud: Cloud) -> None:
     assert cloud.id_of(STATE, "operator-log") == "operatorlogF8F930DB"
 

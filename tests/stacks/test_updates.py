@@ -1,6 +1,5 @@
 """Updates of a service, from one synthesized deployment to the next, by AWS's rules."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,18 +11,19 @@ from once.cdk import (
     DeploymentConfig,
     Endpoint,
     ExistingTable,
-    Registry,
     TableProps,
     WebhookProps,
     assemble,
 )
 from once.cdk.deployment_options import DEDUP
-from tests.stacks.booking_office import lines_in, registry_in, without_wheels
-from tests.stacks.cloud import Json, new_app
+from once.cdk.topics import NO_EVENT
+from once.names import EVENT_TYPE, RELAY, UNROUTED
+from once.settings import RelaySettings, Settings, SweepSettings
+from tests.stacks.booking_office import lines_in, registry_in
+from tests.stacks.cloud import Cloud, Json, environment, new_app, statements, without_packages
 from tests.stacks.updates import (
     DESTROY,
     FEWER_CONSUMERS,
-    NO_EVENT,
     NO_WEBHOOKS,
     RULES,
     RUNBOOK,
@@ -117,21 +117,20 @@ class Variants:
             self._made[name] = synthesized(self._folder / name, VARIANTS[name])
         return self._made[name]
 
+    def cloud(self, name: str) -> Cloud:
+        assert self[name]
+        return Cloud(self._folder / name / "out")
+
 
 def synthesized(folder: Path, variant: Variant) -> Stacks:
-    registry = registry_in_folder(folder, variant.lines)
+    registry = registry_in(folder, lines_in(folder / "functions", variant.lines))
     if variant.webhooks is not None:
         (folder / "functions" / "webhooks").mkdir()
         (folder / "functions" / "webhooks" / "handler.py").touch()
-    with without_wheels(folder.parent):
+    with without_packages():
         app = new_app(folder / "out", email_sender="office@theatre.de")
         assemble(app, replace(registry, webhooks=variant.webhooks), variant.config)
         return [(each.stack_name, each.template) for each in app.synth().stacks]
-
-
-def registry_in_folder(folder: Path, lines: Sequence[ConsumerProps]) -> Registry:
-    made = lines_in(folder / "functions", lines)
-    return registry_in(folder, made)
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +160,39 @@ def test_what_leaves_a_service_leaves_in_the_order_of_deployment(
         account.forget(deleted_by_hand() & {"Topic"})  # the last FIFO line leaves its topics
         there = {each.place for each in account.resources}
         assert [f for f in found if f.rule != "still-delivers" or f.place in there] == []
+
+
+@pytest.mark.parametrize("line", ["booking", "office"])
+def test_h1_both_lines_of_a_rename_have_the_first_name_in_keys_and_events(
+    variants: Variants, line: str
+) -> None:
+    changing = variants.cloud("first")
+    assert Settings.from_env(environment(changing, line)).consumer == "booking"
+    leading = [
+        statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+        for statement in statements(changing, line)
+        if statement["Sid"] in ("WriteOwnRecordsInTransactions", "ReadOwnRecords")
+    ]
+    assert leading == [["booking#*"], ["booking#*"]]
+    assert changing.service["Outputs"][f"Identity{line.capitalize()}"]["Value"] == "booking"
+    # Relay and subscribers know one publisher.
+    relay = RelaySettings.from_env(environment(changing, RELAY)).publishes
+    assert relay["booking"] == BOOKING.publishes
+    assert "office" not in relay
+    archive = Settings.from_env(environment(changing, "archive"))
+    assert archive.sources == {"seat.taken": ("/once/booking",)}
+
+
+def test_a_retiring_line_finishes_its_messages_and_gets_none(variants: Variants) -> None:
+    for name, line in (("first", "gate"), ("second", "booking")):
+        changing = variants.cloud(name)
+        found = changing.subscriptions(line, "Queue").values()
+        assert found
+        assert [each["FilterPolicy"] for each in found] == [{"type": [NO_EVENT]}] * len(found)
+        assert changing.of(line, "Mapping")["EventSourceArn"] == changing.arn(line, "Queue")
+    routes = SweepSettings.from_env(environment(variants.cloud("first"), UNROUTED)).routes
+    assert "gate.moved" not in {event for types in routes.values() for event in types}
+    assert not EVENT_TYPE.fullmatch(NO_EVENT)
 
 
 def test_a_restored_table_takes_the_place_of_a_damaged_one(
@@ -343,4 +375,4 @@ def test_a_policy_that_a_role_of_the_stack_holds_is_deleted_with_it() -> None:
 
 
 def test_every_rule_has_its_page() -> None:
-    assert all(rule.page.startswith("https://docs.aws.amazon.com/") for rule in RULES.values())
+    assert all(page.startswith("https://docs.aws.amazon.com/") for page in RULES.values())

@@ -1,16 +1,12 @@
 """The webhook ingress of the shop: address, function, rights and alarms."""
 
-import pytest
-
 from once.cdk.props import DAY_SECONDS
 from once.names import Metric
 from once.settings import TableSettings
 from once.webhooks.endpoint import CAPTURES, WebhookSettings
 from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, environment
-from tests.stacks.policies import Request, allows
 from tests.stacks.test_alarms import on_function, simple_alarms
-from tests.stacks.test_boundaries import rights as as_text
 from tests.stacks.test_permissions import (
     IN_TRANSACTIONS_ONLY,
     Right,
@@ -93,26 +89,6 @@ def test_the_ingress_has_these_rights_only(either_cloud: Cloud) -> None:
         "ReadSecrets": Right({"secretsmanager:GetSecretValue"}, secret),
         **log_and_trace(either_cloud, NAME),
     }
-
-
-@pytest.mark.parametrize(
-    ("allowed", "action", "key", "enclosing"),
-    [
-        ("yes", "PutItem", "webhooks#event#/webhooks/stripe#evt_1", "TransactWriteItems"),
-        ("no", "PutItem", "webhooks#event#/webhooks/stripe#evt_1", ""),
-        ("no", "PutItem", "orders#event#/shop#e-1", "TransactWriteItems"),
-        ("no", "UpdateItem", "webhooks#event#/webhooks/stripe#evt_1", "TransactWriteItems"),
-    ],
-)
-def test_s1_the_ingress_puts_records_of_its_own_in_transactions_only(
-    cloud: Cloud, allowed: str, action: str, key: str, enclosing: str
-) -> None:
-    context = {"dynamodb:LeadingKeys": [key]}
-    if enclosing:
-        context["dynamodb:EnclosingOperation"] = [enclosing]
-    arn = cloud.text(STATE, "dedup-records", attribute="Arn")
-    found = allows(Request(f"dynamodb:{action}", arn, context), as_text(cloud, NAME))
-    assert found is (allowed == "yes")
 
 
 def test_alarms_of_the_ingress(cloud: Cloud) -> None:

@@ -6,15 +6,18 @@ resource, and the properties that name it, come from CloudFormation's resource s
 cfn-lint brings along.
 """
 
+import csv
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER as SCHEMAS
 
+from once.cdk.topics import NO_EVENT
 from stacks.folders import ROOT
 from tests.stacks.cloud import Json, listed
 
@@ -27,82 +30,9 @@ NO_WEBHOOKS = "a deployment without `webhooks=`"
 ACCOUNT, REGION, PARTITION = "111122223333", "ap-southeast-2", "aws-us-gov"
 """The longest names of a Region and of a partition."""
 
-CFN = "https://docs.aws.amazon.com/AWSCloudFormation/latest"
-IAM_QUOTAS = "https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"
-
-
-class Rule(NamedTuple):
-    """One of AWS's rules: what it says, and the page that says it."""
-
-    says: str
-    page: str
-
-
-RULES = {
-    "export-in-use": Rule(
-        "an exported value that another stack imports cannot be changed or removed",
-        f"{CFN}/UserGuide/using-cfn-stack-exports.html",
-    ),
-    "value-missing": Rule(
-        "a value that a stack reads must be there when the stack is deployed",
-        f"{CFN}/UserGuide/using-cfn-stack-exports.html",
-    ),
-    "value-not-read": Rule(
-        "a stack whose template is unchanged is not deployed, and keeps the value that it has read",
-        "https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-deploy.html",
-    ),
-    "name-taken": Rule(
-        "a resource cannot be made under a name that another one has",
-        f"{CFN}/TemplateReference/aws-properties-name.html",
-    ),
-    "named-replacement": Rule(
-        "a resource with a name of its own cannot be replaced under this name",
-        f"{CFN}/TemplateReference/aws-properties-name.html",
-    ),
-    "kept-replaced": Rule(
-        "a change of a property that is set at creation replaces the resource by an empty one",
-        f"{CFN}/UserGuide/using-cfn-updating-stacks-update-behaviors.html",
-    ),
-    "protected": Rule(
-        "a table with deletion protection is not deleted, and the stack's deletion fails",
-        "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/"
-        "WorkingWithTables.Basics.html",
-    ),
-    "attached": Rule(
-        "a managed policy that somebody has attached to another role is not deleted",
-        "https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeletePolicy.html",
-    ),
-    "still-delivers": Rule(
-        "a subscription that is retained still delivers; without the queue's permission, into the "
-        "dead-letter queue of the subscription",
-        f"{CFN}/TemplateReference/aws-attribute-deletionpolicy.html",
-    ),
-    "subscribed-otherwise": Rule(
-        "a second subscription of a queue to a topic must have the attributes of the first",
-        "https://docs.aws.amazon.com/sns/latest/api/API_Subscribe.html",
-    ),
-    "delivery-denied": Rule(
-        "the queue's policy must let the topic send",
-        "https://docs.aws.amazon.com/sns/latest/dg/subscribe-sqs-queue-to-sns-topic.html",
-    ),
-    "policy-size": Rule("a managed policy has 6,144 characters without white space", IAM_QUOTAS),
-    "inline-size": Rule(
-        "the inline policies of a role have 10,240 characters without white space", IAM_QUOTAS
-    ),
-    "policy-count": Rule("a role has ten managed policies", IAM_QUOTAS),
-    "concurrency": Rule(
-        "100 of the account's concurrent executions stay unreserved; a new account may have ten",
-        "https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html",
-    ),
-    "key-alias": Rule(
-        "the AWS managed key of SNS is named alias/aws/sns, and made when it is first used so",
-        "https://docs.aws.amazon.com/sns/latest/dg/sns-enable-encryption-for-topic.html",
-    ),
-    "secret-filled": Rule(
-        "GenerateSecretString makes a text, also without options; a secret without it is empty",
-        f"{CFN}/TemplateReference/aws-resource-secretsmanager-secret.html",
-    ),
-}
+with Path(__file__).with_name("rules.csv").open() as _file:
+    RULES = {rule: page for rule, _, page in csv.reader(_file)}
+"""AWS's rules: the pages that say them, by their names here. What each says is in the file."""
 
 Stacks = Sequence[tuple[str, Json]]
 """Names and templates in the order in which they are deployed."""
@@ -111,7 +41,6 @@ GLOBAL = ("AWS::CloudWatch::Dashboard", "AWS::IAM::", "AWS::S3::Bucket")
 """Types whose names are one Region's business no more: all Regions of an account share them."""
 PARTS = ("Name", "Id", "Arn", "Endpoint", "Protocol")
 """Ends of the names of properties that identify a resource together, as function and alias do."""
-NO_EVENT = "once, no event"
 GENERATED_LENGTH = {"Queue": 80, "Function": 64, "Role": 64, "Bucket": 63, "Table": 255}
 REF_IS_ARN = ("Topic", "ManagedPolicy", "Alias", "Version", "Subscription", "Secret")
 ARNS = {
@@ -210,11 +139,9 @@ class Account:
 
     Attributes:
         concurrency: the quota of concurrent executions of functions.
-        people: whether people attach the managed policies that no role of a stack has.
     """
 
     concurrency: int = 1000
-    people: bool = True
     resources: list[Resource] = field(default_factory=list)
     stacks: dict[tuple[str, str], Json] = field(default_factory=dict)
     _made: int = 0
@@ -228,9 +155,8 @@ class Account:
             for name, _ in stacks
             for each in self._changes_unread(name, region)
         ]
-        if self.people:
-            for each in self._unmanaged_policies():
-                each.attached = True
+        for each in self._unmanaged_policies():  # people have attached them to their roles
+            each.attached = True
         return list(dict.fromkeys([*found, *self._deliveries()]))
 
     def fail_to_create(self, name: str, template: Json, region: str = REGION) -> list[Finding]:
@@ -241,10 +167,6 @@ class Account:
     def destroy(self, stacks: Stacks, region: str = REGION) -> list[Finding]:
         """Delete stacks, the last one first."""
         return [f for name, _ in reversed(stacks) for f in self._delete_stack(name, region)]
-
-    def kept(self) -> list[Resource]:
-        """Return the resources that outlived their stacks."""
-        return [each for each in self.resources if each.kept]
 
     def forget(self, kinds: Collection[str]) -> None:
         """Delete the resources of some types that outlived their stacks, as a person does."""

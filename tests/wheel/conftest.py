@@ -21,6 +21,7 @@ from packaging.requirements import Requirement
 
 from emulator.cdk_cli import bootstrap
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from proof.supply_chain import release_wheels
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = Path(__file__).resolve().parent / "app"
@@ -65,12 +66,16 @@ def step(name: str) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    with step("wheel built"):
-        build_wheel(ROOT, folder)
-    [built] = folder.iterdir()
-    return built
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The wheels of a release, by their distributions."""
+    with step("wheels built"):
+        built = release_wheels.build(tmp_path_factory.mktemp("dist"))
+    return {wheel.name.partition("-")[0]: wheel for wheel in built}
+
+
+@pytest.fixture(scope="session")
+def wheel(wheels: dict[str, Path]) -> Path:
+    return wheels["once_consumer"]
 
 
 @pytest.fixture(scope="session")
@@ -123,11 +128,6 @@ def account() -> Iterator[EmbeddedAws]:
         with step("account bootstrapped"):
             bootstrap(aws)
         yield aws
-
-
-def build_wheel(source: Path, folder: Path) -> None:
-    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(folder))
-    _pip("wheel", *options, str(source))
 
 
 def _share_wheels(app: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proof.supply_chain.release_wheels import build
-from tests.wheel.conftest import ROOT, Installation, build_wheel
+from proof.supply_chain import release_wheels
+from tests.wheel.conftest import ROOT, Installation
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +56,7 @@ def test_another_build_at_another_time_and_place_gives_the_same_bytes(
     for name in reversed(named):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         (copy / name).write_bytes((ROOT / name).read_bytes())
-    build_wheel(copy, built)
+    release_wheels._build(copy, built)
     assert (built / wheel.name).read_bytes() == wheel.read_bytes()
 
 
@@ -83,10 +83,9 @@ ENTRY_POINTS = {
 }
 
 
-def test_every_distribution_is_built_with_its_modules(tmp_path: Path) -> None:
-    built = {wheel.name.partition("-")[0]: wheel for wheel in build(tmp_path)}
-    assert built.keys() == ENTRY_POINTS.keys()
+def test_every_distribution_is_built_with_its_modules(wheels: dict[str, Path]) -> None:
+    assert wheels.keys() == ENTRY_POINTS.keys()
     for name, module in ENTRY_POINTS.items():
-        with zipfile.ZipFile(built[name]) as archive:
+        with zipfile.ZipFile(wheels[name]) as archive:
             assert module in archive.namelist()
             assert {info.date_time[:3] for info in archive.infolist()} == {(2000, 1, 1)}

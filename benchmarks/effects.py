@@ -25,11 +25,11 @@ from aws_lambda_powertools.utilities.batch import (
     async_process_partial_response,
 )
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from benchmarks.batches import TEN, Wrong, run
 from benchmarks.contenders import BOTO3, GROUP, NAME, POWERTOOLS, Connect, Handle, once, settings_of
-from benchmarks.deployed.order import OrderPlaced, serialized
+from benchmarks.deployed.order import OrderPlaced, item_of, serialized
 from benchmarks.deployed.powertools import idempotent, powertools
 from benchmarks.deployed.raw import claim_of
 from benchmarks.dynamodb import IDEMPOTENCY, KEYS, ORDERS
@@ -104,7 +104,7 @@ def _once(connect: Connect, provider: Provider, *, in_loop: bool = False) -> Han
 
         @consumer.completes(effect)
         def charged(event: OrderPlaced, outcome: str, tx: Transaction) -> None:
-            tx.put(orders, {"order_id": event.order_id, "charge": outcome})
+            tx.put(orders, {**item_of(to_builtins(event)), "charge": outcome})
 
         return consumer
 

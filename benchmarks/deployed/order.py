@@ -38,7 +38,7 @@ class OrderPlaced(Struct, frozen=True):
     lines: tuple[OrderLine, ...]
 
 
-def _item(data: Mapping[str, Any]) -> dict[str, Any]:
+def item_of(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the item of an order, from the data of its event."""
     lines = data["lines"]
     return {
@@ -52,7 +52,7 @@ def _item(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def serialized(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the item of an order in DynamoDB's own JSON form."""
-    return {name: _SERIALIZER.serialize(value) for name, value in _item(data).items()}
+    return {name: _SERIALIZER.serialize(value) for name, value in item_of(data).items()}
 
 
 def consumer_of(name: str, key: Key = _BY_EVENT) -> Consumer:
@@ -62,6 +62,6 @@ def consumer_of(name: str, key: Key = _BY_EVENT) -> Consumer:
 
     @consumer.handles("order.placed", OrderPlaced, key=key)
     def store(event: OrderPlaced, tx: Transaction) -> None:
-        tx.put(orders, _item(to_builtins(event)))
+        tx.put(orders, item_of(to_builtins(event)))
 
     return consumer

@@ -12,18 +12,12 @@ from typer.testing import CliRunner, Result
 
 from benchmarks import __main__ as command
 from benchmarks import contenders, report
-from benchmarks.batches import Wrong, rows_of
+from benchmarks.batches import Wrong
 from benchmarks.goals import Goal, goals_of
 from benchmarks.report import BEGIN, END
 from benchmarks.rows import Row
 from benchmarks.webhooks import INGRESS
-from tests.benchmarks.bench import IMPORTS, SETTINGS, rows, taken
-
-KEYS = {
-    *("contender", "records", "delay_ms", "duplicates", "conflicts"),
-    *("wall_us", "cpu_us", "requests", "write_units", "vs_raw", "vs_powertools"),
-    *("cpu_vs_raw", "write_units_vs_raw", "write_units_least"),
-}
+from tests.benchmarks.bench import IMPORTS, rows
 
 
 def printed(found: list[Row], imports: list[Row], width: int = 80) -> str:
@@ -43,18 +37,6 @@ def with_figures(field: str, value: float, **selected: Any) -> list[Row]:
 
 def missed(found: list[Row], imports: list[Row] = IMPORTS) -> set[str]:
     return {goal.figure for goal in goals_of(found, imports) if not goal.holds}
-
-
-def test_ratios_are_taken_within_a_repeat_and_figures_over_all() -> None:
-    samples = {
-        contenders.RAW: [taken(100), taken(1000), taken(200)],
-        contenders.GROUPED: [taken(50), taken(100), taken(20)],
-    }
-    raw, grouped = rows_of(SETTINGS[0], samples)
-    assert (raw["wall_us"], grouped["wall_us"]) == (200, 50)
-    assert grouped["vs_raw"] == 0.1
-    assert grouped["vs_powertools"] is None
-    assert raw["repeats"] == 3
 
 
 def test_every_goal_holds_in_a_good_run() -> None:
@@ -92,18 +74,6 @@ def test_a_missed_goal_is_shown_as_missed() -> None:
             id="the worst form of the library counts",
         ),
         pytest.param(
-            with_figures("write_units", 3.0, contender=contenders.ITEM_GROUPED, records=100),
-            {"Once, item, grouped, most write units"},
-            "Once, item, most write units",
-            id="item dedup saves write units in every setting",
-        ),
-        pytest.param(
-            with_figures("vs_raw", 0.5, contender=contenders.GROUPED),
-            {"grouped, wall / raw"},
-            "grouped, 100 records, wall / raw",
-            id="threads count for some goals",
-        ),
-        pytest.param(
             with_figures("requests_per_message", 0.25, kind="effects", call_ms=50),
             {"ten effects, requests of a message"},
             "ten effects, wall / raw with threads",
@@ -115,12 +85,6 @@ def test_a_missed_goal_is_shown_as_missed() -> None:
             "webhook ingress, 5 ms, wall / verify, then put",
             id="a slow ingress is detected at each delay",
         ),
-        pytest.param(
-            with_figures("cpu_vs_genuine", 0.9, contender=INGRESS, request="forged"),
-            {"webhook ingress, forged, CPU / genuine"},
-            "webhook ingress, duplicate, CPU / genuine",
-            id="a forged webhook costs less than a genuine one",
-        ),
     ],
 )
 def test_worse_figures_miss_their_goals(found: list[Row], missing: set[str], holding: str) -> None:
@@ -131,19 +95,6 @@ def test_worse_figures_miss_their_goals(found: list[Row], missing: set[str], hol
 def test_a_goal_that_was_not_measured_is_missed() -> None:
     assert len(missed([], [])) == len(goals_of([], []))
     assert "not measured" in printed([], [])
-
-
-@pytest.mark.parametrize(
-    ("slow", "which"),
-    [
-        (1, "a consumer"),
-        (2, "a consumer with libraries of its own"),
-        (3, "the webhook ingress"),
-    ],
-)
-def test_a_slow_import_misses_its_goal(slow: int, which: str) -> None:
-    imports = [row | {"vs_boto3": 1.6} if n == slow else row for n, row in enumerate(IMPORTS)]
-    assert missed(rows(), imports) == {f"import of {which}, CPU / boto3"}
 
 
 def test_the_page_gets_the_figures_of_the_run_and_keeps_its_text() -> None:
@@ -224,14 +175,5 @@ def test_an_invalid_measurement_fails_and_keeps_the_earlier_rows(
     done = run(monkeypatch, found, "--write")
     assert done.exit_code == 1
     assert json.loads(command.REPORT.read_text()) == found
-    assert not command.CHART.exists()
-    assert command.PAGE.read_text() == f"{BEGIN}{END}"
-
-
-def test_a_quick_run_writes_its_own_report_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(monkeypatch, rows(), "--quick", "--write")
-    assert done.exit_code == 0
-    assert command.QUICK_REPORT.exists()
-    assert not command.REPORT.exists()
     assert not command.CHART.exists()
     assert command.PAGE.read_text() == f"{BEGIN}{END}"

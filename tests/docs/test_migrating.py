@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import boto3
 import pytest
 from aws_lambda_powertools.utilities.batch.exceptions import BatchProcessingError
 from msgspec import Struct
@@ -105,25 +106,6 @@ def test_powertools_both_functions_then_once_then_back(aws: FakeAws, former: For
     assert reserved(aws) == 3
 
 
-def test_powertools_a_message_in_work_is_retried(aws: FakeAws, former: Former) -> None:
-    names, event = former._names, placed("o")
-    change = names["dynamodb"].update_item
-    answers = []
-
-    def slow(**request: Any) -> Any:
-        answers.append(failures(aws.deliver(event, fails=True)))
-        return change(**request)
-
-    names["dynamodb"].update_item = slow
-    try:
-        assert former.deliver(event)
-    finally:
-        names["dynamodb"].update_item = change
-    assert len(answers[0]) == 1
-    assert failures(aws.deliver(event)) == []
-    assert (reserved(aws), reasons(aws)) == (1, [])
-
-
 @pytest.mark.parametrize("changed", [True, False])
 def test_powertools_a_person_decides_on_an_unfinished_record(
     *, changed: bool, aws: FakeAws, former: Former
@@ -201,69 +183,15 @@ def test_a_claim_that_was_not_finished_is_neither_lost_nor_repeated(
     assert (reserved(aws), reasons(aws)) == (int(changed), ["former-unfinished"])
 
 
-class Entry(Struct):
-    number: int
-
-
-def append(event: Entry, tx: Transaction) -> None:
-    tx.update(
-        Table("ledger"),
-        {"account": "a"},
-        "SET numbers = list_append(if_not_exists(numbers, :none), :new)",
-        {":none": [], ":new": [event.number]},
-    )
-
-
-class FifoQueue:
-    """A FIFO queue, and the function that it had before the switch."""
-
-    def __init__(self, aws: FakeAws) -> None:
-        self.sqs, self._aws = aws.sqs, aws
-        attributes = {"FifoQueue": "true"}
-        made = self.sqs.create_queue(QueueName="former.fifo", Attributes=attributes)
-        self.url = made["QueueUrl"]
-
-    def send(self, number: int) -> None:
-        self.sqs.send_message(
-            QueueUrl=self.url,
-            MessageBody=json.dumps({"number": number}),
-            MessageGroupId="a",
-            MessageDeduplicationId=str(number),
-        )
-
-    def receive(self) -> list[Any]:
-        answer = self.sqs.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10)
-        return [*answer.get("Messages", [])]
-
-    def process(self, messages: list[Any]) -> None:
-        for message in messages:
-            self._aws.dynamodb.update_item(
-                TableName="ledger",
-                Key={"account": {"S": "a"}},
-                UpdateExpression="SET numbers = list_append(if_not_exists(numbers, :none), :new)",
-                ExpressionAttributeValues={
-                    ":none": {"L": []},
-                    ":new": {"L": [{"N": str(json.loads(message["Body"])["number"])}]},
-                },
-            )
-            self.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=message["ReceiptHandle"])
-
-
-def test_fifo_is_drained_before_the_consumer_begins() -> None:
-    consumer = Consumer("ledger")
-    consumer.table("ledger")
-    consumer.handles("entered", Entry)(append)
+def test_a_queue_is_empty_when_no_message_is_visible_or_in_flight() -> None:
     is_empty = run(PAGE, EMPTY)["is_empty"]
-    with FakeAws(consumer, {"ledger": "account"}) as aws:
-        queue = FifoQueue(aws)
-        for number in (1, 2, 2):  # a send without an answer is repeated on this path
-            queue.send(number)
-        assert not is_empty(queue.sqs, queue.url)
-        new_path = [cloud_event("entered", {"number": n}, event_id=f"e-{n}") for n in (3, 4)]
-        in_flight = queue.receive()
-        assert not is_empty(queue.sqs, queue.url)
-        queue.process(in_flight)
-        assert is_empty(queue.sqs, queue.url)
-        assert failures(aws.deliver(*new_path, new_path[0])) == []
-        [item] = aws.items("ledger")
-        assert item["numbers"] == [1, 2, 3, 4]
+    sqs = boto3.client("sqs", "us-east-1")
+    url = sqs.create_queue(QueueName="former.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    assert is_empty(sqs, url)
+    order = {"MessageGroupId": "a", "MessageDeduplicationId": "1"}
+    sqs.send_message(QueueUrl=url, MessageBody="1", **order)
+    assert not is_empty(sqs, url)
+    [message] = sqs.receive_message(QueueUrl=url)["Messages"]
+    assert not is_empty(sqs, url)
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    assert is_empty(sqs, url)

@@ -1,6 +1,5 @@
 """The page of a service of one's own: its app, its handlers, its options and its pipeline."""
 
-import json
 import re
 from dataclasses import fields, replace
 from importlib import import_module
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from once.cdk import ConsumerProps, CustomerKeys, DeploymentConfig, TableProps
+from once.cdk import ConsumerProps, DeploymentConfig, TableProps
 from once.cdk.checks.handlers_in_code import handler_faults
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks
@@ -67,16 +66,6 @@ def test_each_option_names_a_test_that_exists() -> None:
     for row in rows("Options"):
         [test] = re.findall(r"`(test_\w+)`", row[2])
         assert f"def {test}(" in tests
-
-
-def test_every_kind_of_key_is_named() -> None:
-    section = TEXT.split("### Keys\n", 1)[1].split("\n### ")[0]
-    assert all(f"`{field.name}`" in section for field in fields(CustomerKeys))
-    [policy] = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
-    deliver, logs = json.loads(policy)
-    services = {name.split(".")[0] for name in deliver["Principal"]["Service"]}
-    assert services == {"sns", "events", "s3", "cloudwatch"}
-    assert logs["Principal"]["Service"].startswith("logs.")
 
 
 def test_the_pipeline_deploys_each_stage_after_the_one_before() -> None:

@@ -7,7 +7,7 @@ import time
 import pytest
 from rich.console import Console
 
-from emulator.local.steps import Step, step
+from emulator.local.steps import step
 
 
 class Output(io.StringIO):
@@ -50,13 +50,3 @@ def test_a_failed_step_is_not_reported_as_done(output: Output) -> None:
     with pytest.raises(ValueError, match="no"), step("deploying", console=console(output)):
         raise ValueError("no")
     assert output.getvalue() == "deploying …\n"
-
-
-def test_a_terminal_shows_one_line_that_is_redrawn(output: Output) -> None:
-    shown: Step
-    with step("deploying", console=console(output, terminal=True), line_seconds=0.001) as shown:
-        shown.show("once-state 3/17")
-        output.wait_for("once-state 3/17")
-    text = output.getvalue()
-    assert "\x1b[2K" in text  # erases the line
-    assert "deploying …" not in text

@@ -51,12 +51,6 @@ def test_every_line_is_reserved_once(aws: FakeAws) -> None:
     assert reservations(aws) == {"o-1": "reserved"}
 
 
-def test_a_lost_answer_reserves_once(aws: FakeAws) -> None:
-    aws.fails_at("TransactWriteItems")
-    aws.deliver(placed(("tea", 3)))
-    assert aws.then("stock", "tea") == {"sku": "tea", "available": 7}
-
-
 def test_an_article_on_two_lines_is_one_write(aws: FakeAws) -> None:
     with calls(aws.runtime.dynamodb) as made:
         aws.deliver(placed(("tea", 3), ("cup", 1), ("tea", 4)))

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from random import Random
 from threading import Barrier
 from typing import Any
 
@@ -11,27 +10,6 @@ import pytest
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitResult
 from tests.integration.probe import Bench, event
-from tests.integration.storm import WRITE, watched
-
-FUNCTIONS = 4
-"""Functions that run at once, with four threads each."""
-
-
-def test_every_event_counts_once_where_all_functions_have_the_same_batch(bench: Bench) -> None:
-    size = 100
-    events = [event("added", "hot" if n % 8 == 0 else f"c-{n % 30}") for n in range(size)]
-    orders = [Random(seed).sample(events, size) for seed in range(FUNCTIONS)]
-    with watched(bench.runtime.dynamodb, conflicts=0.1) as seen:
-        bench.deliver_in_parallel([[batch] for batch in orders])
-    counters = {counted["data"]["counter"] for counted in events}
-    assert sum(bench.amount(counter) for counter in counters) == size
-    assert bench.amount("hot") == len(range(0, size, 8))
-    assert bench.outcomes() == ["accepted"] * size
-    assert bench.reasons() == []
-    assert seen.with_one_item_twice == []
-    assert seen.conflicts > 0
-    assert len(seen.threads) > FUNCTIONS
-    assert max(map(len, seen.requests)) == 20
 
 
 def test_the_groups_of_a_round_commit_at_the_same_time(bench: Bench) -> None:
@@ -41,7 +19,7 @@ def test_the_groups_of_a_round_commit_at_the_same_time(bench: Bench) -> None:
     def meet(**_: Any) -> None:
         together.wait(timeout=300)
 
-    events.register(f"before-call.{WRITE}", meet)
+    events.register("before-call.dynamodb.TransactWriteItems", meet)
     assert bench.deliver(*(event("added", f"c-{n}") for n in range(40))) == []
     assert bench.outcomes() == ["accepted"] * 40
 

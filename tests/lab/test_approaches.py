@@ -109,30 +109,5 @@ def test_a_cell_is_told_step_by_step(
     assert text.strip() in Path("docs/lab.md").read_text()
 
 
-def test_a_cell_that_passes_is_told_too(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert lab(monkeypatch, "--approach", "none", "--fault", "poison") == 0
-    text = capsys.readouterr().out
-    assert "all 2 scenarios end as without a fault" in text
-    assert text.rstrip().splitlines()[-1].startswith(("No difference", "remark: "))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "known"),
-    [(["--approach", "nonesuch"], "claim_first"), (["--fault", "nonesuch"], "dies-before")],
-)
-def test_an_unknown_name_is_refused_with_those_that_exist(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    known: str,
-) -> None:
-    assert lab(monkeypatch, *arguments) == 2
-    error = capsys.readouterr().err
-    assert "nonesuch" in error
-    assert known in error
-
-
 def test_the_picture_needs_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lab(monkeypatch, "--picture", "--approach", "once") == 2

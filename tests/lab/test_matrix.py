@@ -86,14 +86,6 @@ def test_a_cell_follows_from_the_report(found: Report, cell: Cell, text: str) ->
     assert Cell.from_json(json.loads(json.dumps(asdict(cell)))) == cell
 
 
-def test_a_fault_without_a_scenario_or_reason_has_no_cell() -> None:
-    assert list(cells_of(report_of(result(Fault.SENT_AGAIN), result(Fault.REFUSED)))) == [
-        Fault.REFUSED,
-        Fault.SENT_AGAIN,
-    ]
-    assert cell_text(None).plain == "–"
-
-
 # The matrix, its report and its picture, from runs made by hand.
 
 
@@ -148,33 +140,6 @@ def test_the_report_has_a_cell_for_each_approach_and_fault() -> None:
 )
 def test_once_is_not_clean(of: list[Run]) -> None:
     assert once_clean(of, FAULTS) is False
-
-
-def test_the_matrix_has_a_row_for_each_fault_and_says_what_was_not_run() -> None:
-    text = printed(run("none", HARMED), run("once", CLEAN))
-    (row,) = [line for line in text.splitlines() if "poison" in line]
-    assert [cell.strip() for cell in row.split("│")[1:4]] == ["poison", "1 lost", "✓"]
-    assert "– refused (all): no such call" in text
-
-
-@pytest.mark.parametrize(
-    ("of", "passed", "last"),
-    [
-        ([run("none", HARMED), run("once", CLEAN)], True, "Once passes every cell"),
-        ([run("once", HARMED)], False, "Once does not pass every cell"),
-        ([run("none", CLEAN, error="no module")], False, "none is no evidence: no module"),
-    ],
-)
-def test_the_command_prints_progress_and_says_whether_once_is_clean(
-    monkeypatch: pytest.MonkeyPatch, of: list[Run], *, passed: bool, last: str
-) -> None:
-    monkeypatch.setattr(command, "run_all", lambda *_: iter(of))
-    console = Console(file=io.StringIO(), width=160)
-    names = [each.approach for each in of]
-    assert command.show_matrix(names, FAULTS, seed=1, draw=False, console=console) is passed
-    lines = str(console.file.getvalue()).splitlines()  # type: ignore[attr-defined]
-    assert lines[1].startswith(f"1/{len(of)} {names[0]}: ")
-    assert lines[-1] == last
 
 
 def test_a_partial_matrix_does_not_replace_the_report(

@@ -2,16 +2,12 @@
 
 from dataclasses import replace
 from typing import Any, cast
-from unittest.mock import Mock
 
-import boto3
 import pytest
 
 from once import Consumer
-from once.consumer import Runtime
 from once.errors import RegistrationError, SettingsError
-from once.outbox.relay import Relay
-from once.settings import RelaySettings, Settings, TableSettings
+from once.settings import Settings, TableSettings
 from once.testing import FakeContext
 from tests.in_memory import Start
 from tests.once.support import SETTINGS, Note, amounts, consumer_of, count, failures, note
@@ -106,34 +102,6 @@ def test_all_disagreements_are_reported_together(start: Start) -> None:
 def test_a_table_that_no_handler_uses_is_accepted(start: Start) -> None:
     tables = {**SETTINGS.tables, "spare": TableSettings("spare", ("id",))}
     assert callable(bind(start, {"tables": tables}))
-
-
-RELAY_SETTINGS = RelaySettings(
-    service="once",
-    topic_arn="arn:aws:sns:us-east-1:1:topic",
-    dead_letter_url="https://dead",
-    publishes={},
-)
-
-
-@pytest.mark.parametrize(
-    ("create", "first"),
-    [(lambda: Runtime.of(SETTINGS), "dynamodb"), (lambda: Relay.of(RELAY_SETTINGS), "sns")],
-    ids=["consumer", "relay"],
-)
-def test_the_sqs_client_is_created_once_on_first_use(
-    monkeypatch: pytest.MonkeyPatch, create: Any, first: str
-) -> None:
-    def client(service: str, *_: object, **__: object) -> Mock:
-        services.append(service)
-        return Mock()
-
-    services: list[str] = []
-    monkeypatch.setattr(boto3, "client", client)
-    runtime = create()
-    assert services == [first]
-    assert runtime.sqs.send_message == runtime.sqs.send_message
-    assert services == [first, "sqs"]
 
 
 def test_a_batch_without_failures_uses_no_sqs_client(start: Start) -> None:

@@ -5,8 +5,10 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from importlib.metadata import packages_distributions
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -24,6 +26,7 @@ from once.errors import (
 from once.events import claim_check
 from once.names import Reason
 from once.outbox import unrouted
+from once.webhooks.signature import _is_signed_by_owner, _standard_hmac
 from stacks.folders import ROOT
 
 MODULES = {m.__name__ for m in (errors, claim_check, unrouted, _former_records)}
@@ -100,19 +103,12 @@ def test_a_configuration_error_lists_every_fault(kind: type[ConfigurationError])
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DECLARED: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
-SIGN = "from once.webhooks.signature import _standard_hmac; _standard_hmac('whsec_eA==', None)"
-VERIFY = "from once.webhooks.signature import _is_signed_by_owner as f; f('whpk_', None)"
-CONSOLE = "import sys; sys.argv = ['once', 'console']; import once.ops.__main__ as o; o.main()"
 PIP = "run pip install 'once-consumer[{extra}]'"
-LOCK = "requirements.txt of the function's folder"
 CASES = [
     ("testing", "moto", "from once.testing import FakeAws", PIP),
     ("cdk", "aws_cdk", "from once.cdk import IdempotentConsumer", PIP),
     ("ops", "typer", "import once.ops.__main__", PIP),
-    ("ops", "starlette", CONSOLE, PIP),
     ("otel", "opentelemetry", "import once.runtime.otlp", "lock file of the functions"),
-    ("webhooks", "standardwebhooks", SIGN, LOCK),
-    ("webhooks", "nacl", VERIFY, LOCK),
 ]
 
 
@@ -135,6 +131,24 @@ def test_a_missing_module_of_an_extra_names_the_extra_and_the_remedy(
         error
     )
     assert remedy.format(extra=extra) in error
+
+
+@pytest.mark.parametrize(
+    ("module", "use"),
+    [
+        ("standardwebhooks", lambda: _standard_hmac("whsec_eA==", Mock())),
+        ("nacl", lambda: _is_signed_by_owner("whpk_", Mock())),
+    ],
+)
+def test_a_missing_module_of_webhooks_is_named_when_a_secret_needs_it(
+    monkeypatch: pytest.MonkeyPatch, module: str, use: Callable[[], object]
+) -> None:
+    for name in [name for name in sys.modules if f"{name}.".startswith(f"{module}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    text = "which the extra `webhooks` of .*requirements.txt of the function's folder"
+    with pytest.raises(ModuleNotFoundError, match=text):
+        use()
 
 
 def test_a_missing_module_that_is_of_no_extra_keeps_its_own_error() -> None:

@@ -113,17 +113,3 @@ def test_a_malformed_variable_is_reported(variable: str, value: str) -> None:
         Settings.from_env(ENV | {variable: value})
     [fault] = raised.value.faults
     assert fault.startswith(f"{variable} is malformed")
-
-
-def test_all_faults_of_the_relays_variables_are_reported_together() -> None:
-    with pytest.raises(SettingsError) as raised:
-        RelaySettings.from_env({"ONCE_SERVICE": "once", "ONCE_TIME_MARGIN_MS": "-1"})
-    assert raised.value.faults == (
-        "ONCE_TOPIC_ARN is missing",
-        "ONCE_DEAD_LETTER_URL is missing",
-        "ONCE_PUBLISHES is missing",
-        "ONCE_TIME_MARGIN_MS is malformed (ValueError('-1 is negative'))",
-        "ONCE_GROUPS is missing",
-        "ONCE_ORDERED_TYPES is missing",
-        "ONCE_ORDERED_TOPIC_ARN is missing",
-    )

@@ -207,27 +207,6 @@ def test_an_expression_stores_the_commit_id_in_its_only_set_clause(
     assert request["ExpressionAttributeValues"][":once_commit"] == {"S": "c-1"}
 
 
-@pytest.mark.parametrize(
-    ("expression", "values", "names"),
-    [
-        ("SET amount = :a", {":a": 1}, {}),
-        ("ADD amount :a", {":a": 1}, {}),
-        ("REMOVE extra", {}, {}),
-        ("SET #set = :set", {":set": 1}, {"#set": "set"}),
-        ("REMOVE #SET", {}, {"#SET": "set"}),
-        ("", {}, {}),
-    ],
-)
-def test_dynamodb_accepts_the_extended_expression(
-    bench: Bench, expression: str, values: dict[str, Any], names: dict[str, str]
-) -> None:
-    bench.aws.given("counters", {"name": "a", "amount": 0, "extra": 1, "labels": {"x", "y"}})
-    tx = bench.transaction()
-    tx.update(COUNTERS, {"name": "a"}, expression, values or None, names=names)
-    assert bench.commit(tx) == [COMMITTED]
-    assert stored(bench)[COMMIT_ATTRIBUTE] == {"S": tx.commit_id}
-
-
 def test_an_item_that_is_put_stores_the_commit_id(bench: Bench) -> None:
     tx = bench.transaction()
     tx.put(COUNTERS, {"name": "a", COMMIT_ATTRIBUTE: "of another commit"})

@@ -87,8 +87,14 @@ CONDITIONS: dict[str, tuple[Any, bool]] = {
 }
 
 
-@pytest.mark.parametrize("write", ["put", "update", "delete", "check"])
-@pytest.mark.parametrize(("condition", "holds"), CONDITIONS.values(), ids=CONDITIONS)
+@pytest.mark.parametrize(
+    ("write", "condition", "holds"),
+    [
+        *(("put", *each) for each in CONDITIONS.values()),
+        *((write, *CONDITIONS["gte"]) for write in ("update", "delete", "check")),
+        *((write, *CONDITIONS["absent"]) for write in ("update", "delete", "check")),
+    ],
+)
 def test_a_condition_decides_whether_the_transaction_commits(
     bench: Bench, write: str, condition: Any, *, holds: bool
 ) -> None:

@@ -140,11 +140,9 @@ WRITES = pytest.mark.parametrize("before", [[], [None]], ids=["intent", "complet
 
 @LOST
 @WRITES
-@pytest.mark.parametrize("policy", Policy)
 def test_x1_a_write_without_an_answer_is_looked_up_and_called_once(
-    make: Make, policy: Policy, before: list[None], fault: Fault
+    till: Till, before: list[None], fault: Fault
 ) -> None:
-    till = make(policy=policy)
     with till.faults(*before, fault):
         assert till.deliver(note())
     till.assert_paid_once(calls=1)

@@ -114,16 +114,6 @@ def test_data_that_does_not_fit_is_dead_lettered_with_its_path_and_no_value(
 
 
 @every
-def test_a_number_as_text_fits_only_a_model_that_is_configured_so(model: Any) -> None:
-    data = DATA | {"amount": "2"}
-    if model is APydantic:
-        assert converter(model)(data).amount == 2
-        return
-    with pytest.raises(msgspec.ValidationError, match=r"\$\.amount"):
-        converter(model)(data)
-
-
-@every
 def test_the_fields_of_a_model_are_those_of_its_json(model: Any) -> None:
     assert field_names(model) == set(DATA)
     assert as_builtins(converter(model)(DATA)) == DATA

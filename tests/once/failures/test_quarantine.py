@@ -211,13 +211,6 @@ def test_a_body_that_sqs_does_not_accept_is_compressed(body: str) -> None:
     assert set(attributes) == {DeadLetter.ORIGINAL_GZIP}
 
 
-def test_the_attribute_names_are_those_of_the_schema(start: Start) -> None:
-    letter = quarantined(start(), INVALID_DATA, group="a", messageAttributes=ORIGINALS)
-    known = {value for name, value in vars(DeadLetter).items() if name.isupper()}
-    left_out = {DeadLetter.ORIGINAL_GZIP, DeadLetter.LEFT_OUT}
-    assert set(letter["MessageAttributes"]) == known - left_out
-
-
 # Dead letters of the largest messages: the reason has to fit beside the body.
 
 

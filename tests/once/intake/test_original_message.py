@@ -159,9 +159,7 @@ WRONG: dict[str, Any] = {
     "long": text("x" * 1_000_000),
     "long and wide": text("\u00e9" * 500_000),
     "no value": {"dataType": "String"},
-    "nothing": None,
     "no text": {"stringValue": 5, "binaryValue": 5, "dataType": 5},
-    "a list": [],
 }
 
 

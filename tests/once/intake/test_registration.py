@@ -286,11 +286,6 @@ def test_a_completion_of_a_plain_function_is_refused() -> None:
     assert "declared or completed alone" in second
 
 
-def test_all_faults_of_an_effect_are_reported_together() -> None:
-    bad: dict[str, Any] = {"name": "", "model": dict, "policy": None}
-    assert len(faults(with_effect(one_argument, **bad, completions=(one_argument,)))) == 6
-
-
 def test_registering_returns_the_effect_and_leaves_the_functions_unchanged() -> None:
     consumer = consumer_of()
     assert consumer.handles("erased", Note)(count) is count

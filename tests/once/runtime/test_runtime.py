@@ -1,15 +1,10 @@
-"""The runtime: the time that is left for pauses, and what a function's clients send."""
+"""The runtime: delays with jitter, and the time that is left for pauses."""
 
-from typing import Any
-
-import boto3
 import pytest
-from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from once.runtime.deadline import Deadline, full_jitter
-from once.runtime.sdk import SDK
 from tests.once.support import quick
 
 
@@ -45,33 +40,3 @@ def test_a_pause_that_would_use_up_the_time_is_not_begun(
 def test_the_margin_is_kept_back_from_the_time_until_lambda_ends_the_function() -> None:
     deadline = Deadline(lambda: 12_345, 5_000)
     assert (deadline.seconds, deadline.seconds_to_the_end) == (7.345, 12.345)
-
-
-# The SDK's configuration: what a function's clients send.
-
-
-class Refused:
-    """Answers a request before it is sent, and keeps its headers."""
-
-    status_code = 400
-    content = b"{}"
-    raw = None
-
-    def __init__(self) -> None:
-        self.headers: dict[str, str] = {}
-
-    def __call__(self, request: Any, **_: Any) -> "Refused":
-        self.sent = request.headers
-        return self
-
-
-def test_a_request_has_the_user_agent_of_the_configuration() -> None:
-    session = boto3.Session("test", "test", region_name="us-east-1")
-    client = session.client("dynamodb", config=SDK)
-    client.meta.events.register("before-send.dynamodb", answer := Refused())
-    with pytest.raises(ClientError):
-        client.list_tables()
-    agent = answer.sent["User-Agent"]
-    assert (agent.decode() if isinstance(agent, bytes) else agent).startswith(
-        f"Boto3/{boto3.__version__} lib/once"
-    )

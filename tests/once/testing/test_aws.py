@@ -1,6 +1,5 @@
 """AWS in memory for tests of handlers: its function's role, its faults, and no other machine."""
 
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -36,7 +35,6 @@ from tests.once.effects.provider import Till
 from tests.once.support import (
     COUNTERS,
     Bench,
-    Log,
     Note,
     amounts,
     calls,
@@ -99,18 +97,6 @@ def test_all_dead_letters_are_taken_out_with_the_receive_count_of_their_delivery
     aws.deliver(*["{"] * 25, receive_count=4, fails=True)
     assert [facts(letter)["receive-count"] for letter in aws.dead_letters()] == ["4"] * 25
     assert aws.dead_letters() == []
-
-
-def test_an_event_has_an_id_of_its_own_unless_one_is_given() -> None:
-    assert cloud_event("noted", {})["id"] != cloud_event("noted", {})["id"]
-    assert cloud_event("noted", {}, event_id="e", subject="s", source="/x") == {
-        "specversion": "1.0",
-        "id": "e",
-        "source": "/x",
-        "type": "noted",
-        "data": {},
-        "subject": "s",
-    }
 
 
 def test_a_table_has_a_partition_and_a_sort_key() -> None:
@@ -178,12 +164,6 @@ def test_an_exception_after_which_the_message_commits_is_not_raised(start: Start
     aws = start(consumer_of(follow))
     assert failures(aws.deliver(note("a", 1), note("a", 2))) == []
     assert amounts(aws) == {"a": 3}
-
-
-@pytest.mark.parametrize("connect", ["connect", "connect_ex"])
-def test_no_unit_test_opens_a_connection(connect: str) -> None:
-    with socket.socket() as one, pytest.raises(AssertionError, match="opens a connection"):
-        getattr(one, connect)(("127.0.0.1", 9))
 
 
 SEATS = """
@@ -337,8 +317,6 @@ def put_by_resource(client: Any) -> None:
 Call = Callable[[Any], object]
 DENIED: dict[str, Call] = {
     "PutItem": lambda client: client.put_item(**ITEM),
-    "UpdateItem": lambda client: client.update_item(TableName="counters", Key=KEY),
-    "DeleteItem": lambda client: client.delete_item(TableName="counters", Key=KEY),
     "TransactWriteItems": lambda client: client.transact_write_items(TransactItems=[{"Put": ITEM}]),
     "BatchWriteItem": lambda client: client.batch_write_item(
         RequestItems={"counters": [{"PutRequest": {"Item": KEY}}]}
@@ -389,15 +367,6 @@ def test_another_call_is_allowed_and_every_one_between_two_deliveries(
         assert len(client.scan(TableName="counters")["Items"]) == 2
 
 
-def test_the_denial_is_logged_with_the_line_of_the_handler() -> None:
-    with FakeAws(calling(DENIED["PutItem"]), {"counters": "name"}) as aws:
-        log = Log(aws)
-        assert len(failures(aws.deliver(note(), fails=True))) == 1
-    [error] = [line["error"] for line in log.lines() if "error" in line]
-    line = DENIED["PutItem"].__code__.co_firstlineno
-    assert error == f"ClientError AccessDeniedException at <lambda>:{line}"
-
-
 # Injected faults.
 
 
@@ -424,21 +393,3 @@ def test_a_call_is_done_only_if_its_answer_is_lost(bench: Bench, fault: Fault, i
         put(bench)
     assert left == []
     assert len(bench.aws.items("counters")) == items
-
-
-def test_faults_meet_calls_in_order_and_later_calls_succeed(bench: Bench) -> None:
-    with inject(bench.client, "PutItem", None, REFUSED):
-        put(bench)
-        with pytest.raises(ClientError, match="AccessDenied"):
-            put(bench)
-        put(bench)
-
-
-def test_a_fault_meets_its_operation_only_and_no_call_after_the_block(bench: Bench) -> None:
-    with inject(bench.client, "GetItem", REFUSED) as left:
-        put(bench)
-    assert len(left) == 1
-    with inject(bench.client, "PutItem", REFUSED):
-        pass
-    put(bench)
-    assert len(bench.aws.items("counters")) == 1

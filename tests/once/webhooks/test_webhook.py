@@ -345,16 +345,12 @@ def service_of(*types: str, **endpoint: Any) -> Service:
     )
 
 
-@pytest.mark.parametrize("order", [1, -1], ids=["before", "after"])
-@pytest.mark.parametrize("altered", ["", FORM])
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-def test_the_content_type_does_not_decide_how_a_body_is_read(
-    profile: Profile, altered: str, order: int
-) -> None:
+def test_the_content_type_does_not_decide_how_a_body_is_read(profile: Profile) -> None:
     service, body = service_of(), body_of(profile)
-    for content_type in (altered, "application/json")[::order]:
+    for content_type in (FORM, "", "application/json"):
         assert service.post(signed(profile, body, content_type=content_type)) == 200
-    assert service.counted() == [TAKEN, DUPLICATE]
+    assert service.counted() == [TAKEN, DUPLICATE, DUPLICATE]
     assert [each.standing for each in service.captures()] == [Standing.HANDED_ON]
     [event] = service.events()
     assert json.loads(event.body)["data"] == json.loads(body)

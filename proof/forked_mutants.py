@@ -44,7 +44,8 @@ _SPARE_SECONDS, _TIMES = 2, 5
 _LINE_SECONDS = 15
 _WAITING = 30
 """It has so many times that by the clock, if it waits."""
-_ARGUMENTS = ("--rootdir=.", "-q")
+_ARGUMENTS = ("--rootdir=.", "-q", "--tb=native", "--assert=plain")
+"""Nobody reads how a mutant fails: to show it takes longer than most tests."""
 
 
 class FalseAlarm(Exception):
@@ -69,11 +70,18 @@ class Mutants:
         self.statuses: dict[str, str] = {}
 
     def pytest_configure(self) -> None:
-        """Let Hypothesis generate the same examples in every run, however slow the machine is."""
+        """Let Hypothesis generate the same examples in every run, and shrink none."""
         # Not above: pytest rewrites the package, and has to see it first.
-        from hypothesis import HealthCheck, settings
+        from hypothesis import HealthCheck, Phase, Verbosity, settings
 
-        settings.register_profile("mutants", derandomize=True, suppress_health_check=[*HealthCheck])
+        settings.register_profile(
+            "mutants",
+            derandomize=True,
+            report_multiple_bugs=False,
+            verbosity=Verbosity.quiet,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=[*HealthCheck],
+        )
         settings.load_profile("mutants")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

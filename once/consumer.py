@@ -225,7 +225,7 @@ class Consumer:
 
         Raises:
             RegistrationError: the handlers are inconsistent, or do not match the settings.
-            SettingsError: in Lambda, if a variable is missing or malformed.
+            SettingsError: in Lambda, if settings are missing or malformed.
         """
         self._check()
         if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:

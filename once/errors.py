@@ -97,9 +97,9 @@ class ConfigurationError(OnceError):
 
 
 class SettingsError(ConfigurationError):
-    """An environment variable is missing or malformed."""
+    """The settings of a function are missing or malformed."""
 
-    heading = "incomplete environment: deploy through IdempotentConsumer, or set it in the test"
+    heading = "the function's settings are not valid (docs/reference/settings.md)"
 
 
 class RegistrationError(ConfigurationError):

@@ -5,7 +5,7 @@ it, the function chooses the adapter that takes the event out of the envelope. S
 only.
 """
 
-import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -107,22 +107,20 @@ class Source:
         """
         return ScheduleSource(expression, timezone)
 
-    def to_text(self) -> str:
-        """Return the text that `from_text` reads back to an equal object."""
+    def to_builtins(self) -> dict[str, Any]:
+        """Return the values from which `of_builtins` makes an equal source."""
         given: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
-        return json.dumps({"kind": self.kind, **{n: v for n, v in given.items() if v}})
+        return {"kind": self.kind, **{n: v for n, v in given.items() if v}}
 
     @staticmethod
-    def from_text(text: str) -> "Source":
-        """Read a source.
+    def of_builtins(given: Mapping[str, Any]) -> "Source":
+        """Read what `to_builtins` returned, also after it was JSON.
 
         Raises:
-            ValueError, TypeError, KeyError, AttributeError: `to_text` did not write the text.
+            ValueError, TypeError, KeyError, AttributeError: it is something else.
         """
-        given = json.loads(text)
-        kind = _KINDS[given.pop("kind")]
-        lists = {name: tuple(v) for name, v in given.items() if isinstance(v, list)}
-        found: Source = kind(**{**given, **lists})
+        named = {n: tuple(v) if isinstance(v, list) else v for n, v in given.items() if n != "kind"}
+        found: Source = _KINDS[given["kind"]](**named)
         return found
 
 

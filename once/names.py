@@ -309,6 +309,8 @@ class Limits:
     TOPIC_BATCH = 10
     ENVIRONMENT_BYTES = 4096
     """Of all environment variables of a function, names included."""
+    PARAMETER_BYTES = 8192
+    """Of an advanced parameter in Parameter Store; a standard one takes half."""
     FILTER_VALUES = 150
     """Event types that the filter policy of one subscription selects."""
     VISIBILITY_SECONDS = 12 * 60 * 60

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from docs.site import command_reference, error_reference, package_reference
+from docs.site import command_reference, error_reference, package_reference, settings_reference
 
 _MARKER = re.compile(r"^<!-- generated: ([a-z ]+) -->$", re.MULTILINE)
 
@@ -40,4 +40,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "error tree": lambda: f"```text\n{error_reference.tree()}\n```",
     "errors": error_reference.reference,
     "reasons": error_reference.reasons,
+    "settings": settings_reference.reference,
 }

@@ -5,7 +5,9 @@ alias changes code and environment variables in one step. CloudFormation updates
 steps, between which new code could run under old variables.
 """
 
+import json
 from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +17,7 @@ from aws_cdk import aws_codedeploy as codedeploy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct, IDependable
 
 from once.cdk.deployment_options import DeploymentConfig, imported_key
@@ -23,8 +26,13 @@ from once.cdk.monitoring import Row
 from once.cdk.nag import acknowledge_finding
 from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for
 from once.cdk.packaging.function_package import package
+from once.cdk.permissions import allow
 from once.cdk.props import Rollout
 from once.names import LIVE_ALIAS, OTLP_ENDPOINT, Limits
+from once.settings import SETTINGS, Environment
+
+_NAME_BYTES = 100
+"""Bytes by which the name, URL or ARN of a resource may be longer than its token."""
 
 
 class FunctionConstruct(Construct):
@@ -64,7 +72,8 @@ class FunctionConstruct(Construct):
         self,
         folder: Path,
         role: iam.Role,
-        environment: Mapping[str, str],
+        settings: Environment,
+        variables: Mapping[str, str] = {},
         *,
         timeout_seconds: int,
         memory_mb: int,
@@ -79,18 +88,20 @@ class FunctionConstruct(Construct):
         all. The alias moves to a new version after the parts in `after` have changed.
 
         Raises:
-            SynthError: its package cannot be built, or its variables are too large for Lambda.
+            SynthError: its package cannot be built, or its settings are too large.
         """
         config = self._config
-        # Names of deployed resources, which are longer than their tokens, come on top of this.
-        size = sum(len(f"{variable}{value}".encode()) for variable, value in environment.items())
-        if size > Limits.ENVIRONMENT_BYTES:
-            fault = (
-                f"its environment variables have at least {size} bytes, and Lambda takes "
-                f"{Limits.ENVIRONMENT_BYTES}; give it fewer or shorter event types, or split the "
-                "consumer in two"
-            )
-            raise SynthError(f"the function {self._name!r} cannot be built", [fault])
+        environment = {
+            **variables,
+            "POWERTOOLS_SERVICE_NAME": self._name,
+            "POWERTOOLS_LOG_LEVEL": config.log_level,
+            **({OTLP_ENDPOINT: config.otlp_endpoint} if config.otlp_endpoint else {}),
+        }
+        written, stored = self._write_settings(settings, environment)
+        environment[SETTINGS] = written
+        if stored is not None:
+            role.add_to_principal_policy(stored)
+            aws_services = None if aws_services is None else {*aws_services, "ssm"}
         layers = [
             lambda_.LayerVersion.from_layer_version_arn(self, f"Layer{number}", arn)
             for number, arn in enumerate(config.layers)
@@ -112,12 +123,7 @@ class FunctionConstruct(Construct):
             log_group=self._log_group,
             role=role,
             layers=layers or None,
-            environment={
-                **environment,
-                "POWERTOOLS_SERVICE_NAME": self._name,
-                "POWERTOOLS_LOG_LEVEL": config.log_level,
-                **({OTLP_ENDPOINT: config.otlp_endpoint} if config.otlp_endpoint else {}),
-            },
+            environment=environment,
             # Retained versions would fill the account's code storage.
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.DESTROY),
         )
@@ -151,6 +157,37 @@ class FunctionConstruct(Construct):
         self.alias = lambda_.Alias(self, "Live", alias_name=LIVE_ALIAS, version=version)
         # With the policies that an app has added to the role.
         self.alias.node.add_dependency(role, *after)
+
+    def _write_settings(
+        self, settings: Environment, others: Mapping[str, str]
+    ) -> tuple[str, iam.PolicyStatement | None]:
+        """Return the value of `ONCE_SETTINGS` beside other variables.
+
+        If Lambda would refuse it for its size, it is the path of a parameter, and comes with the
+        statement that allows to read it.
+
+        Raises:
+            SynthError: the settings are too large for Parameter Store too.
+        """
+        text = settings.to_env()[SETTINGS]
+        rest = sum(len(f"{name}{value}".encode()) for name, value in others.items())
+        size = len(text.encode()) + _NAME_BYTES * text.count("${Token[")
+        if size + rest + len(SETTINGS) <= Limits.ENVIRONMENT_BYTES:
+            return text, None
+        if size > Limits.PARAMETER_BYTES:
+            fault = (
+                f"its settings have up to {size} bytes, and Parameter Store takes "
+                f"{Limits.PARAMETER_BYTES}; give it fewer or shorter event types, or split the "
+                "consumer in two"
+            )
+            raise SynthError(f"the function {self._name!r} cannot be built", [fault])
+        # Named by its content: an older version of the function keeps its own settings.
+        content = json.dumps(Stack.of(self).resolve(text))
+        path = f"/{self._name}/settings-{sha256(content.encode()).hexdigest()[:16]}"
+        tier = ssm.ParameterTier.ADVANCED
+        ssm.StringParameter(self, "Settings", parameter_name=path, string_value=text, tier=tier)
+        arn = Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=path[1:])
+        return path, allow("ReadSettings", ["ssm:GetParameter"], arn)
 
     def _shift_gradually(self, rollout: Rollout, alarms: Sequence[cloudwatch.IAlarm]) -> None:
         """Let CodeDeploy move the alias, and move it back if one of the alarms fires meanwhile.

@@ -158,7 +158,8 @@ class IdempotentConsumer(FunctionConstruct):
         self._make_function(
             cast(Path, props.folder),
             role,
-            {**settings.to_env(), **self._handler_variables(secrets)},
+            settings,
+            self._handler_variables(secrets),
             timeout_seconds=self.props.timeout_seconds,
             memory_mb=self.props.memory_mb,
             aws_services=props.aws_services,

@@ -151,7 +151,7 @@ class OutboxRelay(FunctionConstruct):
         self._make_function(
             functions.FOLDER / RELAY,
             role,
-            settings.to_env(),
+            settings,
             timeout_seconds=config.relay_timeout_seconds,
             memory_mb=MEMORY_MB,
         )

@@ -101,7 +101,7 @@ class UnroutedEvents(FunctionConstruct):
         self._make_function(
             functions.FOLDER / UNROUTED,
             function_role(self, "Sweep", statements, config),
-            settings.to_env(),
+            settings,
             timeout_seconds=timeout,
             memory_mb=MEMORY_MB,
             # Until the consumers' subscriptions exist, an event of a new type is unrouted. If it

@@ -1,5 +1,6 @@
 """The construct of a webhook ingress: function, address, role and alarms."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -122,7 +123,7 @@ class WebhookIngress(FunctionConstruct):
         self._make_function(
             cast(Path, props.folder),
             role,
-            self.settings.to_env(),
+            self.settings,
             timeout_seconds=props.timeout_seconds,
             memory_mb=props.memory_mb,
             aws_services=props.aws_services,
@@ -140,7 +141,7 @@ class WebhookIngress(FunctionConstruct):
     @property
     def endpoints_output(self) -> str:
         """Its endpoints as one text, for a stack's output: the operator's tools read it back."""
-        return self.settings.to_env()["ONCE_ENDPOINTS"]
+        return json.dumps([each.to_builtins() for each in self.props.endpoints])
 
     def _http_api(self, config: DeploymentConfig) -> str:
         """Return the URL of an HTTP API with payload format 2.0, a throttle and an access log."""

@@ -15,7 +15,7 @@ try:
     with extra("ops"):
         import typer
 
-        from once.ops import effects, outbox, send, status
+        from once.ops import effects, outbox, send, settings, status
         from once.ops.console import command as console
         from once.ops.dead_letters import commands as dlq
         from once.ops.new import command as new
@@ -53,6 +53,7 @@ app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(send.app)
 app.add_typer(console.app)
 app.add_typer(new.app, name="new")
+app.add_typer(settings.app, name="settings")
 for name, commands in _plugin_commands():
     app.add_typer(commands, name=name)
 

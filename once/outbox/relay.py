@@ -310,7 +310,7 @@ class Relay:
         """
         if settings.ordered_types and settings.ordered_topic_arn is None:
             types = ", ".join(settings.ordered_types)
-            raise SettingsError([f"ONCE_ORDERED_TOPIC_ARN is empty, and {types} need a FIFO topic"])
+            raise SettingsError([f"ordered_topic_arn: it is missing; {types} need a FIFO topic"])
         return cls(
             settings=settings,
             sns=boto3.client("sns", region, config=SDK),

@@ -22,7 +22,8 @@ _DIMENSION = "service"
 
 
 def _service() -> str:
-    return os.environ.get("POWERTOOLS_SERVICE_NAME", "service_undefined")
+    function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "service_undefined")
+    return os.environ.get("POWERTOOLS_SERVICE_NAME", function)
 
 
 def _telemetry() -> "Telemetry | None":

@@ -4,7 +4,6 @@ With the settings of the ingress that takes them. Standard library only: synthes
 and checks them as well.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -351,8 +350,8 @@ def _tuples(given: Mapping[str, Any]) -> dict[str, Any]:
 
 register_type(
     tuple[Endpoint, ...],
-    lambda text: tuple(map(Endpoint.of_builtins, json.loads(text))),
-    lambda endpoints: json.dumps([each.to_builtins() for each in endpoints], separators=(",", ":")),
+    lambda given: tuple(map(Endpoint.of_builtins, given)),
+    lambda endpoints: [each.to_builtins() for each in endpoints],
 )
 
 
@@ -368,6 +367,7 @@ class WebhookSettings(CommitSettings):
     """The deployment of a webhook ingress. Its table of captures is `tables["captures"]`.
 
     Attributes:
+        endpoints: the endpoints.
         secrets: the ARN of the secret of each endpoint, by the endpoint's name. The value is one
             secret a line; its previous version counts as well.
         capture_seconds: the time for which a capture is kept.

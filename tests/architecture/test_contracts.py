@@ -30,6 +30,6 @@ def third_party_after(statement: str) -> set[str]:
     return set(subprocess.check_output(command, text=True).split())
 
 
-def test_names_and_settings_need_the_standard_library_only() -> None:
-    assert third_party_after(f"import {', '.join(f'once.{name}' for name in SHARED)}") == set()
-    assert "msgspec" in third_party_after("import msgspec")
+def test_names_and_settings_need_msgspec_only() -> None:
+    found = third_party_after(f"import {', '.join(f'once.{name}' for name in SHARED)}")
+    assert found == third_party_after("import msgspec")

@@ -1,5 +1,6 @@
 """`IdempotentConsumer` in an app of its own: existing parts, and faults with their remedies."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -195,14 +196,35 @@ def test_properties_of_wrong_types_are_faults(stack: cdk.Stack) -> None:
     assert found == {f"{name}={value!r}" for name, value in wrong.items()}
 
 
-def test_event_types_that_exceed_the_variables_of_a_function_are_a_fault(
+def with_types(folder: Path, name: str) -> ConsumerProps:
+    types = [f"{name}.{number}" for number in range(130)]
+    handlers = "".join(f"@consumer.handles({each!r}, dict)\ndef handle(): ...\n" for each in types)
+    (folder / "handler.py").write_text(handlers)
+    return replace(TICKETS, external=tuple(types), folder=folder)
+
+
+def test_settings_that_are_too_large_for_a_variable_are_a_parameter_that_the_function_reads(
     stack: cdk.Stack, tmp_path: Path
 ) -> None:
-    types = [f"a.type.with.a.long.name.{number}" for number in range(150)]
-    handlers = "".join(f"@consumer.handles({each!r}, dict)\ndef handle(): ...\n" for each in types)
-    (tmp_path / "handler.py").write_text(handlers)
-    with pytest.raises(SynthError, match="Lambda takes 4096; give it fewer or shorter event types"):
-        make(stack, replace(TICKETS, external=tuple(types), folder=tmp_path))
+    folder = tmp_path / "functions"
+    folder.mkdir()
+    make(stack, props := replace(with_types(folder, "a.type.with.a.long.name"), aws_services=()))
+    template = Template.from_stack(stack)
+    [parameter] = template.find_resources("AWS::SSM::Parameter").values()
+    name, value = parameter["Properties"]["Name"], parameter["Properties"]["Value"]
+    assert Settings.of_json(flat(value)).event_types == props.external
+    [function] = template.find_resources("AWS::Lambda::Function").values()
+    assert function["Properties"]["Environment"]["Variables"]["ONCE_SETTINGS"] == name
+    allowed = json.dumps(template.find_resources("AWS::IAM::Policy"))
+    assert "ssm:GetParameter" in allowed
+    assert f":parameter{name}" in allowed
+
+
+def test_settings_that_are_too_large_for_a_parameter_are_a_fault(
+    stack: cdk.Stack, tmp_path: Path
+) -> None:
+    with pytest.raises(SynthError, match="Parameter Store takes 8192; give it fewer or shorter"):
+        make(stack, with_types(tmp_path, "a.type" + ".with.a.long.name" * 4))
 
 
 def test_a_source_makes_an_internal_event_sound(stack: cdk.Stack) -> None:

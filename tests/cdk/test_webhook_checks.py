@@ -30,7 +30,7 @@ REFUNDS = ConsumerProps("refunds", events=("stripe.charge.refunded",))
 PUSHES = Endpoint("github", GITHUB, types=("push",))
 BUILDS = ConsumerProps("builds", events=("github.push",), claim_check_mb=4, batch_size=1)
 LATE = hmac_profile("late", signature_header="x-sign", retry_seconds=46 * 86400)
-MANY = tuple(f"charge.very.long.name.of.a.type.{number}" for number in range(60))
+MANY = tuple(f"charge.very.long.name.of.a.type.{number}" for number in range(180))
 
 FAULTS: dict[str, WebhookProps] = {
     "4194304 bytes, which may take 64 times its size; raise memory_mb to 320, or": replace(
@@ -53,7 +53,7 @@ FAULTS: dict[str, WebhookProps] = {
     "reserved_concurrency=0 admits no request": replace(GOOD, reserved_concurrency=0),
     "the name 'web-hooks' cannot be part of dedup keys": replace(GOOD, name="web-hooks"),
     "the name 'outbox_relay' is that of another function": replace(GOOD, name="outbox_relay"),
-    "bytes of environment variables, and Lambda takes 4096": replace(
+    "bytes of settings, and Parameter Store takes 8192": replace(
         GOOD, endpoints=(replace(STRIPES, types=MANY),)
     ),
 }

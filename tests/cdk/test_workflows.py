@@ -54,7 +54,7 @@ def function_and_policy(stack: cdk.Stack, *starts: Any) -> tuple[Json, Json]:
     [variables] = [
         variables
         for each in environments
-        if "ONCE_CONSUMER" in (variables := each.get("Variables", {}))
+        if "ONCE_SETTINGS" in (variables := each.get("Variables", {}))
     ]
     documents = [
         policy["PolicyDocument"]["Statement"]

@@ -71,6 +71,7 @@ def test_the_reference_shows_public_names_commands_and_errors(site: Path) -> Non
         "once-testing.html": "once.testing.FakeAws.deliver",
         "commands.html": "once-dlq-redrive",
         "errors.html": "unknowntype",
+        "settings.html": "unrouted-events",
     }.items():
         assert anchor in Page((reference / page).read_text()).anchors
 

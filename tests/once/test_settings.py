@@ -1,16 +1,22 @@
-"""Settings: written by the infrastructure as environment variables, and read by the function."""
+"""Settings: written by the infrastructure as one variable, and read by the function."""
 
+import json
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from moto import mock_aws
 
 from once.errors import SettingsError
 from once.event_sources import Source
-from once.settings import RelaySettings, Settings, SweepSettings, TableSettings
+from once.settings import Environment, RelaySettings, Settings, SweepSettings, TableSettings
+from once.webhooks.endpoint import WebhookSettings
 from tests.once.support import SETTINGS, quick
+from tests.ops.support import stderr_of, stdout_of
 
 WORD = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
 NUMBER = st.integers(0, 10**9)
@@ -47,7 +53,7 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
     ),
     "sweep": st.builds(SweepSettings, routes=LISTS, unrouted_url=WORD),
 }
-ENV = SETTINGS.to_env()
+GIVEN: dict[str, Any] = json.loads(SETTINGS.to_env()["ONCE_SETTINGS"])
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -61,55 +67,91 @@ def test_settings_that_are_written_are_read_back(
 
 
 def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {**ENV, "ONCE_UPON": "a time"}.items():
+    for name, value in {**SETTINGS.to_env(), "ONCE_UPON": "a time"}.items():
         monkeypatch.setenv(name, value)
     assert Settings.from_env() == SETTINGS
 
 
-def test_each_setting_has_a_variable_with_the_prefix_of_the_library() -> None:
-    assert all(name.startswith("ONCE_") for name in ENV)
-    assert len(ENV) == len(fields(Settings))
+def test_values_that_are_the_defaults_are_left_out() -> None:
+    required = [each.name for each in fields(Settings) if each.default is each.default_factory]
+    assert GIVEN.keys() == {"version", *required}
 
 
-def test_missing_and_malformed_variables_are_reported_together_with_the_remedy() -> None:
-    env = ENV | {"ONCE_TABLES": "{", "ONCE_MAX_BODY_BYTES": "many"}
-    del env["ONCE_QUEUE_URL"]
+def faults(kind: type[Environment], given: object) -> tuple[str, ...]:
     with pytest.raises(SettingsError) as raised:
-        Settings.from_env(env)
-    variables = [fault.split()[0] for fault in raised.value.faults]
-    assert variables == ["ONCE_TABLES", "ONCE_MAX_BODY_BYTES", "ONCE_QUEUE_URL"]
-    assert "deploy through IdempotentConsumer" in str(raised.value)
+        kind.of_json(given if isinstance(given, str) else json.dumps(given))
+    return raised.value.faults
 
 
-MALFORMED = {
-    "ONCE_CONSUMER": [""],
-    "ONCE_QUEUE_URL": ["  "],
-    "ONCE_EVENT_TYPES": ["noted,,erased"],
-    "ONCE_PUBLISHES": ["counted", '"counted"', '["counted", " "]'],
-    "ONCE_SOURCES": ["[]", '{"noted": "/once/notes"}', '{"noted": [""]}'],
-    "ONCE_EFFECT_TIMEOUT_SECONDS": ["-1", "soon"],
-    "ONCE_DEDUP_WINDOW_SECONDS": ["-1", "1.5"],
-    "ONCE_TIME_MARGIN_MS": [""],
-    "ONCE_BLOCKS_GROUP": ["", "yes", "True"],
-    "ONCE_GROUPS": ["", "[]", '{"order.placed": ""}', '{"": "tenant_id"}'],
-    "ONCE_TABLES": [
-        "",
-        "[]",
-        '{"counters": "name"}',
-        '{"counters": {"name": "", "key": ["pk"]}}',
-        '{"counters": {"key": ["pk"]}}',
-        '{"counters": {"name": "t"}}',
-        '{"counters": {"name": "t", "key": null}}',
-        '{"counters": {"name": "t", "key": "pk"}}',  # not a key of two attributes, p and k
+def test_all_faults_are_reported_together_with_the_remedy() -> None:
+    given = {**GIVEN, "tables": [], "max_body_bytes": "many", "que_url": "https://queue"}
+    del given["queue_url"]
+    assert faults(Settings, given) == (
+        "tables: Expected `object`, got `array`; set the business tables it writes, by the names "
+        "that its handlers use: `name` is the physical name, `key` lists the attributes of the "
+        "primary key",
+        "max_body_bytes: Expected `int`, got `str`; set the largest body that is read, also from "
+        "the claim-check bucket",
+        "queue_url: it is missing; set the URL of the queue that it reads",
+        "que_url: there is no such setting; correct its name, or leave it out",
+    )
+    assert len(faults(RelaySettings, {"version": 1, "service": "once"})) == 3
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 2}', '{"version": "1"}'])
+def test_another_text_or_version_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"ONCE_SETTINGS|version is"):
+        Settings.from_env({"ONCE_SETTINGS": text})
+
+
+@pytest.mark.parametrize("kind", [Settings, RelaySettings, SweepSettings, WebhookSettings])
+def test_each_setting_is_described(kind: type[Environment]) -> None:
+    assert "a value" not in kind.meanings().values()
+
+
+MALFORMED: dict[str, list[Any]] = {
+    "consumer": ["", "  ", 1],
+    "publishes": ["counted", ["counted", " "]],
+    "sources": [[], {"noted": "/once/notes"}, {"noted": [""]}],
+    "effect_timeout_seconds": [-1, "1", 1.5],
+    "blocks_group": ["", 1],
+    "groups": [{"order.placed": ""}, {"": "tenant_id"}],
+    "event_source": ["s3", {}, {"kind": "mail"}, {"kind": "json", "colour": "red"}],
+    "tables": [
+        {"counters": "name"},
+        {"counters": {"name": "", "key": ["pk"]}},
+        {"counters": {"key": ["pk"]}},
+        {"counters": {"name": "t", "key": None}},
+        {"counters": {"name": "t", "key": "pk"}},  # not a key of two attributes, p and k
     ],
 }
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"), [(name, value) for name in MALFORMED for value in MALFORMED[name]]
+    ("name", "value"), [(name, value) for name in MALFORMED for value in MALFORMED[name]]
 )
-def test_a_malformed_variable_is_reported(variable: str, value: str) -> None:
-    with pytest.raises(SettingsError) as raised:
-        Settings.from_env(ENV | {variable: value})
-    [fault] = raised.value.faults
-    assert fault.startswith(f"{variable} is malformed")
+def test_a_malformed_value_is_reported(name: str, value: object) -> None:
+    [fault] = faults(Settings, {**GIVEN, name: value})
+    assert fault.startswith(f"{name}: ")
+
+
+def test_the_command_prints_every_fault_and_tells_valid_settings(tmp_path: Path) -> None:
+    (file := tmp_path / "settings.json").write_text(json.dumps({**GIVEN, "colour": 1, "tables": 1}))
+    told = stderr_of("settings", "check", file)
+    assert "colour: there is no such setting" in told
+    assert "tables: Expected `object`, got `int`" in told
+    file.write_text(json.dumps(GIVEN))
+    assert "valid: the consumer notes, which handles noted" in stdout_of("settings", "check", file)
+
+
+@mock_aws
+def test_settings_may_be_a_parameter_that_the_variable_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    env = {"ONCE_SETTINGS": "/once-notes/settings"}
+    with pytest.raises(SettingsError, match="allow the function's role ssm:GetParameter"):
+        Settings.from_env(env)
+    text = SETTINGS.to_env()["ONCE_SETTINGS"]
+    boto3.client("ssm").put_parameter(Name=env["ONCE_SETTINGS"], Value=text, Type="String")
+    assert Settings.from_env(env) == SETTINGS

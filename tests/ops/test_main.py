@@ -20,6 +20,7 @@ from once.ops.console.server import ConsoleServer
 from once.ops.errors import ExitCode
 from once.ops.terminal import parse_time_option
 from tests.architecture.imports import ROOT
+from tests.once.support import SETTINGS
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop, note
 from tests.ops.outboxes import REPUBLISH, commit_each
@@ -143,6 +144,9 @@ def arguments(shop: Shop, command: str) -> tuple[object, ...]:
             return ("--type", "order.placed", "--data", "1")
         case "trace":
             return ("id-a", "--no-logs")
+        case "settings check":
+            Path("settings.json").write_text(SETTINGS.to_env()["ONCE_SETTINGS"])
+            return ("settings.json",)
     return ()
 
 

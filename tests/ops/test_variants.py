@@ -101,7 +101,7 @@ KEY = "orders#field#order.placed#order_id#str:o-1"
 @pytest.fixture
 def other(cloud: Cloud) -> Cloud:
     """The deployment, with `orders` behind a topic of another team."""
-    source: dict[str, object] = {"source": TOPIC.to_text()}
+    source: dict[str, object] = {"source": TOPIC.to_builtins()}
     keys = {"order.placed": ["field", "order_id"]}
     cloud.set_types("orders", ["order.placed"], keys=keys, **source)  # type: ignore[arg-type]
     return cloud

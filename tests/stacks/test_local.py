@@ -3,15 +3,20 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
-from tests.stacks.cloud import Cloud, Json
+from once.settings import SETTINGS, Settings
+from stacks.consumers import CONSUMERS
+from tests.stacks.cloud import Cloud, Json, environment
 
 SHORTER = {
     *("VisibilityTimeout", "Timeout", "MaximumConcurrency", "MaximumBatchingWindowInSeconds"),
-    *("ONCE_EFFECT_TIMEOUT_SECONDS", "ONCE_LEASE_MARGIN_SECONDS", "ONCE_TIME_MARGIN_MS"),
-    *("ONCE_BACKOFF_BASE_SECONDS", "ONCE_BACKOFF_CAP_SECONDS"),
-    *("ONCE_BREAKER_BASE_SECONDS", "ONCE_BREAKER_CAP_SECONDS"),
+}
+SHORTER_SETTINGS = {
+    *("effect_timeout_seconds", "lease_margin_seconds", "time_margin_ms"),
+    *("backoff_base_seconds", "backoff_cap_seconds"),
+    *("breaker_base_seconds", "breaker_cap_seconds"),
 }
 RIGHTS = {"Policies", "Statement"}
 """`test_permissions` compares them with those on AWS."""
@@ -26,7 +31,7 @@ VISIBLE_ONLY = {"Metrics", "MetricName", "Namespace", "Dimensions", "Period", "S
 
 
 def differences(one: Any, other: Any, name: str = "") -> Iterator[str]:
-    if isinstance(one, dict) and isinstance(other, dict):
+    if isinstance(one, dict) and isinstance(other, dict) and name != SETTINGS:
         for key in one.keys() | other.keys():
             yield from differences(one.get(key), other.get(key), key)
     elif one != other:
@@ -52,4 +57,13 @@ def test_service_differs_in_times_rights_retention_dashboard_and_metric_math(
     left_out = ours["Resources"].keys() - local["Resources"].keys()
     assert left_out <= {cloud.id_of("Dashboard"), *metric_math}
     found = set(differences(ours, local))
-    assert found == SHORTER | RIGHTS | KEPT | VISIBLE_ONLY | left_out
+    others = RIGHTS | KEPT | VISIBLE_ONLY | left_out
+    assert found == SHORTER | {SETTINGS} | others
+
+
+def test_settings_differ_in_times(cloud: Cloud, local_cloud: Cloud) -> None:
+    found = set()
+    for line in CONSUMERS:
+        on_aws, here = (Settings.from_env(environment(c, line)) for c in (cloud, local_cloud))
+        found |= set(differences(asdict(on_aws), asdict(here)))
+    assert found == SHORTER_SETTINGS

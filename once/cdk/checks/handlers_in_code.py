@@ -373,7 +373,7 @@ def event_types_output(consumer: ConsumerProps) -> str:
             "keys": {event: key.rule for event, key in keys.items() if key.rule},
             "volatile": {event: key.volatile for event, key in keys.items() if key.volatile != ()},
             "grouped_by": consumer.grouped_by,
-            **({} if consumer.source is None else {"source": consumer.source.to_text()}),
+            **({} if consumer.source is None else {"source": consumer.source.to_builtins()}),
             **({"item_table": on_item.name, "item_key": on_item.keys} if on_item else {}),
         }
     )

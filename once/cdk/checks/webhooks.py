@@ -26,7 +26,7 @@ from once.cdk.props import (
     ingress_settings,
 )
 from once.names import RELAY, UNROUTED, Limits
-from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
+from once.settings import FUNCTION_MB, SETTINGS, WEBHOOK_MEMORY_FACTOR
 from once.webhooks.endpoint import endpoint_faults
 
 API_SECONDS = 30
@@ -106,11 +106,10 @@ def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[
         dedup_window_seconds=config.dedup_window_seconds,
         time_margin_ms=config.time_margin_ms,
     )
-    size = sum(len(f"{name}{value}".encode()) for name, value in settings.to_env().items())
-    if size > Limits.ENVIRONMENT_BYTES:
+    if (size := len(settings.to_env()[SETTINGS].encode())) > Limits.PARAMETER_BYTES:
         yield (
-            f"its endpoints make about {size} bytes of environment variables, and Lambda takes "
-            f"{Limits.ENVIRONMENT_BYTES}; give them fewer or shorter types"
+            f"its endpoints make about {size} bytes of settings, and Parameter Store takes "
+            f"{Limits.PARAMETER_BYTES}; give them fewer or shorter types"
         )
 
 

@@ -320,7 +320,7 @@ def _consumer(outputs: Mapping[str, str], service: str, word: str) -> DeployedCo
         item_table=taken.get("item_table"),
         item_key=tuple(taken.get("item_key", ())),
         grouped_by=taken["grouped_by"],
-        source=Source.from_text(taken["source"]) if "source" in taken else None,
+        source=Source.of_builtins(taken["source"]) if "source" in taken else None,
     )
 
 

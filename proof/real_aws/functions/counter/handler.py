@@ -1,7 +1,6 @@
 """Counts events; on request publishes one, or tries writes that its role denies."""
 
 import json
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ from botocore.exceptions import ClientError
 from msgspec import Struct
 
 from once import Consumer, Transaction
+from once.settings import Settings
 
 consumer = Consumer("counter")
 COUNTERS = consumer.table("counters")
@@ -44,12 +44,12 @@ def count_webhook(event: Hook, tx: Transaction) -> None:
 
 def direct_writes(counter: str) -> str:
     """Return the answers to writes outside a transaction, and to one on a record of another."""
-    table = json.loads(os.environ["ONCE_TABLES"])["counters"]["name"]
+    table = Settings.from_env().tables["counters"].name
     key = {"id": {"S": f"{counter}-direct"}}
     # Its condition is never true: an answer other than a denial writes nothing either.
     foreign: Any = {
         "Put": {
-            "TableName": os.environ["ONCE_DEDUP_TABLE"],
+            "TableName": Settings.from_env().dedup_table,
             "Item": {"pk": {"S": f"other#{counter}"}},
             "ConditionExpression": "attribute_exists(never)",
         }

@@ -1,13 +1,11 @@
 """Puts one item with its dedup record, and tries to put one without."""
 
-import json
-import os
-
 import boto3
 from botocore.exceptions import ClientError
 from msgspec import Struct
 
 from once import Consumer, Key, Transaction
+from once.settings import Settings
 
 consumer = Consumer("tally")
 TALLIES = consumer.table("tallies")
@@ -24,7 +22,7 @@ def tally(event: Tallied, tx: Transaction) -> None:
 
 def put_without_record(name: str) -> str:
     """Return the answer to a put that names no dedup record; its condition is never true."""
-    table = json.loads(os.environ["ONCE_TABLES"])["tallies"]["name"]
+    table = Settings.from_env().tables["tallies"].name
     try:
         boto3.client("dynamodb").put_item(
             TableName=table,

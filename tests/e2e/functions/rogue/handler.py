@@ -1,12 +1,10 @@
 """Writes outside the transaction, which its role denies."""
 
-import json
-import os
-
 import boto3
 from msgspec import Struct
 
 from once import Consumer, Transaction
+from once.settings import Settings
 
 consumer = Consumer("rogue")
 COUNTERS = consumer.table("counters")
@@ -18,7 +16,7 @@ class Asked(Struct, frozen=True):
 
 @consumer.handles("rogue.asked", Asked)
 def write_directly(event: Asked, tx: Transaction) -> None:
-    table = json.loads(os.environ["ONCE_TABLES"])["counters"]["name"]
+    table = Settings.from_env().tables["counters"].name
     item = {"id": {"S": event.counter}, "amount": {"N": "1"}}
     boto3.client("dynamodb").put_item(TableName=table, Item=item)
 

@@ -1,0 +1,66 @@
+"""Settings reference: a table of the members of `ONCE_SETTINGS`, for each kind of function."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+import msgspec
+
+from once.settings import (
+    CommitSettings,
+    Dedup,
+    Environment,
+    RelaySettings,
+    Settings,
+    SweepSettings,
+    TableSettings,
+    Text,
+    Whole,
+)
+from once.webhooks.endpoint import WebhookSettings
+
+KINDS: dict[str, type[Environment]] = {
+    "Consumers": Settings,
+    "Webhook ingress": WebhookSettings,
+    "Outbox relay": RelaySettings,
+    "Unrouted events": SweepSettings,
+}
+_TYPES: dict[Any, str] = {
+    Text: "text",
+    Text | None: "text or null",
+    Whole: "whole number",
+    bool: "true or false",
+    tuple[Text, ...]: "list of texts",
+    Mapping[Text, Text]: "object of texts",
+    Mapping[Text, tuple[Text, ...]]: "object of lists",
+    Mapping[Text, TableSettings]: "object of tables",
+    Dedup: "`record` or `item`",
+}
+
+
+def reference() -> str:
+    """Return a section for each kind of function."""
+    return "\n\n".join(part for name, kind in KINDS.items() for part in (f"## {name}", table(kind)))
+
+
+def table(kind: type[Environment]) -> str:
+    """Return the settings of a function, those without a default first."""
+    rows = sorted(_rows(kind), key=lambda row: "required" not in row)
+    return "\n".join(["| setting | type | default | meaning |", "|---|---|---|---|", *rows])
+
+
+def _rows(kind: type[Environment]) -> Iterator[str]:
+    shared = {each.name for each in fields(CommitSettings)} if kind is WebhookSettings else set()
+    meanings = kind.meanings()
+    for each in fields(kind):
+        if each.name in shared and each.default is not MISSING:
+            continue  # as for consumers
+        default = "required" if each.default is MISSING else _shown(each.default)
+        if each.default_factory is not MISSING:
+            default = _shown(each.default_factory())
+        shown = _TYPES.get(each.type, "object")
+        yield f"| `{each.name}` | {shown} | {default} | {meanings[each.name]} |"
+
+
+def _shown(value: object) -> str:
+    return f"`{msgspec.json.encode(value).decode()}`"

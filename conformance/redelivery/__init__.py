@@ -8,15 +8,17 @@ what was lost, doubled, stuck, overwritten or acknowledged early, compared with 
 from redelivery.check import check
 from redelivery.faults import MEANING, Fault
 from redelivery.report import Difference, Kind, Report, Result
-from redelivery.subject import Answer, Method, Store, Subject, SubjectError, Table
+from redelivery.subject import Answer, Index, Method, NoVerdict, Store, Subject, SubjectError, Table
 
 __all__ = [
     "MEANING",
     "Answer",
     "Difference",
     "Fault",
+    "Index",
     "Kind",
     "Method",
+    "NoVerdict",
     "Report",
     "Result",
     "Store",

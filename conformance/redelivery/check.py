@@ -1,6 +1,7 @@
 """A check: the scenarios of a subject, judged against its clean runs, beside the controls."""
 
 import logging
+import os
 import time
 import warnings
 from collections.abc import Collection, Iterator, Mapping
@@ -43,18 +44,23 @@ def check(
         SubjectError: the subject is wrong, or its handler fails without any fault.
     """
     # The engine imports AWS SDK and simulator: pytest loads this module in every run.
+    from redelivery.child import examine_in_child
     from redelivery.examination import examine
     from redelivery.self_check import self_check
 
     began = time.monotonic()
-    found = examine(subject, seed=seed, only=only, replay=replay)
+    if replay or not hasattr(os, "fork"):
+        found = examine(subject, seed=seed, only=only, replay=replay)
+    else:
+        found = examine_in_child(subject, seed=seed, only=only)
     return Report(
         handler=subject.handler,
         seed=seed,
         results=found.results,
-        course=found.clean.one.course,
-        ignored=_ignored(found.clean.volatile, subject),
+        course=found.course,
+        ignored=_ignored(found.volatile, subject),
         not_run=found.not_run,
+        warnings=found.warnings,
         controls={} if replay else self_check(),
         seconds=time.monotonic() - began,
     )

@@ -3,12 +3,14 @@
 import contextlib
 import datetime as dt
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from redelivery.boundary.aws import UnreadableRequest
 from redelivery.boundary.connections import ConnectionRefused
+from redelivery.boundary.machine import ProcessStarted
 from redelivery.faults import Fault
-from redelivery.judgement import Expectation, Volatile, judge, remarks, volatile
+from redelivery.judgement import Expectation, Volatile, differences, judge, remarks, volatile
 from redelivery.report import Result
 from redelivery.samples import Message, Samples, samples
 from redelivery.scenarios.play import BESIDE, play, play_clean
@@ -20,7 +22,8 @@ from redelivery.scenarios.scenario import (
     not_run,
     scenarios,
 )
-from redelivery.subject import Subject, SubjectError
+from redelivery.subject import NoVerdict, Subject, SubjectError
+from redelivery.world.process import raised_at
 from redelivery.world.state import State
 from redelivery.world.world import START, World, world
 
@@ -28,6 +31,22 @@ LATER = START + dt.timedelta(days=33, hours=5, minutes=7, seconds=11)
 """The start of the second clean run: what follows from the time differs in every part."""
 
 _LINES_SHOWN = 12
+_TWO_MESSAGES = {
+    *(Fault.BATCH, Fault.BATCH_ANSWER_LOST, Fault.REGROUPED, Fault.TWO_IN_PARALLEL),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Clean runs of the first message and another.
+
+    Attributes:
+        orders: both messages in both orders.
+        alone: the other message alone.
+    """
+
+    orders: tuple[Outcome, Outcome]
+    alone: Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,39 +55,74 @@ class Clean:
 
     Attributes:
         one: the first message alone.
-        both: two messages in both orders; empty without a second.
+        second: with the second message; None without one.
+        sibling: with a message that differs in its key alone; None without one.
         batch: both messages in one batch; the first alone without a second.
         volatile: the attributes that differ between clean runs.
     """
 
     one: Outcome
-    both: tuple[Outcome, ...]
-    second: Outcome | None
+    second: Pair | None
+    sibling: Pair | None
     batch: Outcome
     volatile: Volatile
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Results of an examination."""
+    """Results of an examination.
+
+    Attributes:
+        results: one for each scenario.
+        course: the clean run, one sentence a step.
+        volatile: the attributes that differ between clean runs.
+        not_run: faults without a scenario, with the reason.
+        warnings: warnings by the handler, with their place.
+    """
 
     results: tuple[Result, ...]
-    clean: Clean
+    course: tuple[str, ...]
+    volatile: Volatile
     not_run: dict[Fault, str]
+    warnings: tuple[str, ...] = ()
+
+
+class Progress:
+    """Told what an examination does, so that its results outlive the end of its process.
+
+    Attributes:
+        known: results of an earlier process, by scenario, which are not run again.
+    """
+
+    known: Mapping[str, Result] = MappingProxyType({})
+
+    def begin(self, scenario: str, fault: Fault | None) -> None:
+        """A scenario begins; without a fault, the clean runs do."""
+
+    def examined(self, part: Examination) -> None:
+        """The clean runs have ended, or one more scenario: its results so far."""
 
 
 def examine(
-    subject: Subject, *, seed: int = 1, only: Collection[str] = (), replay: str = ""
+    subject: Subject,
+    *,
+    seed: int = 1,
+    only: Collection[str] = (),
+    replay: str = "",
+    progress: Progress | None = None,
 ) -> Examination:
     """Play the scenarios of a subject.
 
     Raises:
         SubjectError: the subject is wrong, its handler fails without a fault, or no scenario has
             the name `replay`.
+        NoVerdict: the runs are not independent.
     """
     chosen = {fault_named(name) for name in only}
     messages = samples(subject)
-    with world(subject, echo=bool(replay)) as shared, _connections_explained():
+    progress = progress or Progress()
+    with world(subject, echo=bool(replay)) as shared, _explained():
+        progress.begin("", None)
         clean = _clean(shared, messages, seed)
         one, batch = clean.one.calls, clean.batch.calls
         every = [
@@ -85,24 +139,40 @@ def examine(
             every = [scenario for scenario in every if scenario.name == replay]
             if not every:
                 raise SubjectError(f"no scenario is named {replay}; there are {names}")
+        faults = {scenario.fault for scenario in every}
         beside = {
             fault: [*_beside(shared, messages.first, other, seed)]
             for fault, other in BESIDE.items()
-            if any(scenario.fault is fault for scenario in every)
+            if fault in faults
         }
-        expected = (_expectation(scenario, clean, beside) for scenario in every)
-        results = tuple(
-            _result(shared, messages, scenario, due, seed)
-            for scenario, due in zip(every, expected, strict=True)
-        )
-    return Examination(results, clean, missing)
+        if Fault.TWO_IN_PARALLEL in faults and messages.sibling is not None:
+            clean, why = _with_sibling(shared, clean, messages, seed)
+            if why:
+                missing[Fault.TWO_IN_PARALLEL] = why
+                every = [each for each in every if each.fault is not Fault.TWO_IN_PARALLEL]
+        found = Examination((), clean.one.course, clean.volatile, missing)
+        progress.examined(found)
+        for scenario in every:
+            result = progress.known.get(scenario.name)
+            if result is None:
+                progress.begin(scenario.name, scenario.fault)
+                expected = _expectation(scenario, clean, beside)
+                result = _result(shared, messages, scenario, expected, seed)
+            found = replace(
+                found, results=(*found.results, result), warnings=tuple(shared.warnings())
+            )
+            progress.examined(found)
+        if not replay:
+            progress.begin("", None)
+            _ensure_independence(shared, messages, clean, seed)
+    return found
 
 
 @contextlib.contextmanager
-def _connections_explained() -> Iterator[None]:
+def _explained() -> Iterator[None]:
     try:
         yield
-    except ConnectionRefused as error:
+    except (ConnectionRefused, ProcessStarted) as error:
         raise SubjectError(str(error)) from error
     except UnreadableRequest as error:
         raise RuntimeError(f"the kit cannot read the request {error}") from error
@@ -111,24 +181,66 @@ def _connections_explained() -> Iterator[None]:
 def _clean(shared: World, messages: Samples, seed: int) -> Clean:
     first, second = messages.first, messages.second
     one = _clean_run(shared, [first], seed)
-    pairs = [(one, _clean_run(shared, [first], seed + 1, LATER))]
-    orders: list[Outcome] = []
-    alone = None
-    if second is not None:
-        alone = _clean_run(shared, [second], seed)
-        orders = [_clean_run(shared, order, seed) for order in ([first, second], [second, first])]
-        pairs.append((orders[0], _clean_run(shared, [first, second], seed + 1, LATER)))
     if one.after == one.before and not one.record.late:
         raise SubjectError(
             f"{shared.subject.handler} changes nothing for the first sample: no item, message or "
             f"HTTP call. Is the sample right, and is every table named?{_told(one)}"
         )
+    pairs = [(one, _clean_run(shared, [first], seed + 1, LATER))]
+    pair = None if second is None else _pair(shared, first, second, seed)
+    if pair is not None and second is not None:
+        pairs.append((pair.orders[0], _clean_run(shared, [first, second], seed + 1, LATER)))
+    for earlier, later in pairs:
+        if _size(earlier.after) != _size(later.after):
+            raise _dependent(earlier, later, "the first and the second clean run leave")
     hidden = volatile([(a.after, b.after) for a, b in pairs], shared.subject.ignore)
     batch = one
     if second is not None:
         shared.reset(START, seed)
         batch = play(shared, messages, Scenario(Fault.BATCH))
-    return Clean(one, tuple(orders), alone, batch, hidden)
+    return Clean(one, pair, pair if second == messages.sibling else None, batch, hidden)
+
+
+def _pair(shared: World, first: Message, other: Message, seed: int) -> Pair:
+    one, two = (_clean_run(shared, order, seed) for order in ([first, other], [other, first]))
+    return Pair((one, two), _clean_run(shared, [other], seed))
+
+
+def _with_sibling(shared: World, clean: Clean, messages: Samples, seed: int) -> tuple[Clean, str]:
+    """Return the clean runs with those of the sibling, or why the handler refuses it."""
+    if clean.sibling is None and messages.sibling is not None:
+        try:
+            pair = _pair(shared, messages.first, messages.sibling, seed)
+        except SubjectError:
+            return clean, "the handler refuses the first sample with another key"
+        return replace(clean, sibling=pair), ""
+    return clean, ""
+
+
+def _ensure_independence(shared: World, messages: Samples, clean: Clean, seed: int) -> None:
+    """Raise NoVerdict if one more clean run of the first message does not end as the first one."""
+    try:
+        last = _clean_run(shared, [messages.first], seed)
+    except SubjectError as error:
+        raise NoVerdict(f"{error}\nThe same run ended well at first.{_REMEDY}") from error
+    if differences(last.before, clean.one.after, last.after, clean.volatile):
+        raise _dependent(clean.one, last, "the first and the last clean run leave")
+
+
+_REMEDY = (
+    " Something outlives the runs: a file, a database, a server. Declare it as a Store, which is "
+    "reset before each run, or let the environment name a folder that `set_up` empties"
+)
+
+
+def _dependent(one: Outcome, other: Outcome, what: str) -> NoVerdict:
+    files = one.record.files | other.record.files
+    written = "".join(f"\n  {site} writes {path}" for path, site in files.items())
+    return NoVerdict(f"the runs are not independent: {what} another state.{_REMEDY}{written}")
+
+
+def _size(state: State) -> int:
+    return sum(len(collection.rows) for collection in state.values())
 
 
 def _clean_run(
@@ -137,7 +249,9 @@ def _clean_run(
     shared.reset(start, seed)
     outcome = play_clean(shared, messages)
     if outcome.errors or outcome.dead_letters or outcome.left:
-        reason = f": {outcome.errors[0]!r}" if outcome.errors else ""
+        raised = [f"{error!r}{raised_at(error, shared.root)}" for error in outcome.errors[:1]]
+        missing = [f"add {option}" for option in dict.fromkeys(outcome.record.undeclared)]
+        reason = "".join(f": {text}" for text in [*raised, *missing])
         # What a handler printed at the end may say why it fails.
         printed = (f"\n  | {line}" for line in shared.output().splitlines()[-_LINES_SHOWN:])
         raise SubjectError(
@@ -167,11 +281,12 @@ def _result(
 def _expectation(
     scenario: Scenario, clean: Clean, beside: Mapping[Fault, Sequence[State]]
 ) -> Expectation:
-    two = scenario.messages > 1 or scenario.fault in {Fault.BATCH, Fault.BATCH_ANSWER_LOST}
-    outcomes = clean.both if two and clean.both else (clean.one,)
+    two = scenario.messages > 1 or scenario.fault in _TWO_MESSAGES
+    pair = clean.sibling if scenario.fault is Fault.TWO_IN_PARALLEL else clean.second
+    outcomes: tuple[Outcome, ...] = (clean.one,)
     alone = {"m1": clean.one.after}
-    if two and clean.second is not None:
-        alone["m2"] = clean.second.after
+    if two and pair is not None:
+        outcomes, alone["m2"] = pair.orders, pair.alone.after
     sites = {**clean.one.record.sites}
     for outcome in outcomes:
         sites |= outcome.record.sites

@@ -15,12 +15,16 @@ class Fault(StrEnum):
     THROTTLED = "throttled"
     CONFLICTED = "conflicted"
     TIMED_OUT = "timed-out"
+    PARTLY_DONE = "partly-done"
     DEADLINE = "deadline"
     # In the delivery.
     BATCH = "batch"
     TWICE_IN_BATCH = "twice-in-batch"
     IN_PARALLEL = "in-parallel"
+    TWO_IN_PARALLEL = "two-in-parallel"
     DELIVERED_AGAIN = "delivered-again"
+    STALE_READ = "stale-read"
+    REGROUPED = "regrouped"
     SENT_AGAIN = "sent-again"
     REDRIVEN = "redriven"
     AFTER_EXPIRY = "after-expiry"
@@ -47,11 +51,16 @@ MEANING = {
     Fault.THROTTLED: "the service throttles the call until the SDK gives up",
     Fault.CONFLICTED: "DynamoDB cancels the write: another transaction holds the item",
     Fault.TIMED_OUT: "a call times out, and takes effect after the invocation has ended",
+    Fault.PARTLY_DONE: "the service processes a batch request without its last entry, and says so",
     Fault.DEADLINE: "a call takes so long that Lambda ends the function shortly after it",
     Fault.BATCH: "two messages arrive in one batch, without any fault",
     Fault.TWICE_IN_BATCH: "one batch contains the message twice",
     Fault.IN_PARALLEL: "two invocations process the message at the same time",
+    Fault.TWO_IN_PARALLEL: "two invocations process two different messages at the same time",
     Fault.DELIVERED_AGAIN: "SQS delivers the message again after it was deleted",
+    Fault.STALE_READ: "SQS delivers the message again at once, and reads that are not consistent "
+    "answer as before",
+    Fault.REGROUPED: "the function's answer is lost; SQS delivers the message again with another",
     Fault.SENT_AGAIN: "the producer sends the message twice within a minute: new MessageId",
     Fault.REDRIVEN: "the message is sent to its queue again after ten minutes: new MessageId",
     Fault.AFTER_EXPIRY: "the message arrives again when records with a time to live are gone",

@@ -40,8 +40,8 @@ LIMITS = (
     "another path through the handler.",
     "Faults take place at calls by boto3, urllib3, requests, httpx, urllib.request and the "
     "methods that you declared. A connection by another library ends the check with an error.",
-    "moto simulates AWS: without IAM, quotas, eventually consistent reads and other services' "
-    "triggers.",
+    "moto simulates AWS: without IAM, quotas and other services' triggers. A read that is not "
+    "consistent is stale in `stale-read` alone.",
     "Parallel invocations change over at calls only. A race between two lines of Python is not "
     "seen.",
     "Tables with a time to live, and attributes that differ between two clean runs, are not "
@@ -95,7 +95,7 @@ def print_report(
         report: the report.
         console: an `EscapingConsole`.
         repeat: makes the command that repeats a scenario.
-        every_failure: tell each failing scenario instead of the one with the shortest course.
+        every_failure: tell each failing scenario instead of the shortest for each kind and place.
     """
     controls = f"{sum(report.controls.values())} of {count(len(report.controls), 'control')}"
     console.print(
@@ -179,8 +179,9 @@ def _print_failures(
     report: Report, console: Console, *, repeat: Repeat, every_failure: bool
 ) -> None:
     total = count(len(report.failures), "failing scenario")
-    _print_heading(console, total if every_failure else f"The shortest of {total}")
-    for result in report.failures if every_failure else report.failures[:1]:
+    heading = f"The shortest of {total} for each kind and place"
+    _print_heading(console, total if every_failure else heading)
+    for result in report.failures if every_failure else report.shortest:
         print_scenario(result, console)
         console.print(_item("To repeat it:"))
         # One line, however long, so that it can be copied.
@@ -202,7 +203,7 @@ def _print_failures(
 def _lists(report: Report) -> Iterable[tuple[str, list[str]]]:
     """Yield headings with their lines; an empty list is not printed."""
     remarks = dict.fromkeys(remark for r in report.results if r.fired for remark in r.remarks)
-    yield "Remarks", list(remarks)
+    yield "Remarks", [*remarks, *report.warnings]
     yield "Not compared", [f"{name}: {why}" for name, why in report.ignored.items()]
     yield "Not run", [f"{fault}: {why}" for fault, why in report.not_run.items()]
     idle = [result.scenario for result in report.results if not result.fired]

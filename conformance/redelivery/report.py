@@ -79,6 +79,7 @@ class Report:
         not_run: faults without a scenario, with the reason.
         controls: for each control, whether the kit judged it rightly in this run.
         seconds: elapsed time.
+        warnings: warnings by the handler and its libraries, with their place.
     """
 
     handler: str
@@ -89,12 +90,26 @@ class Report:
     not_run: dict[Fault, str]
     controls: dict[str, bool]
     seconds: float
+    warnings: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Result, ...]:
         """The scenarios that found a difference, the shortest course first."""
         found = [result for result in self.results if result.fired and result.differences]
         return tuple(sorted(found, key=lambda result: len(result.course)))
+
+    @property
+    def shortest(self) -> tuple[Result, ...]:
+        """The shortest failing scenario for each kind and place of a difference.
+
+        A repetition by the SDK is shown only where no other fault has the same difference.
+        """
+        chosen: dict[tuple[Kind, str], Result] = {}
+        own = [result for result in self.failures if result.fault is not Fault.ANSWER_LOST_RETRIED]
+        for result in (*own, *self.failures):
+            for found in result.differences:
+                chosen.setdefault((found.kind, found.site), result)
+        return tuple({result.scenario: result for result in chosen.values()}.values())
 
     @property
     def trustworthy(self) -> bool:

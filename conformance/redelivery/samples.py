@@ -19,6 +19,11 @@ _ENVELOPE = {
     *("time", "timestamp", "datacontenttype"),
 }
 
+
+class JsonText(dict[str, Any]):
+    """An object that is text in the body: the `Message` of a notification by SNS."""
+
+
 Way = tuple[str | int, ...]
 """The way to a value in a body: names and indexes."""
 
@@ -47,11 +52,13 @@ class Samples:
     Attributes:
         first, second: distinct messages; `second` is None with one sample and without a key.
         other: the key of `first` with other content; None if no key is declared.
+        sibling: `first` with another key, and otherwise the same; None without a key.
     """
 
     first: Message
     second: Message | None
-    other: Message | None
+    other: Message | None = None
+    sibling: Message | None = None
 
 
 def samples(subject: Subject) -> Samples:
@@ -67,22 +74,20 @@ def samples(subject: Subject) -> Samples:
     way = _way_to_the_key(subject, body)
     second = replace(read[1], label="m2") if len(read) > 1 else None
     if way is None:
-        return Samples(first, second, None)
+        return Samples(first, second)
     first = replace(first, group=str(_value_at(body, way)))
+    new = _with_another_key(body, way)
+    sibling = replace(first, label="m2", body=_text(new), group=str(_value_at(new, way)))
     if second is not None:
         try:
             second = replace(second, group=str(_value_at(_json(second.body), way)))
         except (KeyError, IndexError, TypeError) as error:
             raise SubjectError(f"the second sample has no key: {error}") from error
-    else:
-        new = _with_another_key(body, way)
-        group = str(_value_at(new, way))
-        second = replace(first, label="m2", body=json.dumps(new), group=group)
     other = _with_other_content(body, way) if subject.key else None
-    if other is None:
-        return Samples(first, second, None)
-    changed = replace(first, label="m1 with other content", body=json.dumps(other))
-    return Samples(first, second, changed)
+    changed = None
+    if other is not None:
+        changed = replace(first, label="m1 with other content", body=_text(other))
+    return Samples(first, second or sibling, changed, sibling)
 
 
 def _read(event: Any) -> Iterator[Message]:
@@ -92,7 +97,12 @@ def _read(event: Any) -> Iterator[Message]:
             text = event.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise SubjectError(f"cannot read the sample {event}: {error}") from error
-        event = _json(text)
+        try:
+            event = json.loads(text)
+        except ValueError as error:
+            if text.startswith(("{", "[")) or event.suffix == ".json":
+                raise SubjectError(f"the sample {event} is not JSON: {error}") from error
+            event = None
     records = event.get("Records") if isinstance(event, dict) else None
     if records and isinstance(records, list) and "body" in records[0]:
         for record in records:
@@ -109,9 +119,32 @@ def _read(event: Any) -> Iterator[Message]:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return _opened(json.loads(text))
     except ValueError:
         return None
+
+
+def _opened(value: Any) -> Any:
+    """Return a value in which text that holds a JSON object is a `JsonText`."""
+    if isinstance(value, dict):
+        return {name: _opened(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_opened(entry) for entry in value]
+    if isinstance(value, str) and value.startswith("{"):
+        inside = _json(value)
+        return JsonText(inside) if isinstance(inside, dict) else value
+    return value
+
+
+def _text(body: Any) -> str:
+    return json.dumps(_closed(body))
+
+
+def _closed(value: Any) -> Any:
+    if isinstance(value, dict):
+        closed = {name: _closed(entry) for name, entry in value.items()}
+        return json.dumps(closed) if isinstance(value, JsonText) else closed
+    return [_closed(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _way_to_the_key(subject: Subject, body: Any) -> Way | None:
@@ -187,7 +220,7 @@ def _value_at(body: Any, way: Way) -> Any:
 def _replaced(value: Any, old: str, new: str) -> Any:
     """Return a copy in which other identifiers that contain the key change with it."""
     if isinstance(value, dict):
-        return {name: _replaced(entry, old, new) for name, entry in value.items()}
+        return type(value)({name: _replaced(entry, old, new) for name, entry in value.items()})
     if isinstance(value, list):
         return [_replaced(entry, old, new) for entry in value]
     return value.replace(old, new) if isinstance(value, str) else value

@@ -13,6 +13,19 @@ class SubjectError(Exception):
     """The subject is incomplete or wrong. The message says how to correct it."""
 
 
+class NoVerdict(SubjectError):
+    """The check shows nothing, since its runs are not independent of each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A secondary index of a table: its name and its keys, in the form of a table's."""
+
+    name: str
+    key: str
+    sort_key: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A DynamoDB table.
@@ -23,7 +36,10 @@ class Table:
         sort_key: the sort key, in the same form; empty without one.
         items: its content at the start, as Python values.
         ttl: the attribute of its time to live. Its items are then records with an expiry and not
-            state: they are not compared, and they are deleted when they have expired.
+            state: they are not compared, and they are deleted when they have expired. None if the
+            table has none. Default: unknown; `after-expiry` takes an attribute for it whose name
+            and value look so.
+        indexes: its secondary indexes.
         compared: whether its items are state that a fault must not change. Default: if without ttl.
     """
 
@@ -31,8 +47,9 @@ class Table:
     key: str
     sort_key: str = ""
     items: Sequence[Item] = ()
-    ttl: str = ""
+    ttl: str | None = ""
     compared: bool | None = None
+    indexes: Sequence[Index] = ()
 
     @property
     def is_state(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from redelivery import MEANING, Answer, Fault, Report, Subject, SubjectError, Table
+from redelivery import MEANING, Answer, Fault, NoVerdict, Report, Subject, SubjectError, Table
 from redelivery.command import main
 from redelivery.options import (
     parse_answer,
@@ -116,6 +116,7 @@ def test_options_that_are_not_given_have_the_defaults_of_a_subject(
         (PASSED, 0),
         (FAILED, 1),
         (SubjectError("app has no function handler"), 2),
+        (NoVerdict("a file outlives the runs"), 3),
         (UNTRUSTWORTHY, 3),
         (IDLE, 3),
         (RuntimeError("of the kit itself"), 3),
@@ -155,7 +156,7 @@ def test_the_printed_command_repeats_the_scenario(
     check.outcome = FAILED
     run(LONG)
     lines = (line.strip() for line in capsys.readouterr().out.splitlines())
-    [command] = (line for line in lines if line.startswith("redelivery "))
+    command, *_ = (line for line in lines if line.startswith("redelivery "))
     before = check.subject
     [told, *_] = FAILED.failures
     check.outcome = replace(FAILED, results=(told,))
@@ -170,6 +171,26 @@ def test_json_is_all_that_stdout_has(check: Check, capsys: pytest.CaptureFixture
     captured = capsys.readouterr()
     assert json.loads(captured.out)["verdict"] == "failed"
     assert captured.err == ""
+
+
+def test_options_add_to_a_subject_that_is_declared(check: Check, tmp_path: Path) -> None:
+    (tmp_path / "declared.py").write_text(
+        "from redelivery import Subject, Table\n"
+        "ORDERS = Subject('app.handler', [{}], tables=[Table('a', 'id')], queues=['q'])\n"
+    )
+    line = "check --subject declared:ORDERS --table b:id --queue r --env A=1 --max-receives 2"
+    assert run(line) == 0
+    assert check.subject == Subject(
+        "app.handler",
+        [{}],
+        root=tmp_path,
+        tables=(Table("a", "id"), Table("b", "id")),
+        queues=("q", "r"),
+        environment={"A": "1"},
+        max_receives=2,
+    )
+    assert run("check --subject declared:NONE") == 2
+    assert run("check") == 2
 
 
 def test_all_mistakes_are_reported_together(
@@ -188,7 +209,7 @@ def test_all_mistakes_are_reported_together(
     assert errors[-1] == "redelivery check --help lists the options"
 
 
-@pytest.mark.parametrize("line", ["check", "check app.handler --loud", "test", f"{SHORT} --seed x"])
+@pytest.mark.parametrize("line", ["check app.handler --loud", "test"])
 def test_a_wrong_command_is_a_usage_error(
     check: Check, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -255,6 +276,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("odd:pk:S:N", Table("odd", "pk:S", "N")),
         ("seen:pk,ttl=expires", Table("seen", "pk", ttl="expires")),
         ("seen:pk,ttl=expires,compared", Table("seen", "pk", ttl="expires", compared=True)),
+        ("offers:pk,no-ttl", Table("offers", "pk", ttl=None)),
         ("log:pk,not-compared", Table("log", "pk", compared=False)),
     ],
 )
@@ -309,7 +331,7 @@ def test_an_event_in_a_file_is_an_absolute_path(folder: Path) -> None:
         (parse_table, ":order_id", "write name:key"),
         (parse_table, "orders:", "write name:key"),
         (parse_table, "orders:a:b:c", "write name:key"),
-        (parse_table, "orders:a,ttl", "'ttl' is not ttl=attribute, compared or not-compared"),
+        (parse_table, "orders:a,ttl", "'ttl' is not ttl=attribute, no-ttl, compared or"),
         (parse_items, "stock", r"write table=file\.json"),
         (parse_items, "stock=none.json", "cannot be read: No such file"),
         (parse_items, "stock=page.html", "holds no JSON"),

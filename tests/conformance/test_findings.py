@@ -9,16 +9,14 @@ from typing import Any
 
 import pytest
 
-from findings import __main__ as command
-from findings.handlers import ALL, PublicHandler
-from findings.results import table
+from docs.findings import __main__ as command
+from docs.findings.handlers import ALL, PublicHandler
+from docs.findings.results import table
 from redelivery import Subject, Table
 from tests.architecture.imports import ROOT
 
 PAGE = (ROOT / "docs" / "conformance-findings.md").read_text()
-RESULTS: dict[str, Any] = json.loads(
-    (ROOT / "conformance" / "findings" / "results.json").read_text()
-)
+RESULTS: dict[str, Any] = json.loads((ROOT / "docs" / "findings" / "results.json").read_text())
 COURSE = re.compile(r"\*\*(?:Course|Also)\*\* \(`([a-z-]+)")
 SOURCE = """
 import boto3, json

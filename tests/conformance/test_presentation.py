@@ -7,7 +7,7 @@ import pytest
 
 from redelivery import Difference, Kind, Report
 from redelivery.presentation import LIMITS, json_text, print_report, print_scenario, text_of
-from tests.conformance.support import FAILED, IDLE, PASSED, UNTRUSTWORTHY, result
+from tests.conformance.support import DOUBLED, FAILED, IDLE, PASSED, UNTRUSTWORTHY, result
 
 COMMAND = f"redelivery check app.handler {'--event events/order.json ' * 4}--replay"
 HOSTILE = "\x7f\x1b[31mred\x1b[0m\x07 \x9b2J [bold]not markup[/bold] :warning: ‮ \ud800\nnext"
@@ -49,10 +49,14 @@ def test_a_row_shows_scenarios_fired_kinds_and_call_sites() -> None:
     assert cells["poison"] == ["1", "0", "never", "took", "place"]
 
 
-def test_the_shortest_failing_scenario_is_told_with_the_command_that_repeats_it() -> None:
+def test_the_shortest_failing_scenario_of_a_kind_and_place_is_told_with_its_command() -> None:
     text = shown(FAILED)
-    assert "1 Step 1 of dies-after@1.2." in text
-    assert "Step 1 of dies-after@1.1." not in text
+    assert "1 Step 1 of dies-after@1.2." in text  # doubled, in fewer steps than in dies-after@1.1
+    assert "Step 1 of dies-after@1.1." in text  # lost
+    by_the_sdk = result("answer-lost-retried@1.2", DOUBLED, steps=2)
+    text = shown(replace(FAILED, results=(*FAILED.results[:3], FAILED.results[4], by_the_sdk)))
+    assert "Step 1 of dies-after@1.2." in text
+    assert "Step 1 of answer-lost-retried" not in text
     assert "doubled × 2: orders order_id=o-1 (app.py:12): expected total 5, found 10" in text
     assert f"    {COMMAND} dies-after@1.2" in text.splitlines()
 

@@ -49,7 +49,7 @@ def test_replay(redelivery):
     redelivery.check(SUBJECT, replay="redriven@1")
 """
 
-SLOW = {"boto3", "botocore", "moto", "rich", "time_machine", "typer", "urllib3"}
+SLOW = {"boto3", "botocore", "moto", "click", "rich", "time_machine", "urllib3"}
 
 
 @dataclass(frozen=True)

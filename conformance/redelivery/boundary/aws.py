@@ -4,8 +4,11 @@ The SDK's own retries lie below: a fault here is what remains after them. Only t
 has a variant with a retry, since a repeated write may find its own first attempt."""
 
 import base64
+import copy
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,8 +19,8 @@ from uuid import uuid4
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from redelivery.boundary.call import Call, Failures, Sent
-from redelivery.boundary.invocation import current
+from redelivery.boundary.call import FIFO_WINDOW_SECONDS, Call, Failures, Perform, Sent
+from redelivery.boundary.invocation import Invocation, current
 
 
 def plain(value: Any) -> Any:
@@ -64,13 +67,88 @@ _NOT_AN_EFFECT = {
 _STATE = ("dynamodb", "s3")
 """Services whose content is compared itself, so that their requests need no record."""
 
-_ENTRIES = {
-    "sqs.SendMessageBatch": ("Entries", "Successful", "Id", "SendMessage"),
-    "sns.PublishBatch": ("PublishBatchRequestEntries", "Successful", "Id", "Publish"),
-    "events.PutEvents": ("Entries", "", "", "PutEvents"),
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """An operation of several entries, each of which the service may refuse.
+
+    Attributes:
+        entries: the parameter.
+        single: the operation for one entry.
+        results: the part of the answer that has one result for each entry, in their order. Empty if
+            the answer lists the ids of those that succeeded and failed.
+        failures: the part of the answer that counts those that failed.
+    """
+
+    entries: str
+    single: str
+    results: str = ""
+    failures: str = ""
+
+
+_BATCHES = {
+    "sqs.SendMessageBatch": Batch("Entries", "SendMessage"),
+    "sns.PublishBatch": Batch("PublishBatchRequestEntries", "Publish"),
+    "events.PutEvents": Batch("Entries", "PutEvents", "Entries", "FailedEntryCount"),
+    "kinesis.PutRecords": Batch("Records", "PutRecord", "Records", "FailedRecordCount"),
+    "firehose.PutRecordBatch": Batch("Records", "PutRecord", "RequestResponses", "FailedPutCount"),
 }
-_TARGETS = ("TableName", "QueueUrl", "TopicArn", "TargetArn", "FunctionName", "Bucket", "SecretId")
+_BATCH_WRITE = "dynamodb.BatchWriteItem"
+
+MINUTE, DAY, EVER = 60, 24 * 60 * 60, float("inf")
+
+_TOKEN = re.compile(
+    r"(Amzn)?[Cc]lient(Request)?Token|[Ii]dempotencyToken|UniqueRequestToken|CallerReference"
+)
+"""Parameters that identify a request, besides those that botocore's models mark."""
+
+_TOKEN_SECONDS = {
+    # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+    "dynamodb": 10 * MINUTE,
+    # https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
+    "ec2": DAY,
+}
+"""How long a service remembers a token. Most do not say: a day."""
+
+_RECOGNISED: Mapping[str, tuple[tuple[str, ...], float]] = {
+    # A second start with the name and input of a running execution is answered as the first; a name
+    # is free again after 90 days:
+    # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
+    "stepfunctions.StartExecution": (("name",), 90 * DAY),
+    # https://docs.aws.amazon.com/sns/latest/api/API_CreateTopic.html
+    "sns.CreateTopic": (("Name",), EVER),
+    # https://docs.aws.amazon.com/sns/latest/api/API_Subscribe.html
+    "sns.Subscribe": (("TopicArn", "Protocol", "Endpoint"), EVER),
+    # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html
+    "sqs.CreateQueue": (("QueueName",), EVER),
+    # https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutRule.html
+    "events.PutRule": (("Name", "EventBusName"), EVER),
+    # https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_PutParameter.html
+    "ssm.PutParameter": (("Name", "Value"), EVER),
+}
+"""Operations that AWS answers the same way, without a second effect, if these parameters are equal
+and were given; and for how long."""
+
+_SETTERS = ("Update", "Set", "Tag", "Untag", "Delete", "Disable", "Enable")
+"""Verbs of operations that set a state: an equal request changes nothing more."""
+
+_TARGETS = (
+    *("TableName", "QueueUrl", "TopicArn", "TargetArn", "FunctionName", "Bucket", "SecretId"),
+    *("EventBusName", "StreamName", "DeliveryStreamName", "stateMachineArn"),
+)
 _KEYS = ("Id", "MessageDeduplicationId", "MessageGroupId", "ReceiptHandle")
+
+_NOT_FOUND = {
+    "AWS.SimpleQueueService.NonExistentQueue": "queue",
+    "QueueDoesNotExist": "queue",
+    "NoSuchBucket": "bucket",
+    "NotFound": "topic",
+}
+
+_STATEMENT = re.compile(
+    r'\s*(\w+)\b.*?(?:FROM|INTO|UPDATE)\s+"?([\w.-]+)', re.IGNORECASE | re.DOTALL
+)
+"""A PartiQL statement: its verb and its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +188,77 @@ class AwsRequest:
     @property
     def writes(self) -> bool:
         """Whether it may change something."""
+        if statements := self._statements:
+            return any(verb.upper() != "SELECT" for verb, _ in statements)
         return not self.operation.startswith(_READS)
+
+    @property
+    def is_eventual(self) -> bool:
+        """Whether it is a read that may return a state before the latest write."""
+        if self.service != "dynamodb" or self.writes or "Transact" in self.operation:
+            return False
+        wanted = [self.parameters, *self.parameters.get("RequestItems", {}).values()]
+        return not any(part.get("ConsistentRead") for part in wanted)
+
+    @property
+    def is_divisible(self) -> bool:
+        """Whether the service may process a part of it."""
+        return self.name in _BATCHES or self.name == _BATCH_WRITE
+
+    def token(self, marked: Iterable[str]) -> tuple[str, ...]:
+        """Return what the service recognises a repeated request by; empty without a token.
+
+        Args:
+            marked: the parameters that botocore's model of the operation marks as tokens.
+        """
+        members = {*marked, *filter(_TOKEN.fullmatch, self.parameters)}
+        found = [str(self.parameters[name]) for name in sorted(members)]
+        return (self.name, *found) if found else ()
+
+    @property
+    def token_seconds(self) -> float:
+        """How long its service remembers a token."""
+        return _TOKEN_SECONDS.get(self.service, DAY)
+
+    def undeclared(self, code: str) -> Iterator[str]:
+        """Yield the option that declares what it did not find, if that is why it failed."""
+        name = self._resource
+        if self.service == "dynamodb" and code == "ResourceNotFoundException":
+            tables = dict.fromkeys(item.partition(" ")[0] for item, _ in self._items())
+            key = ":".join(plain(self.parameters.get("Key", {}))) or "KEY"
+            yield from (
+                f"--table {table}:{key}" for table in tables if table not in self.names.keys
+            )
+        elif code in _NOT_FOUND:
+            yield f"--{_NOT_FOUND[code]} {name or self.parameters.get('QueueName', 'NAME')}"
+
+    def without_the_last(self) -> tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]:
+        """Return the parameters of a batch without its last entry, and what completes the answer.
+
+        The parameters are empty if no entry is left.
+        """
+        if self.name == _BATCH_WRITE:
+            requests = {
+                table: [*entries] for table, entries in self.parameters["RequestItems"].items()
+            }
+            table = [*requests][-1]
+            last = requests[table].pop()
+            rest = {name: entries for name, entries in requests.items() if entries}
+            unprocessed = {"UnprocessedItems": {table: [last]}}
+            kept = {**self.parameters, "RequestItems": rest} if rest else {}
+            return kept, lambda answer: {**answer, **unprocessed}
+        batch = _BATCHES[self.name]
+        *entries, last = self.parameters[batch.entries]
+        kept = {**self.parameters, batch.entries: entries} if entries else {}
+        if batch.results:
+            error = {"ErrorCode": "InternalFailure", "ErrorMessage": "injected"}
+            return kept, lambda answer: {
+                **answer,
+                batch.results: [*answer.get(batch.results, ()), error],
+                batch.failures: 1,
+            }
+        failed = {"Id": last["Id"], "Code": "InternalError", "SenderFault": False}
+        return kept, lambda answer: {"Successful": [], **answer, "Failed": [failed]}
 
     @property
     def acknowledges(self) -> bool:
@@ -138,7 +286,10 @@ class AwsRequest:
             return tuple(item for item, changed in self._items() if changed)
         if self.service == "s3":
             return (f"s3 {self._resource} Key={self.parameters.get('Key', '')}",)
-        return (self._sent_to(self.operation),)
+        batch = _BATCHES.get(self.name)
+        entries = self.parameters[batch.entries] if batch else [None]
+        operation = batch.single if batch else self.operation
+        return tuple(dict.fromkeys(self._sent_to(operation, entry) for entry in entries))
 
     def sent(self, answer: Mapping[str, Any]) -> Iterator[Sent]:
         """Yield what it sent, after its answer; entries that failed in a batch are left out."""
@@ -146,28 +297,41 @@ class AwsRequest:
             return
         if self._queue:
             return  # to source or DLQ: the fate of a message, not an effect
-        entries, successes, identifier, operation = _ENTRIES.get(self.name, ("", "", "", ""))
-        if not entries:
+        batch = _BATCHES.get(self.name)
+        if batch is None:
             yield self._one(self.parameters, self.operation)
             return
-        done = {entry[identifier] for entry in answer.get(successes, ())} if successes else None
-        for entry in self.parameters[entries]:
-            if done is None or entry[identifier] in done:
-                yield self._one(entry, operation)
+        results = answer.get(batch.results, ())
+        done = {entry.get("Id") for entry in answer.get("Successful", ())}
+        for number, entry in enumerate(self.parameters[batch.entries]):
+            result = results[number] if number < len(results) else {}
+            refused = "ErrorCode" in result if batch.results else entry["Id"] not in done
+            if not refused:
+                yield self._one(entry, batch.single)
 
     def _one(self, content: Mapping[str, Any], operation: str) -> Sent:
         named = {k: v for k, v in content.items() if k not in (*_KEYS, *_TARGETS)}
-        return Sent(self._sent_to(operation), plain(named), self._identity(content))
+        return Sent(
+            self._sent_to(operation, content), plain(named), *self._recognised(content, operation)
+        )
 
-    def _identity(self, content: Mapping[str, Any]) -> str:
-        """Return a deduplication id. Without one, a FIFO queue takes the body's hash."""
+    def _recognised(self, content: Mapping[str, Any], operation: str) -> tuple[str, float]:
+        """Return what its receiver recognises a repetition by, and for how long."""
+        members, seconds = _RECOGNISED.get(self.name, ((), 0.0))
+        if members and members[0] in content:
+            return repr([content.get(name) for name in members]), seconds
+        if operation.startswith(_SETTERS):
+            return repr(sorted(content.items(), key=str)), EVER
+        # A deduplication id. Without one, a FIFO queue takes the body's hash.
         body = content.get("MessageBody", content.get("Message", ""))
         by_content = str(body) if self._resource.endswith(".fifo") else ""
-        return str(content.get("MessageDeduplicationId", by_content))
+        return str(content.get("MessageDeduplicationId", by_content)), FIFO_WINDOW_SECONDS
 
-    def _sent_to(self, operation: str) -> str:
+    def _sent_to(self, operation: str, content: Mapping[str, Any] | None = None) -> str:
         name = operation.removesuffix("Batch")
-        return f"{self.service}.{name} {self._resource}".strip()
+        bus = str((content or {}).get("EventBusName", "default")).rpartition("/")[2]
+        resource = bus if name == "PutEvents" else self._resource
+        return f"{self.service}.{name} {resource}".strip()
 
     @property
     def _queue(self) -> str:
@@ -178,8 +342,18 @@ class AwsRequest:
         found = next((self.parameters[name] for name in _TARGETS if name in self.parameters), "")
         return str(found).rpartition("/")[2].rpartition(":")[2]
 
+    @property
+    def _statements(self) -> list[tuple[str, str]]:
+        """Verb and table of its PartiQL statements."""
+        parts = [self.parameters, *self.parameters.get("TransactStatements", ())]
+        texts = [part.get("Statement") for part in [*parts, *self.parameters.get("Statements", ())]]
+        found = [_STATEMENT.match(text) for text in texts if isinstance(text, str)]
+        return [(match[1], match[2]) for match in found if match]
+
     def _items(self) -> Iterator[tuple[str, bool]]:
         """Yield each item that it addresses, and whether it may change it."""
+        for verb, table in self._statements:
+            yield table, verb.upper() != "SELECT"
         for entry in self.parameters.get("TransactItems", ()):
             if not isinstance(entry, Mapping):  # a library may have encoded it as JSON already
                 entry = json.loads(bytes(memoryview(entry)))
@@ -210,58 +384,119 @@ _THROTTLED = {"dynamodb": "ProvisionedThroughputExceededException"}
 @contextmanager
 def intercepted(names: Names) -> Iterator[None]:
     """Let the calls of every client pass the boundary."""
-    answers: dict[tuple[str, ...], Any] = {}
 
     def call(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
         invocation = current()
         if invocation is None:
             return _call(client, operation, parameters)
         service = client.meta.service_model
-        members = service.operation_model(operation).idempotent_members
-        parameters = {name: str(uuid4()) for name in members} | parameters
+        marked = service.operation_model(operation).idempotent_members
+        parameters = {name: str(uuid4()) for name in marked} | parameters
         request = AwsRequest(str(service.service_name), operation, parameters, names)
-        record, key = invocation.record, (request.name, *(str(parameters[m]) for m in members))
-
-        def perform() -> Any:
-            if key in answers:  # the service knows the token of a repeated request
-                return answers[key]
-            # botocore puts streams, which are read once, into the parameters that it is given.
-            answer = _call(client, operation, dict(parameters))
-            record.requeued += request.requeues
-            for sent in request.sent(answer):
-                record.send(sent)
-            if members:
-                answers[key] = answer
-            return answer
-
         try:
+            streams = {v: v.tell() for v in parameters.values() if _is_rewindable(v)}
             described = Call(
                 request.name,
                 request.target,
                 writes=request.writes,
-                retried=request.writes,
+                # botocore repeats no call whose body cannot be read again.
+                retried=request.writes and not any(map(_is_read_once, parameters.values())),
                 touches=request.touches,
                 acknowledges=request.acknowledges,
+                divisible=request.is_divisible,
+                eventual=request.is_eventual,
             )
+            token = request.token(marked)
         except Exception as error:
             raise UnreadableRequest(f"{request.name}: {error!r}") from error
-        return invocation.make(described, perform, _failures(client, request))
+
+        def send(parameters: Mapping[str, Any]) -> Any:
+            for stream, position in streams.items():
+                stream.seek(position)
+            # botocore puts streams into the parameters that it is given.
+            return _call(client, operation, dict(parameters))
+
+        def perform() -> Any:
+            return _answered(client, request, token, send, invocation)
+
+        def partly() -> Any:
+            kept, complete = request.without_the_last()
+            answer = send(kept) if kept else {"ResponseMetadata": {"HTTPStatusCode": 200}}
+            completed = complete(answer)
+            for sent in request.sent(completed):
+                invocation.record.send(sent)
+            return completed
+
+        return invocation.make(described, perform, _failures(client, request, partly))
 
     with patch.object(BaseClient, "_make_api_call", call):
         yield
 
 
-def _failures(client: BaseClient, request: AwsRequest) -> Failures:
+def _is_rewindable(value: Any) -> bool:
+    return hasattr(value, "read") and hasattr(value, "seek") and _can_seek(value)
+
+
+def _is_read_once(value: Any) -> bool:
+    return hasattr(value, "read") and not _is_rewindable(value)
+
+
+def _can_seek(stream: Any) -> bool:
+    return bool(getattr(stream, "seekable", lambda: True)())
+
+
+def _answered(
+    client: BaseClient,
+    request: AwsRequest,
+    token: tuple[str, ...],
+    send: Callable[[Mapping[str, Any]], Any],
+    invocation: Invocation,
+) -> Any:
+    """Send a request, unless the service recognises it or a read is stale; record it."""
+    record, content = invocation.record, repr(sorted(request.parameters.items(), key=str))
+    since, first, known = record.answers.get(token, (0.0, "", None))
+    if known is not None and time.time() - since < request.token_seconds:
+        if content != first and request.service == "dynamodb":
+            raise _client_error(client, request.operation, "IdempotentParameterMismatchException")
+        return known
+    try:
+        answer = send(request.parameters)
+    except ClientError as error:
+        record.undeclared += request.undeclared(error.response["Error"]["Code"])
+        raise
+    if request.is_eventual:
+        earlier = record.reads.setdefault(f"{request.name} {content}", copy.deepcopy(answer))
+        if record.is_stale and _content(earlier) != _content(answer):
+            invocation.plan.fired = True
+            invocation.tell(f"{request.name} {request.target}: answered as before the last write")
+            return copy.deepcopy(earlier)
+    record.requeued += request.requeues
+    for sent in request.sent(answer):
+        record.send(sent)
+    if token:
+        record.answers[token] = (time.time(), content, answer)
+    return answer
+
+
+def _content(answer: Mapping[str, Any]) -> Any:
+    return {name: value for name, value in answer.items() if name != "ResponseMetadata"}
+
+
+def _client_error(client: BaseClient, operation: str, code: str, **more: Any) -> ClientError:
+    response: Any = {
+        "Error": {"Code": code, "Message": "injected by the conformance kit"},
+        "ResponseMetadata": {"HTTPStatusCode": 400, "HTTPHeaders": {}, "RequestId": "injected"},
+        **more,
+    }
+    kind: Any = client.exceptions.from_code(code)
+    return cast(ClientError, kind(response, operation))
+
+
+def _failures(client: BaseClient, request: AwsRequest, partly: Perform) -> Failures:
     url = str(client.meta.endpoint_url)
 
     def error(code: str, **more: Any) -> ClientError:
-        response: Any = {
-            "Error": {"Code": code, "Message": "injected by the conformance kit"},
-            "ResponseMetadata": {"HTTPStatusCode": 400, "HTTPHeaders": {}, "RequestId": "injected"},
-            **more,
-        }
-        kind: Any = client.exceptions.from_code(code)
-        return cast(ClientError, kind(response, request.operation))
+        return _client_error(client, request.operation, code, **more)
 
     def conflicted() -> ClientError:
         entries = request.parameters.get("TransactItems")
@@ -275,4 +510,5 @@ def _failures(client: BaseClient, request: AwsRequest) -> Failures:
         throttled=lambda: error(_THROTTLED.get(request.service, "ThrottlingException")),
         no_answer=lambda: ReadTimeoutError(endpoint_url=url),
         conflicted=conflicted if request.service == "dynamodb" and request.writes else None,
+        partly=partly if request.is_divisible else None,
     )

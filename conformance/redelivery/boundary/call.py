@@ -22,13 +22,14 @@ class Sent:
     Attributes:
         target: where to, for example `sqs receipts`.
         content: what, as JSON can hold it.
-        identity: a deduplication id, under which the receiver takes it once in five minutes; empty
-            without one.
+        identity: what its receiver recognises a repetition by; empty if each one counts.
+        seconds: how long the receiver remembers it.
     """
 
     target: str
     content: Mapping[str, Any]
     identity: str = ""
+    seconds: float = FIFO_WINDOW_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,14 @@ class Failures:
         throttled: the service asked for fewer calls.
         no_answer: the connection ended before an answer arrived.
         conflicted: a transaction holds the item.
+        partly: performs a batch without its last entry, and returns the answer that says so.
     """
 
     refused: Callable[[], Exception]
     throttled: Callable[[], Exception]
     no_answer: Callable[[], Exception]
     conflicted: Callable[[], Exception] | None = None
+    partly: Perform | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Call:
         retried: whether its library repeats it when an answer is lost.
         touches: the items or targets that it changes, in the words of a report.
         acknowledges: whether it removes a message from the source queue.
+        divisible: whether the service may process a part of it.
+        eventual: whether it is a read that may return an older state.
     """
 
     name: str
@@ -67,6 +72,8 @@ class Call:
     retried: bool = False
     touches: tuple[str, ...] = ()
     acknowledges: bool = False
+    divisible: bool = False
+    eventual: bool = False
 
     def __str__(self) -> str:
         return f"{self.name} {self.target}".strip()
@@ -74,14 +81,19 @@ class Call:
 
 @dataclass(slots=True)
 class Record:
-    """Record of everything that left the processes of one run.
+    """Record of everything that left the processes of one run, and of what services remember.
 
     Attributes:
-        sent: in the order of sending; a repetition under one identity is left out.
+        sent: in the order of sending; a repetition that its receiver recognises is left out.
         sites: the call site of each item or target that a call changed, the latest.
         acknowledged: how often the handler itself removed messages from the source queue.
         requeued: how often the handler itself sent messages to the source queue.
         late: call sites that were reached after their invocation had answered.
+        answers: the first answer under each request token, with its time and its request.
+        reads: the first answer to each eventually consistent read.
+        is_stale: whether such a read is answered as before.
+        files: files of the machine that were written, with the call site.
+        undeclared: options that would declare the resources that a call did not find.
     """
 
     sent: list[Sent] = field(default_factory=list)
@@ -89,13 +101,17 @@ class Record:
     acknowledged: int = 0
     requeued: int = 0
     late: list[str] = field(default_factory=list)
+    answers: dict[tuple[str, ...], tuple[float, str, Any]] = field(default_factory=dict)
+    reads: dict[str, Any] = field(default_factory=dict)
+    is_stale: bool = False
+    files: dict[str, str] = field(default_factory=dict)
+    undeclared: list[str] = field(default_factory=list)
     _identities: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def send(self, sent: Sent) -> None:
         """Record what was sent, unless its receiver has it already."""
         known, now = (sent.target, sent.identity), time.time()
-        if now - self._identities.get(known, 0.0) < FIFO_WINDOW_SECONDS:
+        if sent.identity and now < self._identities.get(known, 0.0):
             return
-        if sent.identity:
-            self._identities[known] = now
+        self._identities[known] = now + sent.seconds
         self.sent.append(sent)

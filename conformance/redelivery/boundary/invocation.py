@@ -28,6 +28,9 @@ CALL_SECONDS = 0.01
 SLOW_CALL_SECONDS = 0.4
 """Duration of a call when the deadline is near: two more are made, and the third is not."""
 
+MANY_CALLS = 500
+"""Calls of one invocation after which each is slow, so that a loop of calls ends with its time."""
+
 LEFT_SECONDS = 1.0
 """Time left to the function after the slow call of the fault `deadline`."""
 
@@ -47,8 +50,9 @@ _INJECTIONS = {
     Fault.CONFLICTED: (_NOTHING, "{}: another transaction holds the item", "conflicted"),
     Fault.TIMED_OUT: (_LATER, "{}: no answer in time; it takes effect later", "no_answer"),
 }
-"""For each fault but `deadline`: the effect of the call, the sentence in the course, and how the
-call ends: one of `Failures`, the end of the process, or empty for another attempt."""
+"""For each fault but `deadline` and `partly-done`: the effect of the call, the sentence in the
+course, and how the call ends: one of `Failures`, the end of the process, or empty for another
+attempt."""
 
 _KIT = str(Path(__file__).parents[1])
 _STANDARD = sysconfig.get_path("stdlib")
@@ -101,6 +105,7 @@ class Invocation:
         number: how many calls it has made.
         dead: whether its process is gone.
         answered: whether the handler has returned or raised.
+        loading: whether its modules are being imported.
         overdue: calls that take effect after it.
         calls: the calls, in their order.
     """
@@ -116,6 +121,7 @@ class Invocation:
     call_seconds: float = CALL_SECONDS
     dead: bool = False
     answered: bool = False
+    loading: bool = False
     overdue: list[Perform] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     main: threading.Thread = field(default_factory=threading.current_thread)
@@ -136,6 +142,8 @@ class Invocation:
             self.number += 1
             self.before_call(self.number)
             self.calls.append(call)
+            if self.number > MANY_CALLS:
+                self.call_seconds = SLOW_CALL_SECONDS
             self.sleep(self.call_seconds)
 
             def done() -> Any:
@@ -167,6 +175,9 @@ class Invocation:
             self.sleep(max(self.seconds_left - LEFT_SECONDS, 0))
             self.call_seconds = SLOW_CALL_SECONDS
             return perform()
+        if fault is Fault.PARTLY_DONE and failures.partly:
+            self.tell(f"{place}: the service does not process the last entry, and says so")
+            return failures.partly()
         if fault is not None:
             effect, sentence, end = _INJECTIONS[fault]
             if effect is _UNHEARD:

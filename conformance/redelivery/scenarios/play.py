@@ -20,6 +20,12 @@ BESIDE = {
 }
 """The other message of the faults that have one."""
 
+_SHOWN_BY_THE_PLAY = {
+    *(Fault.IN_PARALLEL, Fault.TWO_IN_PARALLEL),
+    *(Fault.BATCH_ANSWER_LOST, Fault.REGROUPED, Fault.STALE_READ),
+}
+"""Faults that may not take place, as the play shows."""
+
 Work = Callable[[Callable[[int], None]], None]
 """One invocation; it is given what it must call before its call number n."""
 
@@ -31,8 +37,7 @@ def play(world: World, samples: Samples, scenario: Scenario) -> Outcome:
         run.send(*_messages(samples, scenario.messages))
     else:
         run = Run(world, Plan())
-        # Of these two, the play itself shows whether they take place.
-        run.plan.fired = scenario.fault not in {Fault.IN_PARALLEL, Fault.BATCH_ANSWER_LOST}
+        run.plan.fired = scenario.fault not in _SHOWN_BY_THE_PLAY
         _PLAYS[scenario.fault](run, samples, scenario)
     run.settle()
     return run.outcome()
@@ -40,7 +45,7 @@ def play(world: World, samples: Samples, scenario: Scenario) -> Outcome:
 
 def play_clean(world: World, messages: Sequence[Message]) -> Outcome:
     """Process messages one after the other without a fault."""
-    run = Run(world, Plan())
+    run = Run(world, Plan(), is_clean=True)
     for message in messages:
         run.send(message)
         run.settle()
@@ -62,9 +67,28 @@ def _twice_in_batch(run: Run, samples: Samples, _: Scenario) -> None:
     run.send_copy(samples.first)
 
 
+def _regrouped(run: Run, samples: Samples, _: Scenario) -> None:
+    run.drop_answer = True
+    run.send(samples.first)
+    run.deliver_once()
+    run.world.wait(run.world.subject.visibility_seconds + 1)
+    run.send(*filter(None, [samples.second]))
+
+
+def _stale_read(run: Run, samples: Samples, _: Scenario) -> None:
+    run.send(samples.first)
+    run.settle()
+    run.record.is_stale = True
+    run.send_copy(samples.first)
+    run.tell("SQS delivers m1 again at once")
+
+
 def _in_parallel(run: Run, samples: Samples, scenario: Scenario) -> None:
     run.send(samples.first)
-    if scenario.variant == SENT_TWICE:
+    other = samples.sibling if scenario.fault is Fault.TWO_IN_PARALLEL else None
+    if other is not None:
+        run.send(other)
+    elif scenario.variant == SENT_TWICE:
         run.send(samples.first)
     elif not run.world.subject.fifo:
         run.send_copy(samples.first)
@@ -78,7 +102,7 @@ def _in_parallel(run: Run, samples: Samples, scenario: Scenario) -> None:
             process, own = processes[index], [records[index]]
             invocation = run.invocation(before_call)
             invocation.tell = lambda sentence: run.tell(f"{process.name}: {sentence}")
-            run.tell(f"SQS delivers m1 to {process.name}")
+            run.tell(f"SQS delivers {run.named(own)} to {process.name}")
             answers[index] = run.invoke(process, own, invocation)
 
         return play_one
@@ -112,7 +136,9 @@ def _sent_later(run: Run, samples: Samples, scenario: Scenario) -> None:
     }[scenario.fault]
     run.send(samples.first)
     run.settle()
-    run.world.wait(seconds)
+    guessed = run.world.wait(seconds, undeclared=scenario.fault is Fault.AFTER_EXPIRY)
+    for attribute in guessed:
+        run.tell(f"{attribute} is taken for a time to live (ttl=, no-ttl): expired items are gone")
     if seconds > SOON_SECONDS:
         run.end_process()
     run.tell(sentence)
@@ -138,7 +164,10 @@ _PLAYS: Mapping[Fault, Callable[[Run, Samples, Scenario], None]] = {
     Fault.BATCH_ANSWER_LOST: _batch,
     Fault.TWICE_IN_BATCH: _twice_in_batch,
     Fault.IN_PARALLEL: _in_parallel,
+    Fault.TWO_IN_PARALLEL: _in_parallel,
     Fault.DELIVERED_AGAIN: _delivered_again,
+    Fault.STALE_READ: _stale_read,
+    Fault.REGROUPED: _regrouped,
     Fault.SENT_AGAIN: _sent_later,
     Fault.REDRIVEN: _sent_later,
     Fault.AFTER_EXPIRY: _sent_later,

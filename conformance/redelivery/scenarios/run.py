@@ -51,11 +51,13 @@ class Run:
         world: the world.
         plan: the fault of the run.
         drop_answer: whether the next answer of the function does not reach SQS.
+        is_clean: whether no fault takes place.
     """
 
     world: World
     plan: Plan
     drop_answer: bool = False
+    is_clean: bool = False
     record: Record = field(default_factory=Record)
     course: list[str] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
@@ -63,6 +65,7 @@ class Run:
     _ids: dict[str, str] = field(default_factory=dict)
     _process: Process | None = None
     _processes: int = 0
+    _ended: bool = False
     _first_calls: list[Call] | None = None
     _at_rest: bool = True
     _before: State = field(default_factory=dict)
@@ -96,13 +99,19 @@ class Run:
             if not records:
                 return
             self._deliver(records)
+            if self.is_clean and self._ended:
+                return  # the process ended: so it would each time
+
+    def deliver_once(self) -> None:
+        """Deliver what is visible, in one batch."""
+        self._deliver(self.queue.receive())
 
     def _deliver(self, records: list[dict[str, Any]]) -> None:
         # A method of its own: when it returns, nothing refers to the exception that ended a
         # process any more, so that connections in its frames are closed before the next delivery.
         if self._process is None:
             self._process = self.new_process()
-        self.tell(f"SQS delivers {self._named(records)} to {self._process.name}")
+        self.tell(f"SQS delivers {self.named(records)} to {self._process.name}")
         answer = self.invoke(self._process, records, self.invocation())
         self.acknowledge(records, answer)
 
@@ -149,9 +158,9 @@ class Run:
         again = [record for record in records if record["messageId"] in failed]
         self.queue.delete(done)
         if done:
-            self.tell(f"SQS deletes {self._named(done)}")
+            self.tell(f"SQS deletes {self.named(done)}")
         if again:
-            self.tell(f"{self._named(again)} will be delivered again")
+            self.tell(f"{self.named(again)} will be delivered again")
 
     def invocation(self, before_call: Callable[[int], None] = lambda _: None) -> Invocation:
         """Return a new invocation of the function."""
@@ -172,6 +181,7 @@ class Run:
 
     def end_process(self, process: Process | None = None) -> None:
         """Let a process be gone: the next delivery starts a new one."""
+        self._ended = True
         if process is None or process is self._process:
             self._process = None
 
@@ -190,7 +200,8 @@ class Run:
             errors=tuple(self.errors),
         )
 
-    def _named(self, records: list[dict[str, Any]]) -> str:
+    def named(self, records: list[dict[str, Any]]) -> str:
+        """Return the labels of records."""
         return ", ".join(self._label(record["body"]) for record in records)
 
     def _label(self, body: str) -> str:

@@ -15,12 +15,14 @@ _IN_A_BATCH = (Fault.DIES_AFTER, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.DEADL
 SENT_TWICE = "sent-twice"
 """The second message of `in-parallel` was sent by the producer and has its own MessageId."""
 
-_NOT_ON_FIFO = (Fault.TWICE_IN_BATCH, Fault.DELIVERED_AGAIN)
+_NOT_ON_FIFO = (Fault.TWICE_IN_BATCH, Fault.DELIVERED_AGAIN, Fault.STALE_READ)
 _MOST_INTERLEAVINGS = 20
 _VARIANTS = {
     Fault.BATCH: ("",),
     Fault.TWICE_IN_BATCH: ("",),
     Fault.DELIVERED_AGAIN: ("warm", "cold"),
+    Fault.STALE_READ: ("",),
+    Fault.REGROUPED: ("",),
     Fault.SENT_AGAIN: ("",),
     Fault.REDRIVEN: ("",),
     Fault.AFTER_EXPIRY: ("",),
@@ -69,7 +71,12 @@ def scenarios(
         fifo: whether the source is a FIFO queue.
     """
     found = [*_at_calls(calls, 1, AT_A_CALL)]
-    missing = {Fault.BATCH: samples.second is None, Fault.OTHER_CONTENT: samples.other is None}
+    missing = {
+        Fault.BATCH: samples.second is None,
+        Fault.REGROUPED: samples.second is None,
+        Fault.OTHER_CONTENT: samples.other is None,
+        Fault.STALE_READ: not any(call.eventual for call in calls),
+    }
     for fault, variants in _VARIANTS.items():
         if not missing.get(fault):
             found += [Scenario(fault, variant=variant) for variant in variants]
@@ -82,6 +89,8 @@ def scenarios(
     found += [Scenario(Fault.IN_PARALLEL, at=at) for at in changes]
     if not fifo:
         found += [Scenario(Fault.IN_PARALLEL, at=at, variant=SENT_TWICE) for at in single]
+    if samples.sibling is not None:
+        found += [Scenario(Fault.TWO_IN_PARALLEL, at=at) for at in single]
     if samples.second is not None:
         found += _at_calls(in_a_batch, 2, _IN_A_BATCH)
     return found
@@ -99,6 +108,8 @@ def _applies(fault: Fault, call: Call) -> bool:
         return fault in _ON_READS
     if fault is Fault.CONFLICTED:
         return call.name.startswith("dynamodb.")
+    if fault is Fault.PARTLY_DONE:
+        return call.divisible
     return fault is not Fault.ANSWER_LOST_RETRIED or call.retried
 
 
@@ -109,7 +120,12 @@ def not_run(subject: Subject, found: Sequence[Scenario]) -> dict[Fault, str]:
         Fault.OTHER_CONTENT: "no field with the event's key was declared (--key)"
         if not subject.key
         else "the sample has no other field that could differ",
-        Fault.BATCH: "there is only one sample, and no key to derive a second message",
+        **dict.fromkeys(
+            (Fault.BATCH, Fault.REGROUPED, Fault.TWO_IN_PARALLEL),
+            "there is only one sample, and no key to derive a second message",
+        ),
+        Fault.PARTLY_DONE: "the handler makes no request of several entries",
+        Fault.STALE_READ: "every read of the handler is consistent",
         Fault.CONFLICTED: "the handler does not write to DynamoDB",
         Fault.ANSWER_LOST_RETRIED: "the handler makes no write that an SDK repeats",
     }

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -17,6 +18,7 @@ from redelivery.world.resources import ACCOUNT, REGION
 
 FUNCTION = "function-under-test"
 MEMORY_MB = 512
+_A_MOMENT = 0.01
 
 
 class LambdaContext:
@@ -38,6 +40,7 @@ class LambdaContext:
 
     def get_remaining_time_in_millis(self) -> int:
         """Return what is left until Lambda ends the function."""
+        self._invocation.sleep(_A_MOMENT)  # a loop that waits for its time to end does end
         return max(int(self._invocation.seconds_left * 1000), 0)
 
 
@@ -71,7 +74,9 @@ class Process:
         with working_for(invocation):
             try:
                 if self._handler is None:
+                    invocation.loading = True
                     self._handler = _load(self._subject)
+                    invocation.loading = False
                 answer = self._handler(event, LambdaContext(invocation))
             finally:
                 invocation.answered = True
@@ -101,12 +106,24 @@ def _load(subject: Subject) -> Any:
         raise SubjectError(
             f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. {remedy}"
         ) from error
+    except Exception as error:
+        raise SubjectError(
+            f"{module_name} cannot be imported: {error!r}{raised_at(error, subject.root)}"
+        ) from error
     if not _file(module).startswith(f"{subject.root.resolve()}{os.sep}"):
         raise SubjectError(
             f"{module_name} was found at {_file(module)}, outside of {subject.root.resolve()}. "
             "Give the folder of the handler with --root"
         )
     return loaded
+
+
+def raised_at(error: BaseException, root: Path) -> str:
+    """Return ` at file:line`, the innermost of the handler's own lines; empty without one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(root.resolve())]
+    last = own[-1] if own else None
+    return f" at {Path(last.filename).relative_to(root.resolve())}:{last.lineno}" if last else ""
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ _LARGEST_RECEIVE = 10
 class SourceQueue:
     """The queue that the function consumes."""
 
-    def __init__(self, subject: Subject, clients: Clients, wait: Callable[[float], None]) -> None:
+    def __init__(self, subject: Subject, clients: Clients, wait: Callable[[float], object]) -> None:
         self._subject, self._sqs, self._wait = subject, clients.sqs, wait
         self._url, self._dlq = queue_url(subject, SOURCE), queue_url(subject, DLQ)
         self._ids: dict[str, str] = {}

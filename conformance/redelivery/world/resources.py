@@ -1,8 +1,10 @@
 """The resources of a subject, in the simulated AWS: tables, queues, topics, buckets."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -17,6 +19,8 @@ ACCOUNT = "123456789012"
 SOURCE = "source"
 DLQ = "source-dlq"
 _RETENTION_SECONDS = "1209600"
+_EXPIRY = re.compile(r"ttl|expir", re.IGNORECASE)
+_AN_EPOCH = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +146,35 @@ def _fifo(name: str) -> dict[str, str]:
 
 
 def _create_table(table: Table, clients: Clients) -> None:
-    keys = [_attribute(key) for key in (table.key, table.sort_key) if key]
+    attributes: dict[str, str] = {}
+
+    def schema(*keys: str) -> list[dict[str, str]]:
+        named = [_attribute(key) for key in keys if key]
+        attributes.update(named)
+        roles = zip(named, ("HASH", "RANGE"), strict=False)
+        return [{"AttributeName": name, "KeyType": role} for (name, _), role in roles]
+
+    own = schema(table.key, table.sort_key)
+    indexes: list[dict[str, Any]] = [
+        {
+            "IndexName": index.name,
+            "KeySchema": schema(index.key, index.sort_key),
+            "Projection": {"ProjectionType": "ALL"},
+        }
+        for index in table.indexes
+    ]
+    # An index with the table's partition key is a local one, unless the table has no sort key.
+    local = [i for i in indexes if i["KeySchema"][:1] == own[:1] and len(own) > 1]
+    other = [index for index in indexes if index not in local]
     clients.dynamodb.create_table(
         TableName=table.name,
-        KeySchema=[
-            {"AttributeName": name, "KeyType": role}
-            for (name, _), role in zip(keys, ("HASH", "RANGE"), strict=False)
-        ],
+        KeySchema=own,
         AttributeDefinitions=[
-            {"AttributeName": name, "AttributeType": kind} for name, kind in keys
+            {"AttributeName": name, "AttributeType": kind} for name, kind in attributes.items()
         ],
         BillingMode="PAY_PER_REQUEST",
+        **({"LocalSecondaryIndexes": local} if local else {}),
+        **({"GlobalSecondaryIndexes": other} if other else {}),
     )
     for item in table.items:
         clients.tables.Table(table.name).put_item(Item=dict(item))
@@ -170,14 +192,40 @@ def items_of(table: Table, clients: Clients) -> Iterator[Mapping[str, Any]]:
         yield from page["Items"]
 
 
-def delete_expired(subject: Subject, clients: Clients, now: float) -> None:
+def delete_expired(
+    subject: Subject, clients: Clients, now: float, *, undeclared: bool = False
+) -> list[str]:
     """Delete the items whose time to live has passed.
 
     DynamoDB deletes "within a few days" of it, so that a record may still be there or not:
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ttl-expired-items.html
+
+    Args:
+        undeclared: whether to guess the attribute in tables of which nothing is known, but for the
+            subject's own items.
+
+    Returns:
+        The attributes that were guessed, as `table.attribute`.
     """
+    guessed = set()
     for table in subject.tables:
-        for item in list(items_of(table, clients)) if table.ttl else ():
-            if item.get(table.ttl) is not None and float(item[table.ttl]) < now:
-                key = {name: item[name] for name in key_attributes(table)}
-                clients.tables.Table(table.name).delete_item(Key=key)
+        guess = undeclared and table.ttl == ""
+        names = key_attributes(table)
+        own = [{name: item.get(name) for name in names} for item in table.items]
+        for item in list(items_of(table, clients)) if table.ttl or guess else ():
+            key = {name: item[name] for name in names}
+            attributes = [table.ttl] if table.ttl else [] if key in own else _expiries(item)
+            for attribute in attributes:
+                if item.get(attribute) is not None and float(item[attribute]) < now:
+                    guessed |= {f"{table.name}.{attribute}"} if guess else set()
+                    clients.tables.Table(table.name).delete_item(Key=key)
+    return sorted(guessed)
+
+
+def _expiries(item: Mapping[str, Any]) -> list[str]:
+    """Return the attributes that look like a time to live: by their names, and epoch seconds."""
+    return [
+        name
+        for name, value in item.items()
+        if _EXPIRY.search(name) and isinstance(value, Decimal) and value > _AN_EPOCH
+    ]

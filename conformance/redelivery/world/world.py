@@ -2,29 +2,36 @@
 
 import contextlib
 import datetime as dt
+import functools
 import io
 import os
 import random
 import sys
 import time
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TextIO
 from unittest.mock import patch
 
 import botocore.session
+import moto.core.responses
 import time_machine
 from botocore.loaders import create_loader
 from moto import mock_aws
 from moto.core.models import MockAWS
+from moto.moto_api._internal import mock_random
 
-from redelivery.boundary import aws, connections, http
+from redelivery.boundary import aws, connections, http, machine
+from redelivery.boundary.call import Killed
 from redelivery.boundary.invocation import current, inherited
 from redelivery.subject import Subject
 from redelivery.world.process import importable, runtime_variables
 from redelivery.world.resources import Clients, create, delete_expired, environment, names
 
 START = dt.datetime(2026, 1, 5, 12, tzinfo=dt.UTC)
-_sleep = time.sleep
+_PURE = ("camelcase_to_underscores", "method_names_from_class")
+_sleep, _end_process = time.sleep, os._exit
 
 
 class World:
@@ -37,15 +44,20 @@ class World:
         clock: time_machine.Traveller,
         http: http.HttpServers,
         output: io.StringIO,
+        chance: random.Random,
+        caught: list[warnings.WarningMessage],
     ) -> None:
         self.subject, self.clients, self.clock = subject, Clients.make(), clock
         self._aws, self._http, self._output = aws, http, output
+        self._chance, self._warnings = chance, caught
         self.root = subject.root.resolve()
 
     def reset(self, start: dt.datetime, seed: int) -> None:
         """Make the world as new: empty but for the subject's own items."""
         self._aws.reset()
         random.seed(seed)
+        mock_random.seed(seed)
+        self._chance.seed(seed)
         self._output.seek(0)
         self._output.truncate()
         self.clock.move_to(start)
@@ -58,12 +70,25 @@ class World:
         """Return what the handler has printed and logged since the world was as new."""
         return self._output.getvalue()
 
-    def wait(self, seconds: float) -> None:
-        """Let time pass, and everything expire that has a time to live."""
+    def warnings(self) -> list[str]:
+        """Return what the handler and its libraries have warned of, with the place."""
+        return [*dict.fromkeys(map(_shown, filter(_is_of_interest, self._warnings)))]
+
+    def wait(self, seconds: float, *, undeclared: bool = False) -> list[str]:
+        """Let time pass, and everything expire that has a time to live.
+
+        Args:
+            seconds: how long.
+            undeclared: whether to take attributes that look like a time to live for one.
+
+        Returns:
+            Those attributes.
+        """
         self.clock.shift(seconds)
-        delete_expired(self.subject, self.clients, time.time())
         for store in self.subject.stores:
             store.expire(seconds)
+        now = time.time()
+        return delete_expired(self.subject, self.clients, now, undeclared=undeclared)
 
 
 class _Echo(io.StringIO):
@@ -97,8 +122,16 @@ def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
         stack.enter_context(
             patch.object(botocore.session, "create_loader", lambda *_, **__: loader)
         )
+        for name in _PURE:  # moto computes them for each request, a third of its time
+            cached = functools.cache(getattr(moto.core.responses, name))
+            stack.enter_context(patch.object(moto.core.responses, name, cached))
         simulated = stack.enter_context(mock_aws())
-        clock = stack.enter_context(time_machine.travel(START))
+        # A clock that stands still between calls: the same seed gives the same report.
+        clock = stack.enter_context(time_machine.travel(START, tick=False))
+        chance = random.Random()
+        stack.enter_context(patch("os.urandom", chance.randbytes))  # also behind uuid4
+        stack.enter_context(patch("random._urandom", chance.randbytes))
+        stack.enter_context(patch("os._exit", _exit))
         stack.enter_context(patch("time.sleep", _sleep_on_the_clock))
         servers = http.HttpServers(subject.answers)
         stack.enter_context(importable(subject))
@@ -106,11 +139,22 @@ def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
         stack.enter_context(aws.intercepted(names(subject)))
         stack.enter_context(http.intercepted(servers))
         stack.enter_context(connections.refused())
+        machine.watch()
         stack.enter_context(inherited())
+        caught = stack.enter_context(warnings.catch_warnings(record=True, action="always"))
         output = _Echo(sys.stderr) if echo else io.StringIO()
         stack.enter_context(contextlib.redirect_stdout(output))
         stack.enter_context(contextlib.redirect_stderr(output))
-        yield World(subject, simulated, clock, servers, output)
+        yield World(subject, simulated, clock, servers, output, chance, caught)
+
+
+def _is_of_interest(warning: warnings.WarningMessage) -> bool:
+    """Whether a warning may say why a handler fails: not of a deprecation or a resource."""
+    return issubclass(warning.category, UserWarning | RuntimeWarning)
+
+
+def _shown(warning: warnings.WarningMessage) -> str:
+    return f"{Path(warning.filename).name}:{warning.lineno} warns: {warning.message}"
 
 
 def _sleep_on_the_clock(seconds: float) -> None:
@@ -120,3 +164,14 @@ def _sleep_on_the_clock(seconds: float) -> None:
         _sleep(seconds)
     else:
         invocation.sleep(seconds)
+
+
+def _exit(status: int) -> None:
+    """End the simulated process alone, if the handler ends its process at once."""
+    invocation = current()
+    if invocation is None:
+        _end_process(status)
+    else:
+        invocation.tell("the handler ends its process")
+        invocation.dead = True
+        raise Killed

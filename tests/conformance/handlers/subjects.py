@@ -13,7 +13,7 @@ from redelivery import Answer, Fault, Kind, Subject, Table
 from redelivery.self_check import CONTROLS
 
 HERE = Path(__file__).parent
-CONTROL = {control.name: control.subject for control in CONTROLS}
+CONTROL = {control.name: control.subject() for control in CONTROLS}
 
 
 def subject(
@@ -252,7 +252,7 @@ ANNOUNCE_AFTER = subject(
 _ONCE = APPROACHES["once"].subject({})
 PYDANTIC = replace(_ONCE, handler="tests.conformance.handlers.modelled.lambda_handler")
 SOUND = (
-    *(control.subject for control in CONTROLS if control.kind is None),
+    CONTROL["conditional_put"],
     _ONCE,
     PYDANTIC,
     *(THREAD_POOL, UPSERT, ANNOUNCE_AFTER),

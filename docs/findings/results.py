@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from findings.handlers import PublicHandler
+from docs.findings.handlers import PublicHandler
 from redelivery import Report, Result
 
 Outcome = Mapping[str, Any]

@@ -1,0 +1,261 @@
+"""The corpus: for each handler the faults that find its bug, with kind and place, or that do not.
+
+Each kind of bug has a handler that is right. `test_check.py` has longer handlers, checked in full.
+"""
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from redelivery import Fault, Kind, Method, NoVerdict, Store, Subject, SubjectError, Table, child
+from redelivery.child import examine_in_child
+from redelivery.examination import Examination, examine
+from tests.conformance.test_check import call_at
+
+HERE = Path(__file__).parent / "handlers"
+ORDER = {"order_id": "o-1", "customer": "c-1", "amount": 5}
+TABLES = [Table("orders", "order_id", compared=False), Table("totals", "customer")]
+COMPARED = [Table("orders", "order_id")]
+NOTIFICATION = {"Type": "Notification", "Message": json.dumps(ORDER)}
+SOUND: tuple[Kind, ...] = ()
+LOST, DOUBLED, OVERWRITTEN = (Kind.LOST,), (Kind.DOUBLED,), (Kind.OVERWRITTEN,)
+
+
+def make_machine() -> None:
+    machine = {"StartAt": "Done", "States": {"Done": {"Type": "Pass", "End": True}}}
+    boto3.client("stepfunctions", region_name="us-east-1").create_state_machine(
+        name="orders", definition=json.dumps(machine), roleArn="arn:aws:iam::123456789012:role/sfn"
+    )
+
+
+def make_bus() -> None:
+    boto3.client("events", region_name="us-east-1").create_event_bus(Name="shop")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A handler, with the kinds that each fault finds and the method that is called there."""
+
+    handler: str
+    found: dict[Fault, tuple[Kind, ...]]
+    call: str = ""
+    given: dict[str, Any] = field(default_factory=dict)
+
+    def subject(self, **more: Any) -> Subject:
+        given = {"events": [ORDER], "tables": TABLES, "key": "order_id", **self.given, **more}
+        return Subject(f"corpus.{self.handler}", root=HERE, **given)
+
+
+FILES = {"buckets": ["files"], "tables": []}
+MACHINE = {"set_up": make_machine, "tables": []}
+BUS = {"set_up": make_bus, "tables": []}
+IN_ORDERS = {"tables": COMPARED}
+CASES = (
+    Case(
+        "token_and_condition",
+        dict.fromkeys((Fault.SENT_AGAIN, Fault.REDRIVEN, Fault.AFTER_EXPIRY, Fault.BATCH), SOUND),
+    ),
+    Case(
+        "token_only",
+        {Fault.SENT_AGAIN: SOUND, Fault.REDRIVEN: DOUBLED, Fault.AFTER_EXPIRY: DOUBLED},
+        "transact_write_items",
+    ),
+    Case(
+        "exits_on_duplicates",
+        {Fault.SENT_AGAIN: (Kind.DEAD_LETTERED,), Fault.DIES_BEFORE: SOUND},
+        given=IN_ORDERS,
+    ),
+    Case(
+        "uploads_a_stream", {Fault.ANSWER_LOST_RETRIED: SOUND, Fault.REDRIVEN: SOUND}, given=FILES
+    ),
+    Case("uploads_a_file", {Fault.ANSWER_LOST_RETRIED: SOUND}, given=FILES),
+    Case(
+        "uploads_under_a_new_name",
+        {Fault.ANSWER_LOST_RETRIED: SOUND, Fault.REDRIVEN: DOUBLED},
+        given=FILES,
+    ),
+    Case("starts_by_name", {Fault.DIES_AFTER: SOUND, Fault.AFTER_EXPIRY: SOUND}, given=MACHINE),
+    Case("starts", {Fault.DIES_AFTER: DOUBLED}, "start_execution", MACHINE),
+    Case(
+        "loses_unprocessed_items",
+        {Fault.PARTLY_DONE: LOST, Fault.REDRIVEN: SOUND},
+        "batch_write_item",
+        IN_ORDERS,
+    ),
+    Case("writes_unprocessed_items", {Fault.PARTLY_DONE: SOUND}, given=IN_ORDERS),
+    Case("loses_failed_entries", {Fault.PARTLY_DONE: LOST}, "put_events", BUS),
+    Case(
+        "reports_failed_entries",
+        {Fault.PARTLY_DONE: SOUND, Fault.SENT_AGAIN: SOUND},
+        given={**BUS, "repeatable": ["shop"]},
+    ),
+    Case(
+        "sends_without_looking",
+        {Fault.PARTLY_DONE: LOST, Fault.DIES_AFTER: DOUBLED},
+        "send_message_batch",
+        {"queues": ["mails"], "environment": {"MAILS": "{queue:mails}"}, "tables": []},
+    ),
+    Case("inserts_by_statement", {Fault.DIES_AFTER: SOUND, Fault.REDRIVEN: SOUND}, given=IN_ORDERS),
+    Case("adds_by_reading", {Fault.TWO_IN_PARALLEL: LOST}, "put_item"),
+    Case("adds_in_one_write", {Fault.TWO_IN_PARALLEL: SOUND, Fault.IN_PARALLEL: SOUND}),
+    Case(
+        "marks_its_batch",
+        {Fault.REGROUPED: DOUBLED, Fault.BATCH_ANSWER_LOST: SOUND, Fault.DELIVERED_AGAIN: SOUND},
+        "transact_write_items",
+        {"events": [ORDER, {"order_id": "o-2", "customer": "c-2", "amount": 5}]},
+    ),
+    Case(
+        "marks_for_a_day",
+        {Fault.AFTER_EXPIRY: DOUBLED, Fault.REDRIVEN: SOUND},
+        "transact_write_items",
+    ),
+    Case("marks_for_a_month", {Fault.AFTER_EXPIRY: SOUND, Fault.REGROUPED: SOUND}),
+    Case(
+        "reads_an_old_state",
+        {Fault.STALE_READ: DOUBLED, Fault.DELIVERED_AGAIN: SOUND},
+        "transact_write_items",
+    ),
+    Case("reads_the_latest_state", {Fault.DELIVERED_AGAIN: SOUND}),
+    Case(
+        "reads_a_notification",
+        {Fault.BATCH: SOUND, Fault.REGROUPED: SOUND},
+        given={"events": [NOTIFICATION], "key": "Message.order_id"},
+    ),
+    Case(
+        "forgets_the_second",
+        {Fault.BATCH: LOST},
+        "transact_write_items",
+        given={"events": [NOTIFICATION], "key": "Message.order_id"},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.handler))
+def test_a_verdict_has_its_kind_and_place(case: Case) -> None:
+    ensure_found(case, examine(case.subject(), only=[*case.found]))
+
+
+def ensure_found(case: Case, found: Examination) -> None:
+    for fault, kinds in case.found.items():
+        results = [result for result in found.results if result.fault is fault and result.fired]
+        assert results, (fault, found.not_run)
+        differences = [d for result in results for d in result.differences]
+        assert {d.kind for d in differences} == set(kinds), fault
+        places = {call_at(d.site, HERE) for d in differences}
+        assert places <= {case.call}, fault
+
+
+def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:
+    tables = [replace(table, ttl=None) for table in TABLES]
+    case = Case("marks_for_a_day", {Fault.AFTER_EXPIRY: SOUND})
+    ensure_found(case, examine(case.subject(tables=tables), only=[Fault.AFTER_EXPIRY]))
+
+
+@pytest.mark.parametrize(
+    ("handler", "given", "told"),
+    [
+        ("exits_at_once", {}, "the handler ends its process"),
+        ("waits_for_its_end", {}, "its time is over"),
+        (
+            "retries_without_bound",
+            {},
+            "does not process the sample, without any fault: add --table missing:KEY",
+        ),
+        ("starts_a_process", IN_ORDERS, r"starts a process at corpus\.py:\d+"),
+    ],
+)
+def test_a_handler_without_a_verdict_is_explained(
+    handler: str, given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(SubjectError, match=told):
+        examine(Case(handler, {}, given=given).subject(), only=[Fault.REDRIVEN])
+
+
+@pytest.mark.parametrize(
+    ("handler", "place"), [("marks_in_a_file", "/o-1"), ("marks_in_sqlite", "/markers.db")]
+)
+def test_state_that_outlives_a_run_prevents_a_verdict(
+    handler: str, place: str, tmp_path: Path
+) -> None:
+    subject = Case(handler, {}).subject(environment={"FOLDER": str(tmp_path)})
+    with pytest.raises(NoVerdict, match=rf"corpus\.py:\d+ writes .*{place}"):
+        examine(subject, only=[Fault.REDRIVEN])
+
+
+def test_a_file_without_influence_is_no_state(tmp_path: Path) -> None:
+    case = Case("caches_in_a_file", {Fault.REDRIVEN: SOUND}, given=IN_ORDERS)
+    subject = case.subject(environment={"FOLDER": str(tmp_path)})
+    ensure_found(case, examine(subject, only=[*case.found]))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "orders.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE orders (id TEXT)")
+        connection.execute("CREATE TABLE single (id TEXT PRIMARY KEY)")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("case", "path"),
+    [
+        (Case("inserts_rows", {Fault.DIES_AFTER: DOUBLED}, "commit"), "Connection.commit"),
+        (Case("inserts_rows_once", {Fault.DIES_AFTER: SOUND}), "Cursor.execute"),
+    ],
+    ids=["connection", "cursor"],
+)
+def test_a_method_may_be_of_a_type_in_c(case: Case, path: str, database: Path) -> None:
+    def execute(statement: str) -> list[Any]:
+        with closing(sqlite3.connect(database)) as connection, connection:
+            return connection.execute(statement).fetchall()
+
+    def reset() -> None:
+        execute("DELETE FROM orders")
+        execute("DELETE FROM single")
+
+    def rows() -> list[dict[str, Any]]:
+        found = execute("SELECT id FROM orders UNION ALL SELECT id FROM single")
+        return [{"id": value} for (value,) in found]
+
+    subject = case.subject(
+        environment={"DATABASE": str(database)},
+        methods=[Method(f"sqlite3:{path}", lambda: sqlite3.OperationalError("locked"))],
+        stores=[Store("orders", reset=reset, items=rows)],
+        tables=[],
+    )
+    found = examine(subject, only=[*case.found])
+    [first, *_] = [result for result in found.results if result.fired]
+    assert {d.kind for d in first.differences} == set(case.found[Fault.DIES_AFTER])
+    assert call_at(first.site, HERE) == path.partition(".")[2]
+
+
+# In a child process: what a handler does to its process is a finding, and the check goes on.
+
+
+@pytest.mark.parametrize(
+    ("handler", "told"),
+    [
+        ("aborts_on_duplicates", "ends its process by SIGKILL"),
+        ("hangs_on_duplicates", r"hangs at corpus\.py:\d+"),
+    ],
+)
+def test_an_end_of_the_process_is_a_finding(
+    handler: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "PATIENCE_SECONDS", 5.0)
+    subject = Case(handler, {}, given=IN_ORDERS).subject()
+    only = [Fault.DIES_BEFORE, Fault.SENT_AGAIN, Fault.REDRIVEN]
+    found = examine_in_child(subject, seed=1, only=only)
+    kinds = {result.scenario: [d.kind for d in result.differences] for result in found.results}
+    assert kinds["sent-again"] == kinds["redriven"] == [Kind.STUCK]
+    assert kinds["dies-before@1.1"] == []
+    [result] = [result for result in found.results if result.scenario == "sent-again"]
+    assert re.search(told, result.differences[0].detail)

@@ -1,0 +1,255 @@
+"""The subject that a template describes: SAM, synthesized CDK, Terraform, and what is asked for."""
+
+import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redelivery import Fault, Index, Subject, SubjectError, Table
+from redelivery.examination import examine
+from redelivery.template import subject_of
+
+SAM = """
+Transform: AWS::Serverless-2016-10-31
+Parameters:
+  Stage: {Type: String, Default: test}
+Conditions:
+  IsLive: !Equals [!Ref Stage, live]
+Globals:
+  Function:
+    Runtime: python3.12
+    Timeout: 20
+    Environment: {Variables: {STAGE: !Ref Stage}}
+Resources:
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties:
+      VisibilityTimeout: 120
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 3}
+  Letters: {Type: AWS::SQS::Queue}
+  Mails: {Type: AWS::SQS::Queue, Properties: {QueueName: !Sub "mails-${Stage}"}}
+  Alerts: {Type: AWS::SNS::Topic}
+  Live: {Type: AWS::SNS::Topic, Condition: IsLive}
+  Machine: {Type: AWS::Serverless::StateMachine, Properties: {Name: ship}}
+  Limit: {Type: AWS::SSM::Parameter, Properties: {Name: /limit, Value: "7", Type: String}}
+  Table:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      TableName: orders
+      AttributeDefinitions:
+        - {AttributeName: order_id, AttributeType: S}
+        - {AttributeName: day, AttributeType: N}
+      KeySchema: [{AttributeName: order_id, KeyType: HASH}]
+      GlobalSecondaryIndexes:
+        - {IndexName: by-day, KeySchema: [{AttributeName: day, KeyType: HASH}]}
+  Seen:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
+      TimeToLiveSpecification: {AttributeName: expires, Enabled: true}
+  Store:
+    Type: AWS::Serverless::Function
+    Properties:
+      CodeUri: src/
+      Handler: app.handler
+      Environment:
+        Variables:
+          TABLE: !Ref Table
+          MAILS: !Ref Mails
+          SOURCE: !Ref Orders
+          LETTERS: !GetAtt Letters.QueueName
+          ALERTS: !Join ["", [!Ref Alerts]]
+          MACHINE: !GetAtt Machine.Arn
+          TARGET: !If [IsLive, live, !Sub "arn:${AWS::Partition}:${Table.Arn}"]
+      Events:
+        Queue:
+          Type: SQS
+          Properties:
+            Queue: !GetAtt Orders.Arn
+            BatchSize: 5
+            FunctionResponseTypes: [ReportBatchItemFailures]
+"""
+HANDLER = """
+import json, os, boto3
+def handler(event, context):
+    for record in event["Records"]:
+        boto3.resource("dynamodb").Table(os.environ["TABLE"]).put_item(
+            Item=json.loads(record["body"]))
+        boto3.client("stepfunctions").describe_state_machine(stateMachineArn=os.environ["MACHINE"])
+        assert boto3.client("ssm").get_parameter(Name="/limit")["Parameter"]["Value"] == "7"
+"""
+EVENT = {"Records": [{"eventSource": "aws:sqs", "body": '{"order_id": "o-1", "day": 4}'}]}
+
+
+@pytest.fixture
+def sam(tmp_path: Path) -> Path:
+    for name, text in (("src/app.py", HANDLER), ("events/event.json", json.dumps(EVENT))):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    (tmp_path / "template.yaml").write_text(SAM)
+    return tmp_path / "template.yaml"
+
+
+def test_a_sam_template_describes_the_subject(sam: Path) -> None:
+    subject = subject_of(sam)
+    expected = Subject(
+        "app.handler",
+        (sam.parent / "events" / "event.json",),
+        root=sam.parent / "src",
+        environment={
+            "STAGE": "test",
+            "TABLE": "orders",
+            "MAILS": "{queue:mails-test}",
+            "SOURCE": "{source}",
+            "LETTERS": "source-dlq",
+            "ALERTS": "arn:aws:sns:us-east-1:123456789012:Alerts",
+            "MACHINE": "arn:aws:states:us-east-1:123456789012:stateMachine:ship",
+            "TARGET": "arn:aws:arn:aws:dynamodb:us-east-1:123456789012:table/orders",
+        },
+        tables=(
+            Table("orders", "order_id:S", ttl=None, indexes=(Index("by-day", "day:N"),)),
+            Table("Seen", "id:S", ttl="expires"),
+        ),
+        queues=("mails-test",),
+        topics=("Alerts",),
+        batch_failures=True,
+        batch_size=5,
+        timeout_seconds=20,
+        visibility_seconds=120,
+        max_receives=3,
+    )
+    assert replace(subject, set_up=expected.set_up) == expected
+
+
+def test_its_handler_runs_without_another_option(sam: Path) -> None:
+    [redriven] = examine(subject_of(sam), only=[Fault.REDRIVEN]).results
+    assert redriven.passed
+
+
+CDK: dict[str, Any] = {
+    "Resources": {
+        "Queue12": {"Type": "AWS::SQS::Queue", "Properties": {"FifoQueue": True}},
+        "Handler3": {
+            "Type": "AWS::Lambda::Function",
+            "Properties": {
+                "Handler": "app.handler",
+                "Runtime": "python3.13",
+                "Code": {"S3Bucket": "assets", "S3Key": "abc.zip"},
+                "Environment": {"Variables": {"TABLE": {"Fn::ImportValue": "state:Table"}}},
+            },
+            "Metadata": {"aws:asset:path": "asset.abc.zip"},
+        },
+        "Version4": {
+            "Type": "AWS::Lambda::Version",
+            "Properties": {"FunctionName": {"Ref": "Handler3"}},
+        },
+        "Live5": {
+            "Type": "AWS::Lambda::Alias",
+            "Properties": {"FunctionName": {"Ref": "Handler3"}, "Name": "live"},
+        },
+        "Mapping6": {
+            "Type": "AWS::Lambda::EventSourceMapping",
+            "Properties": {
+                "EventSourceArn": {"Fn::GetAtt": ["Queue12", "Arn"]},
+                "FunctionName": {"Ref": "Live5"},
+            },
+        },
+    }
+}
+STATE = {
+    "Resources": {
+        "Orders": {
+            "Type": "AWS::DynamoDB::Table",
+            "Properties": {
+                "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+                "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+            },
+        }
+    },
+    "Outputs": {"T": {"Value": {"Ref": "Orders"}, "Export": {"Name": "state:Table"}}},
+}
+
+
+def test_a_synthesized_stack_has_its_asset_alias_and_what_another_stack_exports(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    (tmp_path / "state.template.json").write_text(json.dumps(STATE))
+    (tmp_path / "shop.template.json").write_text(json.dumps(CDK))
+    with zipfile.ZipFile(tmp_path / "asset.abc.zip", "w") as archive:
+        archive.writestr("app.py", "handler = None")
+    subject = subject_of(tmp_path / "shop.template.json")
+    assert (subject.root / "app.py").read_text() == "handler = None"
+    assert subject.environment == {"TABLE": "Orders"}
+    assert [table.name for table in subject.tables] == ["Orders"]
+    assert (subject.fifo, subject.batch_failures, subject.timeout_seconds) == (True, False, 3)
+
+
+ARN = "arn:aws:sqs:eu-west-1:111122223333:orders"
+URL = "https://sqs.eu-west-1.amazonaws.com/111122223333/orders"
+TERRAFORM = [
+    ("aws_sqs_queue.orders", {"name": "orders", "arn": ARN, "id": URL, "url": URL}),
+    (
+        "aws_lambda_function.store",
+        {
+            "function_name": "store",
+            "arn": "arn:aws:lambda:eu-west-1:111122223333:function:store",
+            "handler": "app.handler",
+            "runtime": "python3.12",
+            "timeout": 9,
+            "filename": "src",
+            "environment": [{"variables": {"QUEUE": URL}}],
+        },
+    ),
+    (
+        "aws_lambda_event_source_mapping.orders",
+        {"event_source_arn": ARN, "function_name": "store", "batch_size": 2},
+    ),
+    (
+        "aws_dynamodb_table.days",
+        {
+            "name": "days",
+            "hash_key": "day",
+            "attribute": [{"name": "day", "type": "N"}],
+            "ttl": [{"attribute_name": "gone", "enabled": True}],
+        },
+    ),
+]
+
+
+def test_a_state_of_terraform_is_a_template_too(tmp_path: Path) -> None:
+    resources = [
+        {"address": address, "type": address.partition(".")[0], "values": values}
+        for address, values in TERRAFORM
+    ]
+    module = {"resources": resources[:1], "child_modules": [{"resources": resources[1:]}]}
+    (tmp_path / "src").mkdir()
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps({"values": {"root_module": module}}))
+    subject = subject_of(file)
+    assert (subject.handler, subject.root) == ("app.handler", tmp_path / "src")
+    assert subject.environment == {"QUEUE": "{source}"}
+    assert (subject.batch_size, subject.timeout_seconds) == (2, 9)
+    assert subject.tables == (Table("days", "day:N", ttl="gone"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: [", "cannot read the template"),
+        ("a: b", "has no Resources"),
+        ("Resources: {}", "no function reads a queue"),
+        (SAM.replace("Events:", "Ignored:"), "no function reads a queue"),
+        (SAM.replace("src/", "s3://bucket/key"), "where Store's code is: add --root"),
+        (SAM.replace("python3.12", "nodejs22.x"), "runs on nodejs22.x"),
+        (SAM + SAM.partition("  Store:")[2].join(["  Second:", ""]), "name one of Store, Second"),
+    ],
+)
+def test_what_a_template_does_not_show_is_asked_for(text: str, told: str, sam: Path) -> None:
+    sam.write_text(text)
+    with pytest.raises(SubjectError, match=told):
+        subject_of(sam)

@@ -1,5 +1,6 @@
 """The command `redelivery`: checks a handler, lists the faults."""
 
+import inspect
 import io
 import shlex
 import signal
@@ -134,7 +135,7 @@ app.add_command(
     click.Command(
         "check",
         callback=check,
-        help=check.__doc__,
+        help=inspect.cleandoc(check.__doc__ or ""),
         params=[
             click.Argument(["handler"], default=""),
             *(

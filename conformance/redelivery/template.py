@@ -98,8 +98,9 @@ def subject_of(file: Path, function: str = "", root: Path | None = None) -> Subj
         for name, mapping in owner.consumers()
         if function in {"", name, owner.name(name), owner.property(name, "Handler")}
     ]
-    if len(found) != 1:
-        known = [name for owner in (stack, *others) for name, _ in owner.consumers()]
+    if len({name for _, name, _ in found}) != 1:  # its first mapping is the one that it is for
+        every = [name for owner in (stack, *others) for name, _ in owner.consumers()]
+        known = dict.fromkeys(every)
         what = "no function reads a queue" if not known else f"name one of {', '.join(known)}"
         raise SubjectError(f"{file}: {what}")
     owner, name, mapping = found[0]
@@ -127,6 +128,11 @@ def _stacks(file: Path) -> "list[_Stack]":
         for output in stack.document.get("Outputs", {}).values()
         if "Export" in output
     }
+    exports |= {
+        f"{stack.file.name.partition('.')[0]}.{name}": partial(stack.value, output["Value"])
+        for stack in stacks
+        for name, output in stack.document.get("Outputs", {}).items()
+    }
     for stack in stacks:
         stack.exports = exports
     return stacks
@@ -140,7 +146,7 @@ class _Stack:
     """One template, and the values of its expressions in the simulated AWS."""
 
     def __init__(self, document: Json, file: Path) -> None:
-        self.document, self._file = document, file
+        self.document, self.file = document, file
         self.exports: Mapping[str, Callable[[], Any]] = {}
         self._resources: Json = document["Resources"]
         self._resources = {
@@ -255,6 +261,10 @@ class _Stack:
         name = str(self.value(argument))
         return self.exports[name]() if name in self.exports else name
 
+    def _fn_getstackoutput(self, argument: Any) -> Any:
+        key = f"{self.value(argument['StackName'])}.{argument['OutputName']}"
+        return self.exports[key]() if key in self.exports else key
+
     def _fn_if(self, argument: Any) -> Any:
         return self.value(argument[1] if self._holds(argument[0]) else argument[2])
 
@@ -335,7 +345,7 @@ class _Stack:
         named = [(stack, [*stack.of_type("AWS::SQS::Queue")]) for stack in stacks]
         return Subject(
             handler=str(self.property(function, "Handler", "index.handler")),
-            events=tuple(_samples_beside(self._file)),
+            events=tuple(_samples_beside(self.file)),
             root=root or self._package(function),
             environment={key: str(value) for key, value in variables.items()},
             tables=tuple(s.table(t) for s in stacks for t in s.of_type(*_TABLES)),
@@ -406,9 +416,13 @@ class _Stack:
         given = metadata.get("aws:asset:path") or self.property(function, "CodeUri")
         if given is None and isinstance(code, str):
             given = code
+        if given is None and isinstance(code, dict):  # an asset of the CDK, by its hash
+            digest = str(code.get("S3Key", "")).rpartition("/")[2].removesuffix(".zip")
+            names = (f"asset.{digest}", f"asset.{digest}.zip")
+            given = next((n for n in names if self.file.with_name(n).exists()), None)
         if given is None and self._resources[function]["Type"] == _FUNCTIONS[0]:
             given = "."
-        path = self._file.parent / str(given)
+        path = self.file.parent / str(given)
         if given is None or not path.exists():
             raise SubjectError(f"the template does not show where {function}'s code is: add --root")
         if path.is_dir():

@@ -139,9 +139,13 @@ CDK: dict[str, Any] = {
                 "Handler": "app.handler",
                 "Runtime": "python3.13",
                 "Code": {"S3Bucket": "assets", "S3Key": "abc.zip"},
-                "Environment": {"Variables": {"TABLE": {"Fn::ImportValue": "state:Table"}}},
+                "Environment": {
+                    "Variables": {
+                        "TABLE": {"Fn::ImportValue": "state:Table"},
+                        "SAME": {"Fn::GetStackOutput": {"StackName": "state", "OutputName": "T"}},
+                    }
+                },
             },
-            "Metadata": {"aws:asset:path": "asset.abc.zip"},
         },
         "Version4": {
             "Type": "AWS::Lambda::Version",
@@ -184,7 +188,7 @@ def test_a_synthesized_stack_has_its_asset_alias_and_what_another_stack_exports(
         archive.writestr("app.py", "handler = None")
     subject = subject_of(tmp_path / "shop.template.json")
     assert (subject.root / "app.py").read_text() == "handler = None"
-    assert subject.environment == {"TABLE": "Orders"}
+    assert subject.environment == {"TABLE": "Orders", "SAME": "Orders"}
     assert [table.name for table in subject.tables] == ["Orders"]
     assert (subject.fifo, subject.batch_failures, subject.timeout_seconds) == (True, False, 3)
 

@@ -1,10 +1,9 @@
 """Effects: the pending ones, and the settlement of one whose outcome was found out by hand."""
 
-import shlex
 from datetime import UTC, datetime
 
 from once.ops.aws.clients import client
-from once.ops.console.jobs import Job, Progress
+from once.ops.console.jobs import Job, Progress, shown_command
 from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, record_lines
@@ -58,12 +57,11 @@ def plan_settlement(request: Request, form: FormData) -> Job:
         settle(state.deployment, table, effect, decision, f"{why}; {reason}" if reason else why)
         progress.advance(1, {"settled": 1})
 
-    options = {
-        "done": ["--done", done],
-        "refused": ["--refused", refused, *(["--text", text] if text else [])],
-        "not-done": ["--not-done", *(["--new-key"] if new_key else [])],
-    }[decision.name]
-    evidence = ["--why", why, "--service", state.deployment.service]
+    options: dict[str, dict[str, object]] = {
+        "done": {"done": done},
+        "refused": {"refused": refused, "text": text},
+        "not-done": {"not_done": True, "new_key": new_key},
+    }
     return Job(
         title=f"Settle the effect {effect.intent.effect} as {decision.name}",
         plan=[
@@ -76,5 +74,9 @@ def plan_settlement(request: Request, form: FormData) -> Job:
         changes=1,
         work=work,
         back="effects",
-        command=shlex.join(["once", "effects", "settle", effect.pk, *options, *evidence]),
+        command=shown_command(
+            state.deployment.service,
+            ["effects", "settle", effect.pk],
+            {**options[decision.name], "why": why},
+        ),
     )

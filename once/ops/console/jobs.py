@@ -1,5 +1,6 @@
 """Jobs: changes that an operator has seen as a dry run, has confirmed, and watches."""
 
+import shlex
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from typer import BadParameter
 
 from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.errors import OpsError, StoppedError, error_with_remedy, unexpected_error_text
+from once.ops.terminal import DEFAULT_SERVICE
 
 _MOST_KEPT = 100
 
@@ -161,6 +163,19 @@ def number_field(
         if least <= (number := float(text)) <= most:
             return number
     raise BadParameter(f"{text!r} {fault}", param_hint=option)
+
+
+def shown_command(service: str, words: Sequence[str], options: Mapping[str, object]) -> str:
+    """Return the command that does the same as a job, with the options that are set."""
+    if service != DEFAULT_SERVICE:
+        options = {**options, "service": service}
+    told = [
+        part
+        for name, value in options.items()
+        if value
+        for part in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+    ]
+    return shlex.join(["once", *words, *told])
 
 
 def job_page(request: Request) -> Response:

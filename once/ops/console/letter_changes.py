@@ -4,13 +4,10 @@ Forms of the pages of dead letters lead here. A confirmed job walks through the 
 takes the letters of its dry run alone: those that arrived since stay.
 """
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
 from functools import partial
-from typing import Any
 
 from typer import BadParameter
 
@@ -18,7 +15,7 @@ from once.events.cloud_event import CloudEvent
 from once.events.identity import fingerprint
 from once.ops.aws.clients import RateLimiter, batches, client
 from once.ops.console.dead_letters import letter_options, query_text, query_values, read_letter
-from once.ops.console.jobs import Job, Progress, number_field
+from once.ops.console.jobs import Job, Progress, number_field, shown_command
 from once.ops.console.rendering import FormData, Request, Response, below_root, page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.dead_letters.assessment import AssessedLetter, assess_letters
@@ -92,9 +89,9 @@ def _redrive_command(asked: RedriveRequest, assessed: Sequence[AssessedLetter]) 
     returning = any(one.verdict.comes_back for one in assessed)
     if returning and asked.is_chosen and not asked.returning:
         return None
-    flags = ["--returning"] if asked.returning and not asked.is_chosen else []
-    rate = ["--rate", f"{asked.rate:g}"]
-    return _command("redrive", asked, *rate, *flags, *(asked.message_ids or ()))
+    rest = {"rate": f"{asked.rate:g}", "returning": asked.returning and not asked.is_chosen}
+    words = ["dlq", "redrive", *(asked.message_ids or ())]
+    return shown_command(asked.service, words, query_values(asked) | rest)
 
 
 def _send(
@@ -252,7 +249,7 @@ def plan_purge(request: Request, form: FormData) -> Job:
         changes=len(letters),
         work=work,
         back=back,
-        command=_command("purge", options, *ids),
+        command=shown_command(options.service, ["dlq", "purge", *ids], query_values(options)),
     )
 
 
@@ -302,16 +299,6 @@ def _chosen(request: Request, form: FormData) -> tuple[LetterOptions, list[str],
     if not (ids := [str(one) for one in form.getlist("id")]):
         raise BadParameter("no letter is chosen: check one, or take all that match the filter")
     return LetterOptions(consumer=options.consumer, service=options.service), ids, back
-
-
-def _command(name: str, options: LetterOptions, *more: str) -> str:
-    """Return the command line that does the same as a job with these options."""
-    words = ["once", "dlq", name]
-    for one in fields(LetterOptions):
-        value: Any = getattr(options, one.name)
-        if value != one.default:
-            words += [f"--{one.name.replace('_', '-')}", str(value)]
-    return shlex.join([*words, *more])
 
 
 def _verdict_line(assessed: AssessedLetter) -> str:

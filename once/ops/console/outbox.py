@@ -1,6 +1,5 @@
 """Outbox: what the relay published lately, what waits, and the action that publishes again."""
 
-import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +10,7 @@ from once.names import Metric, Record
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
 from once.ops.console.figures import read_figures
-from once.ops.console.jobs import Job, Progress, number_field
+from once.ops.console.jobs import Job, Progress, number_field, shown_command
 from once.ops.console.rendering import BarChart, FormData, Request, Response, page
 from once.ops.console.state import max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, Item, time_attribute
@@ -117,8 +116,6 @@ def plan_republish(request: Request, form: FormData) -> Job:
             raise OpsError(failure_text(result, by_relay=not given["to"]))
 
     number = counted.events.total()
-    options = [part for name in _OPTIONS if (value := given[name]) for part in (f"--{name}", value)]
-    command = ["once", "outbox", "republish", *options, "--service", deployment.service]
     plan = [f"{event_type}: {count}" for event_type, count in sorted(counted.events.items())]
     plan.append(f"{counted.records} records, {number} events")
     if given["to"]:
@@ -133,5 +130,5 @@ def plan_republish(request: Request, form: FormData) -> Job:
         changes=number,
         work=work,
         back="outbox",
-        command=shlex.join(command),
+        command=shown_command(deployment.service, ["outbox", "republish"], given),
     )

@@ -1,6 +1,5 @@
 """Webhooks: the captures of the ingress, one of them with its exact body, and their replay."""
 
-import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
@@ -8,7 +7,7 @@ from typing import Any
 
 from typer import BadParameter
 
-from once.ops.console.jobs import Job, Progress, number_field
+from once.ops.console.jobs import Job, Progress, number_field, shown_command
 from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.errors import OpsError
@@ -131,7 +130,18 @@ def plan_replay(request: Request, form: FormData) -> Job:
         changes=number,
         work=work,
         back="webhooks",
-        command=_command(state, asked, given),
+        command=shown_command(
+            state.deployment.service,
+            ["webhooks", "replay", *(asked.names or ())],
+            {
+                **{name: given.get(name) for name in (*_FILTERS, "rate")},
+                "to_queue": asked.queue,
+                "to_url": asked.url,
+                "allow_private": asked.allow_private,
+                "unsafe": asked.unsafe,
+                "yes": True,
+            },
+        ),
     )
 
 
@@ -148,12 +158,3 @@ def _asked(given: Mapping[str, str]) -> replay.ReplayRequest:
         unsafe="unsafe" in given,
         rate=number_field(rate or "10", 0.1, 1000, "is no number from 0.1 to 1000", "--rate"),
     )
-
-
-def _command(state: ConsoleState, asked: replay.ReplayRequest, given: Mapping[str, str]) -> str:
-    told = {name: value for name in (*_FILTERS, "rate") if (value := given.get(name))}
-    options = [part for name, value in told.items() for part in (f"--{name}", value)]
-    where = ["--to-queue", asked.queue] if asked.queue else ["--to-url", asked.url or ""]
-    flags = [f"--{n.replace('_', '-')}" for n in ("allow_private", "unsafe") if n in given]
-    command = ["once", "webhooks", "replay", *(asked.names or ()), *options, *where, *flags]
-    return shlex.join([*command, "--yes", "--service", state.deployment.service])

@@ -13,9 +13,9 @@ Each is traced on an AWS in memory. The report, `reports/walk.json`, has three f
   comprehension is not counted.
 
 Code outside of `once/` is skipped: a call that passes through it, such as a handler, counts as
-if it were made directly. `once/testing/`, which replaces AWS here, and `once/ops/terminal.py`,
-which prints, count as outside. Other threads, such as the one that renews the hold of a dead
-letter, are not followed.
+if it were made directly. `once/testing/`, which replaces AWS here, and `terminal.py` and
+`progress.py` of `once/ops/`, which print, count as outside. Other threads, such as the one that
+renews the hold of a dead letter, are not followed.
 """
 
 import json
@@ -57,7 +57,7 @@ _REGION = "us-east-1"
 _SECRET = "whsec_walk"  # noqa: S105
 
 _LIBRARY = f"{ROOT / 'once'}/"
-_OUTSIDE = (f"{_LIBRARY}testing/", f"{_LIBRARY}ops/terminal.py")
+_OUTSIDE = (f"{_LIBRARY}testing/", f"{_LIBRARY}ops/terminal.py", f"{_LIBRARY}ops/progress.py")
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 

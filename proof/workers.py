@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from once.ops.terminal import LINE_SECONDS
+from once.ops.progress import LINE_SECONDS
 
 Tell = Callable[[int], object]
 """Notes how many units of a part are done."""

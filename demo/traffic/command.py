@@ -28,7 +28,8 @@ from emulator.local.steps import step
 from once.ops.aws.clients import THREADS, client, total_depth
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal import ServiceOption, command_group, console, progress
+from once.ops.progress import progress
+from once.ops.terminal import ServiceOption, command_group, console
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -18,9 +18,9 @@ def filled(page: str) -> str:
 
 
 def _once() -> str:
-    from once.ops.__main__ import app
+    from once.ops.__main__ import command_line
 
-    return command_reference.reference(app, "once")
+    return command_reference.reference(command_line(), "once")
 
 
 def _redelivery() -> str:

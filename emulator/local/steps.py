@@ -18,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from once.ops.terminal import LINE_SECONDS, LineProgress
+from once.ops.progress import LINE_SECONDS, LineProgress
 
 
 @dataclass(frozen=True, slots=True)

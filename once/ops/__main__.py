@@ -2,60 +2,102 @@
 
 A plugin is another distribution that names a `typer.Typer` as an entry point of the group
 `once.commands`. The entry point's name is the command's.
+
+The module of a command is imported when the command runs: to import all of them takes seconds.
 """
 
 import sys
-from collections.abc import Iterator
-from importlib.metadata import entry_points, version
-from typing import Annotated
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Annotated, Any
 
 from once.errors import MissingExtra, extra
 
 try:
     with extra("ops"):
         import typer
+        from typer.core import TyperCommand
+        from typer.main import get_command, get_group
 
-        from once.ops import effects, outbox, send, settings, status
-        from once.ops.console import command as console
-        from once.ops.dead_letters import commands as dlq
-        from once.ops.new import command as new
-        from once.ops.terminal import command_group, error_console
-        from once.ops.trace import command as trace
-        from once.ops.webhooks import command as webhooks
+        from once.ops.errors import OpsError
+        from once.ops.terminal import Group
 except MissingExtra as error:
     sys.exit(f"once: {error}")
 
 PLUGIN_GROUP = "once.commands"
 
+COMMANDS = {
+    "status": ("status", "Show the messages in every queue, and what is stuck."),
+    "trace": ("trace.command", "Show what every consumer did with an event and its results."),
+    "outbox": ("outbox", "Events that consumers committed with their writes."),
+    "dlq": ("dead_letters.commands", "Dead letters: list, show, redrive, purge, import."),
+    "effects": ("effects", "Effects: list the pending ones, settle one by hand."),
+    "webhooks": ("webhooks.command", "Webhooks: list, show, replay, send, listen."),
+    "send": ("send", "Publish an event to the ingress topic, and print its id."),
+    "console": ("console.server", "Serve pages that show the deployment and repair failures."),
+    "new": ("new.command", "Begin: write a consumer, or a service of your own."),
+    "settings": ("settings", "Settings: what a function needs to know of its deployment."),
+}
+"""The module of each command in `once.ops`, and the command's line in the list of commands."""
 
-def _plugin_commands() -> Iterator[tuple[str, typer.Typer]]:
-    """Yield name and commands of each plugin; one that cannot be loaded is reported and left out.
 
-    An operator needs the other commands, whatever the fault of a plugin is.
-    """
-    for entry in entry_points(group=PLUGIN_GROUP):
-        try:
-            yield entry.name, entry.load()
-        except Exception as error:
-            name = f"{entry.name!r} ({entry.value})"
-            error_console.print(f"the command {name} cannot be loaded: {error!r}", soft_wrap=True)
+class _Root(Group):
+    """The commands as the list of commands shows them; each is loaded when it runs."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._plugins = {entry.name: entry for entry in entry_points(group=PLUGIN_GROUP)}
+        lines = {name: line for name, (_, line) in COMMANDS.items()}
+        lines |= {name: _summary(entry) for name, entry in self._plugins.items()}
+        self.commands = {name: TyperCommand(name, help=line) for name, line in lines.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name of the command that the arguments begin with, the command, the rest."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found and self.load(str(name)), rest
+
+    def load(self, name: str) -> Any:
+        """Return a command with its options, or a group with its commands.
+
+        Raises:
+            OpsError: a plugin cannot be loaded.
+        """
+        if name not in COMMANDS:
+            return get_command(_loaded(self._plugins[name]))
+        module, line = COMMANDS[name]
+        group = get_group(import_module(f"once.ops.{module}").app)
+        if found := group.commands.get(name):
+            return found
+        group.name, group.help = name, line
+        return group
 
 
-app = command_group(
-    help="Operate Once: see how events are processed, and repair failures.", completion=True
+def _summary(plugin: EntryPoint) -> str:
+    return str(plugin.dist.metadata["Summary"]) if plugin.dist else plugin.value
+
+
+def _loaded(plugin: EntryPoint) -> Any:
+    try:
+        return plugin.load()
+    except Exception as error:
+        name = f"{plugin.name!r} ({plugin.value})"
+        raise OpsError(f"the command {name} cannot be loaded: {error!r}") from error
+
+
+def command_line() -> Any:
+    """Return the whole command line, with every command loaded."""
+    root: Any = get_command(app)
+    root.commands = {name: root.load(name) for name in root.commands}
+    return root
+
+
+app = typer.Typer(
+    cls=_Root,
+    help="Operate Once: see how events are processed, and repair failures.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(status.app)
-app.add_typer(trace.app)
-app.add_typer(outbox.app, name="outbox")
-app.add_typer(dlq.app, name="dlq")
-app.add_typer(effects.app, name="effects")
-app.add_typer(webhooks.app, name="webhooks")
-app.add_typer(send.app)
-app.add_typer(console.app)
-app.add_typer(new.app, name="new")
-app.add_typer(settings.app, name="settings")
-for name, commands in _plugin_commands():
-    app.add_typer(commands, name=name)
 
 
 def _show_version(asked: bool) -> None:

@@ -35,18 +35,14 @@ _MOST_LETTERS = 10_000
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MESSAGE_ID = re.compile(r"[0-9a-f][0-9a-f-]{3,35}")
 
-app = terminal.command_group(
-    help="Effects: list the pending ones, settle one whose outcome was found out by hand."
-)
-
-_JsonOption = Annotated[bool, Option("--json", help="Print JSON in place of text.")]
+app = terminal.command_group()
 
 
 @app.command("list")
 def list_command(
     most: Annotated[int, Option(min=1, help="Most records to read.")] = MOST_READ,
     service: terminal.ServiceOption = "once",
-    as_json: _JsonOption = False,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Show the pending effects, the oldest first, among the records that are read.
 
@@ -118,7 +114,7 @@ def settle_command(
     dry_run: Annotated[
         bool, Option("--dry-run", help="Show the record, and change nothing.")
     ] = False,
-    as_json: _JsonOption = False,
+    as_json: terminal.JsonOption = False,
     service: terminal.ServiceOption = "once",
 ) -> None:
     """Close a pending effect whose outcome you found out at its provider.

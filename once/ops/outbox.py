@@ -32,6 +32,7 @@ from once.ops.aws import clients
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
+from once.ops.progress import progress
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -50,7 +51,7 @@ _BATCH_BYTES = 5 * 1024 * 1024
 _MAX_FUNCTION_SECONDS = 15 * 60
 """Largest timeout of a Lambda function."""
 
-app = terminal.command_group(help="Events that consumers committed with their writes.")
+app = terminal.command_group()
 
 
 @app.command("republish")
@@ -99,7 +100,7 @@ def republish_command(
     period = record_period(since, until)
     told = {"since": since, "until": until, "consumer": consumer, "to": to, "rate": rate}
     asked = Republication.of(Deployment.find(service), period, told)
-    with terminal.progress(as_json=as_json) as bar:
+    with progress(as_json=as_json) as bar:
         task = bar.add_task("records looked at", total=asked.approximate_total())
 
         def seen(count: int, _: RepublishResult) -> None:

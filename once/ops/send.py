@@ -20,7 +20,14 @@ from once.names import EVENT_TYPE_ATTRIBUTE, PRODUCER_OBJECTS
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal import ServiceOption, command_group, console, data_text, print_json
+from once.ops.terminal import (
+    JsonOption,
+    ServiceOption,
+    command_group,
+    console,
+    data_text,
+    print_json,
+)
 
 SOURCE = "/once-send"
 
@@ -54,7 +61,7 @@ def send(
         str | None,
         typer.Option(help="Send to this consumer's queue only, and not to the ingress topic."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of text.")] = False,
+    as_json: JsonOption = False,
     service: ServiceOption = "once",
 ) -> None:
     """Publish an event to the ingress topic, and print its id.

@@ -13,7 +13,7 @@ from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from once.settings import SETTINGS, Settings
 
-app = terminal.command_group(help="Settings: what a function needs to know of its deployment.")
+app = terminal.command_group()
 
 
 @app.command()

@@ -101,13 +101,14 @@ def status(
     ] = MAX_AGE,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Show the number of messages in every queue; the numbers are approximate on AWS.
+    """Show the messages in every queue, and what is stuck.
 
-    Ends with exit code 4 if something is stuck: there are dead letters or unrouted
-    events, a function cannot start, or the oldest message of a queue is older than
-    --max-age. The age is not known for a queue without recent use, nor in an embedded
-    AWS. Failed starts are read from the last hour of the logs, if messages wait. A
-    queue that refuses messages of 1 MiB is named below the table.
+    The numbers are approximate on AWS. The command ends with exit code 4 if something
+    is stuck: there are dead letters or unrouted events, a function cannot start, or the
+    oldest message of a queue is older than --max-age. The age is not known for a queue
+    without recent use, nor in an embedded AWS. Failed starts are read from the last hour
+    of the logs, if messages wait. A queue that refuses messages of 1 MiB is named below
+    the table.
     """
     seconds = terminal.parse_age_option(max_age, option="--max-age").total_seconds()
     deployment = Deployment.find(service)

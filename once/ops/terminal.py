@@ -1,4 +1,4 @@
-"""Terminal of all commands: consoles, options, progress, errors, and values as text.
+"""Terminal of all commands: consoles, options, errors, and values as text.
 
 In: values, and texts that an operator or a producer wrote. Out: escaped texts, points in time.
 """
@@ -11,24 +11,15 @@ from datetime import UTC, datetime, timedelta
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from threading import Event, Thread
 from typing import Annotated, Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-)
 from rich.text import Text
 from typer import BadParameter
 from typer.core import TyperGroup
 
-from once.events.cloud_event import CloudEvent
 from once.ops.errors import ExitCode, OpsError, error_with_remedy
 
 NOT_READABLE = "not-readable"
@@ -41,9 +32,6 @@ TIME_FORMATS = (
     "a date (2026-07-30), a date-time (2026-07-30T14:00, in UTC unless it has an offset), or an "
     "age (90m, 26h, 2d)"
 )
-
-LINE_SECONDS = 15.0
-"""Time between two lines without a terminal, such as in the log of a CI job."""
 
 _AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
@@ -66,6 +54,8 @@ class _EscapingConsole(Console):
 
 console = _EscapingConsole()
 error_console = _EscapingConsole(stderr=True)
+
+DEFAULT_SERVICE = "once"
 
 ServiceOption = Annotated[
     str,
@@ -98,10 +88,11 @@ def print_json(value: Any) -> None:
     typer.echo(json_text(value))
 
 
-class _Group(TyperGroup):
+class Group(TyperGroup):
     """Prints an error and its remedy in place of a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -112,9 +103,12 @@ class _Group(TyperGroup):
             raise typer.Exit(getattr(error, "exit_code", ExitCode.FAILED)) from error
 
 
-def command_group(*, help: str | None = None, completion: bool = False) -> typer.Typer:  # noqa: A002, the name that typer gives it
-    """Return an empty group of commands; with options for shell completion if it is the root."""
-    return typer.Typer(cls=_Group, help=help, no_args_is_help=True, add_completion=completion)
+def command_group(*, help: str | None = None) -> typer.Typer:  # noqa: A002, typer's name
+    """Return an empty group of commands."""
+    # The help of rich takes half a second to import, and reads `[tool.once]` as markup.
+    return typer.Typer(
+        cls=Group, help=help, no_args_is_help=True, add_completion=False, rich_markup_mode=None
+    )
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -135,67 +129,6 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in parameters}
     return run
-
-
-class LineProgress(Progress):
-    """A progress display of rich that prints lines where the output is not a terminal.
-
-    Rich itself prints nothing there until the end. A transient display shows nothing at the end.
-    """
-
-    def __init__(
-        self,
-        *columns: str | ProgressColumn,
-        console: Console,
-        line_seconds: float = LINE_SECONDS,
-        transient: bool = False,
-    ) -> None:
-        # Rich would print an empty line in place of a transient display without a terminal.
-        hidden = transient and not console.is_terminal
-        super().__init__(*columns, console=console, transient=transient, disable=hidden)
-        self._line_seconds = line_seconds
-        self._over = Event()
-        self._lines = Thread(target=self._print_lines, daemon=True)
-
-    def start(self) -> None:
-        """Begin to show the tasks."""
-        super().start()
-        if not self.console.is_terminal:
-            self._lines.start()
-
-    def stop(self) -> None:
-        """End the display."""
-        self._over.set()
-        if self._lines.is_alive():
-            self._lines.join()
-        if not self.disable:
-            super().stop()
-
-    def _print_lines(self) -> None:
-        while not self._over.wait(self._line_seconds):
-            for task in self.tasks:
-                if task.finished:
-                    continue
-                parts = [f"{task.elapsed or 0:.0f} s"]
-                if task.total is not None:
-                    parts.insert(0, f"{task.completed:.0f}/{task.total:.0f}")
-                if task.time_remaining:
-                    parts.append(f"about {task.time_remaining:.0f} s left")
-                line = f"{task.description}: {', '.join(parts)}"
-                self.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def progress(*, as_json: bool = False) -> LineProgress:
-    """Return a progress bar; without a terminal, a line now and then and the last state.
-
-    With `as_json`, stdout is for JSON alone, and the bar goes to stderr.
-    """
-    return LineProgress(
-        TextColumn("{task.description:<24}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=error_console if as_json else console,
-    )
 
 
 def format_time(moment: datetime) -> str:
@@ -232,19 +165,14 @@ def escape_controls(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
 
 
-def event_time(event: CloudEvent) -> datetime | None:
-    """Return the time of an event, set by its producer; None if missing or not readable."""
-    return parse_timestamp(event.time or "")
-
-
-def parse_timestamp(text: str) -> datetime | None:
+def parse_timestamp(text: str | None) -> datetime | None:
     """Return the point in time of an ISO 8601 date-time, in UTC unless it has an offset.
 
     Returns:
         The point in time in UTC; None if the text is not a date-time, or not a year from 1 to 9999.
     """
     try:
-        return _in_utc(datetime.fromisoformat(text))
+        return _in_utc(datetime.fromisoformat(text or ""))
     except (ValueError, OverflowError):
         return None
 

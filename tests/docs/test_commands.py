@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import botocore.session
-from typer.main import get_command
 
-from once.ops.__main__ import app
+from once.ops.__main__ import command_line
 from tests.architecture.imports import ROOT
 
 PAGES = [
     *sorted(path for files in ("*.md", "docs/**/*.md") for path in ROOT.glob(files)),
     *(ROOT / "conformance" / "README.md", ROOT / "events" / "README.md"),
 ]
+ONCE = command_line()
 SHELL = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 
 _START = re.compile(r"\b(make|once|aws|pip install|redelivery|pytest|python -m) (?=[\w'-])")
@@ -92,7 +92,7 @@ def test_the_paths_in_a_page_exist() -> None:
 
 def unknown_words(text: str) -> list[str]:
     """Return the words of a command that the command line does not have."""
-    found: Any = get_command(app)
+    found: Any = ONCE
     words = text.split()
     while words and hasattr(found, "commands") and words[0] in found.commands:
         found = found.commands[words.pop(0)]

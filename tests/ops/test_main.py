@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
@@ -10,11 +12,11 @@ from typing import Any
 import pytest
 import typer
 from typer import BadParameter
-from typer.main import get_command
+from typer.testing import CliRunner
 
 from once.effects.declaration import Policy
 from once.ops import __main__
-from once.ops.__main__ import PLUGIN_GROUP, app
+from once.ops.__main__ import COMMANDS, PLUGIN_GROUP, command_line
 from once.ops.aws.deployment import Deployment
 from once.ops.console.server import ConsoleServer
 from once.ops.errors import ExitCode
@@ -24,7 +26,7 @@ from tests.once.support import SETTINGS
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop, note
 from tests.ops.outboxes import REPUBLISH, commit_each
-from tests.ops.support import run, stderr_of, stdout_of
+from tests.ops.support import run, stderr_of, stdout_of, words
 
 
 def test_version_is_that_of_the_distribution() -> None:
@@ -42,18 +44,48 @@ def test_ctrl_c_ends_any_command_without_a_traceback(monkeypatch: pytest.MonkeyP
 TRIED = typer.Typer()
 
 
-def test_a_plugin_that_cannot_be_loaded_is_reported_and_left_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@TRIED.command()
+def tried() -> None:
+    """Say so."""
+    typer.echo("tried")
+
+
+def test_a_plugin_that_cannot_be_loaded_is_reported_when_it_runs(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = [
         EntryPoint("broken", "tests.ops.missing:app", __main__.PLUGIN_GROUP),
         EntryPoint("tried", "tests.ops.test_main:TRIED", __main__.PLUGIN_GROUP),
     ]
     monkeypatch.setattr(__main__, "entry_points", lambda *, group: found)
-    assert [name for name, _ in __main__._plugin_commands()] == ["tried"]
-    assert (
-        "the command 'broken' (tests.ops.missing:app) cannot be loaded" in capsys.readouterr().err
-    )
+    root = typer.Typer(cls=__main__._Root)
+    root.callback()(lambda: None)
+    assert CliRunner().invoke(root, ["tried"]).stdout == "tried\n"
+    broken = CliRunner().invoke(root, ["broken"])
+    assert broken.exit_code == ExitCode.FAILED
+    assert "the command 'broken' (tests.ops.missing:app) cannot be loaded" in words(broken.stderr)
+
+
+HELP = """
+import sys
+from once.ops.__main__ import app
+try:
+    app(["--help"], prog_name="once")
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+HEAVY = {"boto3", "botocore.client", "aws_cdk", "starlette", "msgspec", "aws_lambda_powertools"}
+
+
+def test_help_imports_no_command_and_tells_what_each_one_says_of_itself() -> None:
+    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
+    assert HEAVY & {*done.stderr.split()} == set()
+    listed = done.stdout.partition("Commands:")[2]
+    shown = dict(re.findall(r"^  (\w+) +(.*)$", listed, re.MULTILINE))
+    commands = command_line().commands
+    assert {n: commands[n].help.partition("\n")[0] for n in COMMANDS} == {
+        name: shown[name] for name in COMMANDS
+    }
 
 
 NOW = datetime(2026, 7, 30, 12, tzinfo=UTC)
@@ -196,7 +228,7 @@ def test_every_command_has_json_and_a_documented_shape() -> None:
     plugins = {entry.name for entry in entry_points(group=PLUGIN_GROUP)}
     found = {
         name: options
-        for name, options in _commands(get_command(app))
+        for name, options in _commands(command_line())
         if name.partition(" ")[0] not in plugins
     }
     assert set(found) == set(DOCUMENTED)

@@ -1,4 +1,4 @@
-"""Server of the console: on 127.0.0.1, on a free port, for one operator.
+"""The command `console` and its server: on 127.0.0.1, on a free port, for one operator.
 
 The console acts with the operator's AWS credentials, and any page of the web can make a browser
 send requests to 127.0.0.1. So each path begins with a secret token, which no page knows; the Host
@@ -15,7 +15,7 @@ from hmac import compare_digest
 from http import HTTPStatus
 from importlib.resources import as_file, files
 from secrets import token_urlsafe
-from typing import Any
+from typing import Annotated, Any
 
 import uvicorn
 from botocore.exceptions import BotoCoreError, ClientError
@@ -25,8 +25,10 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
-from typer import BadParameter
+from typer import BadParameter, Option
 
+from once.ops import terminal
+from once.ops.aws.deployment import Deployment
 from once.ops.console import (
     audit_log,
     dead_letters,
@@ -41,6 +43,8 @@ from once.ops.console import (
 from once.ops.console.rendering import Request, Response, page
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.errors import OpsError, error_with_remedy, unexpected_error_text
+
+app = terminal.command_group()
 
 HOST = "127.0.0.1"
 SECURITY_HEADERS = {
@@ -167,7 +171,7 @@ def console_app(state: ConsoleState, address: Address) -> ASGIApp:
             Mount("/static", StaticFiles(directory=static), name="static"),
         ]
     failed = _error_page(502, error_with_remedy)
-    app = Starlette(
+    routed = Starlette(
         routes=[Mount(f"/{address.token}", routes=routes)],
         exception_handlers={
             **dict.fromkeys((OpsError, BotoCoreError, ClientError), failed),
@@ -177,8 +181,8 @@ def console_app(state: ConsoleState, address: Address) -> ASGIApp:
             Exception: _error_page(500, unexpected_error_text),
         },
     )
-    app.state.console = state
-    return Access(app, address, read_only=state.read_only)
+    routed.state.console = state
+    return Access(routed, address, read_only=state.read_only)
 
 
 def _error_page(status: int, text: Callable[[Any], str]) -> ExceptionHandler:
@@ -226,3 +230,30 @@ def console_server(state: ConsoleState, port: int = 0) -> Iterator[ConsoleServer
         except OSError as error:
             raise OpsError(f"port {port} cannot be used ({error}): give another --port") from None
         yield ConsoleServer(state, listener)
+
+
+@app.command("console")
+def console_command(
+    service: terminal.ServiceOption = "once",
+    port: Annotated[
+        int, Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")
+    ] = 0,
+    read_only: Annotated[
+        bool, Option("--read-only", help="Show only: offer and accept no change.")
+    ] = False,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Serve pages that show the deployment and repair failures.
+
+    They are served until Ctrl-C, on 127.0.0.1 only, at a URL with a secret token, and
+    use your AWS credentials. Each change shows a dry run first, and leaves entries in
+    the operator log.
+    """
+    with console_server(ConsoleState(Deployment.find(service), read_only), port) as server:
+        url = server.address.url
+        if as_json:
+            terminal.print_json({"service": service, "url": url, "read_only": read_only})
+        else:
+            terminal.console.print(f"the console of {service}: {url}", soft_wrap=True)
+            terminal.console.print("Ctrl-C ends it; keep the URL to yourself", soft_wrap=True)
+        server.serve_until_stopped()

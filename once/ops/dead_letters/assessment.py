@@ -24,7 +24,7 @@ from once.ops import dedup_records
 from once.ops.aws.deployment import MOST_BYTES
 from once.ops.dead_letters.letter import IngressTopic, Letter
 from once.ops.errors import unexpected_error_text
-from once.ops.terminal import event_time, format_epoch_seconds, format_time
+from once.ops.terminal import format_epoch_seconds, format_time, parse_timestamp
 
 
 class UnexpectedLetterError(OnceError):
@@ -304,7 +304,7 @@ def _without_record(letter: Letter, event: CloudEvent, now: datetime) -> Verdict
             "other content was committed under its key, and that record is gone: see in the tables "
             "whether this one is to be done as well"
         )
-    sent = event_time(event)
+    sent = parse_timestamp(event.time)
     oldest = now - timedelta(seconds=dedup_records.MESSAGE_LIFETIME_SECONDS)
     if event.time and sent is None:
         why = f"it has no record, and its producer's time {event.time!r} cannot be read"

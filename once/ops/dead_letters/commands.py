@@ -25,6 +25,7 @@ from once.ops.dead_letters.redrive import (
 )
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_log import Change, WhyOption, logged_change
+from once.ops.progress import progress
 
 _MAX_FAILURE_LINES = 20
 
@@ -33,7 +34,7 @@ _MessageIdArgument = Annotated[
 ]
 
 
-app = terminal.command_group(help="Dead letters: list, show, redrive, purge, import.")
+app = terminal.command_group()
 
 
 @app.command("list")
@@ -147,7 +148,7 @@ def _confirm(job: Redrive, pages: LetterPages) -> None:
 def _run_redrive(job: Redrive, pages: LetterPages, change: Change, *, as_json: bool) -> None:
     """Send the letters; if this fails or is stopped, show what was done."""
     try:
-        with terminal.progress(as_json=as_json) as bar:
+        with progress(as_json=as_json) as bar:
             task = bar.add_task("dead letters looked at", total=job.walk.about.total)
             job.send(pages, change, lambda: bar.update(task, completed=job.walk.looked_at))
     except BaseException as error:
@@ -264,7 +265,7 @@ def purge(
             told = options.for_log() | {"message_ids": names}
             with (
                 logged_change(deployment, "dlq purge", told, why) as change,
-                terminal.progress(as_json=as_json) as bar,
+                progress(as_json=as_json) as bar,
             ):
                 task = bar.add_task("deleted", total=len(letters))
                 job.run(

@@ -225,7 +225,7 @@ def safe_until(letter: Letter) -> datetime | None:
     """
     moment, event = letter.first_seen, assessment.event_of(letter)
     if isinstance(event, CloudEvent) and event.time:
-        sent = terminal.event_time(event)
+        sent = terminal.parse_timestamp(event.time)
         if sent is None:
             return None
         moment = min(moment, sent)

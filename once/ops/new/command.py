@@ -6,9 +6,12 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from once.ops.new.consumer_files import consumer_files
+from once.ops.new.project import load_project, written
+from once.ops.new.service_files import service_files
 from once.ops.terminal import JsonOption, command_group, console, print_json
 
-app = command_group(help="Begin: write a consumer, or a service of your own.")
+app = command_group()
 
 
 @app.command()
@@ -33,10 +36,6 @@ def consumer(
     The section [tool.once] of its pyproject.toml says where the files belong. No file is
     replaced; after an error, everything is as it was.
     """
-    # The other commands start without the modules that only this one needs.
-    from once.ops.new.consumer_files import consumer_files
-    from once.ops.new.project import load_project, written
-
     project = load_project(Path.cwd())
     made = consumer_files(project, name, takes or [], project.registry_file.read_text(), model)
     with written(made.files, {project.registry_file: made.registry}):
@@ -63,9 +62,6 @@ def service(
     If the library was installed from a wheel and not from a package index, the wheel is
     copied into the folder `vendor`: `make install` and the service's CI install that one.
     """
-    from once.ops.new.project import written
-    from once.ops.new.service_files import service_files
-
     files, steps = service_files(Path.cwd(), name, consumer, wheels)
     with written(files):
         pass
@@ -76,10 +72,10 @@ def _tell(
     paths: Sequence[Path], steps: Sequence[str], said: Sequence[str], *, as_json: bool
 ) -> None:
     """Print what was written, the output of the project's own commands, and what comes next."""
-    written = [path.relative_to(Path.cwd()).as_posix() for path in paths]
+    names = [path.relative_to(Path.cwd()).as_posix() for path in paths]
     if as_json:
-        print_json({"written": written, "next": list(steps)})
+        print_json({"written": names, "next": list(steps)})
         return
-    lines = [*(f"wrote {each}" for each in written), *said, "\nnext:", *(f"  {s}" for s in steps)]
+    lines = [*(f"wrote {each}" for each in names), *said, "\nnext:", *(f"  {s}" for s in steps)]
     for line in lines:
         console.print(line, soft_wrap=True)

@@ -63,12 +63,10 @@ def trace(
             "--no-logs", help="Do not read the logs, which alone show duplicates and retries."
         ),
     ] = False,
-    json_only: Annotated[
-        bool, typer.Option("--json", help="Print JSON in place of a table.")
-    ] = False,
+    as_json: terminal.JsonOption = False,
     service: terminal.ServiceOption = "once",
 ) -> None:
-    """Show the actions of every consumer on an event, and on the events that it caused.
+    """Show what every consumer did with an event and its results.
 
     The table is never scanned. The consumers' key rules give the few dedup keys
     that KEY can stand for; each is read for one read unit. From a record the
@@ -85,7 +83,7 @@ def trace(
     _, moments = search.find(now, most_letters=most, logs=not no_logs, since=begin)
     if not moments:
         raise OpsError(search.not_found_text())
-    if json_only:
+    if as_json:
         terminal.print_json(
             {"key": key, "moments": [*map(_as_json, moments)], "notes": search.notes}
         )

@@ -19,7 +19,7 @@ from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
 from once.ops.dedup_records import Item, text_attribute, time_attribute, unreadable_times
 from once.ops.errors import error_with_remedy
-from once.ops.terminal import event_time, format_time
+from once.ops.terminal import format_time, parse_timestamp
 from once.ops.trace.event_graph import EventGraph
 
 _EVER = datetime.fromtimestamp(0, UTC)
@@ -136,7 +136,7 @@ def read_log_entries(
     # Only the logs show the keys of retries without a record.
     waiting = {key_hash(key): event for event, keys in graph.open_events() for key in keys}
     now = datetime.now(UTC)
-    made = [event_time(event) for event in waiting.values()]
+    made = [parse_timestamp(event.time) for event in waiting.values()]
     oldest = min((at if at and _EVER < at < now else _EVER for at in made), default=_EVER)
     first_retry = max(since or _EVER, oldest)
     identities = {each.name: each.identity for each in deployment.consumers.values()}

@@ -12,6 +12,7 @@ from typer import Argument, BadParameter, Option
 from once.ops import operator_log, terminal
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import StoppedError
+from once.ops.progress import progress
 from once.ops.webhooks import capture_text
 from once.ops.webhooks._http import Destination, is_loopback
 from once.ops.webhooks._listen import OVERLAP, Listener
@@ -44,7 +45,7 @@ _IdArgument = Annotated[
         ),
     ),
 ]
-app = terminal.command_group(help="Webhooks: list, show, replay, send, listen.")
+app = terminal.command_group()
 
 
 @app.command("list")
@@ -145,7 +146,7 @@ def replay(
     with run.logged(deployment, why) if asked.yes else nullcontext():
         stopped = True
         try:
-            with terminal.progress(as_json=as_json) as bar:
+            with progress(as_json=as_json) as bar:
                 task = bar.add_task("webhooks", total=len(run.chosen))
                 run.run(lambda: bar.advance(task))
             stopped = False

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -13,7 +14,7 @@ from botocore.session import Session
 from moto import mock_aws
 from moto.core.utils import camelcase_to_underscores
 from moto.sqs.models import Message, Queue
-from typer.main import get_command
+from typer.main import get_command, get_group
 
 from demo.traffic import command as traffic
 from demo.traffic import publisher as publish
@@ -35,6 +36,7 @@ def _made_once() -> Iterator[None]:
     """Make once what takes a third of a command's time: command line, names of attributes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.testing._get_command", cache(get_command))
+        patch.setattr("once.ops.__main__.get_group", cache(get_group))
         patch.setattr("moto.sqs.models.camelcase_to_underscores", cache(camelcase_to_underscores))
         yield
 
@@ -66,6 +68,32 @@ def _number_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Queue, "add_message", numbered)
 
 
+def _share_clients(monkeypatch: pytest.MonkeyPatch, session: Session) -> None:
+    """Share the clients of a test's commands: to make them takes as long as to call them.
+
+    A client has the handlers that its session had when it was made: a new one makes new clients.
+    """
+    kept: dict[Any, Any] = {}
+
+    def client(service: str, *, config: Any, region_name: str | None) -> Any:
+        key = (service, config.read_timeout, region_name)
+        if key not in kept:
+            kept[key] = boto3.client(service, config=config, region_name=region_name)
+        return kept[key]
+
+    def forgetting(register: Any) -> Any:
+        def registered(*arguments: Any, **options: Any) -> None:
+            kept.clear()
+            register(*arguments, **options)
+
+        return registered
+
+    emitter = session.get_component("event_emitter")
+    for name in ("register_first", "register_last"):
+        monkeypatch.setattr(emitter, name, forgetting(getattr(emitter, name)))
+    monkeypatch.setattr(clients, "boto3", SimpleNamespace(client=client))
+
+
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A deployment of both consumers. AWS in memory is for one thread only."""
@@ -78,6 +106,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
         session = Session()
         session.register_component("data_loader", _MODELS)
         boto3.setup_default_session(botocore_session=session)
+        _share_clients(monkeypatch, session)
         running = Cloud()
 
         def describe_stacks(**call: Any) -> Any:

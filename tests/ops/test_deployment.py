@@ -3,7 +3,7 @@
 import pytest
 
 from once.events.identity import Key
-from once.names import RELAY, UNROUTED, StackOutput
+from once.names import StackOutput
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
@@ -73,21 +73,6 @@ def test_error_for_a_missing_output_says_to_deploy_again() -> None:
             Deployment.of("once", left)
 
 
-def test_deployment_is_found_in_both_stacks(cloud: Cloud) -> None:
-    found = Deployment.find()
-    assert list(found.consumers) == ["inventory", "orders"]
-    assert found.consumer("orders").function_name == "once-orders"
-    isolation = cloud.service[f"{StackOutput.ISOLATION_QUEUE}Orders"]
-    assert found.consumer("orders").queue_urls == (cloud.queue("orders"), isolation)
-    assert found.consumer("inventory").isolation_queue_url is None
-    assert found.consumer("inventory").queue_urls == (cloud.queue("inventory"),)
-    assert found.consumer("orders").dead_letter_url == cloud.box("orders")
-    assert found.relay_dead_letter_url == cloud.box(RELAY)
-    assert found.unrouted_queue_url == cloud.box(UNROUTED)
-    assert found.dedup_table == "physical-dedup"
-    assert found.table("stock") == "physical-stock"
-
-
 def test_another_service_has_another_pair_of_stacks(cloud: Cloud) -> None:
     for part in ("state", "service"):
         cloud.outputs[f"shop-{part}"] = cloud.outputs.pop(f"once-{part}")
@@ -104,18 +89,11 @@ def test_error_for_an_unknown_consumer_or_table_lists_the_known_ones(cloud: Clou
         found.table("refunds")
 
 
-def test_error_for_a_missing_region_names_the_variable() -> None:
+def test_region_is_that_of_aws_region(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "set AWS_REGION" in stderr_of("status")
-
-
-@pytest.mark.parametrize(("default", "found"), [(None, "eu-west-1"), ("us-east-2", "eu-west-1")])
-def test_region_is_that_of_aws_region(
-    monkeypatch: pytest.MonkeyPatch, default: str | None, found: str
-) -> None:
-    monkeypatch.setenv("AWS_REGION", found)
-    if default:
-        monkeypatch.setenv("AWS_DEFAULT_REGION", default)
-    assert client("sqs").meta.region_name == found
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-2")
+    assert client("sqs").meta.region_name == "eu-west-1"
 
 
 @pytest.mark.parametrize(

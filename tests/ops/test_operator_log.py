@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from once.ops import operator_log
-from once.ops.errors import ExitCode, OpsError
+from once.ops.errors import OpsError
 from once.ops.terminal import error_console
 from tests.ops import support
 from tests.ops.letters import Shop
@@ -39,13 +39,6 @@ def test_entries_say_who_what_why_and_with_which_outcome(shop: Shop) -> None:
     assert intent["at"] < outcome["at"]
 
 
-def test_failure_is_logged(shop: Shop) -> None:
-    shop.fail("a")
-    support.refuse("sqs.SendMessageBatch")
-    assert support.run(*REDRIVE).exit_code == ExitCode.FAILED
-    assert shop.cloud.logged()[-1]["outcome"] == "failed"
-
-
 def changes(shop: Shop) -> dict[str, tuple[object, ...]]:
     """Every command that changes something, with its arguments."""
     commit_each(shop.cloud, "orders#a", age=1)
@@ -57,9 +50,8 @@ def changes(shop: Shop) -> dict[str, tuple[object, ...]]:
     }
 
 
-@pytest.mark.parametrize("call", ["CreateLogStream", "PutLogEvents"])
-def test_a_change_that_cannot_be_logged_is_not_made(shop: Shop, call: str, tmp_path: Any) -> None:
-    support.refuse(f"logs.{call}")
+def test_a_change_that_cannot_be_logged_is_not_made(shop: Shop, tmp_path: Any) -> None:
+    support.refuse("logs.PutLogEvents")
     for arguments in changes(shop).values():
         said = support.stderr_of(*arguments)
         assert (
@@ -85,35 +77,12 @@ def test_each_command_that_changes_something_is_logged_and_a_dry_run_is_not(shop
         shop.fail("b")
 
 
-def test_import_is_logged(shop: Shop, tmp_path: Any) -> None:
-    shop.fail("a", "b")
-    support.stdout_of("dlq", "purge", "--yes", "--export", tmp_path / "purged")
-    support.stdout_of("dlq", "import", tmp_path / "purged")
-    intent, outcome = shop.cloud.logged()[-2:]
-    assert (intent["command"], intent["arguments"]["file"]) == ("dlq import", "purged")
-    assert outcome["counts"] == {"imported": 2, "failed": 0}
-    assert set(outcome["message_ids"]) == {letter.message_id for letter in shop.letters()}
-
-
 def test_clock_that_cloudwatch_refuses_stops_the_change(shop: Shop) -> None:
     shop.fail("a")
     refused = {"rejectedLogEventsInfo": {"tooNewLogEventStartIndex": 0}}
     support.answer_with("logs.PutLogEvents", lambda params: (support.OK, refused))
     assert "set the clock of this machine" in support.stderr_of(*REDRIVE)
     assert len(shop.letters()) == 1
-
-
-def test_ctrl_c_is_logged_with_what_is_certain(shop: Shop) -> None:
-    shop.fail("a")
-
-    def stop(_: Any) -> None:
-        raise KeyboardInterrupt
-
-    support.add_to_answer("sqs.SendMessageBatch", stop)
-    assert support.run(*REDRIVE).exit_code == ExitCode.STOPPED
-    outcome = shop.cloud.logged()[-1]
-    assert outcome["outcome"] == "stopped"
-    assert outcome["counts"] == {"sent": 0, "kept": 0, "failed": 0, "in_doubt": 1}
 
 
 @pytest.mark.parametrize("fails", [False, True])

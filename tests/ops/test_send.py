@@ -147,16 +147,6 @@ def test_the_deduplication_id_is_the_hash_of_the_key_by_the_consumers_rule(
         assert calls["sns.Publish"]["MessageDeduplicationId"] == hashed(key), case
 
 
-def test_a_fifo_queue_gets_group_and_deduplication_id(
-    cloud: Cloud, calls: dict[str, dict[str, Any]]
-) -> None:
-    stdout_of(*SEND_MOVED, DATA, "--to", "inventory")
-    call = calls["sqs.SendMessage"]
-    assert call["QueueUrl"].endswith("once-inventory.fifo")
-    assert call["MessageGroupId"] == GROUP
-    assert call["MessageDeduplicationId"] == hashed("event#/depot#e-1")
-
-
 def test_a_fair_type_has_a_group_and_no_deduplication_id(
     cloud: Cloud, calls: dict[str, dict[str, Any]]
 ) -> None:

@@ -15,7 +15,6 @@ from tests.once.intake import documented_events
 from tests.once.intake.documented_events import SNS, Event
 from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop, note
-from tests.ops.outboxes import REPUBLISH, commit_each, ids, published
 from tests.ops.support import stderr_of, stdout_of, words
 from tests.ops.tracing import Saga, actions, body, moments, placed
 
@@ -167,10 +166,3 @@ def test_trace_finds_the_records_of_its_first_name_and_the_logs_of_both(renamed:
         ("warehouse", "duplicate"),
     ]
     assert ("inventory", "committed") in actions(renamed.pk("inventory", event))
-
-
-def test_events_that_its_first_name_committed_are_republished(renamed: Saga) -> None:
-    commit_each(renamed.cloud, "inventory#a", age=1)
-    commit_each(renamed.cloud, "orders#b", age=1)
-    stdout_of(*REPUBLISH, "2h", "--consumer", "warehouse")
-    assert published(renamed.cloud) == ids("inventory#a")

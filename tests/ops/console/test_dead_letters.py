@@ -246,19 +246,6 @@ def fits(page: Page) -> None:
 FAST = {"rate": "1000"}
 
 
-def test_group_is_redriven_as_the_dry_run_says(shop: Shop, plan: Plan, confirm: Confirm) -> None:
-    shop.fail("a", "b")
-    shop.dead_letter("{")
-    job = plan("dead-letters/redrive", consumer="orders", reason="retries-exhausted", **FAST)
-    assert job.title == "Redrive 2 dead letters"
-    assert "would be sent: 2" in job.plan[0]
-    assert shop.cloud.logged() == []
-    assert shop.hidden() == 0
-    assert "sent 2 kept 0 failed 0" in confirm(job)
-    assert len(shop.waiting()) == 2
-    assert [letter.reason for letter in shop.letters()] == ["unparseable"]
-
-
 def test_console_and_command_leave_the_same_entries(
     shop: Shop, plan: Plan, confirm: Confirm
 ) -> None:
@@ -324,14 +311,6 @@ def test_letter_that_another_command_holds_or_sent_is_told(
     assert "sent 1" in (text := confirm(again))
     assert "1 letters of the dry run were not found: sent or deleted meanwhile" in text
     assert len(shop.waiting()) == 2
-
-
-def test_chosen_letters_alone_are_sent(shop: Shop, plan: Plan, confirm: Confirm) -> None:
-    shop.fail("a", "b", "c")
-    ids = [letter.message_id for letter in shop.letters()]
-    confirm(plan("dead-letters/redrive", which="chosen", id=ids[:2], consumer="orders", **FAST))
-    assert [letter.message_id for letter in shop.letters()] == ids[2:]
-    assert shop.cloud.logged()[0]["arguments"]["message_ids"] == ids[:2]
 
 
 def test_form_that_cannot_be_read_is_an_error(browser: TestClient) -> None:

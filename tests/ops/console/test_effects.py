@@ -1,7 +1,6 @@
 """Pending effects are listed, and settled as `once effects settle` does."""
 
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +8,6 @@ from starlette.testclient import TestClient
 
 from once.effects.declaration import Policy
 from once.ops.aws.deployment import Deployment
-from once.ops.console.jobs import JobPhase
 from once.ops.console.state import ConsoleState
 from tests.ops.cloud import Cloud
 from tests.ops.console.conftest import confirmed, planned
@@ -72,18 +70,3 @@ def test_a_form_that_does_not_fit_plans_nothing(browser: TestClient) -> None:
         answer = browser.post(SETTLE, data={"key": KEY, "why": "seen", **given})
         assert answer.status_code >= 400
         assert words in answer.text
-
-
-def test_an_effect_that_may_be_running_is_not_settled(
-    browser: TestClient, state: ConsoleState, unknown: Shop
-) -> None:
-    job = planned(browser, state, SETTLE, key=KEY, outcome="not-done", why="seen")
-    [item] = unknown.aws.items("dedup")
-    running = {"standing": "in-flight", "lease_until": int(time.time() * 1000)}
-    unknown.aws.given("dedup", item | running)
-    answer = browser.post(SETTLE, data={"key": KEY, "outcome": "not-done", "why": "seen"})
-    assert "a function may be calling the provider until" in answer.text
-    confirmed(browser, job)  # the record has changed since the dry run
-    assert job.phase is JobPhase.FAILED
-    [after] = unknown.aws.items("dedup")
-    assert after["standing"] == "in-flight"

@@ -3,11 +3,9 @@
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import pytest
 from starlette.testclient import TestClient
 
 from once.names import Outcome, Reason, Record
-from tests.ops.support import requests_of
 from tests.ops.tracing import ORDER_ID, Saga, body, placed
 
 HOSTILE = "</title><script>alert(1)</script>\u202e\x1b]0;owned\x07'\"&"
@@ -80,28 +78,3 @@ def test_hostile_content_is_text(saga: Saga, browser: TestClient) -> None:
         assert "\x1b" not in answer.text
         assert len(answer.text) < 120_000
     picture_of(answer.text)
-
-
-@pytest.mark.parametrize(
-    ("given", "status", "words"),
-    [({"since": "yesterday"}, 400, "is no point in time"), ({"consumer": "x"}, 502, "no consumer")],
-)
-def test_a_field_that_does_not_fit_is_an_error(
-    saga: Saga, browser: TestClient, given: dict[str, str], status: int, words: str
-) -> None:
-    answer = browser.get("message", params={"key": "a", **given})
-    assert answer.status_code == status
-    assert words in answer.text
-
-
-def test_a_refresh_does_not_receive_the_dead_letters_again(saga: Saga, browser: TestClient) -> None:
-    saga.bury("orders", saga.order("4711"))
-    given = {"key": "placed-4711", "source": "/shop"}
-    received = requests_of("sqs.ReceiveMessage")
-    shown = browser.get("message", params=given).text
-    asked = len(received)
-    assert asked > 0
-    refreshed = browser.get("message", params=given, headers={"sec-fetch-dest": "empty"}).text
-    assert (refreshed, len(received)) == (shown, asked)
-    browser.get("message", params=given)  # opened anew
-    assert len(received) > asked

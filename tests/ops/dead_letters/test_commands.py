@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from once.effects.declaration import Policy
 from once.errors import PermanentError
 from once.events.identity import key_hash
 from once.names import RELAY
 from once.ops.aws import clients
-from once.ops.terminal import escape_controls
-from tests.ops.cloud import Cloud
 from tests.ops.letters import KEY, Shop, note
 from tests.ops.support import rows, stderr_of, stdout_of
 
@@ -99,13 +96,11 @@ def test_filters_select_letters(mixed: Shop) -> None:
         letters = listed(*shlex.split(options))["letters"]
         found[options] = sorted((letter["reason"] for letter in letters), key=str)
     assert found == FILTERS
-    for options, code, said in (
-        ("--reason bad-luck", 2, "give one of unparseable,"),
-        ("--older-than long", 2, "is no point in time"),
-        ("--limit 0", 2, "greater than or equal to 1"),
-        ("--consumer refunds", 1, "choose one of inventory, orders"),
+    for options, said in (
+        ("--reason bad-luck", "give one of unparseable,"),
+        ("--older-than long", "is no point in time"),
     ):
-        assert said in stderr_of("dlq", "list", *options.split(), code=code)
+        assert said in stderr_of("dlq", "list", *options.split(), code=2)
 
 
 TODAY = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -141,33 +136,6 @@ def test_letter_is_shown_with_its_metadata(shop: Shop) -> None:
     assert '"t-1"' in text
     assert "if sent back safe: no record of it was found" in text
     assert "see to what the handler's error names" in text
-
-
-def test_committed_record_is_described(shop: Shop) -> None:
-    shop.process(note("a"))
-    shop.dead_letter(note("a", data={"amount": 9}))
-    text = shown(shop)
-    assert "dedup record accepted, committed at 20" in text
-    assert "remembered until 20" in text
-    assert "if sent back safe, but comes back: as key-conflict" in text
-
-
-def test_pending_record_is_described_with_its_key_at_the_provider(cloud: Cloud) -> None:
-    with Shop(cloud, Policy.PROVIDER_KEY) as shop:
-        shop.outside.answers = [TimeoutError()] * 3
-        shop.dead_letter(note("a"))
-        text = shown(shop)
-        [key] = set(shop.outside.calls)
-    assert "pending since 20" in text
-    assert "effect 'charge': unknown: it may have been done" in text
-    assert f"key at the provider: {key} (may be forgotten from 20" in text
-    assert "lease until 20" in text
-
-
-def test_control_characters_are_escaped(shop: Shop) -> None:
-    shop.process("\x85[31m{\u202e [bold]")
-    assert "\\x85[31m{\\u202e [bold]" in shown(shop)
-    assert escape_controls("a\x1b[0m\tb\n\x07é") == "a\\x1b[0m\tb\n\\x07é"
 
 
 def test_beginning_of_several_ids_is_refused_with_the_ids(

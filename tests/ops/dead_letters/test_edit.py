@@ -95,11 +95,6 @@ CHANGED_KEYS = {
         note("a", event_id="b"),
         "from orders#event#/test#id-a to orders#event#/test#b: put it back",
     ),
-    "source": (
-        note("a"),
-        note("a", source="/else"),
-        "from orders#event#/test#id-a to orders#event#/else#id-a: put it back",
-    ),
     "field": (
         note("a", "named"),
         note("b", "named", event_id="id-a"),
@@ -215,17 +210,6 @@ def test_refused_text_can_be_edited_again(invalid: Shop, editor: Editor) -> None
     assert editor.found.read_text() == "{ not yet"
     invalid.work_off()
     assert invalid.counted() == {"a": 3}
-
-
-def test_dry_run_of_an_edit_sends_nothing(invalid: Shop, editor: Editor) -> None:
-    editor.writes(VALID)
-    result = edit(invalid, "--dry-run")
-    assert result.exit_code == 0
-    assert "would be sent: 1, of which will come back unless mended: 0" in words(result.stdout)
-    assert "safe: no record of it was found" in words(result.stdout)
-    assert "if its handler can read the edited body" in words(result.stdout)
-    assert invalid.waiting() == []
-    assert invalid.hidden() == 0
 
 
 def test_error_of_the_editor_names_the_remedy(

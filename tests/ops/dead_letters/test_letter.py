@@ -17,16 +17,10 @@ from once.names import RELAY, UNROUTED, DeadLetter, Limits
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import letter
 from once.ops.dead_letters.redrive import redriven_message
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.letters import Shop, note
 from tests.ops.support import facts
 
 NOW = datetime(2026, 7, 30, 14, tzinfo=UTC)
-TENANT = {"tenant": {"stringValue": "é", "dataType": "String"}}
-STAYS = (
-    letter.QueueStay("m-1", "permanent", "2026-07-30T14:00:00+00:00", edited=True),
-    letter.QueueStay("m-2", "died", "2026-07-31T14:00:00+00:00"),
-    letter.QueueStay("m-3"),
-)
 
 
 def received(
@@ -60,22 +54,6 @@ def test_message_moved_by_sqs_has_no_reason_and_is_its_own_last_stay(shop: Shop)
     assert found.first_seen == found.sent_at
 
 
-def test_reason_from_before_sqs_moved_a_message_does_not_apply() -> None:
-    values = facts(reason="permanent", error="E: x", receive_count="1", lineage="m-1", key=KEY)
-    moved = received(values, DeadLetterQueueSourceArn="arn")
-    assert (moved.reason, moved.error, moved.receive_count) == (None, None, 7)
-    assert moved.lineage == (letter.QueueStay("m-1"), letter.QueueStay("m-9"))
-    assert moved.key == KEY
-
-
-@pytest.mark.parametrize("first_seen", ["", "yesterday", "2026-13-01"])
-def test_unreadable_first_seen_is_replaced_by_the_time_of_sending(first_seen: str) -> None:
-    values = facts(reason="permanent", first_seen=first_seen, receive_count="many")
-    found = received(values)
-    assert found.first_seen == found.sent_at == datetime.fromtimestamp(1_700_000_000, UTC)
-    assert found.receive_count == 7
-
-
 def test_time_without_an_offset_is_in_utc() -> None:
     found = received(facts(first_seen="2023-07-30T14:00:00"))
     assert found.first_seen == datetime(2023, 7, 30, 14, tzinfo=UTC)
@@ -89,31 +67,6 @@ def test_every_consumer_has_a_dead_letter_queue_and_the_others_come_last(shop: S
     assert letter.dead_letter_queues(Deployment.find(), "orders") == [shop.box]
     assert letter.dead_letter_queues(Deployment.find(), RELAY) == found[-2:-1]
     assert letter.dead_letter_queues(Deployment.find(), UNROUTED) == found[-1:]
-
-
-def test_lineage_is_read_as_it_was_written() -> None:
-    written = letter.lineage_text(STAYS)
-    assert written.split(",") == [
-        "m-1 permanent 2026-07-30T14:00:00+00:00 edited",
-        "m-2 died 2026-07-31T14:00:00+00:00",
-        "m-3",
-    ]
-    assert letter.read_lineage(written) == STAYS
-    assert letter.read_lineage("m-1, m-2,,") == (letter.QueueStay("m-1"), letter.QueueStay("m-2"))
-    assert letter.read_lineage("") == ()
-
-
-@pytest.mark.parametrize("attributes", [{}, TENANT], ids=["no attributes", "attributes"])
-def test_compressed_message_is_decompressed_and_redriven_unchanged(
-    attributes: dict[str, Any],
-) -> None:
-    body = "é" * (Limits.MESSAGE_BYTES // 2 - 20)
-    found = quarantined(OriginalMessage(body, attributes))
-    assert (found.original.body, found.original.attributes) == (body, attributes)
-    back = redriven_message(found, NOW)
-    assert back.body == body
-    assert DeadLetter.ORIGINAL_GZIP not in back.attributes
-    assert back.size <= Limits.MESSAGE_BYTES
 
 
 def compressed(content: Any) -> bytes:

@@ -13,7 +13,6 @@ from once.ops.aws import clients
 from once.ops.aws.clients import client, depth
 from once.ops.dead_letters import search
 from once.ops.dead_letters.letter import DeadLetterQueue, Letter
-from tests.ops.cloud import Cloud
 from tests.ops.letters import Shop
 from tests.ops.support import OK, answer_with, refusal, requests_of, run, words
 
@@ -72,15 +71,6 @@ def test_queues_are_read_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
     sqs: Any = SimpleNamespace(receive_message=receive_message)
     with search.QueueWalk(sqs, queues, 1000) as found:
         assert all_of(found) == []
-
-
-def test_queues_are_walked_one_after_the_other(full: Shop, cloud: Cloud) -> None:
-    other = DeadLetterQueue("inventory", cloud.box("inventory"), "queue")
-    cloud.bury("inventory")
-    with walk_of(full, other) as found:
-        letters = all_of(found)
-    assert [letter.queue for letter in letters] == [full.box] * MANY + [other]
-    assert depth(full.sqs, other.url).in_flight == full.hidden() == 0
 
 
 def test_holds_that_end_soon_are_renewed(full: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

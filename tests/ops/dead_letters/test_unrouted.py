@@ -11,7 +11,7 @@ from once.outbox.unrouted import Sweep
 from once.settings import SweepSettings
 from once.testing import cloud_event
 from tests.ops.cloud import REGION, Cloud
-from tests.ops.support import OK, REFUSED_ENTRY, answer_with, run, stdout_of, words
+from tests.ops.support import OK, REFUSED_ENTRY, answer_with, run, stdout_of
 
 OWN = ("--consumer", UNROUTED)
 PLACED, LOST = "order.placed", "order.lost"
@@ -87,15 +87,6 @@ def test_unrouted_events_are_listed_with_their_reason(unrouted: Unrouted) -> Non
     assert {letter["first_seen"] for letter in listed()} == {"2026-05-02T00:54:06.655000+00:00"}
 
 
-def test_event_is_shown_with_its_attributes_and_its_remedy(unrouted: Unrouted) -> None:
-    unrouted.publish(event(LOST), type=string(LOST), tenant=string("x"))
-    [letter] = listed()
-    shown = words(stdout_of("dlq", "show", letter["message_id"]))
-    assert "consumer unrouted reason unsubscribed-type" in shown
-    assert '"tenant": {"stringValue": "x"' in shown
-    assert "if sent back stays: no consumer takes 'order.lost' from producers: add it to" in shown
-
-
 def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(
     unrouted: Unrouted,
 ) -> None:
@@ -108,14 +99,6 @@ def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(
     for consumer in ("orders", "inventory"):  # their filter policies select by the attribute
         assert unrouted.cloud.take(consumer) == {body: 1}
     assert [letter["event_type"] for letter in listed()] == [LOST]
-
-
-def test_event_is_published_once_a_consumer_takes_its_type(unrouted: Unrouted) -> None:
-    unrouted.publish(event(LOST), type=string(LOST))
-    assert redrive().exit_code == 1
-    unrouted.cloud.set_types("orders", external=[PLACED, LOST], events=[])
-    assert redrive().exit_code == 0
-    assert unrouted.left() == 0
 
 
 def test_event_with_too_many_attributes_is_published_without_them(unrouted: Unrouted) -> None:

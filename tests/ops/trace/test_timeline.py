@@ -1,8 +1,6 @@
 """`trace`: entries of dead letters and of the functions' logs."""
 
-import json
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -10,7 +8,7 @@ from once.events.cloud_event import CloudEvent
 from once.events.identity import key_hash
 from once.names import RELAY, Reason
 from once.ops.trace import command as trace
-from tests.ops.support import OK, answer_with, refuse, requests_of, stdout_of, words
+from tests.ops.support import refuse, requests_of, stdout_of, words
 from tests.ops.tracing import ORDER_ID, SHOP, Saga, actions, body, moments, placed
 
 COMMITTED = ("inventory", "committed")
@@ -174,20 +172,3 @@ def test_logs_that_cannot_be_read_are_noted_on_one_line(saga: Saga) -> None:
     names = "inventory, notifications, orders, payments, outbox_relay"
     assert note.startswith(f"note: the logs of {names} could not be read: ")
     assert "AccessDenied" in note
-
-
-def test_every_page_of_a_log_is_read(saga: Saga) -> None:
-    event = placed("o-1")
-    saga.commit("orders", event)
-    asked: list[Any] = []
-    message = json.dumps({"message": "duplicate", "key_hash": saga.hash("orders", event)})
-    line = {"message": message, "timestamp": 2**41}
-    pages = [{"events": [line]}, {"events": [], "nextToken": "b"}]
-
-    def answer(params: Any) -> Any:
-        asked.append(params)
-        return OK, pages.pop() if pages else {"events": []}
-
-    answer_with("logs.FilterLogEvents", answer)
-    assert actions("placed-o-1", *SHOP) == [("orders", "committed"), ("orders", "duplicate")]
-    assert len(asked) == 2

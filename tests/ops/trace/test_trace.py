@@ -77,16 +77,6 @@ def test_unknown_key_rule_is_noted(saga: Saga) -> None:
     assert unknown in stderr_of("trace", "order-9", "--no-logs")
 
 
-def test_refusal_is_shown_with_its_name(saga: Saga) -> None:
-    refused: dict[str, Any] = {"outcome": {"S": "refused"}, "refusal": {"S": "OutOfStock"}}
-    saga.commit("inventory", placed("o-1"), "stock.refused", **refused)
-    [moment] = moments("placed-o-1", *SHOP)
-    assert (moment["what"], moment["refusal"]) == ("refused", "OutOfStock")
-    assert moment["published"] == ["stock.refused"]
-    said = words(stdout_of("trace", "placed-o-1", *SHOP))
-    assert "refused refusal: OutOfStock published: stock.refused" in said
-
-
 def pending(saga: Saga, **attributes: Any) -> None:
     effect: dict[str, Any] = {"effect": {"S": "charge"}, "provider_key": {"S": "once-h-charge-1"}}
     saga.commit("orders", placed("o-1"), state={"S": "pending"}, **effect | attributes)

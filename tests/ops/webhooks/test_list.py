@@ -11,11 +11,10 @@ import pytest
 from once.events.identity import key_hash
 from once.names import StackOutput
 from once.ops.webhooks import captures
-from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS, event_name
+from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS
 from once.ops.webhooks.captures import SEARCH_PERIOD
 from once.webhooks.capture import Conflict, Standing
 from once.webhooks.endpoint import CAPTURES
-from tests.ops.cloud import Cloud
 from tests.ops.support import rows, run, stderr_of, stdout_of
 from tests.ops.test_main import WEBHOOKS, has_documented_shape
 from tests.ops.webhooks.ingress import BUCKET, Receiver, Webhooks, stripe
@@ -162,10 +161,6 @@ def test_a_capture_of_another_version_is_left_out_and_named(webhooks: Webhooks) 
     assert "use the version" in stderr_of("webhooks", "show", capture.pk)
 
 
-def test_a_deployment_without_an_ingress_is_told_so(cloud: Cloud) -> None:
-    assert "has no webhook ingress" in stderr_of("webhooks", "list")
-
-
 def test_errors_say_what_is_wrong(webhooks: Webhooks, monkeypatch: pytest.MonkeyPatch) -> None:
     error = stderr_of("webhooks", "list", "--endpoint", "strip")
     assert "choose one of stripe, github" in error
@@ -201,17 +196,6 @@ def test_a_conflict_is_listed_and_shown_with_its_reason_and_the_earlier_webhook(
     assert (found["dedup_key"], found["conflict"]) == (second.pk, "type")
     assert shown(found["conflicts_with"])["type"] == "issues"
     assert "2 webhooks match" in stderr_of("webhooks", "show", "g-1")
-
-
-def test_the_event_of_a_webhook_is_traced_by_its_id_and_by_its_key(webhooks: Webhooks) -> None:
-    webhooks.cloud.set_types("orders", events=["stripe.charge.refunded"])
-    capture = webhooks.receive(stripe())
-    source, event_id = event_name(capture)
-    pk = f"orders#event#{source}#{event_id}"
-    webhooks.cloud.put_record(pk, time.time(), time.time() + 86400)
-    for key in (event_id, capture.pk):
-        found = json.loads(stdout_of("trace", key, "--source", source, "--no-logs", "--json"))
-        assert "orders" in {one["consumer"] for one in found["moments"]}
 
 
 ARGUMENTS = {

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
-import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.table import Table
 from typer import Argument, BadParameter, Option
@@ -139,10 +138,7 @@ def settle_command(
     effect.check_ended(now)
     if not dry_run:
         if not yes:
-            try:
-                typer.confirm("settle it?", abort=True, err=True)
-            except typer.Abort:
-                raise OpsError("nothing was changed: answer y, or give --yes") from None
+            terminal.confirm("settle it?", "nothing was changed: answer y, or give --yes")
         settle(deployment, table, effect, decision, why)
     ids = [*effect.message_ids]
     if as_json:

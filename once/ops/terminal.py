@@ -88,6 +88,18 @@ def print_json(value: Any) -> None:
     typer.echo(json_text(value))
 
 
+def confirm(question: str, refusal: str) -> None:
+    """Ask the operator.
+
+    Raises:
+        OpsError: the answer is no, or there is none, as without a terminal; `refusal` is its text.
+    """
+    try:
+        typer.confirm(question, abort=True, err=True)
+    except typer.Abort:
+        raise OpsError(refusal) from None
+
+
 class Group(TyperGroup):
     """Prints an error and its remedy in place of a traceback."""
 

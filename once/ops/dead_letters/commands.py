@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.table import Table
 from typer import Argument, BadParameter, Option
 
@@ -138,10 +137,10 @@ def _confirm(job: Redrive, pages: LetterPages) -> None:
     terminal.error_console.print(str(plan), soft_wrap=True)
     if not plan.sent:
         return
-    try:
-        typer.confirm(f"send {len(plan.sent)} dead letters back?", abort=True, err=True)
-    except typer.Abort:
-        raise OpsError("nothing was sent: answer y, give --yes, or choose with --reason") from None
+    terminal.confirm(
+        f"send {len(plan.sent)} dead letters back?",
+        "nothing was sent: answer y, give --yes, or choose with --reason",
+    )
     job.walk.raise_if_lapsed()
 
 
@@ -261,7 +260,10 @@ def purge(
         job = export.LetterPurge(walk, letters)
         if letters and not dry_run:
             if not yes:
-                typer.confirm(f"delete {len(letters)} dead letters?", abort=True, err=True)
+                terminal.confirm(
+                    f"delete {len(letters)} dead letters?",
+                    "nothing was deleted: answer y, or give --yes",
+                )
             told = options.for_log() | {"message_ids": names}
             with (
                 logged_change(deployment, "dlq purge", told, why) as change,

@@ -87,6 +87,7 @@ def test_purge_asks_for_confirmation_and_a_dry_run_only_shows(unread: Shop) -> N
         assert not Path("out").exists()
         result = purge("--export", "out", answer=answer)
         assert "delete 1 dead letters?" in result.stderr
+        assert ("nothing was deleted: answer y" in result.stderr) is bool(left)
         assert result.exit_code == left
         assert unread.hidden() == 0
         assert len(unread.letters()) == left

@@ -14,7 +14,8 @@ def reference(command: Any, name: str) -> str:
         command: the group, with all of its commands.
         name: the command under which it is installed.
     """
-    parts, context = [(command, name, 1)], typer.Context
+    context: type[Any] = typer.Context
+    parts = [(command, name, 1)]
     if isinstance(command, click.Group):  # Typer lists the commands of its own groups alone
         parts += [(found, f"{name} {each}", 2) for each, found in command.commands.items()]
         context = click.Context

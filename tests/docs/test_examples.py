@@ -114,6 +114,8 @@ def test_the_hooks_of_the_handlers_page_trace_count_and_pause(
     tracer = MagicMock()  # its package is none of the library's
     monkeypatch.setattr("aws_lambda_powertools.Tracer", tracer)
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Tickets")
+    # A Logger of a name that is known already keeps the output of the test that made it.
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "page")
     names = run(document := ROOT / "docs" / "handlers.md", blocks(document)[2])
     booked = cloud_event("seat.booked", {"show": "Hamlet", "seats": 2})
     with FakeAws(names["consumer"], {"seats": "show"}) as aws:

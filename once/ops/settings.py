@@ -9,7 +9,6 @@ import typer
 
 from once.errors import SettingsError
 from once.ops import terminal
-from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from once.settings import SETTINGS, Settings
 
@@ -22,19 +21,13 @@ def check(
         Path | None,
         typer.Argument(help="The file of the settings, - for the standard input."),
     ] = None,
-    function: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The name of a deployed function.")
-    ] = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Check the settings of a consumer: a file's, a deployed function's or the environment's.
+    """Check the settings of a consumer: a file's, or those of the environment.
 
     Prints every fault with its remedy. docs/reference/settings.md lists the settings.
     """
-    if function is not None:
-        found = client("lambda").get_function_configuration(FunctionName=function)
-        env = found.get("Environment", {}).get("Variables", {})
-    elif file is not None:
+    if file is not None:
         env = {SETTINGS: sys.stdin.read() if str(file) == "-" else file.read_text()}
     else:
         env = dict(os.environ)

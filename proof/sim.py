@@ -79,7 +79,7 @@ class Evidence:
 
     @property
     def missing(self) -> list[str]:
-        """What this run does not show: a fault that did not occur, a scope that did not end."""
+        """Gaps of this run: a fault that did not occur, a scope that did not end."""
         fired = {*map(str, (*Fault, *PlatformFault))} - {*map(str, self.seeds.fired)}
         unfinished = [one for one in self.explored if one.must_end and not one.complete]
         return [

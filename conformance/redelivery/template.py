@@ -446,7 +446,7 @@ _VALUES = {
     "AWS::SSM::Parameter": "Value",
     "AWS::SecretsManager::Secret": "SecretString",
 }
-"""What else exists, with the property that has its content."""
+"""Other resources of a template, by type, with the property that has their content."""
 
 _MACHINE = json.dumps({"StartAt": "End", "States": {"End": {"Type": "Succeed"}}})
 

@@ -108,7 +108,7 @@ _TOKEN_SECONDS = {
     # https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
     "ec2": DAY,
 }
-"""How long a service remembers a token. Most do not say: a day."""
+"""Seconds for which a service remembers a token; a day where AWS does not document it."""
 
 _RECOGNISED: Mapping[str, tuple[tuple[str, ...], float]] = {
     # A second start with the name and input of a running execution is answered as the first; a name
@@ -217,7 +217,7 @@ class AwsRequest:
 
     @property
     def token_seconds(self) -> float:
-        """How long its service remembers a token."""
+        """Seconds for which its service remembers a token."""
         return _TOKEN_SECONDS.get(self.service, DAY)
 
     def undeclared(self, code: str) -> Iterator[str]:

@@ -119,7 +119,11 @@ LINES_WITH: dict[str, Callable[[ConsumerProps], object]] = {
     "qualified-machine": lambda line: any(arn.count(":") > 6 for arn in machines(line)),
     "durable-function": lambda line: any(isinstance(w, DurableFunctionProps) for w in line.starts),
 }
-"""The traits of a consumer's role. Others are those of every role, and a function's name."""
+"""The traits of a consumer's role. Others are those of every role, and a function's name.
+
+No role of these services is of `large-settings`: no settings here are too large for a variable.
+`tests/cdk/test_idempotent_consumer.py` makes such a consumer.
+"""
 
 
 def machines(line: ConsumerProps) -> list[str]:

@@ -45,8 +45,7 @@ from once.intake.registration import (
 from once.names import CONSUMER_NAME
 from once.runtime.deadline import Context
 from once.runtime.metrics_log import MetricsLog
-from once.runtime.sdk import SDK, S3Client, s3_client, sqs_client
-from once.runtime.snapshot import prepare_snapshot
+from once.runtime.sdk import SDK, S3Client, prepare_snapshot, s3_client, sqs_client
 from once.settings import Dedup, Settings
 from once.transaction import FormerRecords, Table, Transaction, read_item
 

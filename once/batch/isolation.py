@@ -8,7 +8,7 @@ A message is sent to the isolation queue before it is deleted. If the function e
 there are two copies, and the dedup record lets one of them commit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -21,6 +21,7 @@ from once.intake.original_message import OriginalMessage
 from once.intake.reader import Delivery
 from once.names import DeadLetter, Limits
 from once.runtime.deadline import Deadline
+from once.runtime.sdk import batches_by_size
 from once.settings import Settings
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Isolation:
         The others stay in their queue: SQS refused them or did not answer, or the time was up.
         """
         moved: list[Message] = []
-        for copies in _calls(list(filter(None, map(_copy, messages)))):
+        for copies in batches_by_size(filter(None, map(_copy, messages)), lambda copy: copy.size):
             if deadline.spent:
                 break
             sent = self._sent(copies)
@@ -123,16 +124,3 @@ def _copy(message: Message) -> _Copy | None:
     if delivery.group is not None:
         entry["MessageGroupId"] = delivery.group
     return _Copy(message, entry, size_of(body, attributes))
-
-
-def _calls(copies: Sequence[_Copy]) -> Iterator[list[_Copy]]:
-    """Yield the copies that fit into one call."""
-    some: list[_Copy] = []
-    for copy in copies:
-        size = copy.size + sum(other.size for other in some)
-        if some and (len(some) == Limits.QUEUE_BATCH or size > Limits.MESSAGE_BYTES):
-            yield some
-            some = []
-        some.append(copy)
-    if some:
-        yield some

@@ -249,7 +249,11 @@ class BatchProcessor:
         # More groups than threads: the rest commits in the next round, after a deadline check.
         groups = _pack(members, self.size.size)[: self.threads]
         evidence = [STALE] * _outdate(messages, groups)
-        answers = self._answers(groups)
+        if len(groups) > 1:
+            with ThreadPoolExecutor(len(groups)) as pool:
+                answers = list(pool.map(self._answer, groups))
+        else:
+            answers = list(map(self._answer, groups))
         metrics.answers.extend(answers)
         for group, answer in zip(groups, answers, strict=True):
             for (message, request), result in zip(group, answer.results, strict=True):
@@ -279,12 +283,6 @@ class BatchProcessor:
                 taken.update(request.actions)
                 members.append((message, request))
         return members
-
-    def _answers(self, groups: Sequence[Sequence[Member]]) -> list[GroupAnswer]:
-        if len(groups) <= 1:
-            return [self._answer(group) for group in groups]
-        with ThreadPoolExecutor(len(groups)) as pool:
-            return list(pool.map(self._answer, groups))
 
     def _answer(self, group: Sequence[Member]) -> GroupAnswer:
         start = perf_counter()

@@ -176,7 +176,7 @@ def _start_execution(machine: str, call: Call) -> str:
     """
     name, text = execution_name(call.key), call.request.decode()
     expected = _execution_arn(machine, name)
-    client = _step_functions(machine.split(":")[3])
+    client = _client("stepfunctions", machine.split(":")[3])
     try:
         answer = client.start_execution(stateMachineArn=machine, name=name, input=text)
     except (ClientError, BotoCoreError) as error:
@@ -225,7 +225,7 @@ def _start_durable_execution(function: str, call: Call) -> str:
     """
     name = execution_name(call.key)
     try:
-        answer = _lambda(function.split(":")[3]).invoke(
+        answer = _client("lambda", function.split(":")[3]).invoke(
             FunctionName=function,
             InvocationType="Event",
             DurableExecutionName=name,
@@ -270,10 +270,5 @@ def _code_of(error: Exception) -> str:
 
 
 @cache
-def _step_functions(region: str) -> Any:
-    return boto3.client("stepfunctions", region, config=ONE_ATTEMPT)
-
-
-@cache
-def _lambda(region: str) -> Any:
-    return boto3.client("lambda", region, config=ONE_ATTEMPT)
+def _client(service: str, region: str) -> Any:
+    return boto3.client(service, region, config=ONE_ATTEMPT)

@@ -192,7 +192,7 @@ def _with_names(value: Any) -> Any:
     return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else value
 
 
-def _by_pydantic(model: type, data: Any) -> Any:
+def _by_pydantic(model: Any, data: Any) -> Any:
     validate: Any = getattr(model, "model_validate", None)
     if validate is None:
         raise TypeError(f"{model.__name__} is no type that JSON can hold")
@@ -204,16 +204,11 @@ def _by_pydantic(model: type, data: Any) -> Any:
             raise ValueError(type(error).__name__) from None
         faults = listed(include_url=False, include_context=False, include_input=False)
         # A validator's message, or the key of a mapping on the way, may hold a value.
-        names = _names_in(model)
+        schema = model.model_json_schema()
+        parts = [schema, *schema.get("$defs", {}).values()]
+        names = {name for part in parts for name in part.get("properties", {})}
         shown = (f"{_path(fault['loc'], names)}: {fault['type']}" for fault in faults)
         raise ValueError("; ".join(shown)) from None
-
-
-def _names_in(model: Any) -> set[str]:
-    """Return the names of all fields of a pydantic model, and of those inside it."""
-    schema = model.model_json_schema()
-    parts = [schema, *schema.get("$defs", {}).values()]
-    return {name for part in parts for name in part.get("properties", {})}
 
 
 def _path(steps: Iterable[str | int], names: set[str]) -> str:

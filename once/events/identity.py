@@ -109,7 +109,8 @@ class Key:
                 f"the key has {length} characters; DynamoDB takes {Limits.PARTITION_KEY_BYTES} "
                 "bytes"
             )
-        key = "#".join([consumer, *map(_escape, parts)])
+        escaped = (_composed(part).replace("%", "%25").replace("#", "%23") for part in parts)
+        key = "#".join([consumer, *escaped])
         if (size := len(key.encode())) > Limits.PARTITION_KEY_BYTES:
             raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
         return key
@@ -163,10 +164,6 @@ def _scalar(value: Any, name: str) -> str:
         case str() if value.strip():
             return f"str:{value}"
     raise NoKey(f"{name} is the event's key: it must be a non-blank string or a whole number")
-
-
-def _escape(part: str) -> str:
-    return _composed(part).replace("%", "%25").replace("#", "%23")
 
 
 def _parts_of(pk: str) -> list[str]:
@@ -278,7 +275,9 @@ def canonical(value: Any, *, deadline: Deadline | None = None) -> bytes:
     """
     if has_plain_numbers([value]):
         form = _SORTED.encode(value)
-        if form.isascii() or (not _BEYOND_U_FFFF.search(form) and _is_composed(form)):
+        if form.isascii():
+            return form
+        if not _BEYOND_U_FFFF.search(form) and unicodedata.is_normalized("NFC", form.decode()):
             return form
     written = bytearray()
     step = repeat(None) if deadline is None else deadline.steps(_STEPS)
@@ -310,10 +309,6 @@ def has_plain_numbers(values: Iterable[Any]) -> bool:
         elif kind not in _SAME:
             return False
     return True
-
-
-def _is_composed(form: bytes) -> bool:
-    return unicodedata.is_normalized("NFC", form.decode())
 
 
 def _write(value: Any, written: bytearray, step: Iterator[None]) -> None:

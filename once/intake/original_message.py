@@ -9,7 +9,7 @@ any producer may send one; the operator's tools do (`once.ops.dead_letters.lette
 import gzip
 import json
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -87,6 +87,17 @@ class OriginalMessage(Struct, frozen=True):
         ).encode(errors="surrogatepass")
         # Level 1 is the fastest. Higher levels take seconds on some texts, within an invocation.
         return gzip.compress(content, compresslevel=1, mtime=0)
+
+
+def as_lambda_shows(attributes: Mapping[str, Any]) -> Attributes:
+    """Return message attributes of ReceiveMessage in the form of Lambda's SQS events."""
+    return {
+        name: {
+            part[0].lower() + part[1:]: b64encode(v).decode() if isinstance(v, bytes) else v
+            for part, v in one.items()
+        }
+        for name, one in attributes.items()
+    }
 
 
 def text_of(attributes: Mapping[str, Any], name: str) -> str | None:

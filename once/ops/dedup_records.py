@@ -47,12 +47,13 @@ _UNITS = {
 }
 """Attributes that are times, with their units per second."""
 
-_STANDINGS = {
-    Standing.IN_FLIGHT: "in flight",
+STANDINGS: dict[str, str] = {
+    Standing.IN_FLIGHT: "in flight: its owner is calling the provider, or died",
     Standing.NOT_DONE: "certainly not done",
     Standing.UNKNOWN: "unknown: it may have been done",
     Standing.SETTLED: "settled: its outcome is known, and is committed by the next delivery",
 }
+"""Text for the standing of a pending effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,10 +323,10 @@ def _pending_lines(record: dedup_record.StoredRecord, intent: Intent, now: datet
     remembered = (
         f"may be forgotten from {format_epoch_seconds(expiry)}" if expiry else "not remembered"
     )
-    over = "over" if lease <= now.timestamp() else "running: its owner may be calling the provider"
+    over = "over" if lease <= now.timestamp() else "running"
     lines = [
         f"pending since {format_written_at(record)}, remembered without end",
-        f"effect {intent.effect!r}: {_STANDINGS[intent.standing]}",
+        f"effect {intent.effect!r}: {STANDINGS[intent.standing]}",
         f"key at the provider: {intent.provider_key} ({remembered})",
         f"lease until {format_epoch_seconds(lease)} ({over})",
     ]

@@ -33,6 +33,7 @@ from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
 from once.ops.progress import progress
+from once.runtime.sdk import batches_by_size
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -318,7 +319,7 @@ def stream_batches(items: Iterable[dedup_records.Item]) -> Iterator[list[StreamR
         images = {"Keys": {Record.PK: item[Record.PK]}, "NewImage": json.loads(plain)}
         return {"eventID": "republished", "eventName": "INSERT", "dynamodb": images}
 
-    return clients.batches_by_size(
+    return batches_by_size(
         map(inserted, items),
         lambda record: len(json.dumps(record)),
         most=BATCH_RECORDS,
@@ -462,7 +463,7 @@ def queue_sender(sqs: "SQSClient", consumer: DeployedConsumer) -> SendEvents:
         return len(event.body.encode()) + len(attribute.encode())
 
     def send(events: Sequence[OutgoingEvent]) -> None:
-        for some in clients.batches_by_size(events, size):
+        for some in batches_by_size(events, size):
             _, refused = clients.call_for_each(
                 lambda entries: sqs.send_message_batch(
                     QueueUrl=consumer.queue_url, Entries=entries

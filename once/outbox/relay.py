@@ -28,7 +28,7 @@ from once.failures.quarantine import allowed, described, key_text, text
 from once.names import COMMIT_ATTRIBUTE, EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Metric, Record
 from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
-from once.runtime.sdk import SDK, sqs_client
+from once.runtime.sdk import SDK, batches_by_size, sqs_client
 from once.settings import RelaySettings
 
 if TYPE_CHECKING:
@@ -178,7 +178,10 @@ class Publisher:
         Returns:
             Those events that are not known to be published.
         """
-        return [event for batch in _batches(events) for event in self._attempt(batch)]
+        batches = batches_by_size(
+            events, _size, most=Limits.TOPIC_BATCH, most_bytes=Limits.TOPIC_MESSAGE_BYTES
+        )
+        return [event for batch in batches for event in self._attempt(batch)]
 
     def _attempt(self, batch: Sequence[OutgoingEvent]) -> list[Unpublished]:
         try:
@@ -211,6 +214,11 @@ class Publisher:
         return entry
 
 
+def _size(event: OutgoingEvent) -> int:
+    """Return the bytes of an event as SNS counts them, its attribute included."""
+    return len(f"{event.body}{EVENT_TYPE_ATTRIBUTE}String{event.type}".encode())
+
+
 def _refused(batch: Sequence[OutgoingEvent], answer: Any) -> Iterator[Unpublished]:
     """Yield the events of entries that did not succeed, failed or not answered."""
     successful = {entry["Id"] for entry in answer.get("Successful", [])}
@@ -221,21 +229,6 @@ def _refused(batch: Sequence[OutgoingEvent], answer: Any) -> Iterator[Unpublishe
             error = entry.get("Code", "no answer for this entry")
             permanent = bool(entry.get("SenderFault")) and not error.startswith(_MAY_PASS)
             yield Unpublished(event, error, permanent)
-
-
-def _batches(events: Sequence[OutgoingEvent]) -> Iterator[list[OutgoingEvent]]:
-    batch: list[OutgoingEvent] = []
-    size = 0
-    for event in events:
-        attribute = f"{EVENT_TYPE_ATTRIBUTE}String{event.type}"
-        more = len(event.body.encode()) + len(attribute.encode())
-        if len(batch) == Limits.TOPIC_BATCH or (batch and size + more > Limits.TOPIC_MESSAGE_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(event)
-        size += more
-    if batch:
-        yield batch
 
 
 class Topics:

@@ -1,13 +1,22 @@
-"""AWS SDK: the configuration and the clients of every function."""
+"""AWS SDK: the configuration, the clients and the batches of every function.
 
-from collections.abc import Callable
+SnapStart initializes a version once, and restores each of its execution environments from that
+snapshot. So the snapshot holds what takes long to make, and nothing that must be unique. The
+library makes no connection and no id during initialization, and its ids come from the operating
+system, whose randomness AWS seeds anew after a restore. Python's own generator is copied with its
+state: two functions would wait for equal delays after a conflict, and trace ids would repeat.
+"""
+
+import os
+import random
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import boto3
 from botocore.config import Config
 
-from once.names import MOST_COMMIT_THREADS
+from once.names import MOST_COMMIT_THREADS, Limits
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -24,6 +33,9 @@ SDK = Config(
     tcp_keepalive=True,
     max_pool_connections=MOST_COMMIT_THREADS,
 )
+
+
+_T = TypeVar("_T")
 
 
 class S3Client(Protocol):
@@ -54,3 +66,42 @@ def sqs_client(region: str | None) -> "SQSClient":
 def s3_client(region: str | None) -> S3Client:
     """Return a client for the claim-check bucket, which is created on first use."""
     return cast("S3Client", _Later(partial(boto3.client, "s3", region, config=SDK)))
+
+
+def prepare_snapshot(*clients: Any) -> None:
+    """Register the hooks of a function with SnapStart; without effect in any other function.
+
+    Clients that are created on first use are created before the snapshot.
+    """
+    if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") != "snap-start":
+        return
+    # A part of Lambda's Python runtimes. Other functions do not load it.
+    from snapshot_restore_py import register_after_restore, register_before_snapshot
+
+    for client in clients:
+        register_before_snapshot(getattr, client, "meta")  # the access creates the client
+    register_after_restore(random.seed)
+
+
+def batches_by_size(
+    things: Iterable[_T],
+    size: Callable[[_T], int],
+    *,
+    most: int = Limits.QUEUE_BATCH,
+    most_bytes: int = Limits.MESSAGE_BYTES,
+) -> Iterator[list[_T]]:
+    """Yield the things in their order, in lists limited by number and by total size in bytes.
+
+    The limits are those of one call of SQS.
+    """
+    some: list[_T] = []
+    total = 0
+    for thing in things:
+        more = size(thing)
+        if some and (len(some) == most or total + more > most_bytes):
+            yield some
+            some, total = [], 0
+        some.append(thing)
+        total += more
+    if some:
+        yield some

@@ -1,11 +1,11 @@
 """Factories for events, SQS records and Lambda contexts."""
 
-import base64
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
 from once.events.cloud_event import as_builtins
+from once.intake.original_message import as_lambda_shows
 
 
 def cloud_event(
@@ -42,19 +42,12 @@ def sqs_record(message: Mapping[str, Any], queue_arn: str) -> dict[str, Any]:
         "receiptHandle": message["ReceiptHandle"],
         "body": message["Body"],
         "attributes": dict(message["Attributes"]),
-        "messageAttributes": {
-            name: {key[0].lower() + key[1:]: _as_text(part) for key, part in value.items()}
-            for name, value in message.get("MessageAttributes", {}).items()
-        },
+        "messageAttributes": as_lambda_shows(message.get("MessageAttributes", {})),
         "md5OfBody": message["MD5OfBody"],
         "eventSource": "aws:sqs",
         "eventSourceARN": queue_arn,
         "awsRegion": queue_arn.split(":")[3],
     }
-
-
-def _as_text(part: str | bytes) -> str:
-    return base64.b64encode(part).decode() if isinstance(part, bytes) else part
 
 
 class FakeContext:

@@ -245,7 +245,9 @@ class CaptureCommitter:
         consumer = self.settings.consumer
         identity = webhook.identity(consumer)
         conflict: tuple[Conflict, str] | None = None
-        standing: Standing | None = _first_standing(webhook)
+        standing: Standing | None = Standing.HANDED_ON
+        if webhook.event_type is None:
+            standing = Standing.UNREADABLE if webhook.data is None else Standing.CAPTURED
         while standing is not None:
             settled = standing
             capture = webhook.capture(
@@ -327,12 +329,6 @@ class CaptureCommitter:
         from once.events.claim_check import ClaimStore
 
         ClaimStore(self.s3, bucket, self.settings.max_body_bytes).write(claims)
-
-
-def _first_standing(webhook: Webhook) -> Standing:
-    if webhook.event_type is not None:
-        return Standing.HANDED_ON
-    return Standing.UNREADABLE if webhook.data is None else Standing.CAPTURED
 
 
 def _standing_instead(standing: Standing, cause: OnceError | None) -> Standing | None:

@@ -134,7 +134,10 @@ def _services_in(tree: ast.Module) -> Iterator[tuple[int, str | None]]:
     constants = dict(assigned(tree.body))
     packages, functions = _imported(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _makes_client(node.func, functions):
+        if isinstance(node, ast.Call) and (
+            (isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS)
+            or (isinstance(node.func, ast.Name) and node.func.id in functions)
+        ):
             named = (each.value for each in node.keywords if each.arg == "service_name")
             argument = next(iter(node.args), None) or next(named, None)
             service = None if argument is None else text_of(argument, constants)
@@ -162,12 +165,6 @@ def _imported(tree: ast.Module) -> tuple[set[str], set[str]]:
                 made = (alias for alias in node.names if alias.name in _METHODS)
                 functions |= {alias.asname or alias.name for alias in made}
     return packages, functions
-
-
-def _makes_client(function: ast.expr, functions: Collection[str]) -> bool:
-    if isinstance(function, ast.Attribute):
-        return function.attr in _METHODS
-    return isinstance(function, ast.Name) and function.id in functions
 
 
 def _names_used(node: ast.AST) -> list[tuple[int, str]]:

@@ -61,27 +61,6 @@ def batches(things: Sequence[_T], size: int = BATCH_ENTRIES) -> Iterator[Sequenc
     return (things[start : start + size] for start in range(0, len(things), size))
 
 
-def batches_by_size(
-    things: Iterable[_T],
-    size: Callable[[_T], int],
-    *,
-    most: int = BATCH_ENTRIES,
-    most_bytes: int = Limits.MESSAGE_BYTES,
-) -> Iterator[list[_T]]:
-    """Yield the things in their order, in lists limited by number and by total size in bytes."""
-    some: list[_T] = []
-    total = 0
-    for thing in things:
-        more = size(thing)
-        if some and (len(some) == most or total + more > most_bytes):
-            yield some
-            some, total = [], 0
-        some.append(thing)
-        total += more
-    if some:
-        yield some
-
-
 def call_for_each(
     call: BatchCall, entries: Iterable[Mapping[str, Any]]
 ) -> tuple[dict[int, _ResultEntry], dict[int, str]]:

@@ -93,18 +93,6 @@ class LetterReading:
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
-def _read_all(deployment: Deployment, consumer: str | None) -> LetterReading:
-    """Read the dead letters of all consumers or of one, each with its verdict."""
-    with _walk(deployment, consumer) as (walk, records):
-        rows = [
-            LetterRow.of(one)
-            for some in walk.pages()
-            for one in assessment.assess_letters(records, some)
-        ]
-    hidden = str(walk.hidden) if walk.hidden else None
-    return LetterReading(rows, walk.progress_text, hidden, walk.complete)
-
-
 @contextmanager
 def _walk(
     deployment: Deployment, consumer: str | None
@@ -267,13 +255,18 @@ def _filtered(request: Request) -> tuple[LetterReading, list[LetterRow], dict[st
     chosen = options.letter_filter()
 
     def read(consumer: str | None) -> LetterReading:
-        return state.letters.latest(
-            consumer, lambda: _read_all(state.deployment, consumer), _max_age(request)
-        )
+        with _walk(state.deployment, consumer) as (walk, records):
+            rows = [
+                LetterRow.of(one)
+                for some in walk.pages()
+                for one in assessment.assess_letters(records, some)
+            ]
+        hidden = str(walk.hidden) if walk.hidden else None
+        return LetterReading(rows, walk.progress_text, hidden, walk.complete)
 
-    reading = read(None)
-    if options.consumer and not reading.complete:
-        reading = read(options.consumer)
+    reading = state.letters.latest(None, lambda: read(None), _max_age(request))
+    if (name := options.consumer) and not reading.complete:
+        reading = state.letters.latest(name, lambda: read(name), _max_age(request))
     rows = [
         row
         for row in reading.rows

@@ -9,14 +9,14 @@ from once.events.outgoing import events_in
 from once.names import Metric, Record
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
-from once.ops.console.figures import read_figures
 from once.ops.console.jobs import Job, Progress, number_field, shown_command
+from once.ops.console.overview import read_figures
 from once.ops.console.rendering import BarChart, FormData, Request, Response, page
 from once.ops.console.state import max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, Item, time_attribute
 from once.ops.errors import OpsError
 from once.ops.outbox import Republication, RepublishResult, failure_text, record_period
-from once.ops.trace.event_graph import EventGraph
+from once.ops.trace.timeline import EventGraph
 
 PERIOD = timedelta(hours=1)
 MOST_SHOWN = 50

@@ -21,8 +21,8 @@ from once.events.identity import Key, fingerprint, message_group
 from once.intake import envelopes, reader
 from once.names import Reason
 from once.ops import dedup_records
-from once.ops.aws.deployment import MOST_BYTES
-from once.ops.dead_letters.letter import IngressTopic, Letter
+from once.ops.aws.deployment import MOST_BYTES, Deployment
+from once.ops.dead_letters.letter import Letter
 from once.ops.errors import unexpected_error_text
 from once.ops.terminal import format_epoch_seconds, format_time, parse_timestamp
 
@@ -217,7 +217,7 @@ def _verdict(one: AssessedLetter, now: datetime) -> Verdict:
 _PURGE = f"or `once dlq purge --consumer {names.UNROUTED}`"
 
 
-def _publish_obstacle(event: CloudEvent | OnceError, ingress: IngressTopic) -> str | None:
+def _publish_obstacle(event: CloudEvent | OnceError, ingress: Deployment) -> str | None:
     """Return why an unrouted event cannot be published, with the remedy; None if it can."""
     if isinstance(event, OnceError):
         return (
@@ -230,13 +230,13 @@ def _publish_obstacle(event: CloudEvent | OnceError, ingress: IngressTopic) -> s
             "`events=` of a consumer, deploy, and send it there with `once outbox republish --to`; "
             f"{_PURGE}"
         )
-    if event.type not in ingress.topics:
+    if not any(event.type in one.ingress_types for one in ingress.consumers.values()):
         return (
             f"no consumer takes {event.type!r} from producers: add it to `external=` of a "
             f"consumer and deploy, {_PURGE}"
         )
-    path = ingress.groups.get(event.type)
-    if path is not None and ingress.is_fifo(event.type) and not message_group(event.data, path):
+    path, is_fifo = ingress.group_field(event.type), ingress.is_ordered(event.type)
+    if path is not None and is_fifo and not message_group(event.data, path):
         return (
             f"its data has no {path!r}, which gives the message group of {event.type!r}: `once dlq "
             f"redrive --edit`, {_PURGE} and have the producer send it again"

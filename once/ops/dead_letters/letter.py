@@ -1,9 +1,8 @@
 """Dead letter: the original message and its dead-letter attributes."""
 
-import base64
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,7 +15,12 @@ from msgspec.json import decode, encode
 from once.errors import UNREADABLE, Unparseable
 from once.events.claim_check import ClaimStore
 from once.failures.quarantine import Place, key_of
-from once.intake.original_message import Attribute, OriginalMessage, restored
+from once.intake.original_message import (
+    Attribute,
+    OriginalMessage,
+    as_lambda_shows,
+    restored,
+)
 from once.names import RELAY, UNROUTED, DeadLetter, Limits
 from once.ops.aws.deployment import DeployedConsumer, Deployment, claim_store
 from once.ops.terminal import NOT_READABLE, parse_timestamp
@@ -55,23 +59,6 @@ MAX_DECOMPRESSED_BYTES = 3 * Limits.MESSAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class IngressTopic:
-    """The topics of producers, and the event types that consumers take from them.
-
-    Attributes:
-        topics: the ARN of the topic of each type.
-        groups: the field that gives the message group, by the types that have one.
-    """
-
-    topics: Mapping[str, str]
-    groups: Mapping[str, str] = field(default_factory=dict)
-
-    def is_fifo(self, event_type: str) -> bool:
-        """Tell whether the topic of a type is a FIFO topic."""
-        return self.topics[event_type].endswith(".fifo")
-
-
-@dataclass(frozen=True, slots=True)
 class DeadLetterQueue:
     """A dead-letter queue, or the unrouted queue.
 
@@ -79,7 +66,7 @@ class DeadLetterQueue:
         owner: the consumer whose dead letters it holds, `relay`, or `unrouted`.
         url: the dead-letter queue.
         source_url: the queue that the messages came from; None for the relay and unrouted events.
-        ingress: the topic for unrouted events to be published again; None for dead letters.
+        ingress: the deployment, to whose topics unrouted events go again; None for dead letters.
         consumer: its consumer, with the key rules; an empty one for the relay and unrouted events.
         claims: the claim-check bucket, if the deployment has one.
     """
@@ -87,7 +74,7 @@ class DeadLetterQueue:
     owner: str
     url: str
     source_url: str | None
-    ingress: IngressTopic | None = field(default=None, compare=False)
+    ingress: Deployment | None = field(default=None, compare=False)
     consumer: DeployedConsumer = field(default=DeployedConsumer("", "", "", ""), compare=False)
     claims: ClaimStore | None = field(default=None, compare=False)
 
@@ -110,15 +97,9 @@ def dead_letter_queues(
     Raises:
         OpsError: there is no such consumer.
     """
-    types = {t for one in deployment.consumers.values() for t in one.ingress_types}
-    fields = {event_type: deployment.group_field(event_type) for event_type in types}
-    ingress = IngressTopic(
-        topics={event_type: deployment.ingress_topic(event_type) for event_type in types},
-        groups={event_type: path for event_type, path in fields.items() if path is not None},
-    )
     others = {
         RELAY: DeadLetterQueue(RELAY, deployment.relay_dead_letter_url, None),
-        UNROUTED: DeadLetterQueue(UNROUTED, deployment.unrouted_queue_url, None, ingress),
+        UNROUTED: DeadLetterQueue(UNROUTED, deployment.unrouted_queue_url, None, deployment),
     }
     if consumer in others:
         return [others[consumer]]
@@ -304,16 +285,8 @@ def _original(queue: DeadLetterQueue, message: "MessageTypeDef") -> OriginalMess
     if queue.ingress is not None and DeadLetter.REASON not in attributes:
         with suppress(Unparseable):
             return SnsEnvelope.read(message["Body"]).original
-    as_lambda_shows = {
-        name: {part[0].lower() + part[1:]: _text(value) for part, value in one.items()}
-        for name, one in attributes.items()
-    }
-    record = SQSRecord({"body": message["Body"], "messageAttributes": as_lambda_shows})
-    return decompressed(OriginalMessage.of(record))
-
-
-def _text(value: object) -> object:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+    record = {"body": message["Body"], "messageAttributes": as_lambda_shows(attributes)}
+    return decompressed(OriginalMessage.of(SQSRecord(record)))
 
 
 class _Content(Struct, forbid_unknown_fields=True):

@@ -23,13 +23,12 @@ from once.events.identity import message_group
 from once.failures.quarantine import Place, allowed, fits, key_text, size_of, text
 from once.intake.original_message import Attributes
 from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetter, Limits
-from once.ops.aws.clients import BatchCall, RateLimiter, batches_by_size, call_for_each, client
+from once.ops.aws.clients import BatchCall, RateLimiter, call_for_each, client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, search
 from once.ops.dead_letters.letter import (
     WAITS,
     Group,
-    IngressTopic,
     Letter,
     QueueStay,
     dead_letter_queues,
@@ -38,6 +37,7 @@ from once.ops.dead_letters.letter import (
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.operator_log import Change
+from once.runtime.sdk import batches_by_size
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
@@ -460,19 +460,19 @@ def _in_send_form(attributes: Attributes) -> dict[str, Any]:
     }
 
 
-def _publication(letter: Letter, ingress: IngressTopic) -> RedrivenMessage:
+def _publication(letter: Letter, ingress: Deployment) -> RedrivenMessage:
     event = assessment.event_of(letter)
     if isinstance(event, OnceError):
         raise event
-    path = ingress.groups.get(event.type)
+    path = ingress.group_field(event.type)
     group = None if path is None else message_group(event.data, path)
     return RedrivenMessage(
         letter,
         letter.original.body,
         # The producer's other attributes may be too many, and consumers do not read them.
         {EVENT_TYPE_ATTRIBUTE: text(event.type)},
-        _grouping(group, letter, is_fifo=ingress.is_fifo(event.type)),
-        ingress.topics[event.type],
+        _grouping(group, letter, is_fifo=ingress.is_ordered(event.type)),
+        ingress.ingress_topic(event.type),
     )
 
 

@@ -13,8 +13,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk, renewing
 from once.ops.dedup_records import DedupRecordReader
-from once.ops.trace.event_graph import EventGraph
-from once.ops.trace.timeline import TimelineEntry, read_log_entries, timeline
+from once.ops.trace.timeline import EventGraph, TimelineEntry, read_log_entries, timeline
 
 MOST_LETTERS = 10_000
 """Most dead letters that are read, which takes about 20 seconds."""

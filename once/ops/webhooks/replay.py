@@ -151,7 +151,10 @@ class QueueTarget:
             )
         # The dedup records of its consumers are younger than the webhook's, and expire later. A
         # message stays in queues for some days, and must arrive before they expire.
-        if self.records and self._expires_at(capture.pk) < time.time() + _STAY_SECONDS:
+        records = self.records and self.records.get([capture.pk])
+        expiry = records and dedup_records.time_attribute(records[0], Record.EXPIRES_AT)
+        is_kept = expiry and expiry.timestamp() >= time.time() + _STAY_SECONDS
+        if self.records and not is_kept:
             raise OpsError(
                 "its dedup record expires soon or is gone, so that a consumer may have processed "
                 "and forgotten it: look there, and give --unsafe to send it nevertheless"
@@ -198,14 +201,6 @@ class QueueTarget:
                 "to a URL"
             )
         return event
-
-    def _expires_at(self, pk: str) -> float:
-        """Return the time at which a dedup record expires; 0 for one that is gone or unreadable."""
-        try:
-            [record] = self.records.get([pk]) if self.records else []
-            return float(record[Record.EXPIRES_AT]["N"])
-        except (KeyError, TypeError, ValueError):
-            return 0.0
 
     def _message(self, event: OutgoingEvent) -> dict[str, Any]:
         attributes = {EVENT_TYPE_ATTRIBUTE: text(event.type), QUEUE_MARK: text(mark())}

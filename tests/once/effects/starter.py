@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from once import Consumer, Transaction, durable_function, state_machine
 from once.effects.declaration import Effect
-from once.effects.workflows import _lambda, _step_functions
+from once.effects.workflows import _client
 from once.testing import Fault, inject
 from tests.once.effects.provider import Killed, Provider, Till
 from tests.once.support import COUNTERS, Note
@@ -55,7 +55,7 @@ class StepFunctions:
 
     @property
     def client(self) -> Any:
-        return _step_functions(REGION)
+        return _client("stepfunctions", REGION)
 
     def declare(self, consumer: Consumer, model: type[Struct]) -> Effect[Any, Any]:
         return state_machine(consumer, "fulfilment", model)
@@ -91,7 +91,7 @@ class DurableFunctions:
 
     @property
     def client(self) -> Any:
-        return _lambda(REGION)
+        return _client("lambda", REGION)
 
     def declare(self, consumer: Consumer, model: type[Struct]) -> Effect[Any, Any]:
         return durable_function(consumer, "fulfilment", model)

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from once.consumer import Consumer
 from once.runtime.deadline import full_jitter
-from once.runtime.snapshot import prepare_snapshot
+from once.runtime.sdk import prepare_snapshot
 from once.settings import Settings
 from once.testing import FakeAws, FakeContext
 from tests.once.effects.provider import SETTINGS, Provider

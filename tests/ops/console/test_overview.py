@@ -9,8 +9,7 @@ import boto3
 from starlette.testclient import TestClient
 
 from once.names import Metric
-from once.ops.console.figures import MINUTES, read_figures
-from once.ops.console.overview import METRICS
+from once.ops.console.overview import METRICS, MINUTES, read_figures
 from tests.ops.cloud import Cloud
 
 NOW = datetime.now(UTC)

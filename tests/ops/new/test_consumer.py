@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from once.ops.errors import OpsError
-from once.ops.new.registry_line import RegistryLine, with_line
+from once.ops.new.consumer_files import RegistryLine, with_line
 from once.testing import FakeAws, cloud_event
 from stacks.registry import REGISTRY as SHOP
 from tests.architecture.imports import ROOT

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -12,22 +11,11 @@ from once.ops.errors import OpsError
 ClientOf = Callable[[str], Any]
 """Returns the boto3 client of a service, such as `sqs`."""
 
-_NUMBER = re.compile(r"\d{12}", re.ASCII)
-_BOOTSTRAP = "CDKToolkit"
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """The account number and the region that a run deploys into."""
-
-    number: str
-    region: str
-
 
 def checked_account(
     number: str | None, environment: Mapping[str, str], region: str | None, client: ClientOf
-) -> Account:
-    """Return the account, after all checks that need no deployment.
+) -> tuple[str, str]:
+    """Return the account number and the region, after all checks that need no deployment.
 
     Args:
         number: the account that the caller named.
@@ -39,7 +27,7 @@ def checked_account(
         OpsError: account or region is missing, the credentials belong to another account, or the
             account is not prepared for the CDK.
     """
-    if not number or not _NUMBER.fullmatch(number):
+    if not number or not re.fullmatch(r"[0-9]{12}", number):
         given = f"{number!r} is no account" if number else "no account is named"
         raise OpsError(f"{given}: `make verify ACCOUNT=` and the 12 digits of your own account")
     found = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or region
@@ -51,28 +39,15 @@ def checked_account(
             f"the credentials belong to account {own}, and not to {number}: choose the profile "
             "with AWS_PROFILE, or name the other account"
         )
-    _check_bootstrap(client, found)
-    return Account(number, found)
-
-
-def _check_bootstrap(client: ClientOf, region: str) -> None:
     try:
-        client("cloudformation").describe_stacks(StackName=_BOOTSTRAP)
+        client("cloudformation").describe_stacks(StackName="CDKToolkit")
     except ClientError as error:
         if "does not exist" not in str(error):
             raise
         raise OpsError(
-            f"the account has no stack {_BOOTSTRAP} in {region}: run `make bootstrap` first"
+            f"the account has no stack CDKToolkit in {found}: run `make bootstrap` first"
         ) from None
-
-
-def needed_concurrency(templates: Sequence[Any]) -> int:
-    """Return how many functions run at once under load: the maxima of the mappings, or one."""
-    resources = [each for one in templates for each in one["Resources"].values()]
-    mappings = [r for r in resources if r["Type"] == "AWS::Lambda::EventSourceMapping"]
-    urls = [r for r in resources if r["Type"] == "AWS::Lambda::Url"]
-    scaling = (each["Properties"].get("ScalingConfig", {}) for each in mappings)
-    return len(urls) + sum(int(each.get("MaximumConcurrency", 1)) for each in scaling)
+    return number, found
 
 
 def check_concurrency(templates: Sequence[Any], client: ClientOf) -> None:
@@ -82,7 +57,11 @@ def check_concurrency(templates: Sequence[Any], client: ClientOf) -> None:
         OpsError: it may not. A throttled message counts as received, and is dead-lettered after
             five receives: checks would fail for a reason that is not theirs.
     """
-    needed = needed_concurrency(templates)
+    resources = [each for one in templates for each in one["Resources"].values()]
+    mappings = [r for r in resources if r["Type"] == "AWS::Lambda::EventSourceMapping"]
+    scaling = (each["Properties"].get("ScalingConfig", {}) for each in mappings)
+    needed = sum(r["Type"] == "AWS::Lambda::Url" for r in resources)
+    needed += sum(int(each.get("MaximumConcurrency", 1)) for each in scaling)
     if not needed:
         return
     limit = client("lambda").get_account_settings()["AccountLimit"]

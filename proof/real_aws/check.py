@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -94,6 +94,11 @@ class Target:
         urls = [url for name in consumers for url in self.parts.consumer(name).queue_urls]
         return total_depth(self.client("sqs"), urls).total
 
+    def emptied(self) -> Iterator["Seen"]:
+        """Wait until `counter` has finished all of its messages."""
+        while left := self.messages_left("counter"):
+            yield Seen(f"{left} messages left")
+
     def evidence(self) -> Evidence:
         """Return the evidence for the demo's audit; there are no charges and no e-mails."""
         consumers = self.parts.consumers.values()
@@ -153,8 +158,10 @@ class Result(StrEnum):
     NOT_OBSERVED = "not observed"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+PASSED, FAILED, NOT_OBSERVED = Result.PASSED, Result.FAILED, Result.NOT_OBSERVED
+
+
+class Seen(NamedTuple):
     """One observation.
 
     Attributes:
@@ -165,32 +172,24 @@ class Seen:
 
     text: str
     result: Result | None = None
-    at_deadline: Result = Result.FAILED
-
-
-def passed(text: str) -> Seen:
-    """Return the observation that what was expected is so."""
-    return Seen(text, Result.PASSED)
-
-
-def failed(text: str) -> Seen:
-    """Return the observation that it is not so."""
-    return Seen(text, Result.FAILED)
-
-
-def not_observed(text: str) -> Seen:
-    """Return the observation that this AWS does not show it."""
-    return Seen(text, Result.NOT_OBSERVED)
-
-
-def waiting(text: str, *, at_deadline: Result = Result.FAILED) -> Seen:
-    """Return the observation that it is not yet so."""
-    return Seen(text, None, at_deadline)
+    at_deadline: Result = FAILED
 
 
 def verdict(holds: bool, text: str) -> Seen:
     """Return a pass or a failure with the same text."""
-    return passed(text) if holds else failed(text)
+    return Seen(text, PASSED if holds else FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A check with its result, as the report has it."""
+
+    name: str
+    result: Result
+    expected: str
+    seen: str
+    seconds: float
+    if_not: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,32 +213,9 @@ class Check:
     if_not: str = field(kw_only=True)
     is_decisive: bool = field(default=False, kw_only=True)
 
-
-def check(
-    name: str, expected: str, seconds: float, *, if_not: str, is_decisive: bool = False
-) -> Callable[[Callable[[Target], Iterator[Seen]]], Check]:
-    """Make a function that yields observations the check of a statement; see `Check`."""
-    return lambda observe: Check(
-        name, expected, seconds, observe, if_not=if_not, is_decisive=is_decisive
-    )
-
-
-def emptied(target: Target) -> Iterator[Seen]:
-    """Wait until `counter` has finished all of its messages."""
-    while left := target.messages_left("counter"):
-        yield waiting(f"{left} messages left")
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A check with its result."""
-
-    name: str
-    result: Result
-    expected: str
-    seen: str
-    seconds: float
-    if_not: str = ""
+    def result(self, result: Result, seen: str, seconds: float = 0.0) -> Checked:
+        """Return the check with a result, what was seen, and the time it took."""
+        return Checked(self.name, result, self.expected, seen, seconds, self.if_not)
 
 
 def run_check(
@@ -268,21 +244,14 @@ def run_check(
     except (ClientError, BotoCoreError) as error:
         result, text = _of_error(error), f"{type(error).__name__}: {error}"
     except (ProcessFailed, OpsError) as error:  # a deployment that CloudFormation refused
-        result, text = Result.FAILED, str(error)
-    seconds = round(time.monotonic() - started, 1)
-    return Checked(check.name, result, check.expected, text, seconds, check.if_not)
-
-
-def left_out(check: Check, decisive: Checked) -> Checked:
-    """Return the result of a check that is not run after the failure of a decisive one."""
-    text = f"not run, because {decisive.name} failed"
-    return Checked(check.name, Result.NOT_OBSERVED, check.expected, text, 0.0, check.if_not)
+        result, text = FAILED, str(error)
+    return check.result(result, text, round(time.monotonic() - started, 1))
 
 
 def _last(
     observations: Iterator[Seen], show: Callable[[str], object], end: float, poll_seconds: float
 ) -> Seen:
-    seen = failed("the check observed nothing")
+    seen = Seen("the check observed nothing", FAILED)
     for seen in observations:
         if seen.result is not None or time.monotonic() >= end:
             break
@@ -295,4 +264,4 @@ def _of_error(error: Exception) -> Result:
     code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
     # A number in place of a code: the answer is not that of the API.
     offered = code not in _NOT_OFFERED and not code.isdigit()
-    return Result.FAILED if offered else Result.NOT_OBSERVED
+    return FAILED if offered else NOT_OBSERVED

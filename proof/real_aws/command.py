@@ -33,16 +33,8 @@ from emulator.local.steps import step
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
-from proof.real_aws.account import Account, ClientOf, check_concurrency, checked_account
-from proof.real_aws.check import (
-    POLL_SECONDS,
-    Check,
-    Checked,
-    Result,
-    Target,
-    left_out,
-    run_check,
-)
+from proof.real_aws.account import ClientOf, check_concurrency, checked_account
+from proof.real_aws.check import POLL_SECONDS, Check, Checked, Result, Target, run_check
 from proof.real_aws.checks import CHECKS
 from proof.real_aws.checks.deployments import EVENTS as ROLLOUT_EVENTS
 from proof.real_aws.checks.queues import EVENTS, HOLDS, MESSAGES
@@ -55,32 +47,22 @@ HOURS = 2
 MONTH_HOURS = 730
 MESSAGES_SENT = MESSAGES + EVENTS + HOT_EVENTS + HOLDS + 2 * ROLLOUT_EVENTS + 20
 """With those that the consumers publish, and some of the smaller checks."""
-
-
-def estimate(templates: Sequence[Any]) -> list[Line]:
-    """Return the bill of a run: its share of the month at rest, and its messages one by one."""
-    share = HOURS / MONTH_HOURS
-    metrics = custom_metrics(*templates) + mapping_metrics(*templates)
-    month = [*at_rest(*templates), Line("custom and mapping metrics", metrics, CUSTOM_METRIC)]
-    sent = MESSAGES_SENT / MILLION
-    return [
-        *(Line(f"{line.name}, {HOURS} h", line.quantity * share, line.price) for line in month),
-        *(
-            Line(f"{line.name}, {MESSAGES_SENT} messages", line.quantity * sent, line.price)
-            for line in for_a_million(batch=1, effect_seconds=HOLDS / MESSAGES_SENT)
-        ),
-    ]
-
-
-def total(lines: Sequence[Line]) -> float:
-    """Return the sum of a bill, in USD, rounded to cents upwards."""
-    return round(sum(line.cost for line in lines) + 0.005, 2)
-
-
-_APP = f"{sys.executable} -m proof.real_aws.app"
+FAILED, STOPPED = 1, 130
 _SECONDS = 3600.0
+_COLOURS = {Result.PASSED: "green", Result.FAILED: "red", Result.NOT_OBSERVED: "yellow"}
+_PLAIN: Any = {"markup": False, "highlight": False, "soft_wrap": True}
 
 Show = Callable[[str], object]
+console = Console()
+
+
+def estimate(templates: Sequence[Any]) -> float:
+    """Return the cost of a run in USD: its share of the month at rest, and its messages."""
+    metrics = custom_metrics(*templates) + mapping_metrics(*templates)
+    month = [*at_rest(*templates), Line("custom and mapping metrics", metrics, CUSTOM_METRIC)]
+    million = for_a_million(batch=1, effect_seconds=HOLDS / MESSAGES_SENT)
+    at_rest_usd = sum(line.cost for line in month) * HOURS / MONTH_HOURS
+    return at_rest_usd + sum(line.cost for line in million) * MESSAGES_SENT / MILLION
 
 
 @dataclass(frozen=True)
@@ -114,11 +96,11 @@ class Cdk:
             ProcessFailed: it failed; the message has the last lines of its output.
         """
         outputs = self.folder / "outputs.json"
-        app = self._app(change) if change else ["--app", str(self._assembly)]
+        changed = [*self._app(change), "--output", str(self.folder / "changed")]
         self._cdk(
             *("deploy", "--all", "--require-approval", "never", "--progress", "events"),
-            *("--outputs-file", str(outputs), *app),
-            *(["--output", str(self.folder / "changed")] if change else []),
+            *("--outputs-file", str(outputs)),
+            *(changed if change else ("--app", str(self._assembly))),
             show=show,
         )
         stacks: dict[str, dict[str, str]] = json.loads(outputs.read_text())
@@ -132,15 +114,16 @@ class Cdk:
         fixed = {"create_email_identity": "false", "webhook_concurrency": "0"}
         values = {"service": self.prefix, **fixed, **self.context, **change}
         context = [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
-        return ["--app", _APP, *context]
+        return ["--app", f"{sys.executable} -m proof.real_aws.app", *context]
 
     def _cdk(self, *arguments: str, show: Show) -> None:
         log = self.folder / f"cdk-{arguments[0]}.log"
-        program = shutil.which("cdk", path=_path()) or "cdk"
+        bins = [str(ROOT / "node_modules" / ".bin"), str(Path(sys.executable).parent)]
+        path = os.pathsep.join([*bins, os.environ.get("PATH", os.defpath)])
         run(
             f"cdk {arguments[0]}",
-            [program, "--no-notices", "--no-color", *arguments],
-            env={**os.environ, "PATH": _path(), "CDK_DISABLE_VERSION_CHECK": "true"},
+            [shutil.which("cdk", path=path) or "cdk", "--no-notices", "--no-color", *arguments],
+            env={**os.environ, "PATH": path, "CDK_DISABLE_VERSION_CHECK": "true"},
             log=log,
             cwd=ROOT,
             timeout=_SECONDS,
@@ -148,72 +131,35 @@ class Cdk:
         )
 
 
-def _path() -> str:
-    bins = [str(ROOT / "node_modules" / ".bin"), str(Path(sys.executable).parent)]
-    return os.pathsep.join([*bins, os.environ.get("PATH", os.defpath)])
-
-
-NAME = "verify"
-_COLOURS = {Result.PASSED: "green", Result.FAILED: "red", Result.NOT_OBSERVED: "yellow"}
-
-
 @dataclass
 class Report:
-    """A run, as far as it has come.
+    """A run, as far as it has come: `reports/verify.json`."""
 
-    Attributes:
-        account: account and region.
-        prefix: the prefix of every name.
-        started: when it began.
-        cost_estimate_usd: the estimate.
-        checks: the checks that are done.
-        seconds: its duration.
-    """
-
-    account: Account
+    account: str
+    region: str
     prefix: str
-    started: datetime
     cost_estimate_usd: float
-    checks: list[Checked] = field(default_factory=list)
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0.0
+    checks: list[Checked] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
         """Whether there are checks and every one passed: what was not observed is no pass."""
         return bool(self.checks) and all(each.result is Result.PASSED for each in self.checks)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as the file has it."""
-        return {
-            "account": self.account.number,
-            "region": self.account.region,
-            "prefix": self.prefix,
-            "started": self.started.isoformat(timespec="seconds"),
-            "seconds": self.seconds,
-            "checks": [asdict(each) for each in self.checks],
-            "cost_estimate_usd": self.cost_estimate_usd,
-        }
-
-    def write(self) -> Path:
-        """Write the file, in place of an earlier one."""
-        return write(NAME, self.to_json())
-
-
-def print_checks(console: Console, checks: Sequence[Checked]) -> None:
-    """Print the checks as a table."""
-    table = Table("check", "result", "seen", title_justify="left")
-    table.add_column("seconds", justify="right")
-    for each in checks:
-        result = f"[{_COLOURS[each.result]}]{each.result}"
-        table.add_row(each.name, result, each.seen.replace("[", "\\["), f"{each.seconds:.0f}")
-    console.print(table)
-    for each in checks:
-        if each.result is Result.FAILED:
-            text = f"{each.name}: {each.if_not}"
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-FAILED, STOPPED = 1, 130
+    def show(self) -> None:
+        """Print the checks as a table, and write the report in place of an earlier one."""
+        table = Table("check", "result", "seen", title_justify="left")
+        table.add_column("seconds", justify="right")
+        for each in self.checks:
+            result = f"[{_COLOURS[each.result]}]{each.result}"
+            table.add_row(each.name, result, each.seen.replace("[", "\\["), f"{each.seconds:.0f}")
+        console.print(table)
+        for each in self.checks:
+            if each.result is Result.FAILED:
+                console.print(f"{each.name}: {each.if_not}", **_PLAIN)
+        console.print(f"{write('verify', asdict(self))}", style="dim", highlight=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,13 +177,11 @@ class Options:
     checks: Sequence[Check] = CHECKS
     patience: float = 1.0
     poll_seconds: float = POLL_SECONDS
-    context: Mapping[str, str] | None = None
+    context: Mapping[str, str] = field(default_factory=dict)
     client: ClientOf = client
 
 
 DEFAULT = Options()
-console = Console()
-_PLAIN: Any = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
 def verify(number: str | None, *, yes: bool, options: Options = DEFAULT) -> int:
@@ -262,8 +206,8 @@ def clean(number: str | None, prefix: str, *, options: Options = DEFAULT) -> int
     """
 
     def run() -> int:
-        _account(number, options)
-        return 0 if clean_up(prefix, number or "", options) else FAILED
+        account, _ = _account(number, options)
+        return 0 if clean_up(prefix, account, options) else FAILED
 
     return _with_errors(run)
 
@@ -278,50 +222,34 @@ def _with_errors(run: Callable[[], int]) -> int:
         return FAILED
 
 
+def _account(number: str | None, options: Options) -> tuple[str, str]:
+    return checked_account(number, os.environ, boto3.Session().region_name, options.client)
+
+
 def _verify(number: str | None, yes: bool, options: Options) -> int:
-    account, prefix = _account(number, options), new_prefix()
+    (account, region), prefix = _account(number, options), new_prefix()
     with TemporaryDirectory(prefix=f"{prefix}-") as folder:
-        cdk = Cdk(prefix, Path(folder), options.context or {})
+        cdk = Cdk(prefix, Path(folder), options.context)
         with step("cdk synth", console=console) as shown:
             templates = cdk.synthesize(shown.show)
         refuse_unknown_retained(templates)
         check_concurrency(templates, options.client)
-        usd = _confirmed(account, prefix, templates, yes=yes)
-        report = Report(account, prefix, datetime.now(UTC), usd)
+        usd = round(estimate(templates) + 0.005, 2)
+        console.print(
+            f"account {account}, {region}: stacks and names begin with {prefix}; about "
+            f"{MESSAGES_SENT} messages and {HOURS} hours at list prices of us-east-1: {usd} USD",
+            **_PLAIN,
+        )
+        if not yes and not typer.confirm("Deploy, check, and delete it again?"):
+            raise OpsError("not confirmed: nothing was deployed")
+        report = Report(account, region, prefix, usd)
         is_clean = False
         try:
             _deploy_and_check(cdk, report, options)
         finally:
-            is_clean = clean_up(prefix, account.number, options)
-            print_checks(console, report.checks)
-            console.print(f"{report.write()}", style="dim", highlight=False)
+            is_clean = clean_up(prefix, account, options)
+            report.show()
     return 0 if report.passed and is_clean else FAILED
-
-
-def _account(number: str | None, options: Options) -> Account:
-    region = boto3.Session().region_name
-    return checked_account(number, os.environ, region, options.client)
-
-
-def _confirmed(account: Account, prefix: str, templates: Sequence[Any], *, yes: bool) -> float:
-    """Print the estimate, and ask; return the estimate in USD.
-
-    Raises:
-        OpsError: the person does not confirm.
-    """
-    lines = estimate(templates)
-    usd = total(lines)
-    for line in lines:
-        console.print(f"  {line.cost:8.4f} USD  {line.name}", style="dim", highlight=False)
-    console.print(
-        f"account {account.number}, {account.region}: stacks and names begin with {prefix}; about "
-        f"{MESSAGES_SENT} messages and {HOURS} hours at list prices of us-east-1: {usd:.2f} USD",
-        highlight=False,
-        soft_wrap=True,
-    )
-    if not yes and not typer.confirm("Deploy, check, and delete it again?"):
-        raise OpsError("not confirmed: nothing was deployed")
-    return usd
 
 
 def _deploy_and_check(cdk: Cdk, report: Report, options: Options) -> None:
@@ -337,22 +265,23 @@ def _deploy_and_check(cdk: Cdk, report: Report, options: Options) -> None:
     target = Target(
         parts=Deployment.of(cdk.prefix, outputs),
         client=options.client,
-        account=report.account.number,
+        account=report.account,
         redeploy=redeploy,
         local=cdk.context.get("local") == "true",
     )
-    decisive: Checked | None = None
+    decisive = ""
     for check in options.checks:
-        if decisive is not None:
-            report.checks.append(left_out(check, decisive))
+        if decisive:
+            text = f"not run, because {decisive} failed"
+            report.checks.append(check.result(Result.NOT_OBSERVED, text))
             continue
         with step(check.name, console=console) as shown:
             pace = {"patience": options.patience, "poll_seconds": options.poll_seconds}
-            report.checks.append(run_check(check, target, shown.show, **pace))
+            found = run_check(check, target, shown.show, **pace)
+        report.checks.append(found)
         report.seconds = round(time.monotonic() - started, 1)
-        console.print(f"{check.name}: {report.checks[-1].result}", highlight=False)
-        if check.is_decisive and report.checks[-1].result is Result.FAILED:
-            decisive = report.checks[-1]
+        console.print(f"{check.name}: {found.result}", highlight=False)
+        decisive = check.name if check.is_decisive and found.result is Result.FAILED else ""
 
 
 def clean_up(prefix: str, number: str, options: Options = DEFAULT) -> bool:
@@ -365,9 +294,7 @@ def clean_up(prefix: str, number: str, options: Options = DEFAULT) -> bool:
     except (KeyboardInterrupt, ClientError, BotoCoreError) as error:
         console.print(f"the clean-up ended early ({type(error).__name__}); {later}", **_PLAIN)
         left = cleanup.remaining()
-    for each in left:
-        reason = cleanup.reason(each)
-        console.print(f"left: {each.kind} {each.id} {reason}".rstrip(), **_PLAIN)
-        console.print(f"  {each.command}", **_PLAIN)
+    for kind, each in left:
+        console.print(f"left: {kind} {each} {cleanup.faults.get(each, '')}".rstrip(), **_PLAIN)
     console.print(later if left else f"nothing of {prefix} is left", **_PLAIN)
     return not left

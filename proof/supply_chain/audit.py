@@ -5,14 +5,13 @@ A check that cannot run fails the audit.
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,10 +35,14 @@ class Package(NamedTuple):
     version: str
 
 
-def _run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+def _run(command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603
         command, cwd=ROOT, capture_output=True, text=True, check=False, **options
     )
+
+
+def _tool(name: str) -> Path:
+    return Path(sys.executable).with_name(name)
 
 
 def python_locks() -> list[Path]:
@@ -81,75 +84,55 @@ class Advisories:
 
     Attributes:
         found: package, version, advisory and the versions that fix it.
-        audited: the packages that the service knew.
-        unknown: the packages that it did not know.
-        failures: why it could not be asked.
+        audited: number of packages that the service of PyPI knew.
+        not_run: why the answer is not whole.
     """
 
     found: list[dict[str, object]] = field(default_factory=list)
-    audited: set[Package] = field(default_factory=set)
-    unknown: set[str] = field(default_factory=set)
-    failures: list[str] = field(default_factory=list)
+    audited: int = 0
+    not_run: list[str] = field(default_factory=list)
 
     def add(self, answer: str) -> None:
-        """Add an answer of pip-audit."""
+        """Add an answer of pip-audit.
+
+        Raises:
+            ValueError: it is no JSON.
+        """
         for entry in json.loads(answer)["dependencies"]:
             if "skip_reason" in entry:
-                self.unknown.add(entry["name"])
+                self.not_run.append(f"vulnerabilities: PyPI does not know {entry['name']}")
                 continue
-            self.audited.add(package := Package(entry["name"], entry["version"]))
-            self.found += [
-                {
-                    "package": package.name,
-                    "version": package.version,
-                    "advisory": advisory["id"],
-                    "fixed_in": advisory["fix_versions"],
-                }
-                for advisory in entry["vulns"]
-            ]
-
-    def not_run(self) -> list[str]:
-        """Return the reasons why the answer is not whole."""
-        reasons = list(self.failures)
-        if self.unknown:
-            names = ", ".join(sorted(self.unknown))
-            reasons.append(f"the service of PyPI does not know {len(self.unknown)}: {names}")
-        return [f"vulnerabilities: {reason}" for reason in reasons]
+            self.audited += 1
+            for advisory in entry["vulns"]:
+                about = {"advisory": advisory["id"], "fixed_in": advisory["fix_versions"]}
+                self.found.append({"package": entry["name"], "version": entry["version"]} | about)
 
 
 def advisories(packages: Iterable[Package]) -> Advisories:
     """Ask for every package, also for those of other platforms and Pythons."""
     total = Advisories()
-    for layer in _layers(packages):
+    versions = [list(same) for _, same in groupby(sorted(packages), lambda package: package.name)]
+    # pip-audit reads one version of each package in one file.
+    for layer in zip_longest(*versions):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-            file.writelines(f"{package.name}=={package.version}\n" for package in layer)
+            file.writelines(f"{each.name}=={each.version}\n" for each in layer if each)
             file.flush()
             _ask(Path(file.name), total)
     return total
 
 
-def _layers(packages: Iterable[Package]) -> Iterator[list[Package]]:
-    """Yield lists with one version of each package: pip-audit reads no more in one file."""
-    versions = [list(same) for _, same in groupby(sorted(packages), lambda package: package.name)]
-    for index in range(max(map(len, versions), default=0)):
-        yield [same[index] for same in versions if len(same) > index]
-
-
 def _ask(file: Path, total: Advisories) -> None:
-    tool = Path(sys.executable).with_name("pip-audit")
-    command = [str(tool), *_PIP_AUDIT, "--requirement", str(file)]
     try:
-        done = _run(command, timeout=_SECONDS)
+        done = _run([_tool("pip-audit"), *_PIP_AUDIT, "--requirement", file], timeout=_SECONDS)
         total.add(done.stdout)
     except subprocess.TimeoutExpired:
-        total.failures.append(f"no answer within {_SECONDS} s")
+        total.not_run.append(f"vulnerabilities: no answer within {_SECONDS} s")
     except ValueError:  # no JSON: the service could not be reached
         said = done.stderr.strip().splitlines()[-1:] or ["no output"]
-        total.failures.append(f"pip-audit failed: {said[0][:300]}")
+        total.not_run.append(f"vulnerabilities: pip-audit failed: {said[0][:300]}")
 
 
 CONFIG = ROOT / ".secretlintrc.json"
-_TOOL = ROOT / "node_modules/.bin/secretlint"
 
 
 def tracked_files() -> list[Path]:
@@ -158,8 +141,7 @@ def tracked_files() -> list[Path]:
     Raises:
         OSError: this is no working copy of git.
     """
-    command = [shutil.which("git") or "git", "grep", "-I", "--files-with-matches", "-z", "-e", ""]
-    done = _run(command)
+    done = _run(["git", "grep", "-I", "--files-with-matches", "-z", "-e", ""])
     if done.returncode:
         raise OSError(f"git could not list the files: {done.stderr.strip()}")
     listed = (ROOT / name for name in done.stdout.split("\0") if name)
@@ -172,22 +154,27 @@ def secrets_in(files: Sequence[Path]) -> list[str]:
     Raises:
         OSError: secretlint failed, or did not read every file.
     """
-    options = ("--no-glob", "--no-gitignore", "--format", "json")
-    command = [str(_TOOL), "--secretlintrc", str(CONFIG), *options]
-    done = _run([*command, *map(str, files)])
+    options: tuple[str | Path, ...] = (
+        "--no-glob",
+        "--no-gitignore",
+        "--format",
+        "json",
+        "--secretlintrc",
+        CONFIG,
+    )
+    done = _run([ROOT / "node_modules/.bin/secretlint", *options, *files])
     try:
         results = json.loads(done.stdout)
     except ValueError:
         raise OSError(f"secretlint failed: {done.stderr.strip()[-500:]}") from None
     if len(results) != len(files):
         raise OSError(f"secretlint read {len(results)} of {len(files)} files")
-    return [_place(result["filePath"], found) for result in results for found in result["messages"]]
-
-
-def _place(file: str, found: dict[str, Any]) -> str:
-    path = Path(file)
-    shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
-    return f"{shown}:{found['loc']['start']['line']}: {found['ruleId']}"
+    return [
+        f"{result['filePath'].removeprefix(f'{ROOT}/')}:{found['loc']['start']['line']}: "
+        f"{found['ruleId']}"
+        for result in results
+        for found in result["messages"]
+    ]
 
 
 _PROJECT = ROOT / "pyproject.toml"
@@ -202,21 +189,21 @@ def write_bills(folder: Path) -> list[Path]:
         OSError: cyclonedx-py refused its input or its own output.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    library = _write(folder / "once-consumer.cdx.json", _PROJECT, text_of([RUNTIME_LOCK]))
+    library = _write(folder / "once-consumer.cdx.json", _PROJECT, _text_of([RUNTIME_LOCK]))
     return [library, *(write_function_bill(folder, name) for name in function_locks())]
 
 
 def write_function_bill(folder: Path, name: str) -> Path:
     """Write the bill of one function's package: the library, and what its locks name."""
     version = tomllib.loads(_PROJECT.read_text())["project"]["version"]
-    contents = f"once-consumer=={version}\n{text_of(function_locks()[name])}"
+    contents = f"once-consumer=={version}\n{_text_of(function_locks()[name])}"
     with tempfile.TemporaryDirectory() as scratch:
         described = Path(scratch) / "pyproject.toml"
         described.write_text(_FUNCTION.format(name=f"once-function-{name}", version=version))
         return _write(folder / f"function-{name}.cdx.json", described, contents)
 
 
-def text_of(locks: Iterable[Path]) -> str:
+def _text_of(locks: Iterable[Path]) -> str:
     """Return locks as one; a package that several name is the same version in each."""
     entries = (lock.read_text().replace("\\\n", " ").splitlines() for lock in locks)
     lines = {line for lines in entries for line in lines if "==" in line and line[0] != "#"}
@@ -224,9 +211,8 @@ def text_of(locks: Iterable[Path]) -> str:
 
 
 def _write(file: Path, project: Path, requirements: str) -> Path:
-    tool = Path(sys.executable).with_name("cyclonedx-py")
-    command = [str(tool), "requirements", "-", "--pyproject", str(project), *_CYCLONEDX]
-    done = _run([*command, "--output-file", str(file)], input=requirements)
+    given = ("requirements", "-", "--pyproject", project, "--output-file", file)
+    done = _run([_tool("cyclonedx-py"), *given, *_CYCLONEDX], input=requirements)
     if done.returncode:
         raise OSError(f"{file.name} could not be written: {done.stderr.strip()[-500:]}")
     return file
@@ -252,19 +238,25 @@ def run() -> int:
 
 
 def _report() -> dict[str, Any]:
-    packages, not_run = locked(python_locks()), list[str]()
+    packages, node = locked(python_locks()), list(node_licences())
     found = advisories(packages)
-    node = list(node_licences())
-    refused = _or_reason("licences", lambda: _refused_licences(node), not_run)
-    bills = _or_reason("sbom", lambda: write_bills(REPORTS / "sbom"), not_run)
-    secrets = _or_reason("secrets", lambda: secrets_in(tracked_files()), not_run)
+
+    def result(name: str, check: Callable[[], list[Any]]) -> list[Any]:
+        """Return a check's result; if it cannot run, keep the reason."""
+        try:
+            return check()
+        except OSError as error:
+            found.not_run.append(f"{name}: {error}")
+            return []
+
+    bills = result("sbom", lambda: write_bills(REPORTS / "sbom"))
     return {
         "vulnerabilities": found.found,
-        "licences_refused": refused,
-        "packages": {"python": len(packages), "audited": len(found.audited), "node": len(node)},
+        "licences_refused": result("licences", lambda: _refused_licences(node)),
+        "packages": {"python": len(packages), "audited": found.audited, "node": len(node)},
         "sbom": [str(Path(bill).relative_to(ROOT)) for bill in bills],
-        "secrets": secrets,
-        "not_run": [*found.not_run(), *not_run],
+        "secrets": result("secrets", lambda: secrets_in(tracked_files())),
+        "not_run": found.not_run,
     }
 
 
@@ -274,12 +266,3 @@ def _refused_licences(node: list[tuple[str, str]]) -> list[str]:
     shipped = {package.name for locks in function_locks().values() for package in locked(locks)}
     tools = sorted({*here.items(), *embedded_aws.items(), *node})
     return [*licences.refused_in_functions(shipped, here), *licences.refused_tools(tools)]
-
-
-def _or_reason(name: str, check: Callable[[], list[Any]], not_run: list[str]) -> list[Any]:
-    """Return a check's result; if it cannot run, add the reason to `not_run`."""
-    try:
-        return check()
-    except OSError as error:
-        not_run.append(f"{name}: {error}")
-        return []

@@ -117,8 +117,8 @@ def test_a_vulnerability_is_read_and_a_package_that_was_skipped_is_not_clean() -
             "fixed_in": ["1.26.5"],
         }
     ]
-    assert answer.audited == {Package("urllib3", "1.26.4"), Package("six", "1.17.0")}
-    assert answer.not_run() == ["vulnerabilities: the service of PyPI does not know 1: own"]
+    assert answer.audited == 2
+    assert answer.not_run == ["vulnerabilities: PyPI does not know own"]
 
 
 def test_both_versions_of_a_package_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def _offline(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("advice", "status", "reasons"),
     [
-        (lambda packages: Advisories(audited=set(packages)), 0, []),
+        (lambda packages: Advisories(audited=len(packages)), 0, []),
         (audit.advisories, 1, ["pip-audit failed: ConnectionError: no route"]),
     ],
     ids=["clean", "offline"],

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
+from functools import partial
 from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,16 +17,7 @@ from demo.background import background
 from once.names import LIVE_ALIAS
 from once.webhooks.signature import sign
 from proof.real_aws.app import HOOK, LEAVING
-from proof.real_aws.check import (
-    Seen,
-    Target,
-    check,
-    emptied,
-    failed,
-    not_observed,
-    verdict,
-    waiting,
-)
+from proof.real_aws.check import FAILED, NOT_OBSERVED, Check, Seen, Target, verdict
 from proof.real_aws.checks.queues import held
 
 _HTTP_SECONDS = 30
@@ -33,7 +25,8 @@ _NO_SECRET = 503
 """Answer while the endpoint's secret has no value: the provider sends again."""
 
 
-@check(
+@partial(
+    Check,
     "function-url",
     "the webhook address answers without credentials: a signed webhook counts once, a forged one "
     "is refused with 401, and one that comes before a secret is stored is answered with 503",
@@ -52,17 +45,18 @@ def function_url(target: Target) -> Iterator[Seen]:
         SecretId=ingress.secrets[HOOK.name], SecretString=secret
     )
     while (forged := post(url, signed(body, "another secret"), body)) == _NO_SECRET:
-        yield waiting("the secret is not read yet")
+        yield Seen("the secret is not read yet")
     answers = [post(url, signed(body, secret), body) for _ in range(2)]
     if answers != [200, 200] or forged != 401 or early != _NO_SECRET:
-        yield failed(
+        yield Seen(
             f"answers to one webhook sent twice: {answers}; to a forged one: {forged}; before "
-            f"a secret was stored: {early}"
+            f"a secret was stored: {early}",
+            FAILED,
         )
         return
     while target.amount("hook") < 1:
-        yield waiting("the webhook is not counted yet")
-    yield from emptied(target)
+        yield Seen("the webhook is not counted yet")
+    yield from target.emptied()
     amount = target.amount("hook")
     text = f"sent twice: {answers}, counted {amount} times; forged: {forged}"
     yield verdict(amount == 1, text)
@@ -100,7 +94,8 @@ def post(url: str, headers: Mapping[str, str], body: bytes) -> int:
 _GONE, _THERE = 404, 401
 
 
-@check(
+@partial(
+    Check,
     "endpoint-removal",
     "one deployment of both stacks removes a webhook endpoint, whose secret is retained",
     1200,
@@ -113,7 +108,7 @@ def endpoint_removal(target: Target) -> Iterator[Seen]:
     target.redeploy(verify_without=LEAVING.name)
     urls = [f"{ingress.url}{each.name}" for each in (LEAVING, HOOK)]
     while (answers := [_forged(url) for url in urls]) != [_GONE, _THERE]:
-        yield waiting(f"answers of the removed endpoint and of the other one: {answers}")
+        yield Seen(f"answers of the removed endpoint and of the other one: {answers}")
     kept = target.client("secretsmanager").describe_secret(SecretId=ingress.secrets[LEAVING.name])
     text = f"deployed; answers of the removed endpoint and of the other one: {answers}"
     yield verdict("DeletedDate" not in kept, f"{text}; its secret is retained")
@@ -123,7 +118,8 @@ def _forged(url: str) -> int:
     return post(url, signed(b"{}", "another secret"), b"{}")
 
 
-@check(
+@partial(
+    Check,
     "table-recovery",
     "a table restored to a point in time takes the place of the old one by existing_tables",
     3600,
@@ -132,7 +128,9 @@ def _forged(url: str) -> int:
 )
 def table_recovery(target: Target) -> Iterator[Seen]:
     if target.local:
-        yield not_observed("tests/e2e/test_change.py restores and replaces tables on this AWS")
+        yield Seen(
+            "tests/e2e/test_change.py restores and replaces tables on this AWS", NOT_OBSERVED
+        )
         return
     dynamodb, name = target.client("dynamodb"), f"{target.parts.service}-restored"
     restored = dynamodb.restore_table_to_point_in_time(
@@ -141,12 +139,12 @@ def table_recovery(target: Target) -> Iterator[Seen]:
         UseLatestRestorableTime=True,
     )["TableDescription"]
     while (now := dynamodb.describe_table(TableName=name)["Table"]["TableStatus"]) != "ACTIVE":
-        yield waiting(f"the restored table is {now}")
+        yield Seen(f"the restored table is {now}")
     target.redeploy(verify_holds=restored["TableArn"])
     target.publish([held(target, "restored")], "verify.held")
     key = {"id": {"S": target.id("restored")}}
     while "Item" not in dynamodb.get_item(TableName=name, Key=key, ConsistentRead=True):
-        yield waiting("deployed; an event is not committed to the restored table yet")
+        yield Seen("deployed; an event is not committed to the restored table yet")
     holds = not target.item("holds", "restored")
     yield verdict(holds, f"an event after the deployment is in {name}; and not in the old: {holds}")
 
@@ -158,7 +156,8 @@ EVENTS = 300
 _CANARY = "Canary10Percent5Minutes"
 
 
-@check(
+@partial(
+    Check,
     "rollout",
     f"a deployment moves the live alias by CodeDeploy ({_CANARY}), and events in flight count once",
     1800,
@@ -166,7 +165,7 @@ _CANARY = "Canary10Percent5Minutes"
 )
 def rollout(target: Target) -> Iterator[Seen]:
     if target.local:
-        yield not_observed("it was deployed with local=true, which leaves CodeDeploy out")
+        yield Seen("it was deployed with local=true, which leaves CodeDeploy out", NOT_OBSERVED)
         return
     before, names = _version(target), list[str]()
 
@@ -181,7 +180,7 @@ def rollout(target: Target) -> Iterator[Seen]:
     while set(amounts := target.amounts(names, "followers").values()) != {1}:
         if max(amounts) > 1:
             break
-        yield waiting(f"{sum(amounts)} of {len(names)} counted")
+        yield Seen(f"{sum(amounts)} of {len(names)} counted")
     after, deployments = _version(target), _deployments(target)
     moved = [(one["status"], _CANARY in one["deploymentConfigName"]) for one in deployments]
     counted = f"{sum(amounts)} times, {len(names)} events of that time counted"
@@ -196,15 +195,8 @@ def _version(target: Target) -> str:
 
 
 def _deployments(target: Target) -> list[dict[str, Any]]:
-    codedeploy = target.client("codedeploy")
-    names = codedeploy.list_applications()["applications"]
-    own = [name for name in names if name.startswith(f"{target.parts.service}-")]
-    ids = [
-        each
-        for name in own
-        for group in codedeploy.list_deployment_groups(applicationName=name)["deploymentGroups"]
-        for each in codedeploy.list_deployments(applicationName=name, deploymentGroupName=group)[
-            "deployments"
-        ]
-    ]
-    return [codedeploy.get_deployment(deploymentId=each)["deploymentInfo"] for each in ids]
+    codedeploy, own = target.client("codedeploy"), f"{target.parts.service}-"
+    since = {"start": target.started}
+    ids = codedeploy.list_deployments(createTimeRange=since)["deployments"]
+    found = [codedeploy.get_deployment(deploymentId=each)["deploymentInfo"] for each in ids]
+    return [each for each in found if each["applicationName"].startswith(own)]

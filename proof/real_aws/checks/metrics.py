@@ -7,18 +7,9 @@ records, there is nothing to judge: such a check was not observed.
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
-from proof.real_aws.check import (
-    Result,
-    Seen,
-    Target,
-    check,
-    failed,
-    not_observed,
-    passed,
-    queue_name,
-    waiting,
-)
+from proof.real_aws.check import FAILED, NOT_OBSERVED, PASSED, Check, Seen, Target, queue_name
 
 _MAPPING = ("PolledEventCount", "InvokedEventCount", "DeletedEventCount")
 _WAITING_LETTERS = "dead letters wait for a decision"
@@ -49,10 +40,10 @@ def _waiting(target: Target, text: str, always: float | None) -> Seen:
         always: a metric that AWS always records; None if it was not.
     """
     if always is not None:
-        return waiting(text)
+        return Seen(text)
     if target.local:
-        return not_observed(f"{text}; an embedded AWS records no metrics")
-    return waiting(text, at_deadline=Result.NOT_OBSERVED)
+        return Seen(f"{text}; an embedded AWS records no metrics", NOT_OBSERVED)
+    return Seen(text, at_deadline=NOT_OBSERVED)
 
 
 def _invocations(target: Target) -> float | None:
@@ -60,7 +51,8 @@ def _invocations(target: Target) -> float | None:
     return recorded(target, "AWS/Lambda", "Invocations", "FunctionName", function)
 
 
-@check(
+@partial(
+    Check,
     "mapping-metrics",
     "the mapping records polled, invoked and deleted messages (EventCount)",
     900,
@@ -75,13 +67,14 @@ def mapping_metrics(target: Target) -> Iterator[Seen]:
             for name in _MAPPING
         }
         if all(found.values()):
-            yield passed(f"MetricsConfig {counted}: {found}")
+            yield Seen(f"MetricsConfig {counted}: {found}", PASSED)
         always = _invocations(target)
         text = f"MetricsConfig {counted}: {found}; Invocations of the function: {always}"
         yield _waiting(target, text, always)
 
 
-@check(
+@partial(
+    Check,
     "traces",
     "X-Ray has traces of the function",
     600,
@@ -96,13 +89,14 @@ def traces(target: Target) -> Iterator[Seen]:
             FilterExpression=f'service("{function}")',
         )["TraceSummaries"]
         if found:
-            yield passed(f"{len(found)} traces of {function}, such as {found[0]['Id']}")
+            yield Seen(f"{len(found)} traces of {function}, such as {found[0]['Id']}", PASSED)
         always = _invocations(target)
         text = f"no trace of {function}; its Invocations in CloudWatch: {always}"
         yield _waiting(target, text, always)
 
 
-@check(
+@partial(
+    Check,
     "alarm",
     "a dead letter sets the alarm on dead letters off, and it returns to OK without letters",
     1500,
@@ -113,12 +107,12 @@ def alarm(target: Target) -> Iterator[Seen]:
     target.publish(["{ not JSON"])
     alarm = _alarm_on(target, queue_name(url))
     if alarm is None:
-        yield failed(f"there is no alarm on the letters in {queue_name(url)}")
+        yield Seen(f"there is no alarm on the letters in {queue_name(url)}", FAILED)
         return
     yield from _until(target, alarm, "ALARM")
     target.client("sqs").purge_queue(QueueUrl=url)
     yield from _until(target, alarm, "OK")
-    yield passed(f"{alarm} was in ALARM with letters, and in OK after they were deleted")
+    yield Seen(f"{alarm} was in ALARM with letters, and in OK after they were deleted", PASSED)
 
 
 def _alarm_on(target: Target, queue: str) -> str | None:

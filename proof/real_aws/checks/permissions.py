@@ -15,7 +15,7 @@ from once.cdk.permissions import STREAM_ACTIONS, allow, key_statements, workflow
 from once.cdk.props import StateMachineProps
 from once.names import EXECUTION_PREFIX
 from proof.real_aws.account import ClientOf
-from proof.real_aws.check import Seen, Target, check, failed, not_observed, verdict, waiting
+from proof.real_aws.check import FAILED, NOT_OBSERVED, Check, Seen, Target, verdict
 from proof.real_aws.cleanup import delete_role
 
 _DENIED = ("AccessDenied", "AccessDeniedException", "AuthorizationError")
@@ -26,7 +26,8 @@ Calls = Mapping[str, Callable[[], object]]
 CallsOf = Callable[[Target, ClientOf], Calls]
 
 
-@check(
+@partial(
+    Check,
     "operators",
     "the operators' read-only policies allow to read the deployment, and deny to send, to delete "
     "dedup records and to read business tables",
@@ -44,16 +45,16 @@ def judged_as(target: Target, arn: str, allowed: CallsOf, refused: CallsOf) -> I
         client = _assumed(target, arn)
         if client is not None:
             break
-        yield waiting("the new role cannot be assumed yet")
+        yield Seen("the new role cannot be assumed yet")
     else:
-        yield failed("the new role cannot be assumed")
+        yield Seen("the new role cannot be assumed", FAILED)
         return
     expected = allowed(target, client)
     for _ in range(_LOOKS):  # a new role's policies take some seconds
         denied = [name for name, call in expected.items() if is_denied(call)]
         if not denied:
             break
-        yield waiting(f"denied: {denied}")
+        yield Seen(f"denied: {denied}")
     permitted = [name for name, call in refused(target, client).items() if not is_denied(call)]
     text = f"{len(expected)} calls, denied of them {denied}; permitted of the others: {permitted}"
     yield verdict(not denied and not permitted, text)
@@ -166,7 +167,8 @@ def _stack(target: Target) -> Stack:
     return Stack(App(), "probe", env=Environment(account=target.account, region=region))
 
 
-@check(
+@partial(
+    Check,
     "stream-key",
     "with kms:ViaService of DynamoDB, the relay's role reads the stream of a table that has a "
     "customer managed key; it may list the streams",
@@ -175,7 +177,7 @@ def _stack(target: Target) -> Stack:
 )
 def stream_key(target: Target) -> Iterator[Seen]:
     if target.local:
-        yield not_observed("an embedded AWS checks no permission on a key")
+        yield Seen("an embedded AWS checks no permission on a key", NOT_OBSERVED)
         return
     kms, dynamodb = target.client("kms"), target.client("dynamodb")
     name = f"{target.parts.service}-stream-key"
@@ -190,7 +192,7 @@ def stream_key(target: Target) -> Iterator[Seen]:
             SSESpecification={"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": key},
         )["TableDescription"]["LatestStreamArn"]
         while dynamodb.describe_table(TableName=name)["Table"]["TableStatus"] != "ACTIVE":
-            yield waiting("the table with a key of its own is not active yet")
+            yield Seen("the table with a key of its own is not active yet")
         dynamodb.put_item(TableName=name, Item={"pk": {"S": "1"}})
         made = [allow("ReadStream", STREAM_ACTIONS, stream)]
         made += key_statements(_stack(target), [("dynamodb", key)])
@@ -217,7 +219,8 @@ def _has_records(streams: Any, stream: str) -> bool:
     return bool(streams.get_records(ShardIterator=found["ShardIterator"])["Records"])
 
 
-@check(
+@partial(
+    Check,
     "workflow-alias",
     "a consumer's role may start a state machine through its alias and read the execution; it may "
     "not start it without the alias",
@@ -227,7 +230,7 @@ def _has_records(streams: Any, stream: str) -> bool:
 )
 def workflow_alias(target: Target) -> Iterator[Seen]:
     if target.local:
-        yield not_observed("an embedded AWS has no states:StateMachineQualifier")
+        yield Seen("an embedded AWS has no states:StateMachineQualifier", NOT_OBSERVED)
         return
     states, name = target.client("stepfunctions"), f"{target.parts.service}-workflow"
     with role(target, "workflow", service="states.amazonaws.com") as runs:
@@ -237,9 +240,9 @@ def workflow_alias(target: Target) -> Iterator[Seen]:
             with suppress(ClientError):  # until the new role can be assumed
                 made = states.create_state_machine(**definition, publish=True)
                 break
-            yield waiting("the state machine is not created yet")
+            yield Seen("the state machine is not created yet")
         if not made:
-            yield failed("the state machine could not be created")
+            yield Seen("the state machine could not be created", FAILED)
             return
         machine, version = made["stateMachineArn"], made["stateMachineVersionArn"]
         routing = [{"stateMachineVersionArn": version, "weight": 100}]

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -12,17 +13,7 @@ from demo.audit import undelivered_events
 from once.ops.aws.clients import total_depth
 from once.testing import cloud_event
 from proof.real_aws.app import MAX_CONCURRENCY
-from proof.real_aws.check import (
-    Seen,
-    Target,
-    check,
-    emptied,
-    failed,
-    not_observed,
-    passed,
-    verdict,
-    waiting,
-)
+from proof.real_aws.check import FAILED, NOT_OBSERVED, PASSED, Check, Seen, Target, verdict
 
 EVENTS = 60
 PROBES = 10
@@ -35,7 +26,8 @@ MESSAGES = 2 * EVENTS + LATE + CONFLICTS + MALFORMED
 LETTERS = {"key-conflict": CONFLICTS, "unparseable": MALFORMED}
 
 
-@check(
+@partial(
+    Check,
     "subscriptions",
     "new subscriptions deliver: within 20 minutes a whole round of probe events arrives at both "
     "consumers. No other check counts events before",
@@ -52,11 +44,14 @@ def subscriptions(target: Target) -> Iterator[Seen]:
         for _ in range(_LOOKS):
             arrived = sum(target.amounts(names, "followers").values())
             if arrived == PROBES:
-                yield passed(f"of {sent} probe events, the last {PROBES} arrived at both consumers")
-            yield waiting(f"{arrived} of the last {PROBES} probe events arrived, {sent} sent")
+                yield Seen(
+                    f"of {sent} probe events, the last {PROBES} arrived at both consumers", PASSED
+                )
+            yield Seen(f"{arrived} of the last {PROBES} probe events arrived, {sent} sent")
 
 
-@check(
+@partial(
+    Check,
     "audit",
     "each event counts once at each consumer; each conflict and each malformed body is a dead "
     "letter, and no other message is",
@@ -70,10 +65,10 @@ def audit(target: Target) -> Iterator[Seen]:
     yield from _until_at_rest(target)
     other = [target.asked(name, publishes=True, note="other") for name in names[:CONFLICTS]]
     target.publish([*bodies[:LATE], *other, *("{" * n for n in range(1, MALFORMED + 1))])
-    yield waiting("late duplicates, conflicts and malformed bodies were sent")
+    yield Seen("late duplicates, conflicts and malformed bodies were sent")
     yield from _until_at_rest(target)
     while (letters := _letters(target)) < sum(LETTERS.values()):
-        yield waiting(f"{letters} dead letters")
+        yield Seen(f"{letters} dead letters")
     yield _findings(target, names, _reasons(target))
 
 
@@ -81,8 +76,8 @@ def _until_at_rest(target: Target) -> Iterator[Seen]:
     """Wait until queues are empty and events delivered, at two looks: depths are approximate."""
     for _ in range(2):
         while left := _left(target):
-            yield waiting(f"{left} messages and events are under way")
-        yield waiting("nothing is under way")
+            yield Seen(f"{left} messages and events are under way")
+        yield Seen("nothing is under way")
 
 
 def _left(target: Target) -> int:
@@ -119,7 +114,8 @@ _CLOCKS_MS = 100
 """Assumed: the clocks of two functions' hosts differ by less. A hold is cut by it at both ends."""
 
 
-@check(
+@partial(
+    Check,
     "maximum-concurrency",
     f"a mapping with a maximum concurrency of {MAX_CONCURRENCY} reaches it, and never more",
     300,
@@ -131,7 +127,7 @@ def concurrency(target: Target) -> Iterator[Seen]:
     names = [f"hold-{n}" for n in range(HOLDS)]
     target.publish([held(target, name) for name in names], "verify.held")
     while missing := [name for name in names if not target.item("holds", name)]:
-        yield waiting(f"{HOLDS - len(missing)} of {HOLDS} done")
+        yield Seen(f"{HOLDS - len(missing)} of {HOLDS} done")
     items = [target.item("holds", name) for name in names]
     times = [(int(each["began_ms"]["N"]), int(each["ended_ms"]["N"])) for each in items]
     most = most_at_once(times)
@@ -152,7 +148,8 @@ def most_at_once(times: Sequence[tuple[int, int]]) -> int:
     return max((sum(b <= begin < e for b, e in cut) for begin, _ in cut), default=0)
 
 
-@check(
+@partial(
+    Check,
     "redrive-task",
     "StartMessageMoveTask moves letters to the consumer's queue, where a committed event is a "
     "duplicate; the redrive allow policy lets no other queue use the dead-letter queue",
@@ -165,15 +162,15 @@ def redrive_task(target: Target) -> Iterator[Seen]:
     name = target.id("redriven")
     target.publish([target.asked("redriven")])
     while target.amount("redriven") < 1:
-        yield waiting("the event is not counted yet")
+        yield Seen("the event is not counted yet")
     sqs.send_message(QueueUrl=consumer.dead_letter_url, MessageBody=target.asked("redriven"))
     sqs.start_message_move_task(SourceArn=letters, DestinationArn=queue)
     while (task := _task(sqs, letters))["Status"] in ("RUNNING", "CANCELLING"):
-        yield waiting(f"task {task}")
-    yield from emptied(target)
+        yield Seen(f"task {task}")
+    yield from target.emptied()
     moved, amount = task.get("ApproximateNumberOfMessagesMoved", 0), target.amount("redriven")
     if task["Status"] != "COMPLETED" or not moved or amount != 1:
-        yield failed(f"task {task}; the moved event {name} counted {amount} times")
+        yield Seen(f"task {task}; the moved event {name} counted {amount} times", FAILED)
     yield _stranger(target, letters, f"{moved} letters moved, the event still counted once")
 
 
@@ -200,7 +197,7 @@ def _stranger(target: Target, letters: str, text: str) -> Seen:
     finally:
         for each in (url, other):
             sqs.delete_queue(QueueUrl=each)
-    return failed(f"{text}; but another queue may use the dead-letter queue")
+    return Seen(f"{text}; but another queue may use the dead-letter queue", FAILED)
 
 
 def _use(sqs: Any, url: str, letters: str) -> None:
@@ -208,7 +205,8 @@ def _use(sqs: Any, url: str, letters: str) -> None:
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
 
 
-@check(
+@partial(
+    Check,
     "fifo-letters",
     "a standard queue may be the dead-letter queue of a standard queue's subscription to a FIFO "
     "topic, and gets what cannot be delivered",
@@ -247,6 +245,8 @@ def fifo_letters(target: Target) -> Iterator[Seen]:
         )
         text = f"subscribed; {sent} messages that cannot be delivered, no letter yet"
         if target.local:
-            yield not_observed(f"{text}; an embedded AWS needs no queue policy to deliver")
-        yield waiting(text)
-    yield passed(f"subscribed; {found} letters of {sent} messages that could not be delivered")
+            yield Seen(f"{text}; an embedded AWS needs no queue policy to deliver", NOT_OBSERVED)
+        yield Seen(text)
+    yield Seen(
+        f"subscribed; {found} letters of {sent} messages that could not be delivered", PASSED
+    )

@@ -3,22 +3,12 @@
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from once.names import Metric, Record
 from once.testing import cloud_event
-from proof.real_aws.check import (
-    Result,
-    Seen,
-    Target,
-    check,
-    emptied,
-    failed,
-    not_observed,
-    passed,
-    verdict,
-    waiting,
-)
+from proof.real_aws.check import FAILED, NOT_OBSERVED, PASSED, Check, Seen, Target, verdict
 
 HOT_EVENTS = 300
 _DAY_SECONDS = 24 * 60 * 60
@@ -28,7 +18,8 @@ FOREIGN = "another consumer's record"
 DENIED = ("AccessDeniedException", "AccessDenied")
 
 
-@check(
+@partial(
+    Check,
     "transaction-conflicts",
     "parallel commits to one item conflict (TransactionConflict), and each event counts once",
     600,
@@ -39,11 +30,11 @@ def conflicts(target: Target) -> Iterator[Seen]:
     bodies = [json.loads(target.asked("hot")) for _ in range(HOT_EVENTS)]
     target.publish([json.dumps(one | {"id": f"{one['id']}-{n}"}) for n, one in enumerate(bodies)])
     while (amount := target.amount("hot")) < HOT_EVENTS:
-        yield waiting(f"{amount} of {HOT_EVENTS} counted")
-    yield from emptied(target)
+        yield Seen(f"{amount} of {HOT_EVENTS} counted")
+    yield from target.emptied()
     amount = target.amount("hot")
     if amount != HOT_EVENTS:
-        yield failed(f"{HOT_EVENTS} events counted {amount} times")
+        yield Seen(f"{HOT_EVENTS} events counted {amount} times", FAILED)
     yield from _logged_conflicts(target)
 
 
@@ -51,9 +42,11 @@ def _logged_conflicts(target: Target) -> Iterator[Seen]:
     """Look for conflicts in the log, whose lines arrive some seconds late."""
     for _ in range(_LOOKS):
         if found := logged(target, "counter", Metric.CONFLICTS):
-            yield passed(f"{found:g} attempts conflicted; {HOT_EVENTS} events counted once each")
-        yield waiting("no conflict is in the log yet", at_deadline=Result.NOT_OBSERVED)
-    yield not_observed(f"{HOT_EVENTS} events counted once each; no attempt conflicted")
+            yield Seen(
+                f"{found:g} attempts conflicted; {HOT_EVENTS} events counted once each", PASSED
+            )
+        yield Seen("no conflict is in the log yet", at_deadline=NOT_OBSERVED)
+    yield Seen(f"{HOT_EVENTS} events counted once each; no attempt conflicted", NOT_OBSERVED)
 
 
 def logged(target: Target, consumer: str, metric: str) -> float:
@@ -74,7 +67,8 @@ def _value(line: str, metric: str) -> float:
     return float(sum(value)) if isinstance(value, list) else float(value)
 
 
-@check(
+@partial(
+    Check,
     "ttl",
     "TTL is enabled on the dedup table. That DynamoDB deletes takes days and is not waited for",
     120,
@@ -87,14 +81,15 @@ def ttl(target: Target) -> Iterator[Seen]:
         described = found["TimeToLiveDescription"]
         text = f"TTL of {table}: {described}"
         if described == {"TimeToLiveStatus": "ENABLED", "AttributeName": Record.EXPIRES_AT}:
-            yield passed(text)
+            yield Seen(text, PASSED)
         if target.local:
-            yield not_observed(f"{text}; an embedded AWS does not apply a template's TTL")
+            yield Seen(f"{text}; an embedded AWS does not apply a template's TTL", NOT_OBSERVED)
         enabling = described.get("TimeToLiveStatus") == "ENABLING"  # for up to an hour
-        yield waiting(text, at_deadline=Result.NOT_OBSERVED if enabling else Result.FAILED)
+        yield Seen(text, at_deadline=NOT_OBSERVED if enabling else FAILED)
 
 
-@check(
+@partial(
+    Check,
     "expiry",
     "an expired record that is still there no longer counts as a duplicate, and the new one does",
     300,
@@ -120,19 +115,19 @@ def expiry(target: Target) -> Iterator[Seen]:
 def _once_more(target: Target, there: bool) -> Iterator[Seen]:
     """Send it a third time, inside the new record's window."""
     target.publish([target.asked("expiring")])
-    yield waiting("sent again inside the window")
-    yield from emptied(target)
+    yield Seen("sent again inside the window")
+    yield from target.emptied()
     amount = target.amount("expiring")
     text = f"counted {amount} times in three deliveries, of which the second was after the expiry"
     if there:
         yield verdict(amount == 2, text)
-    yield not_observed(f"{text}; but TTL deleted the expired record before")
+    yield Seen(f"{text}; but TTL deleted the expired record before", NOT_OBSERVED)
 
 
 def _counted(target: Target, name: str, expected: int) -> Iterator[Seen]:
     target.publish([target.asked(name)])
     while (amount := target.amount(name)) < expected:
-        yield waiting(f"counted {amount} of {expected} times")
+        yield Seen(f"counted {amount} of {expected} times")
 
 
 def dedup_key(target: Target, name: str) -> str:
@@ -147,7 +142,8 @@ def dedup_key(target: Target, name: str) -> str:
     raise LookupError(f"no dedup record of {name}")
 
 
-@check(
+@partial(
+    Check,
     "leading-keys",
     "inside a transaction IAM has dynamodb:LeadingKeys: a consumer commits with its own dedup "
     "record, and is refused one of another consumer",
@@ -166,13 +162,13 @@ def leading_keys(target: Target) -> Iterator[Seen]:
     answer = _answers(target)[FOREIGN]
     text = f"the consumer committed; {FOREIGN}, in a transaction: {answer}"
     if target.local and answer not in DENIED:
-        yield not_observed(f"{text}; an embedded AWS has no dynamodb:LeadingKeys")
+        yield Seen(f"{text}; an embedded AWS has no dynamodb:LeadingKeys", NOT_OBSERVED)
     yield verdict(answer in DENIED, text)
 
 
 def _committed(target: Target) -> Iterator[Seen]:
     while not target.item("counters", "direct"):
-        yield waiting("the consumer has not committed its first event")
+        yield Seen("the consumer has not committed its first event")
 
 
 def _answers(target: Target) -> dict[str, str]:
@@ -180,7 +176,8 @@ def _answers(target: Target) -> dict[str, str]:
     return answers
 
 
-@check(
+@partial(
+    Check,
     "item-attributes",
     "IAM has dynamodb:Attributes for a put outside a transaction: with group_size=1 a put with a "
     "dedup record on the item succeeds, and one without is refused",
@@ -192,14 +189,15 @@ def item_attributes(target: Target) -> Iterator[Seen]:
     event = cloud_event("verify.tallied", data, event_id=target.id("tally"), source="/verify")
     target.publish([json.dumps(event)], "verify.tallied")
     while not (item := target.item("tallies", "tally")):
-        yield waiting("the item with its dedup record is not written yet")
+        yield Seen("the item with its dedup record is not written yet")
     text = f"a put with its dedup record succeeded; one without: {item['answer']['S']}"
     if target.local:
-        yield not_observed(f"{text}; an embedded AWS has no dynamodb:Attributes for writes")
+        yield Seen(f"{text}; an embedded AWS has no dynamodb:Attributes for writes", NOT_OBSERVED)
     yield verdict(item["answer"]["S"] in DENIED, text)
 
 
-@check(
+@partial(
+    Check,
     "enclosing-operation",
     "the function's role may write inside TransactWriteItems, and is refused PutItem, UpdateItem "
     "and DeleteItem outside it",
@@ -213,4 +211,4 @@ def enclosing_operation(target: Target) -> Iterator[Seen]:
     left = target.item("counters", "direct-direct")
     holds = refused == REFUSED and not left
     text = f"outside a transaction: {answers}; the commit inside one succeeded"
-    yield passed(text) if holds else verdict(False, f"{text}; item written: {bool(left)}")
+    yield Seen(text, PASSED) if holds else verdict(False, f"{text}; item written: {bool(left)}")

@@ -99,6 +99,9 @@ class FakeTarget:
     def messages_left(self, *_: str) -> int:
         return 0
 
+    def emptied(self) -> Any:
+        return ()
+
     def arn(self, url: str) -> str:
         return f"arn:{url}"
 

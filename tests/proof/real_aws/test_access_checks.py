@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from once.ops.errors import OpsError
-from proof.real_aws.check import Check, Result, Seen, passed, run_check, waiting
+from proof.real_aws.check import Check, Result, Seen, run_check
 from proof.real_aws.checks import deployments, permissions
 from tests.proof.real_aws.fake_stacks import client_error
 from tests.proof.real_aws.fake_target import Api, FakeTarget, Permitted, judged
@@ -152,9 +152,9 @@ def observing(*observations: Seen | Exception) -> Check:
 @pytest.mark.parametrize(
     ("one", "result", "text"),
     [
-        (observing(waiting("a"), passed("b")), PASSED, "b"),
-        (observing(waiting("a")), FAILED, "not within 10 s: a"),
-        (observing(waiting("a", at_deadline=NOT_OBSERVED)), NOT_OBSERVED, "not within 10 s: a"),
+        (observing(Seen("a"), Seen("b", PASSED)), PASSED, "b"),
+        (observing(Seen("a")), FAILED, "not within 10 s: a"),
+        (observing(Seen("a", at_deadline=NOT_OBSERVED)), NOT_OBSERVED, "not within 10 s: a"),
         (observing(), FAILED, "nothing"),
         (observing(DENIED), NOT_OBSERVED, "AccessDenied"),
         (observing(client_error("ValidationException", "X")), FAILED, "ValidationException"),

@@ -81,14 +81,17 @@ MOVED = {"list_message_move_tasks": task("COMPLETED"), **STRANGER}
 MAPPING = {"mapping": {"UUID": "m", "ScalingConfig": {"MaximumConcurrency": 2}}}
 DEPLOYED = {
     "get_alias": [{"FunctionVersion": "1"}, {"FunctionVersion": "2"}],
-    "list_applications": {"applications": ["once-verify-0-service-follower", "other"]},
-    "list_deployment_groups": {"deploymentGroups": ["g"]},
     "list_deployments": {"deployments": ["d"]},
 }
 
 
-def deployed(status: str = "Succeeded", config: str = "LambdaCanary10Percent5Minutes") -> Any:
+def deployed(
+    status: str = "Succeeded",
+    config: str = "LambdaCanary10Percent5Minutes",
+    application: str = "once-verify-0-service-follower",
+) -> Any:
     info = {"status": status, "deploymentConfigName": f"CodeDeployDefault.{config}"}
+    info |= {"applicationName": application}
     return {**DEPLOYED, "get_deployment": {"deploymentInfo": info}}
 
 
@@ -215,6 +218,7 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
     ("rollout", FakeTarget(deployed()), PASSED),
     ("rollout", FakeTarget(deployed("Failed")), FAILED),
     ("rollout", FakeTarget(deployed(config="LambdaAllAtOnce")), FAILED),
+    ("rollout", FakeTarget(deployed(application="other")), FAILED),
     ("rollout", FakeTarget(deployed() | {"get_alias": {"FunctionVersion": "1"}}), FAILED),
     ("rollout", FakeTarget(deployed(), amount_of=lambda _: 2), FAILED),
     ("rollout", FakeTarget(deployed(), local=True), NOT_OBSERVED),

@@ -14,7 +14,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from proof import report
 from proof.real_aws import command
-from proof.real_aws.check import Check, Seen, failed
+from proof.real_aws.check import FAILED, Check, Seen
 from proof.real_aws.cleanup import Cleanup
 from proof.real_aws.command import Cdk
 from tests.proof.real_aws.fake_stacks import FakeStacks, client_error
@@ -121,15 +121,13 @@ class Denied:
         raise client_error("AccessDeniedException", "DeleteLogGroup", "no delete for you")
 
 
-def test_what_cannot_be_deleted_is_told_with_its_command() -> None:
+def test_what_cannot_be_deleted_is_told_with_the_reason() -> None:
     deploy(PREFIX)
     cleanup = Cleanup(PREFIX, Denied(), poll_seconds=0.1)
     left = cleanup.run(lambda _: None, limit_seconds=1)
-    assert [each.id for each in left] == [
-        *(f"/aws/lambda/{PREFIX}-orders", f"{PREFIX}-state-operatorlog")
-    ]
-    assert left[0].command == f"aws logs delete-log-group --log-group-name {left[0].id}"
-    assert "no delete for you" in cleanup.reason(left[0])
+    names = [f"/aws/lambda/{PREFIX}-orders", f"{PREFIX}-state-operatorlog"]
+    assert left == [("log group", name) for name in names]
+    assert all("no delete for you" in cleanup.faults[name] for name in names)
 
 
 @pytest.fixture
@@ -179,7 +177,7 @@ def test_a_second_ctrl_c_tells_what_is_left_and_how_to_delete_it_later(
     assert command.verify(account(), yes=True, options=OPTIONS) == command.STOPPED
     output = capsys.readouterr().out
     assert f"left: stack {PREFIX}-state" in output
-    assert f"aws dynamodb delete-table --table-name {PREFIX}-state-orders" in output
+    assert f"left: table {PREFIX}-state-orders" in output
     assert f"python -m proof verify --account {account()} --clean {PREFIX}" in output
     monkeypatch.undo()
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -204,7 +202,7 @@ def test_after_the_failure_of_a_decisive_check_no_later_one_runs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def wrong(_: Any) -> Iterator[Seen]:
-        yield failed("denied")
+        yield Seen("denied", FAILED)
 
     def run(_: Any) -> Iterator[Seen]:
         raise AssertionError("it ran")

@@ -169,8 +169,8 @@ def collected(seeds: range, processes: int) -> Evidence:
         run_parts(
             [
                 *scopes,
-                *(Part(name, "protocols", 1, *method) for name, method in methods.items()),
-                *(Part("seeds", "seeds", len(chunk), run_seeds, (chunk, "")) for chunk in chunks),
+                *(Part(name, "protocols", 1, *method, 2.0) for name, method in methods.items()),
+                *(Part("seeds", "seeds", CHUNK, run_seeds, (chunk, ""), 0.03) for chunk in chunks),
             ],
             processes,
             console,

@@ -1,11 +1,10 @@
 """Worker processes, which end with the process that started them, and the parts of long work."""
 
 import os
-import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -17,8 +16,6 @@ from once.ops.progress import LINE_SECONDS
 
 Tell = Callable[[int], object]
 """Notes how many units of a part are done."""
-_SECONDS = {"states": 0.005, "schedules": 0.006, "seeds": 0.03, "protocols": 2.0}
-"""Usual CPU time of one unit."""
 _MEASURED_SECONDS = 300
 """The speed is that of the last five minutes."""
 _shared: Any = None
@@ -42,7 +39,7 @@ class Part:
         unit: what it consists of.
         size: at most so many units.
         work: called with `arguments` and a function that takes the number of units done.
-        unit_seconds: expected CPU time of a unit; None for the usual one.
+        unit_seconds: expected CPU time of a unit.
     """
 
     name: str
@@ -50,11 +47,12 @@ class Part:
     size: int
     work: Callable[..., Any]
     arguments: tuple[Any, ...]
-    unit_seconds: float | None = None
+    unit_seconds: float
 
-    def seconds(self, units: int) -> float:
-        """Return the expected CPU time of some units."""
-        return units * (_SECONDS[self.unit] if self.unit_seconds is None else self.unit_seconds)
+    @property
+    def seconds(self) -> float:
+        """The expected CPU time."""
+        return self.size * self.unit_seconds
 
     def result(self, tell: Tell = untold) -> Any:
         """Execute it, and return its result."""
@@ -62,19 +60,18 @@ class Part:
 
 
 def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[Any]:
-    """Execute the parts, and return their results in order.
+    """Execute the parts, the longest first, and return their results in order.
 
-    They begin in a random order in which long ones tend to be early, so that what is done soon
-    tells how long the rest takes. Shows every 15 seconds how much is left at most, and how long
-    that will take.
+    Shows every 15 seconds how much is left at most, and how long that will take.
 
     Raises:
         Exception: the error of the first part that fails; the others end.
     """
     context, progress = get_context("spawn"), Progress(parts)
     shared = context.Array("q", len(parts)), context.Event()
+    longest = sorted(range(len(parts)), key=lambda number: -parts[number].seconds)
     with ProcessPoolExecutor(processes, context, _begin, (shared,)) as pool:
-        futures = {number: pool.submit(_execute, number, parts[number]) for number in _order(parts)}
+        futures = {number: pool.submit(_execute, number, parts[number]) for number in longest}
         waiting = {*futures.values()}
         while waiting:
             _, waiting = wait(waiting, LINE_SECONDS, FIRST_EXCEPTION)
@@ -92,13 +89,6 @@ def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[A
         if error is not None and not isinstance(error, Stopped):
             raise error
     return [futures[number].result() for number, _ in enumerate(parts)]
-
-
-def _order(parts: Sequence[Part]) -> list[int]:
-    """Return a random order: the chance to be the next one is proportional to the length."""
-    draw = random.Random("order")
-    waits = [draw.expovariate(max(part.seconds(part.size), 1e-9)) for part in parts]
-    return sorted(range(len(parts)), key=waits.__getitem__)
 
 
 class Progress:
@@ -120,29 +110,17 @@ class Progress:
             ended: the numbers of the parts that have ended.
             done: units done of each part, as far as it has told.
         """
-        left = {
-            number: part.size - done[number]
-            for number, part in enumerate(self._parts)
-            if number not in ended
-        }
-        running = [
-            f"{self._parts[number].name}: at most {units:,} {self._parts[number].unit} left"
-            for number, units in left.items()
-            if done[number]
-        ]
-        minutes = self._seconds_left(now, left) / 60
-        count = f"{len(ended)} of {len(self._parts)} parts"
-        return "; ".join([f"{count}, about {minutes:.0f} min left", *running])
-
-    def _seconds_left(self, now: float, left: Mapping[int, int]) -> float:
-        """Return the time that is left, at the speed of the last five minutes."""
-        rest = sum(self._parts[number].seconds(units) for number, units in left.items())
-        finished = sum(part.seconds(part.size) for part in self._parts) - rest
+        left = [(p, p.size - done[n]) for n, p in enumerate(self._parts) if n not in ended]
+        rest = sum(units * part.unit_seconds for part, units in left)
+        finished = sum(part.seconds for part in self._parts) - rest
         while len(self._seen) > 1 and self._seen[1][0] <= now - _MEASURED_SECONDS:
             self._seen.popleft()
         began, before = self._seen[0]
         self._seen.append((now, finished))
-        return rest * (now - began) / (finished - before) if finished > before else rest
+        seconds = rest * (now - began) / (finished - before) if finished > before else rest
+        count = f"{len(ended)} of {len(self._parts)} parts, about {seconds / 60:.0f} min left"
+        running = [(part, units) for part, units in left if units != part.size]
+        return "; ".join([count, *(f"{p.name}: at most {n:,} {p.unit} left" for p, n in running)])
 
 
 def _begin(shared: Any) -> None:

@@ -122,17 +122,29 @@ def parts(cases: Sequence[Case], *, pairs: bool) -> list[Part]:
         for point in points:
             in_pairs = pairs and case.in_pairs and begins_pairs(point, points)
             runs = 1 + (sum(1 for _ in second_points(alone, point)) if in_pairs else 0)
-            found.append(Part(case.name, "runs", runs, explore, (case, point, in_pairs), seconds))
+            given = (case, point, in_pairs, runs)
+            found.append(Part(case.name, "runs", runs, explore, given, seconds))
     return found
 
 
-def explore(case: Case, point: Action, in_pairs: bool, tell: Tell = untold) -> Tally:
-    """Execute the runs of a case that begin with one point."""
+def explore(
+    case: Case, point: Action, in_pairs: bool, expected: int = 0, tell: Tell = untold
+) -> Tally:
+    """Execute the runs of a case that begin with one point.
+
+    Args:
+        case: the case.
+        point: the point.
+        in_pairs: whether to try pairs as well.
+        expected: number of runs that were expected. A fault may lead to more calls, or to fewer.
+        tell: called with `expected` less the runs that are left.
+    """
     tally = Tally()
     alone = case.run([point])
     tally.count(case, [point], alone)
-    for runs, second in enumerate(second_points(alone, point) if in_pairs else (), start=1):
-        tell(runs)
+    seconds = [*second_points(alone, point)] if in_pairs else []
+    for run, second in enumerate(seconds):
+        tell(expected - len(seconds) + run)
         tally.count(case, (point, second), case.run((point, second)))
     return tally
 

@@ -105,18 +105,11 @@ def parts() -> list[Part]:
     two, as far as `MOST_SCHEDULES`: that would take too long to the end.
     """
     deeper = [replace(scope, faults=MOST_FAULTS) for scope in SCOPES if scope.faults < MOST_FAULTS]
+    names = {one: f"{one.name}, two faults" for one in deeper}
+    most = MOST_SCHEDULES
     return [
-        *(Part(one.name, "states", one.states, explore, (one, None)) for one in SCOPES),
-        *(
-            Part(
-                f"{one.name}, two faults",
-                "schedules",
-                MOST_SCHEDULES,
-                explore,
-                (one, MOST_SCHEDULES),
-            )
-            for one in deeper
-        ),
+        *(Part(one.name, "states", one.states, explore, (one, None), 0.005) for one in SCOPES),
+        *(Part(names[one], "schedules", most, explore, (one, most), 0.006) for one in deeper),
     ]
 
 

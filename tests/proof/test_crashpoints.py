@@ -143,18 +143,20 @@ def test_second_points_are_at_the_next_call_of_each_place(refused: RunResult) ->
 
 
 def test_pairs_begin_at_the_first_call_of_each_place() -> None:
-    found = [part.arguments[1:] for part in parts([REFUSED], pairs=True)]
+    found = [part.arguments[1:3] for part in parts([REFUSED], pairs=True)]
     assert {point.number for point, in_pairs in found if in_pairs} == {1}
     places = {point.place for point, _ in found}
     assert {point.place for point, in_pairs in found if in_pairs} == places
     alone = parts([replace(REFUSED, in_pairs=False)], pairs=True)
-    assert not any(in_pairs for *_, in_pairs in (part.arguments for part in alone))
+    assert not any(part.arguments[2] for part in alone)
 
 
 def test_a_point_is_counted_with_its_pairs(refused: RunResult) -> None:
     points = singles(REFUSED, refused)
     point = next(one for one in points if begins_pairs(one, points))
-    tally = explore(REFUSED, point, in_pairs=True)
+    told = list[int]()
+    tally = explore(REFUSED, point, in_pairs=True, expected=10, tell=told.append)
+    assert told == [*range(10 - tally.points[2], 10)], "ten less what is left"
     assert tally.points[1] == 1
     assert tally.points[2] == len([*second_points(REFUSED.run([point]), point)]) > 0
     assert (tally.in_vain, tally.broken) == (0, [])

@@ -25,7 +25,7 @@ from benchmarks.contenders import (
 )
 from benchmarks.dynamodb import MODEL, Delay
 from benchmarks.orders import Event, lambda_event, order_id
-from benchmarks.rows import EMBEDDED, USUAL, Row, middle, ratio, row_of, side_by_side
+from benchmarks.rows import USUAL, Row, middle, ratio, row_of, side_by_side
 from benchmarks.server import BenchServer, Seen
 from once.testing.events import FakeContext
 
@@ -83,13 +83,6 @@ class Setting:
         if self.conflicts:
             parts.append(f"{self.conflicts * 100:g} % conflicts")
         return ", ".join(parts)
-
-
-def title_of(row: Row) -> str:
-    """Return the setting of a row as text."""
-    if row["delay_ms"] == EMBEDDED:
-        return f"{row['records']} records, embedded"
-    return str(Setting(**{name: row[name] for name in USUAL}))
 
 
 def full() -> Iterator[Setting]:

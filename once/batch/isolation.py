@@ -16,12 +16,11 @@ from botocore.parsers import ResponseParserError
 
 from once.batch.message import Message
 from once.errors import summary_of
-from once.failures.quarantine import first_seen, lineage, size_of, text, whole
+from once.failures.quarantine import batches_by_size, first_seen, lineage, size_of, text, whole
 from once.intake.original_message import OriginalMessage
 from once.intake.reader import Delivery
 from once.names import DeadLetter, Limits
 from once.runtime.deadline import Deadline
-from once.runtime.sdk import batches_by_size
 from once.settings import Settings
 
 if TYPE_CHECKING:

@@ -15,13 +15,7 @@ from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.nag import acknowledge_finding, name_in_findings
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.permissions import (
-    ONLY_IN_TRANSACTIONS,
-    ClaimAccess,
-    KeyUse,
-    allow,
-    key_statements,
-)
+from once.cdk.permissions import ONLY_IN_TRANSACTIONS, ClaimAccess, KeyUse, allow, key_statements
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.settings import ITEM_RECORD_PREFIX

@@ -11,13 +11,7 @@ from once.commit.result import DUPLICATE, CommitResult, failed
 from once.errors import InFlight, InvalidWrite, PermanentError
 from once.names import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason
 from once.settings import CommitSettings, TableSettings
-from once.transaction import (
-    Action,
-    FormerRecord,
-    ItemKey,
-    Transaction,
-    serialize,
-)
+from once.transaction import Action, FormerRecord, ItemKey, Transaction, serialize
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -11,13 +11,7 @@ import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from once.commit.dedup_record import (
-    Item,
-    StoredRecord,
-    read_records,
-    record_put,
-    sequence_actions,
-)
+from once.commit.dedup_record import Item, StoredRecord, read_records, record_put, sequence_actions
 from once.commit.item_size import checked_size
 from once.commit.result import (
     BUSY,

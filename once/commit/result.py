@@ -12,13 +12,7 @@ from typing import Any
 
 from once.commit.dedup_record import StoredRecord
 from once.effects.ledger import Intent
-from once.errors import (
-    ConditionFailed,
-    InvalidWrite,
-    KeyConflict,
-    OnceError,
-    RequestRefused,
-)
+from once.errors import ConditionFailed, InvalidWrite, KeyConflict, OnceError, RequestRefused
 from once.names import COMMIT_ATTRIBUTE
 from once.transaction import Action, ItemVersion, Transaction
 

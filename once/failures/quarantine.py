@@ -1,9 +1,9 @@
 """Quarantine: sends a message to the dead-letter queue, with its reason and history."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote
 
 from once.errors import OnceError
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import MessageAttributeValueTypeDef
 
     from once.intake.reader import Delivery
+
+_T = TypeVar("_T")
 
 _ERROR_CHARACTERS = 1000
 _FACTS_BYTES = 14 * 1024
@@ -225,3 +227,27 @@ def size_of(body: str, attributes: Mapping[str, Any]) -> int:
         content = value["BinaryValue"] if "BinaryValue" in value else value["StringValue"].encode()
         size += len(name.encode()) + len(value["DataType"]) + len(content)
     return size
+
+
+def batches_by_size(
+    things: Iterable[_T],
+    size: Callable[[_T], int],
+    *,
+    most: int = Limits.QUEUE_BATCH,
+    most_bytes: int = Limits.MESSAGE_BYTES,
+) -> Iterator[list[_T]]:
+    """Yield the things in their order, in lists limited by number and by total size in bytes.
+
+    The limits are those of one call of SQS.
+    """
+    some: list[_T] = []
+    total = 0
+    for thing in things:
+        more = size(thing)
+        if some and (len(some) == most or total + more > most_bytes):
+            yield some
+            some, total = [], 0
+        some.append(thing)
+        total += more
+    if some:
+        yield some

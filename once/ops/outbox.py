@@ -25,7 +25,7 @@ from typer import BadParameter, Option
 from once.errors import Unpublishable
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
-from once.failures.quarantine import text
+from once.failures.quarantine import batches_by_size, text
 from once.names import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS, RELAY, Record
 from once.ops import dedup_records, terminal
 from once.ops.aws import clients
@@ -33,7 +33,6 @@ from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.operator_log import WhyOption, logged_change
 from once.ops.progress import progress
-from once.runtime.sdk import batches_by_size
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient

@@ -24,11 +24,11 @@ from botocore.parsers import ResponseParserError
 from once.errors import UNREADABLE, OnceError, SettingsError, Unpublishable, summary_of
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
-from once.failures.quarantine import allowed, described, key_text, text
+from once.failures.quarantine import allowed, batches_by_size, described, key_text, text
 from once.names import COMMIT_ATTRIBUTE, EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Metric, Record
 from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
-from once.runtime.sdk import SDK, batches_by_size, sqs_client
+from once.runtime.sdk import SDK, sqs_client
 from once.settings import RelaySettings
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""AWS SDK: the configuration, the clients and the batches of every function.
+"""AWS SDK: the configuration and the clients of every function.
 
 SnapStart initializes a version once, and restores each of its execution environments from that
 snapshot. So the snapshot holds what takes long to make, and nothing that must be unique. The
@@ -9,14 +9,14 @@ state: two functions would wait for equal delays after a conflict, and trace ids
 
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import boto3
 from botocore.config import Config
 
-from once.names import MOST_COMMIT_THREADS, Limits
+from once.names import MOST_COMMIT_THREADS
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -33,9 +33,6 @@ SDK = Config(
     tcp_keepalive=True,
     max_pool_connections=MOST_COMMIT_THREADS,
 )
-
-
-_T = TypeVar("_T")
 
 
 class S3Client(Protocol):
@@ -81,27 +78,3 @@ def prepare_snapshot(*clients: Any) -> None:
     for client in clients:
         register_before_snapshot(getattr, client, "meta")  # the access creates the client
     register_after_restore(random.seed)
-
-
-def batches_by_size(
-    things: Iterable[_T],
-    size: Callable[[_T], int],
-    *,
-    most: int = Limits.QUEUE_BATCH,
-    most_bytes: int = Limits.MESSAGE_BYTES,
-) -> Iterator[list[_T]]:
-    """Yield the things in their order, in lists limited by number and by total size in bytes.
-
-    The limits are those of one call of SQS.
-    """
-    some: list[_T] = []
-    total = 0
-    for thing in things:
-        more = size(thing)
-        if some and (len(some) == most or total + more > most_bytes):
-            yield some
-            some, total = [], 0
-        some.append(thing)
-        total += more
-    if some:
-        yield some

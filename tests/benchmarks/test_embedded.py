@@ -10,14 +10,7 @@ from benchmarks.batches import Wrong
 from benchmarks.contenders import Connect
 from benchmarks.deployed.order import RAW
 from benchmarks.deployed.verify_then_put import Handle
-from benchmarks.webhooks import (
-    FUNCTIONS,
-    INGRESS,
-    PUT,
-    Kind,
-    WebhookSample,
-    webhook_samples,
-)
+from benchmarks.webhooks import FUNCTIONS, INGRESS, PUT, Kind, WebhookSample, webhook_samples
 from tests.benchmarks.bench import MemoryServer
 
 

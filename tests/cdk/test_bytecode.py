@@ -18,13 +18,7 @@ from once.cdk import assemble
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging import bytecode as bytecode_module
-from once.cdk.packaging.bytecode import (
-    TASK,
-    Compiler,
-    add_bytecode,
-    compiler_for,
-    local_python,
-)
+from once.cdk.packaging.bytecode import TASK, Compiler, add_bytecode, compiler_for, local_python
 from once.cdk.packaging.function_package import package
 from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, tree

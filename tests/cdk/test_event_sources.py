@@ -11,14 +11,7 @@ import pytest
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
-from once.cdk import (
-    ConsumerProps,
-    DedupTable,
-    IdempotentConsumer,
-    Source,
-    Topics,
-    UnroutedEvents,
-)
+from once.cdk import ConsumerProps, DedupTable, IdempotentConsumer, Source, Topics, UnroutedEvents
 from once.cdk.topics import NO_EVENT
 from once.settings import Settings
 from tests.cdk.source_lines import LINES, SENDER, TOPIC, Make, line

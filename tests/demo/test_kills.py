@@ -201,25 +201,3 @@ def test_processes_of_the_given_functions_are_killed_one_by_one_as_calls_are_mad
         poll_twice(functions)
     assert killed == {"orders": 2}
     assert not functions.processes["others"][0].killed
-
-
-def test_a_process_that_has_ended_already_is_not_counted() -> None:
-    process = FakeProcess(has_ended=True)
-    functions = CountedFunctions(orders=[process])
-    with functions.kills_of("orders") as killed:
-        poll_twice(functions)
-        functions.calls = 100
-        wait_until("tried", lambda: process.killed, timeout=TIMEOUT)
-        poll_twice(functions)
-    assert not killed
-
-
-def test_kills_end_after_the_given_number() -> None:
-    functions = CountedFunctions(orders=[FakeProcess(), FakeProcess()])
-    with functions.kills_of("orders", most=1) as killed:
-        poll_twice(functions)
-        functions.calls = 100
-        wait_until("killed", lambda: bool(killed), timeout=TIMEOUT)
-        functions.calls = 200
-    assert killed == {"orders": 1}
-    assert [process.killed for process in functions.processes["orders"]].count(True) == 1

@@ -13,12 +13,7 @@ from once.webhooks.signature import KEPT_SECONDS, REFRESH_SECONDS
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
 from tests.docs.test_guarantees import table
-from tests.once.webhooks.service import (
-    SECRET,
-    Service,
-    stripe_body,
-    stripe_request,
-)
+from tests.once.webhooks.service import SECRET, Service, stripe_body, stripe_request
 
 PAGE = ROOT / "docs" / "webhooks.md"
 

@@ -14,15 +14,7 @@ from demo.quiescence import wait_until
 from once.ops.errors import ExitCode
 from stacks.consumers import CONSUMERS
 from tests.e2e.deployment import REST_SECONDS, Deployment
-from tests.e2e.test_orders import (
-    assert_counted_once,
-    ends,
-    paid,
-    placed,
-    published,
-    shelf,
-    unique,
-)
+from tests.e2e.test_orders import assert_counted_once, ends, paid, placed, published, shelf, unique
 
 MEND = """
 import json, pathlib, sys

@@ -18,28 +18,21 @@ from boto3.dynamodb.types import TypeDeserializer
 from once.commit.committer import Committer
 from once.commit.dedup_record import READ, StoredRecord, record_put
 from once.commit.item_dedup import ItemCommitter, item_record, item_record_name
-from once.commit.result import COMMITTED, DUPLICATE, CommitOutcome
+from once.commit.result import COMMITTED, DUPLICATE
 from once.effects.declaration import Effect, Policy
 from once.effects.ledger import EffectLedger, Intent
 from once.events.cloud_event import CloudEvent
-from once.names import CLOCK_MARGIN_SECONDS, SCHEMA_VERSION, Outcome, Standing
+from once.names import SCHEMA_VERSION, Outcome, Standing
 from once.ops.dedup_records import record_lines
 from once.settings import Dedup, Settings, TableSettings
 from once.transaction import Action, Identity, ItemVersion, Table, Transaction
 from tests.golden.versions import VERSIONS, Item, cases, golden, names, reader
-from tests.in_memory import Start
 from tests.once.item_orders import event, running
 from tests.once.support import (
-    COUNTERS,
     TABLES,
     Bench,
-    Note,
     SoldOut,
-    amounts,
-    consumer_of,
     event_of,
-    failures,
-    note,
     reasons,
 )
 
@@ -265,7 +258,6 @@ def test_an_event_of_any_version_is_known(case: Item) -> None:
 
 
 RECORD_CASES = cases("records")
-DONE = [case for case in RECORD_CASES if case.values[1]["read"]["intent"] is None]
 PENDING = [case for case in RECORD_CASES if case.values[1]["read"]["intent"] is not None]
 OVER = 1_800_000_031
 """After the end of the pending records' lease, and before that of their provider's keys."""
@@ -288,28 +280,6 @@ def stored_effect(case: Item) -> Effect[Any, Any]:
     kept = case["read"]["intent"]
     policy = Policy.AT_LEAST_ONCE if kept["key_expires_at"] is None else Policy.PROVIDER_KEY
     return Effect(kept["effect"], cast("Any", None), policy, 3600, cast("Any", None))
-
-
-@pytest.mark.parametrize(("version", "case"), RECORD_CASES)
-def test_an_event_of_any_version_is_known_and_its_key_conflicts_with_other_content(
-    bench: Bench, version: int, case: Item
-) -> None:
-    store(bench, case)
-    [again_result] = bench.commit(again(case))
-    [other_result] = bench.commit(again(case, fingerprint="other"))
-    known = CommitOutcome.PENDING if case["read"]["intent"] else CommitOutcome.DUPLICATE
-    assert (again_result.outcome, other_result.outcome) == (known, CommitOutcome.FAILED)
-
-
-@pytest.mark.parametrize(("version", "case"), DONE)
-def test_a_record_of_any_version_is_replaced_after_its_expiry_and_not_before(
-    bench: Bench, version: int, case: Item
-) -> None:
-    end = case["read"]["expires_at"] + CLOCK_MARGIN_SECONDS
-    store(bench, case, now=end)
-    assert bench.commit(again(case)) == [DUPLICATE]
-    bench.aws.time = end + 1
-    assert bench.commit(again(case)) == [COMMITTED]
 
 
 @pytest.mark.parametrize(("version", "case"), PENDING)
@@ -343,24 +313,3 @@ def test_the_commit_id_of_an_item_is_read_by_today_and_by_every_version(
     written: Any = put.render(case["commit"])["Put"]["Item"]
     assert written == case["item"]
     assert reader(version).commit_of(written) == case["commit"]
-
-
-@pytest.mark.parametrize(("version", "case"), cases("items"))
-def test_a_write_of_every_version_makes_a_read_of_today_stale(
-    start: Start, version: int, case: Item
-) -> None:
-    tries: list[Any] = []
-
-    def double(event: Note, tx: Transaction) -> None:
-        amount = (tx.get(COUNTERS, {"name": "a"}) or {})["amount"]
-        tries.append(amount)
-        if len(tries) == 1:  # another function's commit, just after the read
-            other = case["item"] | {"amount": {"N": "5"}, case["mark"]: {"S": "another"}}
-            aws.dynamodb.put_item(TableName="counters", Item=other)
-        tx.update(COUNTERS, {"name": "a"}, "SET amount = :a", {":a": amount * 2})
-
-    aws = start(consumer_of(double))
-    aws.dynamodb.put_item(TableName="counters", Item=case["item"])
-    assert failures(aws.deliver(note())) == []
-    assert tries == [1, 5]
-    assert amounts(aws) == {"a": 10}

@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from once.commit.committer import Committer
-from once.commit.result import (
-    COMMITTED,
-    DUPLICATE,
-    UNAFFECTED,
-    CommitOutcome,
-    CommitResult,
-)
+from once.commit.result import COMMITTED, DUPLICATE, UNAFFECTED, CommitOutcome, CommitResult
 from once.events.cloud_event import read_event
 from once.testing import answer_lost, cancelled, inject, never_sent
 from once.transaction import Identity, Transaction

@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from once.cdk import (
-    ConsumerProps,
-    DeployedNames,
-    DeploymentConfig,
-    TableProps,
-    missing_name_faults,
-)
+from once.cdk import ConsumerProps, DeployedNames, DeploymentConfig, TableProps, missing_name_faults
 from once.cdk.app.assembly import record_deployed, registry_faults, run_app
 from stacks.consumers import CONSUMERS as REGISTERED
 from stacks.registry import REGISTRY

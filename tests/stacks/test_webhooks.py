@@ -7,12 +7,7 @@ from once.webhooks.endpoint import CAPTURES, WebhookSettings
 from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, environment
 from tests.stacks.test_alarms import on_function, simple_alarms
-from tests.stacks.test_permissions import (
-    IN_TRANSACTIONS_ONLY,
-    Right,
-    log_and_trace,
-    rights,
-)
+from tests.stacks.test_permissions import IN_TRANSACTIONS_ONLY, Right, log_and_trace, rights
 
 NAME = WEBHOOKS.name
 SECRET = "secret-endpoint-stripe"

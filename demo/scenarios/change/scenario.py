@@ -20,13 +20,7 @@ from demo.quiescence import wait_until, wait_until_empty
 from demo.report import console, report_figures, step
 from demo.shop import Shop, deployed_values
 from demo.traffic.command import stock_articles
-from demo.traffic.plan import (
-    EVENT_TYPE,
-    SampleOrder,
-    TrafficPlan,
-    build_manifest,
-    plan_traffic,
-)
+from demo.traffic.plan import EVENT_TYPE, SampleOrder, TrafficPlan, build_manifest, plan_traffic
 from demo.traffic.publisher import published
 from once.ops.aws.clients import depth
 from once.ops.aws.deployment import Deployment

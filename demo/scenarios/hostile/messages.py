@@ -9,8 +9,8 @@ from typing import Any
 
 from demo.scenarios.hostile.effect_counts import SKU, SentMessages
 from demo.traffic.publisher import send_batch, to_queue
+from once.failures.quarantine import batches_by_size
 from once.ops.aws.deployment import Deployment
-from once.runtime.sdk import batches_by_size
 
 POISON = 10_000
 BOMBS = 10

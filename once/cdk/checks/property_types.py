@@ -7,14 +7,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import (
-    ConsumerProps,
-    Pollers,
-    Rollout,
-    TableProps,
-    WebhookProps,
-    WorkflowProps,
-)
+from once.cdk.props import ConsumerProps, Pollers, Rollout, TableProps, WebhookProps, WorkflowProps
 from once.event_sources import Source
 from once.settings import Dedup
 from once.webhooks.endpoint import Endpoint

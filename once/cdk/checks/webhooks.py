@@ -9,12 +9,7 @@ from math import ceil
 
 from once.cdk.checks import outside
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
-from once.cdk.checks.consumer_props import (
-    FUNCTION_SECONDS,
-    MEMORY_MB,
-    name_faults,
-    timeout_faults,
-)
+from once.cdk.checks.consumer_props import FUNCTION_SECONDS, MEMORY_MB, name_faults, timeout_faults
 from once.cdk.checks.property_types import has_type, property_type_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import (

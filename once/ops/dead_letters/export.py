@@ -22,14 +22,13 @@ from msgspec.json import decode
 
 from once.errors import UNREADABLE
 from once.events.cloud_event import CloudEvent
-from once.failures.quarantine import Place, fits, size_of, text
+from once.failures.quarantine import Place, batches_by_size, fits, size_of, text
 from once.names import DeadLetter, Limits
 from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import BATCH_ENTRIES, call_for_each
 from once.ops.dead_letters import assessment, letter_text, search
 from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
 from once.ops.errors import OpsError, unexpected_error_text
-from once.runtime.sdk import batches_by_size
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -15,12 +15,7 @@ from msgspec.json import decode, encode
 from once.errors import UNREADABLE, Unparseable
 from once.events.claim_check import ClaimStore
 from once.failures.quarantine import Place, key_of
-from once.intake.original_message import (
-    Attribute,
-    OriginalMessage,
-    as_lambda_shows,
-    restored,
-)
+from once.intake.original_message import Attribute, OriginalMessage, as_lambda_shows, restored
 from once.names import RELAY, UNROUTED, DeadLetter, Limits
 from once.ops.aws.deployment import DeployedConsumer, Deployment, claim_store
 from once.ops.terminal import NOT_READABLE, parse_timestamp

@@ -20,7 +20,7 @@ from typer import Option
 
 from once.errors import OnceError
 from once.events.identity import message_group
-from once.failures.quarantine import Place, allowed, fits, key_text, size_of, text
+from once.failures.quarantine import Place, allowed, batches_by_size, fits, key_text, size_of, text
 from once.intake.original_message import Attributes
 from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetter, Limits
 from once.ops.aws.clients import BatchCall, RateLimiter, call_for_each, client
@@ -37,7 +37,6 @@ from once.ops.dead_letters.letter import (
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.operator_log import Change
-from once.runtime.sdk import batches_by_size
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient

@@ -8,12 +8,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from once.ops.errors import OpsError
-from once.ops.new.consumer_files import (
-    TEMPLATE_SUFFIX,
-    consumer_files,
-    render,
-    template_names,
-)
+from once.ops.new.consumer_files import TEMPLATE_SUFFIX, consumer_files, render, template_names
 from once.ops.new.project import Project
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")

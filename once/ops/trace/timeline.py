@@ -23,13 +23,7 @@ from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.letter import Letter
-from once.ops.dedup_records import (
-    STANDINGS,
-    Item,
-    text_attribute,
-    time_attribute,
-    unreadable_times,
-)
+from once.ops.dedup_records import STANDINGS, Item, text_attribute, time_attribute, unreadable_times
 from once.ops.errors import error_with_remedy
 from once.ops.terminal import format_time, parse_timestamp
 

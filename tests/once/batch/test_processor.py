@@ -10,27 +10,10 @@ from once.errors import OnceError, PermanentError, RetryableError
 from once.events.identity import key_hash
 from once.failures.circuit_breaker import CircuitBreaker
 from once.names import Limits
-from once.testing import (
-    FakeAws,
-    FakeContext,
-    Fault,
-    answer_lost,
-    inject,
-    never_sent,
-    refused,
-)
+from once.testing import FakeAws, FakeContext, Fault, answer_lost, inject, never_sent, refused
 from once.transaction import Transaction
 from tests.in_memory import Start
-from tests.once.batch.function import (
-    LAST,
-    SECOND,
-    THIRD,
-    WRITE,
-    Function,
-    Make,
-    batch_of,
-    message,
-)
+from tests.once.batch.function import LAST, SECOND, THIRD, WRITE, Function, Make, batch_of, message
 from tests.once.effects.provider import LAST_RECEIVE
 from tests.once.support import (
     COUNTERS,

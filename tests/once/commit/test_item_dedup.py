@@ -12,14 +12,7 @@ from once.errors import RegistrationError
 from once.names import Record
 from once.testing import answer_lost, inject, never_sent
 from once.testing.faults import Fault
-from tests.once.item_orders import (
-    KEY,
-    Orders,
-    Placed,
-    event,
-    orders,
-    running,
-)
+from tests.once.item_orders import KEY, Orders, Placed, event, orders, running
 from tests.once.support import Log, calls, facts, reasons
 
 PLACED, CAPTURED = "once#orders#placed", "once#orders#captured"

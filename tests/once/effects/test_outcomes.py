@@ -25,15 +25,7 @@ from tests.once.effects.provider import (
     start_till,
 )
 from tests.once.effects.provider import consumer_of as paying
-from tests.once.support import (
-    COUNTERS,
-    Note,
-    SoldOut,
-    amounts,
-    consumer_of,
-    note,
-    reasons,
-)
+from tests.once.support import COUNTERS, Note, SoldOut, amounts, consumer_of, note, reasons
 
 
 def test_a_refusal_of_the_provider_is_an_outcome(make: Make) -> None:

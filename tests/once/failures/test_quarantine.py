@@ -14,7 +14,7 @@ from unittest.mock import ANY
 import pytest
 
 from once.errors import PermanentError
-from once.failures.quarantine import carried, described, key_of
+from once.failures.quarantine import batches_by_size, carried, described, key_of
 from once.failures.quarantine import text as text_attribute
 from once.intake.original_message import MOVED, OriginalMessage
 from once.names import DeadLetter, Limits, Reason
@@ -352,3 +352,19 @@ def test_the_facts_of_a_letter_have_a_limit(start: Start) -> None:
     assert invoke(aws, consumer, message) == []
     [letter] = aws.dead_letters()
     assert 12_000 < size_of(letter) - len(letter["Body"]) <= 14 * 1024
+
+
+@pytest.mark.parametrize(
+    ("sizes", "batches"),
+    [
+        ([], []),
+        ([100, 1], [[100], [1]]),
+        ([60, 40, 1], [[60, 40], [1]]),
+        ([1, 1, 1, 1], [[1, 1, 1], [1]]),
+        ([1, 200, 1], [[1], [200], [1]]),
+    ],
+)
+def test_a_batch_is_full_by_its_number_or_by_its_bytes(
+    sizes: list[int], batches: list[list[int]]
+) -> None:
+    assert list(batches_by_size(sizes, int, most=3, most_bytes=100)) == batches

@@ -24,13 +24,7 @@ from once.webhooks.endpoint import (
 )
 from once.webhooks.signature import sign
 from once.webhooks.webhook import Request, RequestLine, Webhook, answer, body_bytes
-from tests.once.webhooks.service import (
-    NOW,
-    SECRET,
-    Service,
-    github_request,
-    request,
-)
+from tests.once.webhooks.service import NOW, SECRET, Service, github_request, request
 
 CONTEXT = {
     "accountId": "123456789012",

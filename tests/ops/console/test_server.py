@@ -12,13 +12,7 @@ from starlette.testclient import TestClient
 from once.ops.console import state
 from once.ops.console.jobs import Job, JobPhase, Progress
 from once.ops.console.server import console_app, console_server
-from once.ops.console.state import (
-    ConsoleState,
-    LetterReadings,
-    PageUpdates,
-    QueueDepths,
-    Readings,
-)
+from once.ops.console.state import ConsoleState, LetterReadings, PageUpdates, QueueDepths, Readings
 from once.ops.errors import OpsError
 from once.ops.status import QueueStatus
 from tests.ops.console.conftest import ADDRESS, OWN, finished

@@ -16,14 +16,7 @@ from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import ExitCode
 from tests.ops.letters import Shop, note
-from tests.ops.support import (
-    answer_with,
-    refusal,
-    requests_of,
-    run,
-    stdout_of,
-    words,
-)
+from tests.ops.support import answer_with, refusal, requests_of, run, stdout_of, words
 
 
 @dataclass

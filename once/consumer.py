@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import boto3
 from aws_lambda_powertools import Logger
@@ -29,6 +29,7 @@ from once.effects.declaration import (
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
 from once.errors import Refusal, RegistrationError
+from once.events.cloud_event import MODELS, field_names
 from once.events.identity import Key
 from once.events.outgoing import ClaimPlace
 from once.failures.circuit_breaker import CircuitBreaker
@@ -47,7 +48,7 @@ from once.runtime.deadline import Context
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, S3Client, prepare_snapshot, s3_client, sqs_client
 from once.settings import Dedup, Settings
-from once.transaction import FormerRecords, Table, Transaction, read_item
+from once.transaction import FormerRecords, ItemT, Table, Transaction, read_item
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
@@ -120,10 +121,22 @@ class Consumer:
         self.tables: set[str] = set()
         self._faults: list[str] = []
 
-    def table(self, name: str) -> Table:
-        """Declare a table that the handlers use, by its name in the consumer's declaration."""
+    @overload
+    def table(self, name: str) -> Table[dict[str, Any]]: ...
+
+    @overload
+    def table(self, name: str, model: type[ItemT]) -> Table[ItemT]: ...
+
+    def table(self, name: str, model: Any = None) -> Table[Any]:
+        """Declare a table that the handlers use, by its name in the consumer's declaration.
+
+        With a model, `Transaction.get` returns its items as objects of the model, and
+        `Transaction.put` takes such objects.
+        """
+        if model is not None and field_names(model) is None:
+            self._faults.append(f"table({name!r}): {model!r} is no model; give {MODELS}")
         self.tables.add(name)
-        return Table(name)
+        return Table(name, model)
 
     def handles(
         self,

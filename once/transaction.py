@@ -15,16 +15,26 @@ from decimal import Decimal
 from enum import Enum
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, is_typeddict
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Self,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    is_typeddict,
+)
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
-from msgspec import Struct
+from msgspec import Struct, ValidationError
 
 from once.effects.declaration import Effect, RequestT
 from once.effects.ledger import Intent
-from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused
-from once.events.cloud_event import CloudEvent, as_json
+from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused, RetryableError
+from once.events.cloud_event import CloudEvent, as_item, as_json, converter
 from once.events.outgoing import ClaimPlace, Draft, draft
 from once.names import COMMIT_ATTRIBUTE
 from once.settings import TableSettings
@@ -53,11 +63,50 @@ _READ_VALUE, _KEY_NAME = ":once_read", "#once_key"
 _PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A business table by its logical name. `Consumer.table` makes one."""
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True)  # Python 3.11 cannot call Table[Any] with slots
+class Table(Generic[ItemT]):
+    """A business table by its logical name. `Consumer.table` makes one.
+
+    Attributes:
+        name: the name in the consumer's declaration.
+        model: the class of its items; None if they are dicts.
+    """
 
     name: str
+    model: type[ItemT] | None = None
+
+    def item_of(self, given: "ItemT | Item") -> dict[str, Any]:
+        """Return an object of the model as an item. A mapping is taken as it is.
+
+        Raises:
+            InvalidWrite: it is no object of the model, and no mapping.
+        """
+        if isinstance(given, Mapping):
+            return dict(given)
+        if self.model is None or not isinstance(given, self.model):
+            wanted = "a dict" if self.model is None else f"{self.model.__name__} or a dict"
+            raise InvalidWrite(f"{self.name} takes {wanted}, not {type(given).__name__}")
+        return as_item(given)
+
+    def read(self, item: Item) -> ItemT:
+        """Return an item as an object of the model, or as a dict without one.
+
+        Raises:
+            RetryableError: the item does not fit the model.
+        """
+        if self.model is None:
+            return cast(ItemT, dict(item))
+        fields = {name: value for name, value in item.items() if name != COMMIT_ATTRIBUTE}
+        try:
+            return cast(ItemT, converter(self.model)(_plain(fields)))
+        except (ValidationError, ArithmeticError) as error:
+            # Perhaps a newer version of the function wrote it: another attempt may succeed.
+            raise RetryableError(
+                f"an item of {self.name} does not fit {self.model.__name__}: {error}"
+            ) from None
 
 
 Path = str | tuple[str | int, ...]
@@ -173,14 +222,21 @@ class Transaction:
         self._actions: dict[ItemKey, Action] = {}
         self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
 
-    def put(self, table: Table, item: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
+    def put(
+        self,
+        table: Table[ItemT],
+        item: ItemT | Item,
+        values: Values = None,
+        **terms: Unpack[Terms],
+    ) -> None:
         """Write a whole item. It replaces an item with the same key."""
-        key = {name: item.get(name) for name in self._tables[table.name].key}
-        self._add(table, key, terms, values, kind="Put", item=dict(item))
+        whole = table.item_of(item)
+        key = {name: whole.get(name) for name in self._tables[table.name].key}
+        self._add(table, key, terms, values, kind="Put", item=whole)
 
     def update(
         self,
-        table: Table,
+        table: Table[Any],
         key: Item,
         expression: str | None = None,
         values: Values = None,
@@ -202,20 +258,25 @@ class Transaction:
         self._add(table, key, terms, values, kind="Update", update=expression, changes=changes)
 
     def delete(
-        self, table: Table, key: Item, values: Values = None, **terms: Unpack[Terms]
+        self, table: Table[Any], key: Item, values: Values = None, **terms: Unpack[Terms]
     ) -> None:
         """Remove an item."""
         self._add(table, key, terms, values, kind="Delete")
 
-    def check(self, table: Table, key: Item, values: Values = None, **terms: Unpack[Terms]) -> None:
+    def check(
+        self, table: Table[Any], key: Item, values: Values = None, **terms: Unpack[Terms]
+    ) -> None:
         """Let the commit depend on a condition on an item that it does not write."""
         self._add(table, key, terms, values, kind="ConditionCheck")
 
-    def get(self, table: Table, key: Item) -> dict[str, Any] | None:
+    def get(self, table: Table[ItemT], key: Item) -> ItemT | None:
         """Read an item consistently. The commit then succeeds only if the item has not changed.
 
-        Numbers are returned as Decimal. Writes of this transaction are not visible: they are sent
-        with the commit.
+        It is an object of the table's model; without one a dict, in which numbers are Decimal.
+        Writes of this transaction are not visible: they are sent with the commit.
+
+        Raises:
+            RetryableError: the item does not fit the table's model.
         """
         settings = self._tables[table.name]
         found = _item_key(table, settings, key)
@@ -224,7 +285,7 @@ class Transaction:
             check = Action(kind=kind, table=settings, key=dict(key), read=ItemVersion.of(item))
             self._reads[found] = (check, item)
         item = self._reads[found][1]
-        return None if item is None else dict(item)
+        return None if item is None else table.read(item)
 
     def publish(self, event_type: str, data: Any, *, subject: str | None = None) -> None:
         """Publish an event once this transaction is committed.
@@ -328,7 +389,7 @@ class Transaction:
 
     def _add(
         self,
-        table: Table,
+        table: Table[Any],
         key: Item,
         terms: Terms,
         values: Values,
@@ -366,7 +427,7 @@ class Transaction:
         )
 
 
-def _item_key(table: Table, settings: TableSettings, key: Item) -> ItemKey:
+def _item_key(table: Table[Any], settings: TableSettings, key: Item) -> ItemKey:
     are_values = all(isinstance(v, _KEY_TYPES) and v not in ("", b"") for v in key.values())
     if key.keys() != set(settings.key) or not are_values:
         names = ", ".join(settings.key)
@@ -604,6 +665,18 @@ def _free(prefix: str, taken: Collection[str]) -> str:
     return next(each for each in numbered if each not in taken)
 
 
+def _plain(value: Any) -> Any:
+    """Return what boto3's deserializer made, with whole numbers as int, and bytes as bytes."""
+    if isinstance(value, dict):
+        return {name: _plain(member) for name, member in value.items()}
+    if isinstance(value, list | set):
+        return type(value)(map(_plain, value))
+    if isinstance(value, Binary):
+        return bytes(value)  # type: ignore[call-overload]
+    whole = isinstance(value, Decimal) and value == value.to_integral_value()
+    return int(value) if whole else value
+
+
 def _has_float(value: Any) -> bool:
     if isinstance(value, Mapping):
         value = value.values()
@@ -704,7 +777,7 @@ class FormerRecords:
             former records have none.
     """
 
-    table: Table
+    table: Table[Any]
     key: Callable[[CloudEvent], tuple[str, ...] | None]
     status: str = "status"
     done: str = "done"
@@ -714,7 +787,7 @@ class FormerRecords:
     @classmethod
     def powertools(
         cls,
-        table: Table,
+        table: Table[Any],
         *,
         prefix: str,
         value: Callable[[CloudEvent], Any],

@@ -7,6 +7,7 @@ here: a class with its methods is one of its models.
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from functools import cache, partial
 from typing import Any, get_type_hints, is_typeddict
 
@@ -176,6 +177,20 @@ def as_builtins(value: Any) -> Any:
     return msgspec.to_builtins(_with_names(value), str_keys=True, enc_hook=_dumped)
 
 
+def as_item(value: Any) -> dict[str, Any]:
+    """Return an object of a model as an item of DynamoDB, in which numbers and bytes stay values.
+
+    A set becomes a list, and times and ids become texts, as in JSON.
+    """
+    item: dict[str, Any] = msgspec.to_builtins(
+        _with_names(value),
+        str_keys=True,
+        builtin_types=(bytes, bytearray, Decimal),
+        enc_hook=partial(_dumped, mode="python"),
+    )
+    return item
+
+
 @cache
 def _struct_of(named_tuple: Any) -> type[msgspec.Struct]:
     """Return a Struct with these fields: to msgspec, a NamedTuple is an array in JSON."""
@@ -220,11 +235,11 @@ def _path(steps: Iterable[str | int], names: set[str]) -> str:
     return shown
 
 
-def _dumped(value: Any) -> Any:
+def _dumped(value: Any, mode: str = "json") -> Any:
     dump: Any = getattr(value, "model_dump", None)
     if dump is None:
         raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
-    return dump(mode="json", by_alias=True)
+    return dump(mode=mode, by_alias=True)
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_dumped)

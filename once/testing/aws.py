@@ -33,7 +33,7 @@ from once.runtime.deadline import Deadline
 from once.settings import Settings, TableSettings
 from once.testing.events import FakeContext, sqs_record
 from once.testing.faults import Fault, answer_lost, inject
-from once.transaction import Table, serialize
+from once.transaction import ItemT, Table, serialize
 
 _REGION = "us-east-1"
 _DESERIALIZER = TypeDeserializer()
@@ -169,10 +169,11 @@ class FakeAws:
             sleep=self.slept.append,
         )
 
-    def given(self, table: str | Table, *items: Mapping[str, Any]) -> None:
-        """Write items without the library, as test data."""
+    def given(self, table: str | Table[ItemT], *items: ItemT | Mapping[str, Any]) -> None:
+        """Write items without the library, as test data: dicts, or objects of the table's model."""
+        made = table if isinstance(table, Table) else Table[Any](table)
         for item in items:
-            self.dynamodb.put_item(TableName=_name_of(table), Item=serialize(item))
+            self.dynamodb.put_item(TableName=made.name, Item=serialize(made.item_of(item)))
 
     def deliver(
         self,
@@ -278,7 +279,7 @@ class FakeAws:
         if left := [call for call, faults in waiting if faults]:
             raise AssertionError(f"the delivery made too few calls of {left[0]} for fails_at")
 
-    def then(self, table: str | Table, key: Any) -> dict[str, Any] | None:
+    def then(self, table: str | Table[Any], key: Any) -> dict[str, Any] | None:
         """Return an item without the library's own attributes; None if there is none.
 
         Args:
@@ -293,7 +294,7 @@ class FakeAws:
         item = self.dynamodb.get_item(TableName=name, Key=serialize(primary)).get("Item")
         return None if item is None else _shown(item)
 
-    def items(self, table: str | Table) -> list[dict[str, Any]]:
+    def items(self, table: str | Table[Any]) -> list[dict[str, Any]]:
         """Return all items of a table, without the library's own attributes.
 
         Those are `once_commit`, and the dedup records of a consumer with `Dedup.ITEM`.
@@ -335,7 +336,7 @@ def _shown(item: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _name_of(table: str | Table) -> str:
+def _name_of(table: str | Table[Any]) -> str:
     return table if isinstance(table, str) else table.name
 
 

@@ -51,7 +51,7 @@ _ANSWER_SECONDS = 0.5
 _OF_AWS = (Contention, OutcomeUnknown, RequestRefused)
 """Errors whose text names a service and AWS's error code, and no part of a request."""
 
-_TABLE = Table(CAPTURES)
+_TABLE = Table[Any](CAPTURES)
 _DURABLE = {CommitOutcome.COMMITTED, CommitOutcome.DUPLICATE}
 _AGAIN = {CommitOutcome.BUSY, CommitOutcome.CONTENDED, CommitOutcome.UNAFFECTED}
 

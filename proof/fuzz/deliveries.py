@@ -66,7 +66,7 @@ _KEYS = {
     "reservations": "order_id",
 }
 """The key attribute of each table of the shop that is written to."""
-_STOCK = Table("stock")
+_STOCK = Table[Any]("stock")
 _SETTINGS = settings_of(CONSUMERS["orders"], tables={"stock": TableSettings("stock", ("sku",))})
 _RELAY = RelaySettings(
     service="shop",

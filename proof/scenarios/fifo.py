@@ -84,7 +84,7 @@ def repeat(entry: Data, tx: Transaction) -> None:
     _append(_MIRRORED, entry, tx)
 
 
-def _append(table: Table, entry: Data, tx: Transaction) -> None:
+def _append(table: Table[Any], entry: Data, tx: Transaction) -> None:
     key = {"account": entry.account}
     numbers = (tx.get(table, key) or {"numbers": []})["numbers"]
     tx.put(table, {**key, "numbers": [*numbers, entry.number]})

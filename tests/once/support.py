@@ -27,7 +27,7 @@ from once.settings import Settings, TableSettings
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.transaction import Identity, Table, Transaction, read_item
 
-COUNTERS = Table("counters")
+COUNTERS = Table[Any]("counters")
 PUBLISHES = ("counted",)
 TABLES = {"counters": TableSettings("counters", ("name",))}
 SETTINGS = Settings(

@@ -113,7 +113,7 @@ def end_lease(aws: FakeAws, event_id: str) -> None:
 # Former records: how they decide a commit, a group and a look-up, and how a commit takes them.
 
 
-IDEMPOTENCY = Table("idempotency")
+IDEMPOTENCY = Table[Any]("idempotency")
 
 
 def former_key(event_id: str) -> str:

@@ -1,18 +1,23 @@
 """Models: the classes that a handler, an effect or a published event may use for data."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 import attrs
 import msgspec
 import pydantic
 import pytest
+from boto3.dynamodb.types import TypeDeserializer
 from pydantic import ConfigDict, Field
 
 from once import Call, Consumer, Policy, Transaction
-from once.errors import InvalidData
+from once.errors import InvalidData, InvalidWrite, RegistrationError, RetryableError
 from once.events.cloud_event import as_builtins, converter, field_names
+from once.names import COMMIT_ATTRIBUTE
 from once.testing import cloud_event
+from once.transaction import Table, serialize
 from tests.in_memory import Start
 from tests.once.support import facts
 
@@ -117,6 +122,71 @@ def test_data_that_does_not_fit_is_dead_lettered_with_its_path_and_no_value(
 def test_the_fields_of_a_model_are_those_of_its_json(model: Any) -> None:
     assert field_names(model) == set(DATA)
     assert as_builtins(converter(model)(DATA)) == DATA
+
+
+@every
+def test_an_item_of_a_table_is_of_its_model(start: Start, model: Any) -> None:
+    consumer, seen = Consumer("notes"), list[Any]()
+    counters = consumer.table("counters", model)
+
+    @consumer.handles("noted", model)
+    def handle(event: Any, tx: Transaction) -> None:
+        seen.append(tx.get(counters, {"name": "old"}))
+        assert tx.get(counters, {"name": "missing"}) is None
+        tx.put(counters, event)
+
+    aws = start(consumer)
+    old = converter(model)(DATA | {"name": "old"})
+    aws.given(counters, old)
+    aws.deliver(cloud_event("noted", DATA))
+    assert seen == [old]
+    assert type(seen[0]) is (dict if model is ADict else model)
+    assert aws.then(counters, "a") == DATA
+
+
+@dataclass
+class Account:
+    name: str
+    balance: Decimal
+    entries: int
+    key: bytes
+    opened: datetime
+    limits: dict[str, Decimal]
+    labels: set[str]
+
+
+def test_the_values_of_an_item_keep_their_types_in_a_table() -> None:
+    table, opened = Table("accounts", Account), datetime(2026, 1, 2, tzinfo=UTC)
+    given = Account("a", Decimal("0.10"), 3, b"k", opened, {"day": Decimal(5)}, {"new"})
+    stored = serialize(table.item_of(given))
+    assert stored["balance"] == {"N": "0.10"}
+    assert stored["key"] == {"B": b"k"}
+    deserialize = TypeDeserializer().deserialize
+    assert table.read({name: deserialize(value) for name, value in stored.items()}) == given
+
+
+def test_an_item_of_another_model_is_refused() -> None:
+    with pytest.raises(InvalidWrite, match="accounts takes Account or a dict, not AStruct"):
+        Table("accounts", Account).item_of(AStruct("a", 1))  # type: ignore[arg-type]
+    with pytest.raises(InvalidWrite, match="notes takes a dict, not AStruct"):
+        Table[Any]("notes").item_of(AStruct("a", 1))
+
+
+@every
+def test_a_stored_item_that_does_not_fit_is_an_error_with_its_path_and_no_value(model: Any) -> None:
+    with pytest.raises(RetryableError) as raised:
+        Table("notes", model).read({**DATA, "amount": "secret", COMMIT_ATTRIBUTE: "c"})
+    assert f"an item of notes does not fit {model.__name__}" in str(raised.value)
+    assert "$.amount" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+def test_what_is_no_model_of_a_table_is_a_fault_of_the_registration(start: Start) -> None:
+    consumer = Consumer("notes")
+    consumer.table("counters", int)
+    aws = start(consumer)
+    with pytest.raises(RegistrationError, match=r"table\('counters'\): <class 'int'> is no model"):
+        aws.deliver(cloud_event("noted", DATA))
 
 
 class Strict(pydantic.BaseModel):

@@ -257,7 +257,7 @@ def test_a_message_that_fails_is_not_delivered_twice(start: Start) -> None:
 
 
 def test_an_item_is_found_by_its_key() -> None:
-    table = Table("days")
+    table = Table[Any]("days")
     with FakeAws(consumer_of(), {"counters": "name", "days": ("name", "day")}) as aws:
         aws.given(table, monday := {"name": "a", "day": "Monday"}, {"name": "b", "day": "Monday"})
         assert aws.then(table, ("a", "Monday")) == aws.then("days", monday) == monday

@@ -30,10 +30,19 @@ class Paid(Struct):
     charge_id: str
 
 
+class Seat(Struct):
+    show: str
+    available: int
+
+
 class SoldOut(Refusal): ...
 
 
 class Declined(Refusal): ...
+
+
+SEATS = consumer.table("seats", Seat)
+ORDERS = consumer.table("orders")
 
 
 @consumer.handles("placed", Placed)
@@ -43,7 +52,15 @@ def place(event: Placed, tx: Transaction) -> None:
 
 
 @consumer.handles("shipped", Shipped)
-def ship(event: Shipped, tx: Transaction) -> None: ...
+def ship(event: Shipped, tx: Transaction) -> None:
+    tx.put(SEATS, Seat("show", 1))
+    tx.put(SEATS, {"show": "show", "available": 1, "note": "a dict is an item of any table"})
+    tx.put(SEATS, Paid("charge"))  # type: ignore[misc]
+    tx.put(ORDERS, Seat("show", 1))  # type: ignore[misc]
+    seat, order = tx.get(SEATS, {"show": "show"}), tx.get(ORDERS, {"order_id": "1"})
+    if seat and order:
+        tx.put(ORDERS, order | {"available": seat.available})
+        tx.put(SEATS, {"show": seat.name})  # type: ignore[attr-defined]
 
 
 @consumer.handles("placed", Placed)  # type: ignore[arg-type]

@@ -230,6 +230,21 @@ class StackOutput:
     """ARN of the secret of an endpoint of webhooks."""
 
 
+class ExternalOutput(StrEnum):
+    """Outputs for the tool that makes a consumer's function; the consumer's name comes first."""
+
+    SETTINGS = "Settings"
+    """Value of the variable `ONCE_SETTINGS`."""
+    POLICY = "PolicyArn"
+    """ARN of the managed policy for the function's role."""
+    QUEUE = "QueueArn"
+    ISOLATION_QUEUE = "IsolationQueueArn"
+    DEMANDS = "Demands"
+    """What the line demands of function and mappings, by the names of Lambda's API, as JSON."""
+    VARIABLE = "Variable"
+    """Value of another variable that its handlers read; the variable's name follows."""
+
+
 class Metric:
     """Names of the metrics. Their only dimension is `service`, unless stated otherwise."""
 

@@ -17,6 +17,7 @@ from aws_cdk import aws_codedeploy as codedeploy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct, IDependable
 
@@ -30,6 +31,9 @@ from once.cdk.permissions import allow
 from once.cdk.props import Rollout
 from once.names import LIVE_ALIAS, OTLP_ENDPOINT, Limits
 from once.settings import SETTINGS, Environment
+
+PACKAGES = "packages"
+"""The folder of packages beside a template of `once template`."""
 
 _NAME_BYTES = 100
 """Bytes by which the name, URL or ARN of a resource may be longer than its token."""
@@ -47,14 +51,14 @@ class FunctionConstruct(Construct):
     """
 
     role: iam.Role
-    function: lambda_.Function
+    function: lambda_.IFunction
     alias: lambda_.Alias
     _row: Row
 
     def __init__(self, scope: Construct, name: str, config: DeploymentConfig) -> None:
         super().__init__(scope, name)
         self._config, self._name = config, f"{config.service}-{name}"
-        self._log_group = logs.LogGroup(
+        self.log_group = logs.LogGroup(
             self,
             "Log",
             log_group_name=f"/aws/lambda/{self._name}",
@@ -108,26 +112,26 @@ class FunctionConstruct(Construct):
         ]
         packaged = package(self.node.id, folder, aws_services, config)
         self.role = role
-        self.function = lambda_.Function(
+        self.function = function = lambda_.Function(
             self,
             "Function",
             function_name=self._name,
             runtime=config.runtime,
             architecture=lambda_.Architecture.ARM_64,
             handler=f"functions.{self.node.id}.handler.lambda_handler",
-            code=lambda_.Code.from_asset(str(packaged), exclude=bytecode_excludes(config)),
+            code=self._code(packaged),
             timeout=Duration.seconds(timeout_seconds),
             memory_size=memory_mb,
             reserved_concurrent_executions=reserved_concurrency,
             snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
-            log_group=self._log_group,
+            log_group=self.log_group,
             role=role,
             layers=layers or None,
             environment=environment,
             # Retained versions would fill the account's code storage.
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.DESTROY),
         )
-        resource = cast(lambda_.CfnFunction, self.function.node.default_child)
+        resource = cast(lambda_.CfnFunction, function.node.default_child)
         # `tracing=` would add a second policy to the role, which has this permission already.
         resource.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
         if config.network is not None:  # `vpc=` would look the VPC up, and add a policy to the role
@@ -139,7 +143,7 @@ class FunctionConstruct(Construct):
         # waits for policies that are added to the role.
         resource.add_deletion_override("DependsOn")
         acknowledge_finding(
-            self.function,
+            function,
             "AwsSolutions-L1",
             "The runtime is the Python version that the tests ran on, which may be older than the "
             "newest that Lambda offers.",
@@ -153,10 +157,18 @@ class FunctionConstruct(Construct):
                 f"here to compile it beforehand; put {python} on the PATH, or leave "
                 "python_runtime out",
             )
-        version = self.function.current_version
+        version = function.current_version
         self.alias = lambda_.Alias(self, "Live", alias_name=LIVE_ALIAS, version=version)
         # With the policies that an app has added to the role.
         self.alias.node.add_dependency(role, *after)
+
+    def _code(self, packaged: Path) -> lambda_.Code:
+        if not self._config.external_functions:
+            return lambda_.Code.from_asset(str(packaged), exclude=bytecode_excludes(self._config))
+        # No asset: another tool uploads the package, whose path stands in place of bucket and key.
+        bucket = s3.Bucket.from_bucket_name(self, "Packages", PACKAGES)
+        key = f"{PACKAGES}/{self.node.id}.zip"
+        return lambda_.Code.from_bucket_v2(bucket, key, object_version=packaged.name)
 
     def _write_settings(
         self, settings: Environment, others: Mapping[str, str]

@@ -147,6 +147,26 @@ def map_queue(
     return mapping
 
 
+ISOLATION_DEMANDS = {
+    "BatchSize": 1,
+    "FunctionResponseTypes": ["ReportBatchItemFailures"],
+    "ScalingConfig": {"MaximumConcurrency": ISOLATION_CONCURRENCY},
+}
+
+
+def mapping_demands(props: ConsumerProps) -> dict[str, Any]:
+    """Return the properties of the mapping of `map_queue`, by their names in Lambda's API."""
+    most, pollers = props.concurrency, props.pollers
+    return {
+        "BatchSize": props.batch_size,
+        "MaximumBatchingWindowInSeconds": 0 if props.fifo else props.batch_window_seconds,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "ScalingConfig": None if pollers else {"MaximumConcurrency": most},
+        "ProvisionedPollerConfig": pollers
+        and {"MinimumPollers": pollers.minimum, "MaximumPollers": pollers.maximum},
+    }
+
+
 def map_isolation(
     scope: Construct, target: lambda_.IFunction, queue: sqs.IQueue
 ) -> lambda_.EventSourceMapping:

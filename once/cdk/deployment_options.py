@@ -244,6 +244,8 @@ class DeploymentConfig:
         fifo_topic_letters: False to give subscriptions of standard queues to FIFO topics no
             dead-letter queue, if AWS refuses a standard one there (docs/verify.md).
         keep_data: False for a deployment whose data may go: its stacks can be deleted as a whole.
+        external_functions: True if another tool makes the consumers' functions, their roles and
+            their mappings: `once template`.
         faults: the malformed values of the context, each with its remedy.
     """
 
@@ -273,6 +275,7 @@ class DeploymentConfig:
     existing_queues: Mapping[str, ExistingQueue] = field(default_factory=dict)
     fifo_topic_letters: bool = True
     keep_data: bool = True
+    external_functions: bool = False
     faults: tuple[str, ...] = ()
 
     @classmethod

@@ -1,11 +1,14 @@
 """The construct of one consumer: queues, function, role, alarms."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from aws_cdk import Annotations, Duration
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
@@ -23,15 +26,23 @@ from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring import monitor_consumer
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.permissions import ClaimAccess, consumer_role
-from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups
+from once.cdk.permissions import (
+    POLICY_CHARACTERS,
+    ClaimAccess,
+    consumer_rights,
+    policy_characters,
+)
+from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups, output_key
 from once.cdk.topics import Topics
-from once.names import Limits, retention_variable, workflow_variable
+from once.names import ExternalOutput, Limits, retention_variable, workflow_variable
 from once.settings import Dedup, Settings, TableSettings
 
 
 class IdempotentConsumer(FunctionConstruct):
     """A consumer: its function, the queues that the function reads, dead letters and alarms.
+
+    With `external_functions` of the deployment, another tool makes its function, role and mappings:
+    it has no `alias`, and `contract` has what that tool needs, by the ends of outputs' keys.
 
     The attributes are its parts. `props` are its properties as they are deployed, `isolation` is
     None if every batch holds one message, `item_table` is None unless its items hold the dedup
@@ -126,13 +137,13 @@ class IdempotentConsumer(FunctionConstruct):
         queues = _queues.ConsumerQueues(self.queue, self.isolation, self.dead_letters)
         tables = {table.name: tables[table.name] for table in props.tables}
         secrets = {name: secrets[name] for name in props.secrets}
-        role = consumer_role(
+        rights = consumer_rights(
             self,
             consumer=self.props,
             dedup_table=dedup_table,
             tables=list(tables.values()),
             queues=queues,
-            log_group=self._log_group,
+            log_group=self.log_group,
             secret_arns=list(secrets.values()),
             claims=ClaimAccess.of(props, claims, sources),
             config=config,
@@ -155,23 +166,30 @@ class IdempotentConsumer(FunctionConstruct):
             claim_bucket=None if claims is None else claims.bucket_name,
             **{**self.props.settings, **config.backoff},
         )
-        self._make_function(
-            cast(Path, props.folder),
-            role,
-            settings,
-            self._handler_variables(secrets),
-            timeout_seconds=self.props.timeout_seconds,
-            memory_mb=self.props.memory_mb,
-            aws_services=props.aws_services,
-            reserved_concurrency=self.props.reserved_concurrency,
-            snap_start=self.props.snap_start,
-            # The relay dead-letters a type that it does not know yet.
-            after=[relay.alias] if relay else [],
-        )
-        mapping = _queues.map_queue(self, self.props, self.alias, self.queue)
-        serving: list[IDependable] = [self.alias, mapping]
-        if self.isolation is not None:
-            serving.append(_queues.map_isolation(self, self.alias, self.isolation))
+        variables = self._handler_variables(secrets)
+        self.contract: Mapping[str, str] = {}
+        mapping, serving = None, list[IDependable]()
+        if isinstance(rights, iam.ManagedPolicy):
+            self.function = lambda_.Function.from_function_name(self, "Function", self._name)
+            self.contract = self._contract(settings, variables, rights)
+        else:
+            self._make_function(
+                cast(Path, props.folder),
+                rights,
+                settings,
+                variables,
+                timeout_seconds=self.props.timeout_seconds,
+                memory_mb=self.props.memory_mb,
+                aws_services=props.aws_services,
+                reserved_concurrency=self.props.reserved_concurrency,
+                snap_start=self.props.snap_start,
+                # The relay dead-letters a type that it does not know yet.
+                after=[relay.alias] if relay else [],
+            )
+            mapping = _queues.map_queue(self, self.props, self.alias, self.queue)
+            serving = [self.alias, mapping]
+            if self.isolation is not None:
+                serving.append(_queues.map_isolation(self, self.alias, self.isolation))
         if topics is not None:
             undelivered = self.dead_letters if props.fifo else unrouted
             topics.subscribe(self.queue, props, dead_letters=undelivered, after=serving)
@@ -188,7 +206,49 @@ class IdempotentConsumer(FunctionConstruct):
             mapping=mapping,
             local=config.local,
         )
-        self._shift_gradually(self.props.rollout, alarms)
+        if mapping is not None:
+            self._shift_gradually(self.props.rollout, alarms)
+
+    def _contract(
+        self, settings: Settings, variables: Mapping[str, str], policy: iam.ManagedPolicy
+    ) -> dict[str, str]:
+        """Return what another tool needs to make the function, by the ends of outputs' keys."""
+        props, isolation = self.props, self.isolation
+        text, stored = self._write_settings(settings, variables)
+        if stored is not None:
+            policy.add_statements(stored)
+        if (size := policy_characters(self, policy.document.to_json())) > POLICY_CHARACTERS:
+            fault = (
+                f"its policy has up to {size} characters, and IAM takes {POLICY_CHARACTERS} in a "
+                "managed policy; give it fewer tables, secrets or workflows, or deploy it with the "
+                "CDK, whose policy is a part of its role"
+            )
+            raise _unbuildable(props, [fault])
+        demands = {
+            "Function": {
+                "Runtime": self._config.runtime.name,
+                "Architectures": [lambda_.Architecture.ARM_64.name],
+                "Handler": f"functions.{props.name}.handler.lambda_handler",
+                "Timeout": props.timeout_seconds,
+                "MemorySize": props.memory_mb,
+            },
+            "ReservedConcurrentExecutions": props.reserved_concurrency,
+            "VisibilityTimeout": props.visibility,
+            "Variables": list(variables),
+            "Mapping": _queues.mapping_demands(props),
+            "IsolationMapping": _queues.ISOLATION_DEMANDS,
+        }
+        return {
+            ExternalOutput.SETTINGS: text,
+            ExternalOutput.POLICY: policy.managed_policy_arn,
+            ExternalOutput.QUEUE: self.queue.queue_arn,
+            **({ExternalOutput.ISOLATION_QUEUE: isolation.queue_arn} if isolation else {}),
+            ExternalOutput.DEMANDS: json.dumps(demands),
+            **{
+                f"{ExternalOutput.VARIABLE}{output_key(name.lower())}": value
+                for name, value in variables.items()
+            },
+        }
 
     def _make_queue(self, part: str, name: str) -> sqs.Queue:
         # Only a safety net: on the last receive the library itself dead-letters a message, with a

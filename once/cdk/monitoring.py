@@ -117,13 +117,13 @@ def monitor_consumer(
     *,
     queues: ConsumerQueues,
     function: lambda_.IFunction,
-    mapping: lambda_.IEventSourceMapping,
+    mapping: lambda_.IEventSourceMapping | None,
     local: bool,
 ) -> tuple[Row, list[cloudwatch.IAlarm]]:
     """Add the alarms of a consumer; return its row, and the alarms that a faulty version sets off.
 
-    `service` is the function's full name. The row shows queue, outcomes, conflicts, time, function
-    and effects.
+    `service` is the function's full name, `mapping` is None if another tool makes it. The row shows
+    queue, outcomes, conflicts, time, function and effects.
     """
     part, name = _Part(scope, service, local), props.name
     queue, isolation, dead_letters = queues.main, queues.isolation, queues.dead_letters
@@ -182,7 +182,7 @@ def monitor_consumer(
     if not local:  # the embedded AWS rejects metric math
         for alarm, counted, total, entry, what in _SHARES:
             part.add(alarm, part.percent(counted, total), _FAR_ABOVE_NORMAL, entry, what)
-        if props.mapping_metrics:
+        if props.mapping_metrics and mapping is not None:
             part.on_hand_over(mapping)
     return row, faulty
 

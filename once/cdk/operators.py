@@ -1,8 +1,6 @@
 """IAM policies for the operators of a deployment, who use the command `once`."""
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -15,22 +13,19 @@ from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.nag import acknowledge_finding, name_in_findings
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.permissions import ONLY_IN_TRANSACTIONS, ClaimAccess, KeyUse, allow, key_statements
+from once.cdk.permissions import (
+    ONLY_IN_TRANSACTIONS,
+    POLICY_CHARACTERS,
+    ClaimAccess,
+    KeyUse,
+    allow,
+    key_statements,
+    policy_characters,
+)
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.settings import ITEM_RECORD_PREFIX
 from once.webhooks.capture import BY_TIME
-
-POLICY_CHARACTERS = 6144
-"""IAM's limit for a managed policy, without white space."""
-
-_LONGEST = {
-    "AWS::Partition": "aws-us-gov",
-    "AWS::Region": "ap-southeast-2",
-    "AWS::AccountId": "111122223333",
-}
-_LONGEST_ARN = "x" * 150
-"""In place of an ARN that CloudFormation makes: those of log groups and tables are the longest."""
 
 Statements = Callable[[Sequence[IdempotentConsumer]], Iterator[iam.PolicyStatement]]
 """The statements on the queues and logs of some consumers."""
@@ -148,11 +143,8 @@ class OperatorPolicies(Construct):
         ]
 
     def _characters(self, statements: Sequence[iam.PolicyStatement]) -> int:
-        """Return the size of a policy with these statements, with the longest ARNs there can be."""
         written = [statement.to_statement_json() for statement in statements]
-        document = {"Version": "2012-10-17", "Statement": written}
-        resolved = Stack.of(self).resolve(document)
-        return len(json.dumps(_at_its_longest(resolved), separators=(",", ":")))
+        return policy_characters(self, {"Version": "2012-10-17", "Statement": written})
 
     def _with_keys(
         self,
@@ -190,7 +182,7 @@ class OperatorPolicies(Construct):
             "ReadDedupRecords", [*table, "dynamodb:DescribeTable"], self._dedup_table.table_arn
         )
         yield allow("ReadMetrics", ["cloudwatch:GetMetricData"], "*")
-        functions = self._relay.function, self._unrouted.function
+        functions = self._relay, self._unrouted
         own_logs = (self._operator_log, *(each.log_group for each in functions))
         arns = [each.log_group_arn for each in own_logs]
         yield allow("ReadOwnLogs", ["logs:FilterLogEvents"], *arns)
@@ -216,26 +208,10 @@ class OperatorPolicies(Construct):
         )
 
 
-def _at_its_longest(value: Any) -> Any:
-    """Return a resolved value with a text in place of each intrinsic function."""
-    match value:
-        case {"Ref": name}:
-            return _LONGEST.get(name, _LONGEST_ARN)
-        case {"Fn::Join": [separator, parts]}:
-            return str(separator).join(map(_at_its_longest, parts))
-        case {"Fn::GetAtt": _} | {"Fn::GetStackOutput": _} | {"Fn::ImportValue": _}:
-            return _LONGEST_ARN
-        case dict():
-            return {key: _at_its_longest(each) for key, each in value.items()}
-        case list():
-            return [_at_its_longest(each) for each in value]
-    return value
-
-
 def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatement]:
     if not consumers:
         return
-    logs = [consumer.function.log_group.log_group_arn for consumer in consumers]
+    logs = [consumer.log_group.log_group_arn for consumer in consumers]
     letters = [consumer.dead_letters.queue_arn for consumer in consumers]
     queues = [queue for each in consumers for queue in (each.queue, each.isolation) if queue]
     depth = [queue.queue_arn for queue in queues]

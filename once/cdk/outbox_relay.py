@@ -128,7 +128,7 @@ class OutboxRelay(FunctionConstruct):
             allow("Publish", publish, *topic_arns),
             allow("Quarantine", ["sqs:SendMessage"], self.dead_letters.queue_arn),
             allow("KeepFailures", ["s3:PutObject", "s3:ListBucket"], *places, conditions=ours),
-            allow("Log", LOG_ACTIONS, self._log_group.log_group_arn),
+            allow("Log", LOG_ACTIONS, self.log_group.log_group_arn),
             *key_statements(self, uses),
         ]
         role = function_role(self, "Relay", statements, config)

@@ -17,6 +17,7 @@ writes need no transaction. They must name a dedup record of the consumer instea
 denies a handler's own write without one.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -36,6 +37,9 @@ from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps, WorkflowProps
 from once.names import EXECUTION_PREFIX, PRODUCER_OBJECTS, SOURCE_PREFIX, consumer_objects
 from once.settings import ITEM_RECORD_PREFIX, Dedup
+
+POLICY_CHARACTERS = 6144
+"""IAM's limit for a managed policy, without white space."""
 
 ONLY_IN_TRANSACTIONS = {
     "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
@@ -60,6 +64,14 @@ NETWORK_ACTIONS = (
 )
 """Lambda itself makes the network interfaces, with the function's role."""
 TRACE_ACTIONS = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
+
+_LONGEST = {
+    "AWS::Partition": "aws-us-gov",
+    "AWS::Region": "ap-southeast-2",
+    "AWS::AccountId": "111122223333",
+}
+_LONGEST_ARN = "x" * 150
+"""In place of an ARN that CloudFormation makes: those of log groups and tables are the longest."""
 
 _USE_KEY = ("kms:Decrypt", "kms:GenerateDataKey")
 _KEY_ACTIONS = {
@@ -226,7 +238,7 @@ def _executions(scope: Construct, arn: str) -> str:
     )
 
 
-def consumer_role(
+def consumer_rights(
     scope: Construct,
     *,
     consumer: ConsumerProps,
@@ -237,8 +249,11 @@ def consumer_role(
     secret_arns: Sequence[str],
     claims: ClaimAccess | None,
     config: DeploymentConfig,
-) -> iam.Role:
-    """Return the role of a consumer's function; `claims` is its access to large data."""
+) -> iam.Role | iam.ManagedPolicy:
+    """Return the role of a consumer's function; `claims` is its access to large data.
+
+    If another tool makes the role, return a managed policy for it.
+    """
     local = config.local
     isolation = queues.isolation
     # On AWS these actions include batches; the embedded AWS has actions for batches.
@@ -271,7 +286,8 @@ def consumer_role(
         *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key and secret_arns),
         ("s3", None if claims is None else claims.bucket.encryption_key),
     ]
-    role = function_role(scope, "Consumer", [*statements, *key_statements(scope, uses)], config)
+    make = function_policy if config.external_functions else function_role
+    role = make(scope, "Consumer", [*statements, *key_statements(scope, uses)], config)
     for each in consumer.starts:
         if isinstance(each, StateMachineProps):
             executions = name_in_findings(role, _executions(role, as_referenced(role, each.arn)))
@@ -350,19 +366,64 @@ def function_role(
     config: DeploymentConfig,
 ) -> iam.Role:
     """Return the role of a function, which may also trace, and use the network of the VPC."""
-    every = [*statements, allow("Trace", TRACE_ACTIONS, "*")]
-    if config.network is not None:
-        every.append(allow("UseNetwork", NETWORK_ACTIONS, "*"))
     role = iam.Role(
         scope,
         "Role",
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-        inline_policies={policy: iam.PolicyDocument(statements=every)},
+        inline_policies={policy: _document(statements, config)},
     )
+    _acknowledge_any(role)
+    return role
+
+
+def function_policy(
+    scope: Construct,
+    policy: str,
+    statements: Sequence[iam.PolicyStatement],
+    config: DeploymentConfig,
+) -> iam.ManagedPolicy:
+    """Return the statements of `function_role` as a managed policy."""
+    document = _document(statements, config)
+    made = iam.ManagedPolicy(scope, policy, document=document, description="once: a function")
+    _acknowledge_any(made)
+    return made
+
+
+def _document(
+    statements: Sequence[iam.PolicyStatement], config: DeploymentConfig
+) -> iam.PolicyDocument:
+    every = [*statements, allow("Trace", TRACE_ACTIONS, "*")]
+    if config.network is not None:
+        every.append(allow("UseNetwork", NETWORK_ACTIONS, "*"))
+    return iam.PolicyDocument(statements=every)
+
+
+def _acknowledge_any(part: Construct) -> None:
     acknowledge_finding(
-        role,
+        part,
         "AwsSolutions-IAM5[Resource::*]",
         "X-Ray, and EC2 for the network interfaces of a function, have no resources that a policy "
         "could name for these actions.",
     )
-    return role
+
+
+def policy_characters(scope: Construct, document: Any) -> int:
+    """Return the size of a policy in JSON, with the longest ARNs there can be."""
+    longest = _at_its_longest(Stack.of(scope).resolve(document))
+    return len(json.dumps(longest, separators=(",", ":")))
+
+
+def _at_its_longest(value: Any) -> Any:
+    """Return a resolved value with a text in place of each intrinsic function."""
+    match value:
+        case {"Ref": name}:
+            return _LONGEST.get(name, _LONGEST_ARN)
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(map(_at_its_longest, parts))
+        case {"Fn::GetAtt": _} | {"Fn::GetStackOutput": _} | {"Fn::ImportValue": _}:
+            return _LONGEST_ARN
+        case dict():
+            return {key: _at_its_longest(each) for key, each in value.items()}
+        case list():
+            return [_at_its_longest(each) for each in value]
+    return value

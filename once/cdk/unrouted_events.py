@@ -95,7 +95,7 @@ class UnroutedEvents(FunctionConstruct):
         statements = [
             allow("ConsumeSweep", MAPPING_ACTIONS, self.sweep.queue_arn),
             allow("KeepUnrouted", ["sqs:SendMessage"], self.queue.queue_arn),
-            allow("Log", LOG_ACTIONS, self._log_group.log_group_arn),
+            allow("Log", LOG_ACTIONS, self.log_group.log_group_arn),
             *key_statements(self, [("sqs", key)]),
         ]
         self._make_function(

@@ -108,7 +108,7 @@ class WebhookIngress(FunctionConstruct):
             *permissions.record_statements(props.name, dedup_table, put, local=config.local),
             permissions.allow("CaptureInTransactions", put, captures.table_arn, conditions=only),
             permissions.allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns),
-            permissions.allow("Log", permissions.LOG_ACTIONS, self._log_group.log_group_arn),
+            permissions.allow("Log", permissions.LOG_ACTIONS, self.log_group.log_group_arn),
             *(access.write_statements() if access else []),
         ]
         uses = [

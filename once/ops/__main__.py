@@ -37,6 +37,8 @@ COMMANDS = {
     "console": ("console.server", "Serve pages that show the deployment and repair failures."),
     "new": ("new.command", "Begin: write a consumer, or a service of your own."),
     "settings": ("settings", "Settings: what a function needs to know of its deployment."),
+    "template": ("template", "Write CloudFormation templates for another tool than the CDK."),
+    "package": ("template", "Write the packages of all functions as zip files."),
 }
 """The module of each command in `once.ops`, and the command's line in the list of commands."""
 

@@ -102,7 +102,7 @@ FIELDS = {
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
     "dedup_warm_throughput ingress_publishers webhook_concurrency runtime_lock parameters tags "
     "network keys permissions_boundary layers otlp_endpoint existing_tables "
-    "existing_queues fifo_topic_letters keep_data faults",
+    "existing_queues fifo_topic_letters keep_data external_functions faults",
     Stage: "name account region config",
     Network: "subnets security_groups endpoints",
     CustomerKey: "arn allows",

@@ -102,8 +102,8 @@ SHOPS = re.compile(
 )
 """`docs/runbook.md` may be named: it is a page of the library."""
 
-OWN = {"functions/__init__.py", "functions/{}/{}"}
-"""Paths inside a function's package, which are the library's own."""
+OWN = {"functions/__init__.py", "functions/{}/{}", "cdk.json.jinja"}
+"""Paths inside a function's package and of a new service, which are the library's own."""
 
 
 def texts(source: str) -> list[str]:

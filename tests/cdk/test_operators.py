@@ -54,9 +54,7 @@ class Parts:
             dead_letters=self.queue(f"{name}-dead-letters"),
             item_table=dynamodb.Table.from_table_arn(self.stack, f"table-{number}", table),
             props=ConsumerProps(name, tables=(TableProps("records", ("show", "seat")),)),
-            function=SimpleNamespace(
-                log_group=logs.LogGroup.from_log_group_name(self.stack, function, function)
-            ),
+            log_group=logs.LogGroup.from_log_group_name(self.stack, function, function),
         )
 
 
@@ -68,17 +66,13 @@ def operators(consumers: int) -> Stacks:
     table = f"{PARTITION}:dynamodb:{ACCOUNT}:table/{'t' * 100}"
     relay: Any = SimpleNamespace(
         dead_letters=parts.queue("once-relay"),
-        function=SimpleNamespace(
-            log_group=logs.LogGroup.from_log_group_name(stack, "relay-log", "/aws/lambda/relay")
-        ),
+        log_group=logs.LogGroup.from_log_group_name(stack, "relay-log", "/aws/lambda/relay"),
         alias=lambda_.Function.from_function_arn(stack, "relay-alias", arn),
     )
     unrouted: Any = SimpleNamespace(
         queue=parts.queue("once-unrouted"),
         sweep=parts.queue("once-sweep"),
-        function=SimpleNamespace(
-            log_group=logs.LogGroup.from_log_group_name(stack, "unrouted-log", "/aws/lambda/un")
-        ),
+        log_group=logs.LogGroup.from_log_group_name(stack, "unrouted-log", "/aws/lambda/un"),
     )
     OperatorPolicies(
         stack,

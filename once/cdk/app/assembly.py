@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jsii
-from aws_cdk import App, Environment, PermissionsBoundary, RemovalPolicies
+from aws_cdk import App, BootstraplessSynthesizer, Environment, PermissionsBoundary, RemovalPolicies
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk.cx_api import CloudAssembly
 from constructs import IValidation
@@ -150,6 +150,7 @@ def _add_stacks(
 ) -> ServiceStack:
     boundary = config.permissions_boundary
     options: dict[str, Any] = {
+        "synthesizer": BootstraplessSynthesizer() if config.external_functions else None,
         "env": stage and Environment(account=stage.account, region=stage.region),
         "tags": dict(config.tags) or None,
         "permissions_boundary": boundary and PermissionsBoundary.from_arn(boundary),

@@ -240,8 +240,11 @@ class ServiceStack(Stack):
                 StackOutput.IDENTITY: consumer.props.identity,
                 StackOutput.EVENT_TYPES: event_types_output(consumer.props),
             }
+            word = output_key(consumer.props.name)
             for prefix, value in outputs.items():
-                CfnOutput(self, f"{prefix}{output_key(consumer.props.name)}", value=value)
+                CfnOutput(self, f"{prefix}{word}", value=value)
+            for suffix, value in consumer.contract.items():
+                CfnOutput(self, f"{word}{suffix}", value=value)
         self.webhooks = None
         if webhooks is not None:
             assert state.captures is not None  # noqa: S101 - both stacks are given the same ingress

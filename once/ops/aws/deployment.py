@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from once.event_sources import Source
 from once.events import claim_check, cloud_event
 from once.events.identity import RULES, Key, fingerprint
-from once.names import StackOutput
+from once.names import ExternalOutput, StackOutput
 from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from once.webhooks.endpoint import Endpoint
@@ -41,6 +41,8 @@ class DeployedConsumer:
         item_key: the attributes of that table's primary key.
         grouped_by: the field of the data that gives an event's message group; None without one.
         source: the service that sends its external events; None for the ingress topic.
+        contract: outputs for the tool that makes its function, by `ExternalOutput`, and the values
+            of variables by `VARIABLE` and the variable's word; empty if a stack makes the function.
     """
 
     name: str
@@ -57,6 +59,7 @@ class DeployedConsumer:
     item_key: tuple[str, ...] = ()
     grouped_by: str | None = None
     source: Source | None = None
+    contract: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ingress_types(self) -> tuple[str, ...]:
@@ -216,7 +219,8 @@ class Deployment:
         Raises:
             OpsError: an output is missing.
         """
-        words = _words(outputs, StackOutput.FUNCTION)
+        identities = _words(outputs, StackOutput.IDENTITY)
+        words = [each for each in _words(outputs, StackOutput.FUNCTION) if each in identities]
         tables = _words(outputs, StackOutput.TABLE)
         try:
             consumers = [_consumer(outputs, service, word) for word in words]
@@ -321,7 +325,14 @@ def _consumer(outputs: Mapping[str, str], service: str, word: str) -> DeployedCo
         item_key=tuple(taken.get("item_key", ())),
         grouped_by=taken["grouped_by"],
         source=Source.of_builtins(taken["source"]) if "source" in taken else None,
+        contract=_contract(outputs, word),
     )
+
+
+def _contract(outputs: Mapping[str, str], word: str) -> dict[str, str]:
+    ends = tuple(ExternalOutput)
+    own = {key.removeprefix(word): value for key, value in outputs.items() if key.startswith(word)}
+    return {end: value for end, value in own.items() if end.startswith(ends)}
 
 
 def _words(outputs: Mapping[str, str], prefix: str) -> list[str]:

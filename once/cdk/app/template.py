@@ -1,0 +1,90 @@
+"""Templates and packages for teams that deploy with another tool than the CDK.
+
+In: a registry. Out: the templates of both stacks, without assets and bootstrap, and the packages of
+the functions. The constructs are those of `run_app`. The consumers' functions, their roles and
+mappings are left to the other tool, for which the template has policies and outputs.
+"""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from aws_cdk import App
+
+from once.cdk import functions
+from once.cdk._lambda_function import PACKAGES
+from once.cdk.app.assembly import Line, assemble, synthesize
+from once.cdk.app.registry import Registry
+from once.cdk.deployed_names import DeployedNames
+from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.packaging.function_package import package
+from once.names import RELAY, UNROUTED
+
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time of all files in a package, so that the same content gives the same bytes."""
+
+
+def write_templates(
+    registry: Registry, folder: Path, config: DeploymentConfig | None, context: Mapping[str, Any]
+) -> list[Path]:
+    """Write the templates of both stacks into a folder; return their paths, state first.
+
+    The names in them count as deployed: they are added to the registry's file of deployed names.
+
+    Raises:
+        SynthError: the registry has faults; lists all of them.
+    """
+    with TemporaryDirectory() as scratch:
+        app = App(outdir=scratch, analytics_reporting=False, context=dict(context))
+        config = replace(config or DeploymentConfig(), external_functions=True)
+        assemble(app, registry, config)
+        templates = {each.stack_name: each.template for each in synthesize(app).stacks}
+        deployed = DeploymentConfig.from_context(app.node, base=config)
+    paths = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, template in templates.items():
+        for resource in template["Resources"].values():
+            code = resource.get("Properties", {}).get("Code")
+            if resource["Type"] == "AWS::Lambda::Function" and code["S3Bucket"] == PACKAGES:
+                resource["Properties"]["Code"] = code["S3Key"]  # `cloudformation package` reads it
+        paths.append(folder / f"{name}.template.json")
+        paths[-1].write_text(json.dumps(template, indent=1) + "\n")
+    if not deployed.local:
+        names = DeployedNames.of(registry.consumers, registry.webhooks)
+        names.record(registry.deployed, deployed.service)
+    return paths
+
+
+def write_packages(
+    registry: Registry, folder: Path, config: DeploymentConfig | None, context: Mapping[str, Any]
+) -> list[Path]:
+    """Write the package of each function into a folder; return their paths.
+
+    Raises:
+        SynthError: a package cannot be built.
+    """
+    app = App(analytics_reporting=False, context=dict(context))
+    config = DeploymentConfig.from_context(app.node, base=config)
+    lines: list[Line] = [*registry.consumers, *([registry.webhooks] if registry.webhooks else [])]
+    sources = {each.name: (registry.folder_of(each), each.aws_services) for each in lines}
+    sources |= {own: (functions.FOLDER / own, ()) for own in (RELAY, UNROUTED)}
+    (folder / PACKAGES).mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, (source, services) in sources.items():
+        # Settings may be a parameter in Parameter Store.
+        kept = None if services is None else {*services, "ssm"}
+        written.append(folder / PACKAGES / f"{name}.zip")
+        _zip(package(name, source, kept, config), written[-1])
+    return written
+
+
+def _zip(staged: Path, target: Path) -> None:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(each for each in staged.rglob("*") if each.is_file()):
+            entry = zipfile.ZipInfo(path.relative_to(staged).as_posix(), _ZIP_EPOCH)
+            entry.external_attr = 0o644 << 16  # Lambda runs the code as another user
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)

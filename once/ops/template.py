@@ -1,0 +1,175 @@
+"""The commands `template` and `package`: a deployment with another tool than the CDK.
+
+`template --check` compares the functions that the other tool has made with what their lines demand.
+"""
+
+import json
+import runpy
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from once.cdk.errors import SynthError
+from once.errors import MissingExtra, extra
+from once.names import ExternalOutput
+from once.ops import terminal
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.errors import OpsError
+from once.settings import SETTINGS
+
+_CDK_FILE = Path(__file__).parent / "new" / "templates" / "service" / "cdk.json.jinja"
+"""The CDK's feature flags, as a new service has them."""
+
+RegistryOption = Annotated[
+    Path,
+    typer.Option(
+        metavar="FILE", help="The module with REGISTRY and, if there is one, the CONFIG of all."
+    ),
+]
+OutOption = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write into.")]
+ContextOption = Annotated[
+    list[str] | None,
+    typer.Option("--context", "-c", metavar="NAME=VALUE", help="An option of the deployment."),
+]
+
+app = terminal.command_group()
+
+
+@app.command()
+def template(
+    service: terminal.ServiceOption = terminal.DEFAULT_SERVICE,
+    registry: RegistryOption = Path("registry.py"),
+    out: OutOption = Path("once.out"),
+    context: ContextOption = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare the deployed functions instead.")
+    ] = False,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Write CloudFormation templates for another tool than the CDK.
+
+    There are two, named as their stacks: one for the data, one for queues, topics, relay, alarms
+    and dashboard. From the outputs of the second, the other tool makes the consumers' functions.
+    With --check, prints how these differ from their lines. Writing needs the extra `cdk`, and Node.
+    """
+    if check:
+        consumers = Deployment.find(service).consumers.values()
+        faults = [each for one in consumers if one.contract for each in function_faults(one)]
+        _print("faults", faults or ["every function fits its line"][as_json:], as_json=as_json)
+        if faults:
+            raise OpsError("functions differ from their lines: set them as the list says")
+        return
+    with _loaded(registry, context, service=service) as (found, config, values):
+        from once.cdk.app.template import write_templates
+
+        _print("written", write_templates(found, out, config, values), as_json=as_json)
+
+
+@app.command("package")
+def package_command(
+    registry: RegistryOption = Path("registry.py"),
+    out: OutOption = Path("once.out"),
+    context: ContextOption = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Write the packages of all functions as zip files.
+
+    The same sources make the same bytes. Needs the extra `cdk`.
+    """
+    with _loaded(registry, context) as (found, config, values):
+        from once.cdk.app.template import write_packages
+
+        _print("written", write_packages(found, out, config, values), as_json=as_json)
+
+
+def _print(name: str, entries: Sequence[str | Path], *, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json({name: [*map(str, entries)]})
+        return
+    for entry in entries:
+        terminal.console.print(str(entry), soft_wrap=True)
+
+
+@contextmanager
+def _loaded(
+    file: Path, context: list[str] | None, **options: str
+) -> Iterator[tuple[Any, Any, dict[str, str]]]:
+    """Yield registry, configuration if there is one, and context; report faults as `OpsError`."""
+    pairs = [each.partition("=") for each in context or []]
+    if wrong := [name for name, separator, _ in pairs if not separator]:
+        raise typer.BadParameter(f"{', '.join(wrong)}: write NAME=VALUE", param_hint="--context")
+    flags = json.loads(_CDK_FILE.read_text())["context"]
+    if not file.is_file():
+        raise OpsError(f"there is no module {file}: name it with --registry")
+    sys.path.insert(0, str(file.resolve().parent))  # what the module imports lies beside it
+    try:
+        with extra("cdk"):
+            found = runpy.run_path(str(file))
+            values = {**flags, **options, **{name: value for name, _, value in pairs}}
+            yield _registry(found, file), found.get("CONFIG"), values
+    except (SynthError, MissingExtra) as error:
+        raise OpsError(str(error)) from None
+    finally:
+        sys.path.pop(0)
+
+
+def _registry(found: Mapping[str, Any], file: Path) -> Any:
+    if "REGISTRY" not in found:
+        raise OpsError(f"{file} has no REGISTRY: give it a once.cdk.Registry of this name")
+    return found["REGISTRY"]
+
+
+def function_faults(consumer: DeployedConsumer) -> Iterator[str]:
+    """Yield how the function that another tool has made differs from its line, with the remedy.
+
+    Raises:
+        botocore.exceptions.BotoCoreError, ClientError: AWS cannot be asked.
+    """
+    name, own, aws = consumer.function_name, consumer.contract, client("lambda")
+    demands = json.loads(own[ExternalOutput.DEMANDS])
+    try:
+        found = aws.get_function_configuration(FunctionName=name)
+    except aws.exceptions.ResourceNotFoundException:
+        yield f"{name} does not exist; give the function this name, by which alarms and logs go"
+        return
+    variables = found.get("Environment", {}).get("Variables", {})
+    words = {each: "".join(map(str.capitalize, each.split("_"))) for each in demands["Variables"]}
+    wanted = {each: own[f"{ExternalOutput.VARIABLE}{word}"] for each, word in words.items()}
+    yield from _differences(name, variables, {SETTINGS: own[ExternalOutput.SETTINGS], **wanted})
+    yield from _differences(name, found, demands["Function"])
+    reserved = "ReservedConcurrentExecutions"
+    concurrency = aws.get_function_concurrency(FunctionName=name)
+    yield from _differences(name, concurrency, {reserved: demands[reserved]})
+    role, policy = found["Role"].rpartition("/")[2], own[ExternalOutput.POLICY]
+    attached = client("iam").list_attached_role_policies(RoleName=role)["AttachedPolicies"]
+    if policy not in [each["PolicyArn"] for each in attached]:
+        yield f"{name}: its role {role} lacks a policy; attach {policy}"
+    for output, demanded, url in (
+        (ExternalOutput.QUEUE, "Mapping", consumer.queue_url),
+        (ExternalOutput.ISOLATION_QUEUE, "IsolationMapping", consumer.isolation_queue_url),
+    ):
+        if url is None:
+            continue
+        every = aws.list_event_source_mappings(EventSourceArn=own[output])["EventSourceMappings"]
+        mappings = [each for each in every if f":function:{name}" in each["FunctionArn"]]
+        if len(mappings) != 1:
+            yield f"{name}: {len(mappings)} event source mappings read {own[output]}; make one"
+        for mapping in mappings:
+            yield from _differences(f"{name}: mapping of {url}", mapping, demands[demanded])
+        least, attribute = demands["VisibilityTimeout"], "VisibilityTimeout"
+        queue = client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=[attribute])
+        if int(queue["Attributes"][attribute]) < least:
+            yield f"{name}: {attribute} of {url} is too short; set it to {least}"
+
+
+def _differences(
+    subject: str, found: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> Iterator[str]:
+    for name, value in wanted.items():
+        if (found.get(name) or None) != (value or None):  # AWS leaves out or writes 0, [] and {}
+            yield f"{subject}: {name} is {found.get(name)}; set it to {value}"

@@ -45,6 +45,13 @@ OWN = {"--query", "--output", "--region", "--profile", "--notification-endpoint"
 """Options that the AWS CLI has and the services' models have not."""
 
 
+CUSTOM = {
+    "cloudformation deploy": {"--stack-name", "--template-file", "--s3-bucket", "--capabilities"},
+    "cloudformation package": {"--template-file", "--s3-bucket", "--output-template-file"},
+}
+"""Commands of the AWS CLI that are no operations, with the options that the pages use."""
+
+
 def test_make_knows_every_target() -> None:
     known = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     given = [word for line in OURS if line.startswith("make ") for word in line.split()[1:]]
@@ -61,12 +68,15 @@ def unknown_aws_words(line: str) -> list[str]:
     _, service, command, *_ = line.split()
     model = botocore.session.get_session().get_service_model(service)
     operations = {botocore.xform_name(name, "-"): name for name in model.operation_names}
+    given = re.findall(r"(?<=\s)--[a-z0-9-]+", line)
+    if options := CUSTOM.get(f"{service} {command}"):
+        return [word for word in given if word not in options]
     if command not in operations:
         return [command]
     shape = model.operation_model(operations[command]).input_shape
     members = shape.members if shape else {}
     known = {f"--{botocore.xform_name(name, '-')}" for name in members} | OWN
-    return [word for word in re.findall(r"(?<=\s)--[a-z-]+", line) if word not in known]
+    return [word for word in given if word not in known]
 
 
 FOLDERS = "once|functions|stacks|demo|emulator|lab|proof|benchmarks|tests|docs|events|conformance"

@@ -184,7 +184,9 @@ RUN_BY = {
 }
 """The test that runs the blocks of a page, each block by its number or all of them."""
 
-FRAGMENTS = ("docs/item-dedup.md", "docs/scaling.md", "docs/sources.md")
+FRAGMENTS = (
+    *("docs/item-dedup.md", "docs/scaling.md", "docs/sources.md", "docs/without-the-cdk.md"),
+)
 """Pages with fragments: lines of a registry, and handlers without their models."""
 
 

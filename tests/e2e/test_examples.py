@@ -1,0 +1,201 @@
+"""The examples for other tools than the CDK, deployed into the embedded AWS."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from botocore.exceptions import ClientError
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+from demo.quiescence import wait_until, wait_until_empty
+from emulator.connection import REGION
+from emulator.embedded_aws import ROOT, EmbeddedAws
+from once.ops.aws.clients import depth
+from tests.e2e.deployment import REST_SECONDS, once
+
+EXAMPLES = ROOT / "examples"
+BUCKET, SERVICE, NAME = "packages", "tickets", "tickets-tickets"
+OUTPUT = re.compile(r"Tickets(?:Settings|PolicyArn|QueueArn|IsolationQueueArn)")
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+class World:
+    """The embedded AWS, with the stacks of `once template` and the uploaded packages."""
+
+    def __init__(self, aws: EmbeddedAws, out: Path) -> None:
+        self.aws = aws
+        self.cloudformation, self.sqs = aws.client("cloudformation"), aws.client("sqs")
+        s3 = aws.client("s3")
+        s3.create_bucket(Bucket=BUCKET)
+        for each in (out / "packages").iterdir():
+            s3.upload_file(str(each), BUCKET, each.name)
+        self.outputs: dict[str, str] = {}
+        for part in ("state", "service"):
+            template = json.loads((out / f"{SERVICE}-{part}.template.json").read_text())
+            self.outputs |= self.deploy(f"{SERVICE}-{part}", template)
+
+    def deploy(self, name: str, template: dict[str, Any]) -> dict[str, str]:
+        """Deploy twice, as `aws cloudformation package` and `deploy` do; return the outputs."""
+        for resource in template["Resources"].values():
+            code = resource["Properties"].get("Code")
+            if resource["Type"] == "AWS::Lambda::Function" and isinstance(code, str):
+                resource["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": Path(code).name}
+        told = {"StackName": name, "TemplateBody": json.dumps(template)}
+        self.cloudformation.create_stack(**told, Capabilities=["CAPABILITY_IAM"])
+        made = self._settled(name)
+        with pytest.raises(ClientError, match="No updates are to be performed"):
+            self.cloudformation.update_stack(**told, Capabilities=["CAPABILITY_IAM"])
+        assert self._settled(name) == made
+        return made
+
+    def _settled(self, name: str) -> dict[str, str]:
+        wait_until(f"{name} is deployed", lambda: self._status(name), timeout=REST_SECONDS)
+        [stack] = self.cloudformation.describe_stacks(StackName=name)["Stacks"]
+        return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+
+    def _status(self, name: str) -> bool:
+        [stack] = self.cloudformation.describe_stacks(StackName=name)["Stacks"]
+        assert "FAILED" not in stack["StackStatus"], stack
+        assert "ROLLBACK" not in stack["StackStatus"], stack
+        return bool(stack["StackStatus"].endswith("_COMPLETE"))
+
+    def physical(self, stack: str, logical: str) -> str:
+        found = self.cloudformation.describe_stack_resource(
+            StackName=stack, LogicalResourceId=logical
+        )
+        return str(found["StackResourceDetail"]["PhysicalResourceId"])
+
+    def delete(self, name: str) -> None:
+        self.cloudformation.delete_stack(StackName=name)
+        self.cloudformation.get_waiter("stack_delete_complete").wait(
+            StackName=name, WaiterConfig={"Delay": 1}
+        )
+
+    def book_twice(self, queue: str, letters: str, seats: str) -> dict[str, Any]:
+        """Send a booking twice and one that is refused; see one change; return the letter."""
+        booking, seat = uuid4().hex, uuid4().hex
+        for body in (*[{"booking": booking, "seat": seat}] * 2, {"booking": "other", "seat": ""}):
+            self.sqs.send_message(QueueUrl=queue, MessageBody=json.dumps(body))
+        wait_until_empty(self.sqs, [queue], timeout=REST_SECONDS)
+        item = self.aws.client("dynamodb").get_item(TableName=seats, Key={"seat": {"S": seat}})
+        assert item["Item"]["bookings"] == {"N": "1"}
+        assert depth(self.sqs, letters).total == 1
+        received = self.sqs.receive_message(
+            QueueUrl=letters, MessageAttributeNames=["All"], VisibilityTimeout=0
+        )
+        letter: dict[str, Any] = received["Messages"][0]["MessageAttributes"]
+        return letter
+
+
+@pytest.fixture(scope="module")
+def world(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> World:
+    here = tmp_path_factory.mktemp("examples")
+    shutil.copytree(EXAMPLES, here, dirs_exist_ok=True)
+    local = ("-c", "local=true", "-c", f"python_runtime={PYTHON}")
+    told = ("--registry", str(here / "registry.py"), "--out", str(here / "once.out"), *local)
+    templates = json.loads(once(aws, "template", "--service", SERVICE, *told, "--json"))
+    assert [Path(each).is_file() for each in templates["written"]] == [True, True]
+    once(aws, "package", *told)
+    first = {each.name: each.read_bytes() for each in (here / "once.out" / "packages").iterdir()}
+    packages = json.loads(once(aws, "package", *told, "--json"))["written"]
+    assert {Path(each).name for each in packages} == {*first}
+    assert first == {each: (here / "once.out" / "packages" / each).read_bytes() for each in first}
+    return World(aws, here / "once.out")
+
+
+class NoManagedPolicies:
+    """In place of SAM's names of AWS's policies, of which the example uses none."""
+
+    def load(self) -> dict[str, str]:
+        return {}
+
+
+def read(path: str) -> dict[str, Any]:
+    text = (EXAMPLES / path).read_text().replace("python3.12", f"python{PYTHON}")
+    template: dict[str, Any] = yaml_parse(text)
+    return template
+
+
+def sam() -> dict[str, Any]:
+    template = read("sam/template.yaml")
+    function = template["Resources"]["Tickets"]["Properties"]
+    function["CodeUri"] = f"s3://{BUCKET}/{Path(function['CodeUri']).name}"  # `sam package`
+    expanded: dict[str, Any] = transform(template, {}, NoManagedPolicies())
+    return expanded
+
+
+def plain() -> dict[str, Any]:
+    return read("cloudformation/template.yaml")
+
+
+@pytest.mark.parametrize("tool", [sam, plain])
+def test_a_message_that_comes_twice_changes_one_item(
+    world: World, tool: Callable[[], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)  # the expansion asks for one
+    stack, found = f"tickets-{tool.__name__}", world.outputs
+    world.deploy(stack, tool())
+    letters = found["DeadLettersTickets"]
+    letter = world.book_twice(found["QueueTickets"], letters, found["TableSeats"])
+    assert letter["once-reason"]["StringValue"] == "permanent"
+    listed = json.loads(once(world.aws, "dlq", "list", "--service", SERVICE, "--json"))
+    assert [each["reason"] for each in listed["letters"]] == ["permanent"]
+    world.sqs.purge_queue(QueueUrl=letters)
+    world.delete(stack)
+
+
+def test_check_names_what_differs_from_the_line(world: World) -> None:
+    def faults(code: int = 1) -> list[str]:
+        told = once(world.aws, "template", "--check", "--service", SERVICE, code=code)
+        return told.splitlines()
+
+    [missing] = faults()
+    assert missing.startswith("tickets-tickets does not exist")
+    world.deploy("tickets-check", plain())
+    functions, url = world.aws.client("lambda"), world.outputs["QueueTickets"]
+    timeout, concurrency = faults()  # the example has those of AWS
+    assert timeout == f"{NAME}: Timeout is 30; set it to 5"
+    assert concurrency.endswith("set it to {'MaximumConcurrency': 3}")
+    mappings = [
+        functions.list_event_source_mappings(EventSourceArn=world.outputs[f"Tickets{queue}Arn"])
+        for queue in ("Queue", "IsolationQueue")
+    ]
+    main, isolation = (each["EventSourceMappings"][0]["UUID"] for each in mappings)
+    functions.update_function_configuration(FunctionName=NAME, Timeout=5)
+    functions.update_event_source_mapping(UUID=main, ScalingConfig={"MaximumConcurrency": 3})
+    assert faults(0) == ["every function fits its line"]
+    functions.update_function_configuration(FunctionName=NAME, Environment={"Variables": {}})
+    functions.put_function_concurrency(FunctionName=NAME, ReservedConcurrentExecutions=7)
+    functions.update_event_source_mapping(UUID=main, FunctionResponseTypes=[])
+    functions.delete_event_source_mapping(UUID=isolation)
+    world.sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "29"})
+    role = world.physical("tickets-check", "Role")
+    policy = world.outputs["TicketsPolicyArn"]
+    world.aws.client("iam").detach_role_policy(RoleName=role, PolicyArn=policy)
+    told = (
+        *("ONCE_SETTINGS is None", "ReservedConcurrentExecutions is 7", f"attach {policy}"),
+        *("FunctionResponseTypes is []", f"VisibilityTimeout of {url}", "0 event source mappings"),
+    )
+    for fault, part in zip(faults(), told, strict=True):
+        assert part in fault
+    world.delete("tickets-check")
+
+
+def test_the_library_alone_needs_a_table_a_queue_a_role_and_a_function(world: World) -> None:
+    world.deploy("tickets-alone", read("cloudformation/alone.yaml"))
+    parts = [world.physical("tickets-alone", each) for each in ("Queue", "Letters", "Seats")]
+    letter = world.book_twice(*parts)
+    assert letter["once-reason"]["StringValue"] == "permanent"
+
+
+def test_examples_that_are_not_deployed_use_outputs_that_there_are(world: World) -> None:
+    for path in ("terraform/main.tf", "serverless/serverless.yml"):
+        used = {*OUTPUT.findall((EXAMPLES / path).read_text())}
+        assert used == {key for key in world.outputs if OUTPUT.fullmatch(key)}, path

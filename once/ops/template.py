@@ -7,14 +7,12 @@ import json
 import runpy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from once.cdk.errors import SynthError
-from once.errors import MissingExtra, extra
 from once.names import ExternalOutput
 from once.ops import terminal
 from once.ops.aws.clients import client
@@ -57,17 +55,14 @@ def template(
     and dashboard. From the outputs of the second, the other tool makes the consumers' functions.
     With --check, prints how these differ from their lines. Writing needs the extra `cdk`, and Node.
     """
-    if check:
-        consumers = Deployment.find(service).consumers.values()
-        faults = [each for one in consumers if one.contract for each in function_faults(one)]
-        _print("faults", faults or ["every function fits its line"][as_json:], as_json=as_json)
-        if faults:
-            raise OpsError("functions differ from their lines: set them as the list says")
+    if not check:
+        _write("template", registry, out, context, as_json=as_json, service=service)
         return
-    with _loaded(registry, context, service=service) as (found, config, values):
-        from once.cdk.app.template import write_templates
-
-        _print("written", write_templates(found, out, config, values), as_json=as_json)
+    consumers = Deployment.find(service).consumers.values()
+    faults = [each for one in consumers if one.contract for each in function_faults(one)]
+    _print("faults", faults or ["every function fits its line"][as_json:], as_json=as_json)
+    if faults:
+        raise OpsError("functions differ from their lines: set them as the list says")
 
 
 @app.command("package")
@@ -81,10 +76,34 @@ def package_command(
 
     The same sources make the same bytes. Needs the extra `cdk`.
     """
-    with _loaded(registry, context) as (found, config, values):
-        from once.cdk.app.template import write_packages
+    _write("package", registry, out, context, as_json=as_json)
 
-        _print("written", write_packages(found, out, config, values), as_json=as_json)
+
+def _write(
+    what: str, file: Path, out: Path, context: list[str] | None, *, as_json: bool, **options: str
+) -> None:
+    pairs = [each.partition("=") for each in context or []]
+    if wrong := [name for name, separator, _ in pairs if not separator]:
+        raise typer.BadParameter(f"{', '.join(wrong)}: write NAME=VALUE", param_hint="--context")
+    values = json.loads(_CDK_FILE.read_text())["context"] | options
+    values |= {name: value for name, _, value in pairs}
+    if not file.is_file():
+        raise OpsError(f"there is no module {file}: name it with --registry")
+    sys.path.insert(0, str(file.resolve().parent))  # what the module imports lies beside it
+    try:
+        found = runpy.run_path(str(file))
+    finally:
+        sys.path.pop(0)
+    if "REGISTRY" not in found:
+        raise OpsError(f"{file} has no REGISTRY: give it a once.cdk.Registry of this name")
+    from once.cdk.app import template as templates  # the CDK takes seconds to load
+
+    write = {"template": templates.write_templates, "package": templates.write_packages}[what]
+    try:
+        written = write(found["REGISTRY"], out, found.get("CONFIG"), values)
+    except SynthError as error:
+        raise OpsError(str(error)) from None
+    _print("written", written, as_json=as_json)
 
 
 def _print(name: str, entries: Sequence[str | Path], *, as_json: bool) -> None:
@@ -93,35 +112,6 @@ def _print(name: str, entries: Sequence[str | Path], *, as_json: bool) -> None:
         return
     for entry in entries:
         terminal.console.print(str(entry), soft_wrap=True)
-
-
-@contextmanager
-def _loaded(
-    file: Path, context: list[str] | None, **options: str
-) -> Iterator[tuple[Any, Any, dict[str, str]]]:
-    """Yield registry, configuration if there is one, and context; report faults as `OpsError`."""
-    pairs = [each.partition("=") for each in context or []]
-    if wrong := [name for name, separator, _ in pairs if not separator]:
-        raise typer.BadParameter(f"{', '.join(wrong)}: write NAME=VALUE", param_hint="--context")
-    flags = json.loads(_CDK_FILE.read_text())["context"]
-    if not file.is_file():
-        raise OpsError(f"there is no module {file}: name it with --registry")
-    sys.path.insert(0, str(file.resolve().parent))  # what the module imports lies beside it
-    try:
-        with extra("cdk"):
-            found = runpy.run_path(str(file))
-            values = {**flags, **options, **{name: value for name, _, value in pairs}}
-            yield _registry(found, file), found.get("CONFIG"), values
-    except (SynthError, MissingExtra) as error:
-        raise OpsError(str(error)) from None
-    finally:
-        sys.path.pop(0)
-
-
-def _registry(found: Mapping[str, Any], file: Path) -> Any:
-    if "REGISTRY" not in found:
-        raise OpsError(f"{file} has no REGISTRY: give it a once.cdk.Registry of this name")
-    return found["REGISTRY"]
 
 
 def function_faults(consumer: DeployedConsumer) -> Iterator[str]:
@@ -156,7 +146,7 @@ def function_faults(consumer: DeployedConsumer) -> Iterator[str]:
         if url is None:
             continue
         every = aws.list_event_source_mappings(EventSourceArn=own[output])["EventSourceMappings"]
-        mappings = [each for each in every if f":function:{name}" in each["FunctionArn"]]
+        mappings = [each for each in every if each["FunctionArn"].split(":")[6] == name]
         if len(mappings) != 1:
             yield f"{name}: {len(mappings)} event source mappings read {own[output]}; make one"
         for mapping in mappings:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import hcl2
 import pytest
 from botocore.exceptions import ClientError
 from samtranslator.translator.transform import transform
@@ -195,7 +196,56 @@ def test_the_library_alone_needs_a_table_a_queue_a_role_and_a_function(world: Wo
     assert letter["once-reason"]["StringValue"] == "permanent"
 
 
-def test_examples_that_are_not_deployed_use_outputs_that_there_are(world: World) -> None:
-    for path in ("terraform/main.tf", "serverless/serverless.yml"):
-        used = {*OUTPUT.findall((EXAMPLES / path).read_text())}
-        assert used == {key for key in world.outputs if OUTPUT.fullmatch(key)}, path
+Function = tuple[tuple[Any, ...], list[tuple[str, int, int]]]
+"""Name, handler, memory and timeout; output, batch size and concurrency of each mapping."""
+
+
+def of_sam() -> Function:
+    own = read("sam/template.yaml")["Resources"]["Tickets"]["Properties"]
+    mappings = []
+    for event in own["Events"].values():
+        each = event["Properties"]
+        [output], most = OUTPUT.findall(str(each["Queue"])), each["ScalingConfig"]
+        mappings.append((output, each["BatchSize"], most["MaximumConcurrency"]))
+    return (own["FunctionName"], own["Handler"], own["MemorySize"], own["Timeout"]), mappings
+
+
+def of_serverless() -> Function:
+    own = read("serverless/serverless.yml")["functions"]["tickets"]
+    events = [each["sqs"] for each in own["events"]]
+    assert {each["functionResponseType"] for each in events} == {"ReportBatchItemFailures"}
+    return (own["name"], own["handler"], own["memorySize"], own["timeout"]), [
+        (OUTPUT.findall(each["arn"])[0], each["batchSize"], each["maximumConcurrency"])
+        for each in events
+    ]
+
+
+def of_terraform() -> Function:
+    parsed = hcl2.loads((EXAMPLES / "terraform" / "main.tf").read_text())["resource"]
+    blocks = [(kind, named) for each in parsed for kind, named in each.items()]
+    [own] = [b for kind, named in blocks for b in named.values() if "lambda_function" in kind]
+    events = [b for kind, named in blocks for b in named.values() if "source_mapping" in kind]
+    assert {str(each["function_response_types"]) for each in events} == {
+        """['"ReportBatchItemFailures"']"""
+    }
+    name, handler = (own[each].strip('"') for each in ("function_name", "handler"))
+    return (name, handler, own["memory_size"], own["timeout"]), [
+        (
+            OUTPUT.findall(each["event_source_arn"])[0],
+            each["batch_size"],
+            each["scaling_config"][0]["maximum_concurrency"],
+        )
+        for each in events
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "tool"),
+    [("terraform/main.tf", of_terraform), ("serverless/serverless.yml", of_serverless)],
+)
+def test_an_example_that_is_not_deployed_makes_the_function_of_one_that_is(
+    world: World, path: str, tool: Callable[[], Function]
+) -> None:
+    assert tool() == of_sam()
+    used = {*OUTPUT.findall((EXAMPLES / path).read_text())}
+    assert used == {key for key in world.outputs if OUTPUT.fullmatch(key)}

@@ -48,9 +48,9 @@ def write_templates(
     folder.mkdir(parents=True, exist_ok=True)
     for name, template in templates.items():
         for resource in template["Resources"].values():
-            code = resource.get("Properties", {}).get("Code")
-            if resource["Type"] == "AWS::Lambda::Function" and code["S3Bucket"] == PACKAGES:
-                resource["Properties"]["Code"] = code["S3Key"]  # `cloudformation package` reads it
+            if resource["Type"] == "AWS::Lambda::Function":
+                properties = resource["Properties"]
+                properties["Code"], _ = properties["Code"]["ZipFile"].split()
         paths.append(folder / f"{name}.template.json")
         paths[-1].write_text(json.dumps(template, indent=1) + "\n")
     if not deployed.local:

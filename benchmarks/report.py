@@ -24,8 +24,6 @@ from benchmarks.goals import LIBRARY, Goal, figure
 from benchmarks.rows import EMBEDDED, Row, select
 from benchmarks.webhooks import webhooks_in
 
-_NONE = "–"
-
 
 def write(rows: Sequence[Row], file: Path) -> None:
     """Write the rows as JSON."""
@@ -43,7 +41,7 @@ def show(
 def number(value: float | None) -> str:
     """Return a ratio or a count with its significant digits."""
     if value is None:
-        return _NONE
+        return "–"
     return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.3f}"
 
 
@@ -53,16 +51,12 @@ def units(row: Row) -> str:
     return most if most == least else f"{least}–{most}"
 
 
-_Columns = dict[str, Callable[[Row], str]]
-
-
-_EFFECT_COLUMNS: _Columns = {
-    "wall /\none call": lambda row: number(row["vs_one_call"]),
-    "time / one\na batch": lambda row: number(row["vs_sequential"]),
-    "wall / raw\nthreads": lambda row: number(row["vs_raw_threads"]),
+_EFFECT_COLUMNS: dict[str, Callable[[Row], str]] = {
+    "wall / one call": lambda row: number(row["vs_one_call"]),
+    "time / one a batch": lambda row: number(row["vs_sequential"]),
+    "wall / raw threads": lambda row: number(row["vs_raw_threads"]),
     "requests": lambda row: number(row["requests_per_message"]),
 }
-
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
@@ -97,7 +91,6 @@ _END_TO_END = {
     "embedded AWS": "aws_cpu_us",
     "function": "function_cpu_us",
 }
-
 
 PANELS = (
     (5, "every answer after 5 ms"),
@@ -146,8 +139,7 @@ def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -
     yield from _table(["", "rate", *_END_TO_END], _end_to_end(rows))
     yield "Messages with an effect, by the time of a call, ten a batch unless the row says one"
     yield "(*one call*: wall time of an invocation without two commits; one call = 1):"
-    titles = [title.replace("\n", " ") for title in _EFFECT_COLUMNS]
-    heads = (f"{title}, {ms} ms" for ms in CALLS_MS for title in titles)
+    heads = (f"{title}, {ms} ms" for ms in CALLS_MS for title in _EFFECT_COLUMNS)
     yield from _table(["", *heads], _effects(rows))
     models = select(rows, kind="models")
     yield "CPU time of a message in groups of ten, by the model of its event; msgspec.Struct = 1:"

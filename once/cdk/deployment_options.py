@@ -336,16 +336,6 @@ class DeploymentConfig:
         return 0 if self.local else CLOCK_MARGIN_SECONDS
 
     @property
-    def relay_timeout_seconds(self) -> int:
-        """Timeout of the outbox relay's function."""
-        return 10 if self.local else 60
-
-    @property
-    def sweep_timeout_seconds(self) -> int:
-        """Timeout of the function that finds unrouted events."""
-        return 5 if self.local else 30
-
-    @property
     def backoff(self) -> dict[str, int]:
         """The settings of retries that are shorter on the embedded AWS than by default."""
         if self.local:

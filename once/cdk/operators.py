@@ -24,6 +24,7 @@ from once.cdk.permissions import (
 )
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
+from once.names import PRODUCER_OBJECTS
 from once.settings import ITEM_RECORD_PREFIX
 from once.webhooks.capture import BY_TIME
 
@@ -83,7 +84,9 @@ class OperatorPolicies(Construct):
         config = config or DeploymentConfig.from_context(self.node)
         self._dedup_table, self._operator_log = dedup_table, operator_log
         self._relay, self._unrouted, self._topics = relay, unrouted, topics
-        self._claims = None if claims is None else ClaimAccess.of_operators(claims)
+        # They look at any data, and send it as producers do.
+        objects = ("*",), (f"{PRODUCER_OBJECTS}*",)
+        self._claims = None if claims is None else ClaimAccess(claims, *objects)
         self._other_letters = relay.dead_letters.queue_arn, unrouted.queue.queue_arn
         self._stacks = [
             Stack.of(self).format_arn(

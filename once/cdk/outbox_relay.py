@@ -152,7 +152,7 @@ class OutboxRelay(FunctionConstruct):
             functions.FOLDER / RELAY,
             role,
             settings,
-            timeout_seconds=config.relay_timeout_seconds,
+            timeout_seconds=10 if config.local else 60,
             memory_mb=MEMORY_MB,
         )
         mapping = lambda_.EventSourceMapping(

@@ -149,11 +149,6 @@ class ClaimAccess:
         own = [consumer_objects(props.identity)] if props.publishes else []
         return cls(bucket, tuple(f"{p}*" for p in places), tuple(f"{p}*" for p in own))
 
-    @classmethod
-    def of_operators(cls, bucket: s3.IBucket) -> Self:
-        """Return the access of operators: they look at any data, and send it as producers do."""
-        return cls(bucket, ("*",), (f"{PRODUCER_OBJECTS}*",))
-
     def read_statements(self) -> list[iam.PolicyStatement]:
         """Return the statements that allow to read; none without an object to read."""
         if not self.reads:

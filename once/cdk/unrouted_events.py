@@ -66,7 +66,7 @@ class UnroutedEvents(FunctionConstruct):
         # The function writes no state, so it may read a queue without deduplication.
         self.node.add_metadata(CONSTRUCT_METADATA, UNROUTED)
         self._topics = topics
-        name, timeout = self._name, config.sweep_timeout_seconds
+        name, timeout = self._name, 5 if config.local else 30
         window = 0 if config.local else WINDOW_SECONDS
         subscribed = [each for each in consumers if not each.retiring]
         external = {event for each in subscribed for event in each.ingress_types}

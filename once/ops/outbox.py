@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from uuid import uuid4
@@ -25,7 +24,7 @@ from typer import BadParameter, Option
 from once.errors import Unpublishable
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
-from once.failures.quarantine import batches_by_size, text
+from once.failures.quarantine import batches_by_size
 from once.names import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS, RELAY, Record
 from once.ops import dedup_records, terminal
 from once.ops.aws import clients
@@ -447,16 +446,6 @@ def queue_sender(sqs: "SQSClient", consumer: DeployedConsumer) -> SendEvents:
 
     run = str(uuid4())
 
-    def entry(event: OutgoingEvent) -> dict[str, Any]:
-        # SQS would drop an event whose own id it has seen in the last five minutes.
-        identity = sha256(f"{run} {event.id}".encode()).hexdigest()
-        return {
-            "MessageBody": event.body,
-            "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: text(event.type)},
-            **({} if event.group is None else {"MessageGroupId": event.group}),
-            **({"MessageDeduplicationId": identity} if consumer.is_fifo else {}),
-        }
-
     def size(event: OutgoingEvent) -> int:
         attribute = f"{EVENT_TYPE_ATTRIBUTE}String{event.type}"
         return len(event.body.encode()) + len(attribute.encode())
@@ -467,7 +456,7 @@ def queue_sender(sqs: "SQSClient", consumer: DeployedConsumer) -> SendEvents:
                 lambda entries: sqs.send_message_batch(
                     QueueUrl=consumer.queue_url, Entries=entries
                 ),
-                map(entry, some),
+                [consumer.message(event, run) for event in some],
             )
             if refused:
                 said = ", ".join(sorted(set(refused.values())))

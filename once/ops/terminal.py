@@ -6,7 +6,7 @@ In: values, and texts that an operator or a producer wrote. Out: escaped texts, 
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -33,6 +33,7 @@ TIME_FORMATS = (
     "age (90m, 26h, 2d)"
 )
 
+_MOST_CHARACTERS = 20_000
 _AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
@@ -170,6 +171,18 @@ def json_text(value: Any) -> str:
 def single_line(text: str) -> str:
     """Return a text with every unprintable character escaped, line breaks included."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def first_lines(lines: Sequence[str], most: int, what: str = "") -> list[str]:
+    """Return the first lines, and how many more there are."""
+    more = len(lines) - most
+    return [*lines[:most], *([f"and {more} more{what}"] if more > 0 else [])]
+
+
+def shortened(text: str, remedy: str = " more") -> str:
+    """Return the start of a long text, with the number of the other characters."""
+    more = len(text) - _MOST_CHARACTERS
+    return text if more <= 0 else f"{text[:_MOST_CHARACTERS]}\n… and {more} characters{remedy}"
 
 
 def escape_controls(text: str) -> str:

@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
@@ -47,6 +47,7 @@ _LABELS = {
 _ZERO = ("healthy_dead_lettered", "letters_without_reason", "forged_accepted", "lost", "doubled")
 
 
+@dataclass
 class RunMonitor:
     """Records when healthy items appear, and the memory of function processes.
 
@@ -55,40 +56,32 @@ class RunMonitor:
         peak_rss_mb: largest resident set of a function process, in megabytes.
     """
 
-    def __init__(self, shop: Shop, queues: Sequence[str]) -> None:
-        self._shop, self._queues = shop, queues
-        self.seen: dict[str, float] = {}
-        self.peak_rss_mb = 0.0
+    shop: Shop
+    queues: Sequence[str]
+    seen: dict[str, float] = field(default_factory=dict)
+    peak_rss_mb: float = 0.0
 
     def run(self, over: Event) -> None:
         """Poll until the event is set; print the depth of the queues every ten seconds."""
-        aws, sqs, printed = self._shop.aws, self._shop.aws.client("sqs"), time.monotonic()
+        aws, sqs, printed = self.shop.aws, self.shop.aws.client("sqs"), time.monotonic()
         dynamodb = aws.client("dynamodb")
         while not over.wait(_PERIOD_SECONDS):
             if time.monotonic() - printed > _PRINT_SECONDS:
                 printed = time.monotonic()
-                left = sum(depth(sqs, url).total for url in self._queues)
+                left = sum(depth(sqs, url).total for url in self.queues)
                 console.print(f"[dim]messages left in queues: {left}", highlight=False)
-            for consumer in self._shop.deployment.consumers.values():
+            for consumer in self.shop.deployment.consumers.values():
                 for process in aws.function_processes(consumer.function_name):
                     self.peak_rss_mb = max(self.peak_rss_mb, _peak_megabytes(process.pid))
             for name in ("orders", "counters"):
                 key = _KEYS[name]
                 pages = dynamodb.get_paginator("scan").paginate(
-                    TableName=self._shop.deployment.table(name),
+                    TableName=self.shop.deployment.table(name),
                     ProjectionExpression="#key",
                     ExpressionAttributeNames={"#key": key},
                 )
                 for item in (item for page in pages for item in page["Items"]):
                     self.seen.setdefault(item[key]["S"], time.monotonic())
-
-
-@contextmanager
-def monitor_run(shop: Shop, queues: Sequence[str]) -> Iterator[RunMonitor]:
-    """Run a `RunMonitor` until the context ends."""
-    monitor = RunMonitor(shop, queues)
-    with background("monitor", monitor.run):
-        yield monitor
 
 
 def hostile(shop: Shop, deploy_seconds: float) -> bool:
@@ -104,7 +97,8 @@ def hostile(shop: Shop, deploy_seconds: float) -> bool:
     queues = list(sqs.list_queues().get("QueueUrls", []))
     sources = [url for url in queues if not url.endswith(_NO_SOURCES)]
     traffic = HostileTraffic(sqs, aws.client("sns"), shop.deployment)
-    with monitor_run(shop, sources) as monitor:
+    monitor = RunMonitor(shop, sources)
+    with background("monitor", monitor.run):
         with step("sending poison, bombs, forgeries, fatal messages, and healthy ones behind them"):
             sent = traffic.send()
         shop.wait_until_processed(queues=sources, timeout=_TIMEOUT_SECONDS)

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -92,7 +92,7 @@ def webhooks(shop: Shop, deploy_seconds: float) -> bool:
             sent_webhooks(plan.webhooks, run.answers),
             forged_requests(run.answers),
             captures=evidence.items(_CAPTURES),
-            events=_drained(shop.aws.client("sqs"), tap),
+            events=[json.loads(message["Body"]) for message in evidence.messages(tap)],
             applied=evidence.items(RECEIPTS.name),
         )
         figures = {
@@ -137,16 +137,6 @@ def _subscribed_tap(aws: EmbeddedAws, topic_arn: str, event_types: Sequence[str]
         TopicArn=topic_arn, Protocol="sqs", Endpoint=arn, Attributes=attributes
     )
     return url
-
-
-def _drained(sqs: Any, url: str) -> Iterator[dict[str, Any]]:
-    """Take every event out of a queue, and yield it."""
-    more = {"MaxNumberOfMessages": 10, "WaitTimeSeconds": 1}
-    while messages := sqs.receive_message(QueueUrl=url, **more).get("Messages"):
-        receipts = enumerate(message["ReceiptHandle"] for message in messages)
-        entries = [{"Id": str(number), "ReceiptHandle": receipt} for number, receipt in receipts]
-        sqs.delete_message_batch(QueueUrl=url, Entries=entries)
-        yield from (json.loads(message["Body"]) for message in messages)
 
 
 def sent_webhooks(

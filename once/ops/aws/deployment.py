@@ -4,14 +4,17 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Self
 
 from botocore.exceptions import ClientError
 
 from once.event_sources import Source
 from once.events import claim_check, cloud_event
 from once.events.identity import RULES, Key, fingerprint
-from once.names import ExternalOutput, StackOutput
+from once.events.outgoing import OutgoingEvent
+from once.failures.quarantine import text
+from once.names import EVENT_TYPE_ATTRIBUTE, ExternalOutput, StackOutput
 from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from once.webhooks.endpoint import Endpoint
@@ -85,6 +88,20 @@ class DeployedConsumer:
     def queue_urls(self) -> tuple[str, ...]:
         """URLs of the queues that invoke its function."""
         return tuple(filter(None, (self.queue_url, self.isolation_queue_url)))
+
+    def message(self, event: OutgoingEvent, run: str, **marks: Any) -> dict[str, Any]:
+        """Return an event as a message to its queue, with these attributes beside its type.
+
+        SQS would drop an event whose own id it has seen in the last five minutes. So the id for a
+        FIFO queue is another in each `run` of a command.
+        """
+        identity = sha256(f"{run} {event.id}".encode()).hexdigest()
+        return {
+            "MessageBody": event.body,
+            "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: text(event.type), **marks},
+            **({} if event.group is None else {"MessageGroupId": event.group}),
+            **({"MessageDeduplicationId": identity} if self.is_fifo else {}),
+        }
 
     def key(self, event: cloud_event.CloudEvent) -> str | None:
         """Return the dedup key of an event; None if its rule or its volatile fields are not known.

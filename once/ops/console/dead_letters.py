@@ -97,8 +97,7 @@ class LetterReading:
 def _walk(
     deployment: Deployment, consumer: str | None
 ) -> Iterator[tuple[search.QueueWalk, dedup_records.DedupRecordReader]]:
-    queues = dead_letter_queues(deployment, consumer)
-    with search.open_search(client("sqs"), queues, search.DEFAULT_LIMIT) as walk:
+    with search.open_search(dead_letter_queues(deployment, consumer), search.DEFAULT_LIMIT) as walk:
         yield walk, dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
 
 

@@ -13,7 +13,7 @@ from typer import BadParameter
 
 from once.events.cloud_event import CloudEvent
 from once.events.identity import fingerprint
-from once.ops.aws.clients import RateLimiter, batches, client
+from once.ops.aws.clients import RateLimiter, batches
 from once.ops.console.dead_letters import letter_options, query_text, query_values, read_letter
 from once.ops.console.jobs import Job, Progress, number_field, shown_command
 from once.ops.console.rendering import FormData, Request, Response, below_root, page
@@ -27,9 +27,11 @@ from once.ops.dead_letters.redrive import LetterPages, Redrive, RedriveRequest, 
 from once.ops.dead_letters.search import LetterOptions, QueueWalk, open_search, selected_letters
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
+from once.ops.terminal import first_lines
 
 MOST_LINES = 50
 """Most letters that the page of a job names one by one."""
+_some = partial(first_lines, most=MOST_LINES)
 
 
 def plan_redrive(request: Request, form: FormData) -> Job:
@@ -195,8 +197,7 @@ def plan_purge(request: Request, form: FormData) -> Job:
     chosen = options.letter_filter(ids)
 
     def opened() -> AbstractContextManager[QueueWalk]:
-        queues = dead_letter_queues(state.deployment, options.consumer)
-        return open_search(client("sqs"), queues, options.limit)
+        return open_search(dead_letter_queues(state.deployment, options.consumer), options.limit)
 
     with state.letters.held(), opened() as search:
         letters = [letter for some in selected_letters(search, ids, chosen) for letter in some]
@@ -304,9 +305,3 @@ def _chosen(request: Request, form: FormData) -> tuple[LetterOptions, list[str],
 def _verdict_line(assessed: AssessedLetter) -> str:
     letter = assessed.letter
     return f"{letter.message_id}, {letter.queue.owner}: {assessed.verdict}"
-
-
-def _some(lines: Sequence[str]) -> list[str]:
-    """Return the first lines, and how many more there are."""
-    more = len(lines) - MOST_LINES
-    return [*lines[:MOST_LINES], *([f"and {more} more"] if more > 0 else [])]

@@ -27,7 +27,6 @@ MOST_STEPS = 60
 """Most steps that a picture shows."""
 _SINCE = "2d"
 """The logs are read from then on; they alone show duplicates and retries."""
-_MOST_CHARACTERS = 20_000
 
 PRODUCER = "producer"
 TABLE = "dedup table"
@@ -61,7 +60,7 @@ def message_page(request: Request) -> Response:
         story=None if isinstance(found, str) else found,
         not_found=found if isinstance(found, str) else None,
         event_text=_event_text,
-        shortened=_shortened,
+        shortened=terminal.shortened,
     )
 
 
@@ -104,13 +103,7 @@ def _event_text(event: CloudEvent) -> str:
     named = {"subject": event.subject, "time": event.time}
     given = {name: value for name, value in named.items() if value is not None}
     members = {**known, **given, **event.extensions, "data": event.data}
-    return _shortened(json.dumps(members, indent=2, ensure_ascii=False))
-
-
-def _shortened(text: str) -> str:
-    """Return the start of a long text, with a note."""
-    more = len(text) - _MOST_CHARACTERS
-    return text if more <= 0 else f"{text[:_MOST_CHARACTERS]}\n… and {more} characters more"
+    return terminal.shortened(json.dumps(members, indent=2, ensure_ascii=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,8 @@ app = terminal.command_group()
 def list_command(options: search.LetterOptions, as_json: terminal.JsonOption = False) -> None:
     """Show the dead letters by consumer, reason and age. They stay in their queues."""
     letter_filter = options.letter_filter()
-    deployment = Deployment.find(options.service)
-    sqs, queues = client("sqs"), dead_letter_queues(deployment, options.consumer)
-    with search.open_search(sqs, queues, options.limit) as walk:
+    queues = dead_letter_queues(Deployment.find(options.service), options.consumer)
+    with search.open_search(queues, options.limit) as walk:
         letters = [one for page in search.selected_letters(walk, (), letter_filter) for one in page]
     if as_json:
         terminal.print_json(
@@ -70,8 +69,7 @@ def show(
 ) -> None:
     """Show one dead letter, its dedup record, and whether it is safe to send it back."""
     deployment = Deployment.find(service)
-    sqs = client("sqs")
-    with search.open_search(sqs, dead_letter_queues(deployment, consumer), limit) as walk:
+    with search.open_search(dead_letter_queues(deployment, consumer), limit) as walk:
         [letter] = search.letters_by_id(walk, [message_id])
     records = dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
     [assessed] = assessment.assess_letters(records, [letter])
@@ -209,9 +207,8 @@ def _numbers(rows: Mapping[str, int]) -> Table:
 
 def _stayed_text(job: Redrive) -> str:
     lines = [*job.failed, *(f"{one.letter.message_id}: {one.verdict}" for one in job.refused)]
-    told = "".join(f"\n  {terminal.single_line(line)}" for line in lines[:_MAX_FAILURE_LINES])
-    if len(lines) > _MAX_FAILURE_LINES:
-        told += f"\n  and {len(lines) - _MAX_FAILURE_LINES} more"
+    shown = terminal.first_lines(lines, _MAX_FAILURE_LINES)
+    told = "".join(f"\n  {terminal.single_line(line)}" for line in shown)
     return (
         f"{len(lines)} dead letters are still here; those that are not safe are sent by "
         "`once dlq redrive MESSAGE_ID --unsafe` alone, after a look outside; those that come back, "
@@ -248,8 +245,9 @@ def purge(
     names = message_ids or []
     letter_filter = options.letter_filter(names)
     deployment = Deployment.find(options.service)
-    sqs, queues = client("sqs"), dead_letter_queues(deployment, options.consumer)
-    with search.open_search(sqs, queues, options.limit) as walk:
+    with search.open_search(
+        dead_letter_queues(deployment, options.consumer), options.limit
+    ) as walk:
         letters = [
             one for page in search.selected_letters(walk, names, letter_filter) for one in page
         ]

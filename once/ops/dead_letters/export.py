@@ -473,7 +473,7 @@ class LetterImport:
 
     def _present(self, limit: int) -> Counter[str]:
         queues = [*dict.fromkeys(self.queues.values())]
-        with search.open_search(self.sqs, queues, limit) as walk:
+        with search.open_search(queues, limit) as walk:
             found: Counter[str] = Counter()
             for letter in (one for page in walk.pages() for one in page):
                 with suppress(Exception):  # such a letter was never exported

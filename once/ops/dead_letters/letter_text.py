@@ -19,7 +19,6 @@ from once.ops import dedup_records, terminal
 from once.ops.dead_letters.assessment import AssessedLetter, Verdict, event_of
 from once.ops.dead_letters.letter import Letter, QueueStay
 
-_CLAIMED_CHARACTERS = 20_000
 _NAME_WIDTH = len("dead-lettered")
 
 
@@ -64,10 +63,7 @@ def claimed_text(assessed: AssessedLetter) -> str | None:
     if not isinstance(event, CloudEvent) or (DATAREF not in body and not body.startswith("[")):
         return None
     text = json.dumps(event.data, indent=2, ensure_ascii=False)
-    if len(text) <= _CLAIMED_CHARACTERS:
-        return text
-    more = len(text) - _CLAIMED_CHARACTERS
-    return f"{text[:_CLAIMED_CHARACTERS]}\n… and {more} characters; `aws s3 cp` copies the object"
+    return terminal.shortened(text, "; `aws s3 cp` copies the object")
 
 
 def letter_rows(assessed: AssessedLetter, now: datetime) -> Iterator[tuple[str, str]]:

@@ -107,13 +107,13 @@ def open_redrive(
     Raises:
         OpsError: the letters are the relay's, which has no queue.
     """
-    consumer, sqs = request.consumer, client("sqs")
+    consumer = request.consumer
     if consumer == RELAY:
         raise OpsError("the relay has no queue: `once outbox republish` publishes its events again")
     queues = [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
     records = DedupRecordReader.of(client("dynamodb"), deployment)
-    with search.open_search(sqs, queues, request.limit) as walk:
-        yield Redrive(sqs, walk, records, request, returning_too=returning_too)
+    with search.open_search(queues, request.limit) as walk:
+        yield Redrive(client("sqs"), walk, records, request, returning_too=returning_too)
 
 
 @dataclass(slots=True)

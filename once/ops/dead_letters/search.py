@@ -537,11 +537,9 @@ class HiddenLetters:
 
 
 @contextmanager
-def open_search(
-    sqs: "SQSClient", queues: Sequence[DeadLetterQueue], limit: int
-) -> Iterator[QueueWalk]:
+def open_search(queues: Sequence[DeadLetterQueue], limit: int) -> Iterator[QueueWalk]:
     """Open a walk whose holds are renewed; at its end, print the number of letters still hidden."""
-    walk = QueueWalk(sqs, queues, limit)
+    walk = QueueWalk(clients.client("sqs"), queues, limit)
     walk.measure()
     try:
         with walk, renewing(walk):

@@ -8,6 +8,7 @@ from datetime import datetime
 from once.errors import NoKey, TooLarge
 from once.events import cloud_event, identity, outgoing
 from once.names import SOURCE_PREFIX
+from once.ops import terminal
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
@@ -151,11 +152,10 @@ class TraceSearch:
 
     def not_found_text(self) -> str:
         """Return the error text for a key that was not found."""
-        more = len(self._keys) - _MOST_SHOWN
+        keys = [f"key {key}" for key in self._keys]
         places = [
             *self._searched,
-            *(f"key {key}" for key in self._keys[:_MOST_SHOWN]),
-            *([f"and {more} more keys"] if more > 0 else []),
+            *terminal.first_lines(keys, _MOST_SHOWN, " keys"),
             *(
                 f"no key of {one.identity} for {event_type}: its key rule is not known"
                 for one in self._deployment.consumers.values()

@@ -14,7 +14,14 @@ from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import event_id_of
 from once.events.strict_json import parse
 from once.names import SOURCE_PREFIX
-from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time, single_line
+from once.ops.terminal import (
+    UNKNOWN,
+    escape_controls,
+    format_age,
+    format_time,
+    shortened,
+    single_line,
+)
 from once.webhooks.capture import Capture, Conflict, Standing
 
 STANDINGS = {
@@ -29,9 +36,6 @@ CONFLICTS = {
     Conflict.TYPE: "other type: its bytes came before with another type, which is not signed",
     Conflict.RECORD: "unreadable record: the dedup record under its key cannot be read",
 }
-
-MOST_CHARACTERS = 20_000
-"""Most of a body that is shown."""
 
 _HASH_CHARACTERS = 12
 _NAME_WIDTH = 12
@@ -137,10 +141,7 @@ def body_text(body: bytes) -> str:
         text = "\n".join(row.hex(" ") for row in rows)
     except OnceError:  # it is not strict JSON
         pass
-    if len(text) <= MOST_CHARACTERS:
-        return text
-    more = len(text) - MOST_CHARACTERS
-    return f"{text[:MOST_CHARACTERS]}\n… and {more} characters more: --body-to writes all bytes"
+    return shortened(text, " more: --body-to writes all bytes")
 
 
 def capture_json(capture: Capture) -> dict[str, Any]:

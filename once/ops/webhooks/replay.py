@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
@@ -20,7 +20,7 @@ from once.errors import OnceError
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import GROUP_EXTENSION, ClaimPlace, OutgoingEvent
 from once.failures.quarantine import text
-from once.names import CLOCK_MARGIN_SECONDS, EVENT_TYPE_ATTRIBUTE, Limits, Record
+from once.names import CLOCK_MARGIN_SECONDS, Limits, Record
 from once.ops import dedup_records, operator_log
 from once.ops.aws.clients import RateLimiter, client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
@@ -203,22 +203,14 @@ class QueueTarget:
         return event
 
     def _message(self, event: OutgoingEvent) -> dict[str, Any]:
-        attributes = {EVENT_TYPE_ATTRIBUTE: text(event.type), QUEUE_MARK: text(mark())}
-        message: dict[str, Any] = {"MessageBody": event.body, "MessageAttributes": attributes}
-        if self.consumer.grouped_by is None:
-            return message
-        known = json.loads(event.body)
-        group = message_group(known.get("data"), self.consumer.grouped_by)
-        group = group or known.get(GROUP_EXTENSION)
-        if group is not None:
-            message["MessageGroupId"] = group
-        elif self.consumer.is_fifo:
-            raise OpsError(f"it has no message group: its data has no {self.consumer.grouped_by!r}")
-        if self.consumer.is_fifo:
-            # SQS would drop an event whose own id it has seen in the last five minutes.
-            identity = sha256(f"{self.run} {event.id}".encode()).hexdigest()
-            message["MessageDeduplicationId"] = identity
-        return message
+        path, group = self.consumer.grouped_by, None
+        if path is not None:
+            known = json.loads(event.body)
+            group = message_group(known.get("data"), path) or known.get(GROUP_EXTENSION)
+            if group is None and self.consumer.is_fifo:
+                raise OpsError(f"it has no message group: its data has no {path!r}")
+        grouped = replace(event, group=group)
+        return self.consumer.message(grouped, self.run, **{QUEUE_MARK: text(mark())})
 
 
 @dataclass(frozen=True, kw_only=True)

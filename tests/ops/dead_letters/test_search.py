@@ -135,7 +135,7 @@ def test_number_of_letters_that_stay_hidden_is_printed(
     full: Shop, capsys: pytest.CaptureFixture[str], answer: object
 ) -> None:
     answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: answer)
-    with search.open_search(client("sqs"), [full.box], limit=2) as walked:
+    with search.open_search([full.box], limit=2) as walked:
         all_of(walked)
     assert "2 dead letters could not be given back" in capsys.readouterr().err
     assert full.hidden() == 2

@@ -18,7 +18,7 @@ from benchmarks.models import model_rows
 from benchmarks.rows import Row
 from benchmarks.server import bench_server
 from benchmarks.webhooks import DELAYS, PAIRS, webhook_rows, webhook_samples
-from emulator.embedded_aws import ROOT
+from emulator.installed import ROOT
 from emulator.local.steps import step
 
 REPEATS, IMPORT_REPEATS = 5, 3

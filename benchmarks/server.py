@@ -27,7 +27,7 @@ from botocore.config import Config
 from benchmarks.dynamodb import CAPTURES, ORDERS, Counts, Delay, Tables, seconds
 from emulator.child_processes import running
 from emulator.connection import HOST, REGION
-from emulator.embedded_aws import ROOT
+from emulator.installed import ROOT
 
 CONTROL = "/_bench/"
 START_SECONDS = 30.0

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import brotli
 from playwright.sync_api import Browser, sync_playwright
 
-from emulator.embedded_aws import ROOT
+from emulator.installed import ROOT
 
 FOLDER = ROOT / "docs" / "img"
 WIDTH, MOST_HEIGHT = 1280, 900

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from demo.audit import Findings
-from emulator.embedded_aws import ROOT, EmbeddedAws
+from emulator.embedded_aws import EmbeddedAws
+from emulator.installed import ROOT
 from emulator.local import steps
 from emulator.local.steps import Step
 

@@ -17,7 +17,8 @@ from demo.payment_sandbox import PaymentSandbox
 from demo.quiescence import wait_until_quiescent
 from demo.report import print_failure, step
 from emulator.cdk_cli import Report, bootstrap, deploy
-from emulator.embedded_aws import ROOT, EmbeddedAws
+from emulator.embedded_aws import EmbeddedAws
+from emulator.installed import ROOT
 from once.cdk import ConsumerProps
 from once.names import RELAY, UNROUTED
 from once.ops.aws.deployment import Deployment

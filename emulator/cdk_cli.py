@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ from tempfile import mkdtemp
 
 from emulator.child_processes import run
 from emulator.connection import Connection
-from emulator.embedded_aws import ROOT
+from emulator.installed import ROOT, cache, cdk_command
 
 TIMEOUT_SECONDS = 600.0
 _KEEP_ZIP_SECONDS = 24 * 60 * 60.0
@@ -143,7 +142,7 @@ def _cdk(
     log = folder / "cdk.log"
     run(
         f"cdk {verb}",
-        [_program(), verb, "--no-notices", "--no-color", *arguments],
+        [*cdk_command(), verb, "--no-notices", "--no-color", *arguments],
         env=_environment(aws),
         log=log,
         cwd=cwd,
@@ -152,18 +151,9 @@ def _cdk(
     )
 
 
-def _program() -> str:
-    program = ROOT / "node_modules" / ".bin" / "cdk"
-    if program.exists():
-        return str(program)
-    if found := shutil.which("cdk"):
-        return found
-    raise FileNotFoundError(f"{program} is missing: run `make setup`, which installs the CDK")
-
-
 def _share_zip_files(assembly: Path) -> None:
     """Let a deployment find the packages that an earlier one has zipped, by their hash."""
-    shared = ROOT / ".cache" / "assets"
+    shared = cache() / "assets"
     shared.mkdir(parents=True, exist_ok=True)
     for file in shared.iterdir():
         if file.stat().st_mtime < time.time() - _KEEP_ZIP_SECONDS:
@@ -205,8 +195,7 @@ def _user_folders() -> dict[str, str]:
 
 def _caches() -> dict[str, str]:
     """Return variables that keep caches between runs: unpacked libraries and compiled code."""
-    cache = ROOT / ".cache"
     return {
-        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(cache / "jsii"),
-        "NODE_COMPILE_CACHE": str(cache / "node"),
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(cache() / "jsii"),
+        "NODE_COMPILE_CACHE": str(cache() / "node"),
     }

@@ -17,8 +17,8 @@ import psutil
 from emulator.certificate import write_certificate
 from emulator.child_processes import Child, running
 from emulator.connection import HOST, REGION, Connection
+from emulator.installed import server_environment
 
-ROOT = Path(__file__).resolve().parent.parent
 _SERVER = Path(__file__).with_name("server.py")
 START_SECONDS = 60.0
 
@@ -85,9 +85,11 @@ def embedded_aws(*, state_dir: Path | None = None) -> Iterator[EmbeddedAws]:
 
 
 def _interpreter() -> Path:
-    python = ROOT / ".venv-aws" / "bin" / "python"
+    python = server_environment() / "bin" / "python"
     if not python.exists():
-        raise FileNotFoundError(f"{python} is missing: run `make setup`, which installs MiniStack")
+        raise FileNotFoundError(
+            f"{python} is missing: run `make setup` in a checkout, or `once local up`"
+        )
     return python
 
 

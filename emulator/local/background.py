@@ -19,7 +19,8 @@ from pathlib import Path
 import psutil
 
 from emulator.connection import Connection
-from emulator.embedded_aws import ROOT, EmbeddedAws, embedded_aws
+from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from emulator.installed import ROOT
 from once.ops.errors import OpsError
 
 HOME = Path(".cache", "local")

@@ -1,24 +1,30 @@
-"""The commands `once local up | deploy | env | logs | down`."""
+"""The commands `once local up | deploy | env | table | logs | down`."""
 
+import json
+import os
 import shlex
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import boto3
 import typer
 
 from emulator.cdk_cli import bootstrap, is_bootstrapped
 from emulator.cdk_cli import deploy as cdk_deploy
 from emulator.child_processes import ProcessFailed
 from emulator.connection import Connection
+from emulator.installed import install_server, server_environment
 from emulator.local.background import background
 from emulator.local.function_logs import Entry, FunctionLogs
 from emulator.local.quick_deployment import QuickDeployment
 from emulator.local.steps import step
+from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
-from once.ops.terminal import command_group, console, escape_controls
+from once.ops.terminal import ServiceOption, command_group, console, escape_controls
 
 _FOLLOW_SECONDS = 1.0
 
@@ -27,6 +33,7 @@ app = command_group(help="Try consumers on an embedded AWS: no account, no Docke
 _NEXT = """\
   once local deploy          deploys the app of this folder into it
   eval "$(once local env)"   lets this shell's AWS clients use it, such as `once send`
+  once local table NAME      shows what a table holds
   once local down            ends it; nothing is kept"""
 
 ContextOption = Annotated[
@@ -39,6 +46,9 @@ ContextOption = Annotated[
 def up() -> None:
     """Start an embedded AWS in the background, for the app in this folder."""
     aws = background()
+    if not server_environment().exists():
+        with step("embedded AWS installed, once for all folders", console=console):
+            install_server()
     started = aws.start()
     state = "runs" if started else "was running already"
     console.print(f"the embedded AWS {state}: {aws.connection().endpoint}", soft_wrap=True)
@@ -104,6 +114,28 @@ def env() -> None:
     """Print variables for a shell: with them, all AWS clients use the embedded AWS."""
     for name, value in background().connection().environment().items():
         typer.echo(f"export {name}={shlex.quote(value)}")
+
+
+@app.command()
+def table(
+    name: Annotated[str, typer.Argument(help="A table of the registry, or `dedup`.")],
+    service: ServiceOption = "once",
+) -> None:
+    """Show the items of a table, each as a line of JSON."""
+    os.environ.update(background().connection().environment())
+    found = Deployment.find(service)
+    physical = found.dedup_table if name == "dedup" else found.table(name)
+    scan = boto3.resource("dynamodb").meta.client.get_paginator("scan")
+    for page in scan.paginate(TableName=physical, ConsistentRead=True):
+        for item in page["Items"]:
+            typer.echo(escape_controls(json.dumps(item, default=_shown, ensure_ascii=False)))
+
+
+def _shown(value: Any) -> Any:
+    """Return a value of DynamoDB's that JSON has no form for."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return sorted(value, key=str) if isinstance(value, set) else str(value)
 
 
 @app.command()

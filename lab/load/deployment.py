@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from emulator.embedded_aws import ROOT, EmbeddedAws
+from emulator.embedded_aws import EmbeddedAws
+from emulator.installed import ROOT
 from lab.load.payments import REPORTS
 from lab.load.traffic import BATCH
 from redelivery import Subject, Table

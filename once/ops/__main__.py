@@ -6,9 +6,12 @@ A plugin is another distribution that names a `typer.Typer` as an entry point of
 The module of a command is imported when the command runs: to import all of them takes seconds.
 """
 
+import os
 import sys
+import tomllib
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
+from pathlib import Path
 from typing import Annotated, Any
 
 from once.errors import MissingExtra, extra
@@ -20,7 +23,7 @@ try:
         from typer.main import get_command, get_group
 
         from once.ops.errors import OpsError
-        from once.ops.terminal import Group
+        from once.ops.terminal import SERVICE_VARIABLE, Group
 except MissingExtra as error:
     sys.exit(f"once: {error}")
 
@@ -43,6 +46,13 @@ COMMANDS = {
 """The module of each command in `once.ops`, and the command's line in the list of commands."""
 
 
+ELSEWHERE = {
+    "local": "`pip install once-local`, or until it is on an index the wheel once_local that "
+    "`make wheels` writes in a checkout of the library's repository"
+}
+"""Commands of packages that may be missing, and how to get them."""
+
+
 class _Root(Group):
     """The commands as the list of commands shows them; each is loaded when it runs."""
 
@@ -52,6 +62,13 @@ class _Root(Group):
         lines = {name: line for name, (_, line) in COMMANDS.items()}
         lines |= {name: _summary(entry) for name, entry in self._plugins.items()}
         self.commands = {name: TyperCommand(name, help=line) for name, line in lines.items()}
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; of one in a distribution that is missing, say how to get it."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in ELSEWHERE:
+            raise OpsError(f"`once {cmd_name}` is in another package: {ELSEWHERE[cmd_name]}")
+        return found
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command that the arguments begin with, the command, the rest."""
@@ -118,8 +135,19 @@ def _root(
     pass
 
 
+def _service_of_project(file: Path) -> str:
+    """Return the `service` of [tool.once]; a project without one has the default."""
+    try:
+        found = tomllib.loads(file.read_text())["tool"]["once"]["service"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+    return str(found)
+
+
 def main() -> None:
     """Run the command line; the entry of the console script."""
+    if found := _service_of_project(Path("pyproject.toml")):
+        os.environ.setdefault(SERVICE_VARIABLE, found)
     try:
         with extra("ops"):  # `once console` and `once new` import further parts of it
             app(prog_name="once")

@@ -57,10 +57,16 @@ console = _EscapingConsole()
 error_console = _EscapingConsole(stderr=True)
 
 DEFAULT_SERVICE = "once"
+SERVICE_VARIABLE = "ONCE_SERVICE"
 
 ServiceOption = Annotated[
     str,
-    typer.Option("--service", help="Name of the deployment, with which its stacks' names begin."),
+    typer.Option(
+        "--service",
+        envvar=SERVICE_VARIABLE,
+        help="Name of the deployment, with which its stacks' names begin; otherwise the `service` "
+        "of [tool.once] in pyproject.toml.",
+    ),
 ]
 JsonOption = Annotated[
     bool,

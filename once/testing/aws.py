@@ -5,6 +5,7 @@ message is delivered twice, so that each test is a test of duplicates.
 """
 
 import json
+import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -124,6 +125,9 @@ class FakeAws:
     def __enter__(self) -> Self:
         # If one of these steps fails, the patches of moto must not remain.
         with ExitStack() as undo:
+            # In a shell with the variables of `once local env`, clients would leave this process.
+            own = {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}
+            undo.enter_context(patch.dict(os.environ, own))
             undo.enter_context(mock_aws())
             self._start()
             self._undo = undo.pop_all()

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from demo.quiescence import wait_until
-from emulator.embedded_aws import ROOT
+from emulator.installed import ROOT
 
 PATIENCE_SECONDS = 120.0
 """A bound for a busy machine."""

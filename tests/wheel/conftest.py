@@ -98,7 +98,7 @@ def written(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installati
     copy.unlink()
     shutil.rmtree(author.venv)
     with step("environment made"):
-        _make_venv(home / "venv", wheel, "cdk,ops,testing", "pytest")
+        _make_venv(home / "venv", wheel, "cdk,ops,testing", "pytest", "cryptography", "psutil")
     return Installation(home / "venv", folder)
 
 
@@ -110,6 +110,17 @@ def service(written: Installation) -> Installation:
         assert done.returncode == 0, done.stdout + done.stderr
     _share_wheels(written.folder)
     return written
+
+
+@pytest.fixture(scope="session")
+def local_service(
+    service: Installation, wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Installation:
+    """A copy of the written service, with the package of `once local` in its environment."""
+    _pip(*_into(service.venv), "--no-deps", str(wheels["once_local"]))
+    folder = tmp_path_factory.mktemp("first-day") / NAME
+    shutil.copytree(service.folder, folder, symlinks=True)
+    return Installation(service.venv, folder)
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,11 @@
-"""`once new service` of the wheel in an empty folder: tested, extended, deployed, and sent to."""
+"""`once new service` of the wheel in an empty folder: tested, extended, synthesized."""
 
-import json
 import os
 import re
 from pathlib import Path
 
 import pytest
 
-from demo.quiescence import wait_until
-from emulator.cdk_cli import Outputs, deploy
-from emulator.embedded_aws import EmbeddedAws
-from once.ops.aws.clients import depth
 from tests.wheel.conftest import NAME, ROOT, Installation, step
 
 NPX = """#!/bin/sh
@@ -29,44 +24,6 @@ def tested(service: Installation) -> Installation:
             shown = service.make("test")
             assert f"{count} passed" in shown.stdout, shown.stdout + shown.stderr
     return service
-
-
-@pytest.fixture(scope="module")
-def outputs(tested: Installation, account: EmbeddedAws) -> Outputs:
-    with step("new service deployed"):
-        return deploy(
-            account,
-            app=f"{tested.venv / 'bin' / 'python'} app.py",
-            cwd=tested.folder,
-            outputs=tested.folder / "outputs.json",
-        )
-
-
-@pytest.mark.parametrize("consumer", ["ticket", "refund"])
-def test_an_event_that_is_sent_twice_changes_a_table_of_the_new_service_once(
-    tested: Installation,
-    account: EmbeddedAws,
-    outputs: Outputs,
-    monkeypatch: pytest.MonkeyPatch,
-    consumer: str,
-) -> None:
-    for name, value in account.environment().items():
-        monkeypatch.setenv(name, value)
-    event = json.loads((tested.folder / "events" / f"{consumer}-requested.json").read_text())
-    options = ("--type", event["type"], "--id", "one", "--data", json.dumps(event["data"]))
-    for _ in range(2):
-        sent = tested.run("once", "send", "--service", NAME, *options)
-        assert sent.returncode == 0, sent.stderr
-    state, service = outputs[f"{NAME}-state"], outputs[f"{NAME}-service"]
-    queue, sqs = service[f"Queue{consumer.title()}s"], account.client("sqs")
-    wait_until("empty queue", lambda: depth(sqs, queue).total == 0, timeout=300)
-    dynamodb = account.client("dynamodb")
-    [item] = dynamodb.scan(TableName=state[f"Table{consumer.title()}s"])["Items"]
-    assert item[f"{consumer}_id"] == {"S": f"sample-{consumer}"}
-    assert "repetitions" not in item
-    records = dynamodb.scan(TableName=state["DedupTable"])["Items"]
-    keys = [each["pk"]["S"].partition("#")[0] for each in records]
-    assert keys.count(f"{consumer}s") == 1
 
 
 def test_the_steps_of_its_continuous_integration_pass(tested: Installation, tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def service_files(
         "name": name,
         "event_type": made.event.type,
         "sample": json.dumps(made.event.sample),
+        "table": consumer,
         "vendored": wheel is not None,
         "version": f"{major}.{minor}",
         "next_version": f"{major}.{int(minor) + 1}",  # the first one that may be incompatible
@@ -67,7 +68,11 @@ def service_files(
     files |= {**made.files, project.registry_file: made.registry}
     if wheel is not None:
         files[root / "vendor" / wheel.name] = wheel.read_bytes()
-    return files, ["make install test", "once new consumer NAME"]
+    return files, [
+        "make install test",
+        "once local up && once local deploy",
+        "once new consumer NAME",
+    ]
 
 
 def _installed_wheel() -> Path | None:

@@ -51,12 +51,13 @@ def _aws_in_memory() -> None:
     """Disables the shared preparations: FakeAws must work without them."""
 
 
-def test_it_needs_no_region_or_profile_of_the_machine(
+def test_it_needs_no_region_or_profile_of_the_machine_and_takes_no_endpoint(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://127.0.0.1:1")
     with FakeAws(consumer_of(), {"counters": "name"}) as aws:
         assert failures(aws.deliver(note())) == []
 

@@ -150,16 +150,12 @@ def test_kills_end_with_their_context(functions: Functions) -> None:
 
 
 class FakeProcess:
-    """A process that can be killed once; one that has ended cannot."""
+    """A process that can be killed."""
 
-    def __init__(self, *, has_ended: bool = False) -> None:
-        self.killed = False
-        self.has_ended = has_ended
+    killed = False
 
     def kill(self) -> None:
         self.killed = True
-        if self.has_ended:
-            raise psutil.NoSuchProcess(1)
 
 
 class CountedFunctions:

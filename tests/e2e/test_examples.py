@@ -17,7 +17,8 @@ from samtranslator.yaml_helper import yaml_parse
 
 from demo.quiescence import wait_until, wait_until_empty
 from emulator.connection import REGION
-from emulator.embedded_aws import ROOT, EmbeddedAws
+from emulator.embedded_aws import EmbeddedAws
+from emulator.installed import ROOT
 from once.ops.aws.clients import depth
 from tests.e2e.deployment import REST_SECONDS, once
 

@@ -236,8 +236,7 @@ class Deployment:
         Raises:
             OpsError: an output is missing.
         """
-        identities = _words(outputs, StackOutput.IDENTITY)
-        words = [each for each in _words(outputs, StackOutput.FUNCTION) if each in identities]
+        words = _words(outputs, StackOutput.FUNCTION)
         tables = _words(outputs, StackOutput.TABLE)
         try:
             consumers = [_consumer(outputs, service, word) for word in words]

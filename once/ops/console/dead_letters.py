@@ -29,7 +29,7 @@ FRESH_SECONDS = 15
 PAGE_LETTERS = 100
 BUCKETS = 24
 """Number of bars of a group's chart."""
-_FILTERS = ("consumer", "reason", "error", "key", "older_than", "younger_than")
+_FILTERS = ("consumer", "reason", "error", "key", "until", "since")
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,12 +143,12 @@ class LetterOptions:
     key: Annotated[
         str | None, Option(help="Only this event's: its id, or a part of its dedup key.")
     ] = None
-    older_than: Annotated[
+    since: Annotated[
         str | None,
-        Option(metavar="WHEN", help=f"Only dead letters from before this time: {TIME_FORMATS}."),
+        Option(metavar="WHEN", help=f"Only dead letters from this time or later: {TIME_FORMATS}."),
     ] = None
-    younger_than: Annotated[
-        str | None, Option(metavar="WHEN", help="Only dead letters from this time or later.")
+    until: Annotated[
+        str | None, Option(metavar="WHEN", help="Only dead letters from before this time.")
     ] = None
     limit: LimitOption = DEFAULT_LIMIT
     service: ServiceOption = "once"
@@ -172,8 +172,8 @@ class LetterOptions:
             reason=self.reason,
             error=None if self.error is None else error_pattern(self.error),
             key=self.key,
-            before=_time(self.older_than, "--older-than"),
-            since=_time(self.younger_than, "--younger-than"),
+            since=_time(self.since, "--since"),
+            before=_time(self.until, "--until"),
         )
         if ids and found != LetterFilter():
             raise BadParameter(

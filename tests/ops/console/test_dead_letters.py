@@ -94,8 +94,8 @@ FILTERS = {
     f"?consumer={RELAY}": 1,
     "?reason=unparseable": 1,
     "?key=orders%23event": 2,
-    "?older_than=1h": 0,
-    "?younger_than=1h": 4,
+    "?until=1h": 0,
+    "?since=1h": 4,
     "?reason=retries-exhausted&error=Unexpected:%20ValueError%20at%20meet:41:%20boom": 2,
     "?error=another": 0,
 }
@@ -110,7 +110,7 @@ def test_filters_select_what_the_commands_select(browser: TestClient, shop: Shop
         assert rows == number, query
         shown = words(browser.get(f"dead-letters{query}").text)
         assert (f"All {number} letters" in shown) is bool(number)
-    for query in ("reason=none", "older_than=soon"):
+    for query in ("reason=none", "until=soon"):
         answer = browser.get(f"dead-letters?{query}")
         assert answer.status_code == 400
         assert query.partition("=")[2] in answer.text

@@ -83,10 +83,10 @@ FILTERS: dict[str, list[str | None]] = {
     "--key field#named#name#str:c": [None],
     "--key field#noted#name#str:a": [],
     "--key id": [FAILED, FAILED],
-    "--older-than 1m": [],
-    f"--younger-than 1m --reason {UNREAD}": [UNREAD],
-    f"--older-than 2099-01-01 --reason {UNREAD}": [UNREAD],
-    "--younger-than 2099-01-01": [],
+    "--until 1m": [],
+    f"--since 1m --reason {UNREAD}": [UNREAD],
+    f"--until 2099-01-01 --reason {UNREAD}": [UNREAD],
+    "--since 2099-01-01": [],
 }
 
 
@@ -98,7 +98,7 @@ def test_filters_select_letters(mixed: Shop) -> None:
     assert found == FILTERS
     for options, said in (
         ("--reason bad-luck", "give one of unparseable,"),
-        ("--older-than long", "is no point in time"),
+        ("--until long", "is no point in time"),
     ):
         assert said in stderr_of("dlq", "list", *options.split(), code=2)
 

@@ -90,6 +90,14 @@ LEFT_OUT = {
     "once.ops.send._stored_if_large s3.PutObject": _SENT_BY_A_PERSON,
     "once.ops.send.send sns.Publish": _SENT_BY_A_PERSON,
     "once.ops.send.send sqs.SendMessage": _SENT_BY_A_PERSON,
+    **{
+        f"once.ops.template.function_faults {call}": "`template --check` only reads"
+        for call in (
+            *("lambda.GetFunctionConfiguration", "lambda.GetFunctionConcurrency"),
+            *("lambda.ListEventSourceMappings", "iam.ListAttachedRolePolicies"),
+            "sqs.GetQueueAttributes",
+        )
+    },
     "once.ops.webhooks._send._secret secretsmanager.GetSecretValue": (
         "only reads, before a test webhook is sent"
     ),

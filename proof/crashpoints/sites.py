@@ -57,6 +57,9 @@ LEFT_OUT = {
     "once.ops.aws.deployment.Deployment.find cloudformation.DescribeStacks": (
         "only reads, before anything else"
     ),
+    "once.ops.aws.deployment._services cloudformation.DescribeStacks": (
+        "only reads, for the text of an error"
+    ),
     "once.ops.aws.function_logs.log_events logs.FilterLogEvents": (
         "`status`, `trace` and a page only read"
     ),

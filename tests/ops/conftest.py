@@ -110,11 +110,15 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
         running = Cloud()
 
         def describe_stacks(**call: Any) -> Any:
-            name = call["params"]["body"]["StackName"]
-            if name not in running.outputs:
+            name = call["params"]["body"].get("StackName")
+            if name and name not in running.outputs:
                 return refusal("ValidationError", f"Stack with id {name} does not exist")
-            pairs = [{"OutputKey": k, "OutputValue": v} for k, v in running.outputs[name].items()]
-            return OK, {"Stacks": [{"StackName": name, "Outputs": pairs}]}
+            stacks = []
+            for each in [name] if name else running.outputs:
+                outputs = running.outputs[each].items()
+                pairs = [{"OutputKey": key, "OutputValue": value} for key, value in outputs]
+                stacks.append({"StackName": each, "Outputs": pairs})
+            return OK, {"Stacks": stacks}
 
         # AWS in memory deploys no stacks and runs no functions.
         session.register("before-call.cloudformation.DescribeStacks", describe_stacks)

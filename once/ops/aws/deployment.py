@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
@@ -221,10 +222,11 @@ class Deployment:
             except ClientError as error:
                 if "does not exist" not in str(error):
                     raise
+                found = ", ".join(_services(cloudformation)) or "none that can be seen"
                 raise OpsError(
                     f"there is no stack {name!r} in {cloudformation.meta.region_name}: deploy "
                     "first (`cdk deploy --all`), or name the deployment with --service, or the "
-                    "region with AWS_REGION"
+                    f"region with AWS_REGION; services there: {found}"
                 ) from None
             outputs |= {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
         return cls.of(service, outputs)
@@ -305,6 +307,16 @@ class Deployment:
             known = ", ".join(self.tables)
             raise OpsError(f"{self.service!r} has no table {name!r}; its tables are {known}")
         return self.tables[name]
+
+
+def _services(cloudformation: "CloudFormationClient") -> list[str]:
+    """Return the names of the services in the account and region, if all stacks may be listed."""
+    with suppress(ClientError):
+        pages = cloudformation.get_paginator("describe_stacks").paginate()
+        names = {stack["StackName"] for page in pages for stack in page["Stacks"]}
+        found = {each.removesuffix("-state") for each in names if each.endswith("-state")}
+        return sorted(each for each in found if f"{each}-service" in names)
+    return []
 
 
 def claim_store(deployment: Deployment) -> claim_check.ClaimStore | None:

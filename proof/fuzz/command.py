@@ -79,17 +79,20 @@ def replay(file: Path) -> int:
     parsers = {parser.name: parser for parser in (*PARSERS, cost.pairs_of_families([]))}
     error = parsers[crash["parser"]].failure(crash["input"])
     console.print(f"{file.name}: {escape(error or 'this input passes now')}")
-    return 0 if error is None else 1
+    return int(bool(error))
 
 
 def _parts(inputs: int, seed: int) -> list[Part]:
     """Return the parts of a run: one for each parser, and those of the costs."""
-    parts = []
-    for one in PARSERS:
-        count = -(-inputs * one.share // sum(parser.share for parser in PARSERS))
-        given = (one, str(seed), count)
-        parts.append(Part(one.name, "inputs", count, fuzz, given, one.milliseconds / 1000))
-    return [*parts, *cost.parts(str(seed), PAIRS)]
+    shares = sum(parser.share for parser in PARSERS)
+    counts = [(one, -(-inputs * one.share // shares)) for one in PARSERS]
+    return [
+        *(
+            Part(one.name, "inputs", n, fuzz, (one, str(seed), n), one.milliseconds / 1000)
+            for one, n in counts
+        ),
+        *cost.parts(str(seed), PAIRS),
+    ]
 
 
 def _failures(found: dict[str, Found], seed: int) -> list[dict[str, Any]]:

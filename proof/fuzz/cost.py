@@ -6,13 +6,13 @@ shows.
 """
 
 import base64
-import hmac
 import json
 import os
 import resource
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
 from random import Random
 from time import process_time, thread_time
@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import hypothesis
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.errors import OnceError
 from once.event_sources import S3_TYPES
 from once.events.claim_check import POINTERS, ClaimStore
 from once.events.identity import Key
@@ -34,7 +33,7 @@ from once.settings import CLAIM_MEMORY_FACTOR, WEBHOOK_MEMORY_FACTOR, TableSetti
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import CAPTURES, GITHUB, MAX_REQUEST_BYTES, Endpoint, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
-from once.webhooks.signature import Secrets
+from once.webhooks.signature import Secrets, sign
 from proof.fuzz import families, messages
 from proof.fuzz.families import ENVELOPES, FAMILIES, IN_ORDERS, PLAIN
 from proof.fuzz.reading import CONSUMERS, CONTEXT, LOGGER, SOURCES, delivered, error_of, settings_of
@@ -95,8 +94,8 @@ def parts(seed: str, pairs: int) -> list[Part]:
 
     The last part are pairs of families, whose result is what was found beside the costs.
     """
-    texts = list(product(("message",), FAMILIES, SIZES))
-    bodies = list(product(("webhook",), LARGE, (WEBHOOK_SIZE,)))
+    texts = [("message", family, size) for family, size in product(FAMILIES, SIZES)]
+    bodies = [("webhook", family, WEBHOOK_SIZE) for family in LARGE]
     claims = len(LARGE) + 2 * _COSTLIEST
     return [
         Part("claim checks", "bodies", claims, claim_costs, (), 3.0),
@@ -119,12 +118,10 @@ def costs(bodies: Iterable[tuple[str, str, int]], tell: Tell = untold) -> list[C
 def claim_costs(tell: Tell = untold) -> list[Cost]:
     """Return the cost of each family as a claim check, and of the costliest as the largest one."""
     found = costs((("claim", family, CLAIM_SIZE) for family in LARGE), tell)
-    costliest = {
-        one.family
-        for figure in ("ratio", "memory")
-        for one in sorted(found, key=lambda one: getattr(one, figure))[-_COSTLIEST:]
-    }
-    largest = [("claim", family, LARGEST_CLAIM) for family in sorted(costliest)]
+    by_ratio = sorted(found, key=lambda one: one.ratio)[-_COSTLIEST:]
+    by_memory = sorted(found, key=lambda one: one.memory)[-_COSTLIEST:]
+    costliest = sorted({one.family for one in (*by_ratio, *by_memory)})
+    largest = (("claim", family, LARGEST_CLAIM) for family in costliest)
     return found + costs(largest, lambda number: tell(len(LARGE) + number))
 
 
@@ -135,30 +132,26 @@ def pair_costs(seed: str, pairs: int, tell: Tell = untold) -> tuple[Found, list[
 
 
 def pairs_of_families(measured: list[Cost]) -> Parser:
-    """Return the parser that measures pairs, and adds their costs to a list."""
-    return Parser(PAIRS, 0, 0, draw_pair, lambda pair: measured.append(check_pair(pair)), 1)
+    """Return the parser that measures pairs, and adds their costs to a list.
 
-
-def draw_pair(rng: Random) -> dict[str, Any]:
-    """Return two families, how many percent of a body are of the first one, and a size."""
-    one, other = rng.choice(list(IN_ORDERS)), rng.choice(list(IN_ORDERS))
-    percent = rng.choice((50, *range(10, 100, 10)))
-    return {"families": [one, other], "percent": percent, "bytes": rng.choice(SIZES[:2])}
-
-
-def check_pair(case: dict[str, Any]) -> Cost:
-    """Measure a body of two families. Hypothesis searches bodies with a higher cost.
-
-    Raises:
-        PropertyViolated: it costs more than is published.
+    An input is two families, how many percent of a body are of the first one, and a size.
     """
-    (one, other), size = case["families"], case["bytes"]
-    message = families.pair(one, other, case["percent"])(size)
-    found = cost("message", f"{one} and {other}", message, size, _PAIR_REPEATS)
-    if hypothesis.currently_in_test_context():
-        hypothesis.target(found.ratio, label="times the CPU time of a plain body")
-    expect(fault_of(found) is None, "a body of two families costs no more than is published")
-    return found
+
+    def draw(rng: Random) -> dict[str, Any]:
+        one, other = rng.choice(list(IN_ORDERS)), rng.choice(list(IN_ORDERS))
+        percent = rng.choice((50, *range(10, 100, 10)))
+        return {"families": [one, other], "percent": percent, "bytes": rng.choice(SIZES[:2])}
+
+    def check(case: dict[str, Any]) -> None:
+        (one, other), size = case["families"], case["bytes"]
+        message = families.pair(one, other, case["percent"])(size)
+        found = cost("message", f"{one} and {other}", message, size, _PAIR_REPEATS)
+        measured.append(found)
+        if hypothesis.currently_in_test_context():  # not in a replay
+            hypothesis.target(found.ratio, label="times the CPU time of a plain body")
+        expect(fault_of(found) is None, "a body of two families costs no more than is published")
+
+    return Parser(PAIRS, 0, 0, draw, check, together=1)
 
 
 def cost(kind: str, family: str, message: messages.Message, size: int, repeats: int) -> Cost:
@@ -185,15 +178,6 @@ def cost(kind: str, family: str, message: messages.Message, size: int, repeats: 
         memory=round(found.bytes / size, 1),
         memory_ratio=round(found.bytes / max(plain.bytes, size), 2),
     )
-
-
-def refusal(message: messages.Message, reader: RecordReader) -> OnceError | None:
-    """Read a message, and quarantine it if it is refused; return why, None if it is accepted."""
-    delivery = delivered(reader, SQSRecord(message))
-    error = error_of(delivery)
-    if error is not None:
-        _QUARANTINE.send(delivery, error)
-    return error
 
 
 def fault_of(cost: Cost) -> str | None:
@@ -240,9 +224,17 @@ def reader_of(family: str, claims: ClaimStore | None = None, **more: Any) -> Rec
     return RecordReader(settings, handlers, lambda: messages.NOW, claims)
 
 
+def _read(message: messages.Message, reader: RecordReader) -> bool:
+    """Read a message, and quarantine it if it is refused; return whether it is accepted."""
+    delivery = delivered(reader, SQSRecord(message))
+    error = error_of(delivery)
+    if error is not None:
+        _QUARANTINE.send(delivery, error)
+    return error is None
+
+
 def _message(family: str, message: messages.Message) -> Read:
-    reader = reader_of(family)
-    return lambda: refusal(message, reader) is None
+    return partial(_read, message, reader_of(family))
 
 
 def _claim(family: str, message: messages.Message) -> Read:
@@ -254,7 +246,7 @@ def _claim(family: str, message: messages.Message) -> Read:
     pointer = [POINTERS[0], {"s3BucketName": _BUCKET, "s3Key": f"{PRODUCER_OBJECTS}1"}]
     sent = messages.message(json.dumps(pointer, separators=(",", ":")))
     reader = reader_of(family, store, max_body_bytes=len(content), claim_bucket=_BUCKET)
-    return lambda: refusal(sent, reader) is None
+    return partial(_read, sent, reader)
 
 
 def _webhook(_: str, message: messages.Message) -> Read:
@@ -283,16 +275,11 @@ def _webhook(_: str, message: messages.Message) -> Read:
         settings=settings, dynamodb=aws, secrets=aws, logger=LOGGER, s3=aws, metrics=NO_METRICS
     )
     content = message["body"].encode()
-    signature = hmac.new(_SECRET.encode(), content, "sha256").hexdigest()
+    signed = sign(GITHUB, _SECRET, content, webhook_id="1", now=messages.NOW)
     event = {
         "requestContext": {"http": {"method": "POST"}},
         "rawPath": "/github",
-        "headers": {
-            "content-type": "application/json",
-            "x-github-event": "push",
-            "x-github-delivery": "1",
-            "x-hub-signature-256": f"sha256={signature}",
-        },
+        "headers": {"content-type": "application/json", "x-github-event": "push", **signed},
         "body": base64.b64encode(content).decode(),
         "isBase64Encoded": True,
     }

@@ -1,8 +1,6 @@
 """Search for failing inputs of one parser by Hypothesis, which also shrinks and keeps them."""
 
-import math
 import signal
-import time
 import traceback
 import warnings
 from collections import Counter
@@ -11,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
@@ -25,12 +23,9 @@ DATABASE = ROOT / ".hypothesis" / "fuzz"
 """The failing inputs of each parser: the next run begins with them."""
 MAX_SECONDS = 5.0
 """CPU time for one input. A sound parser needs milliseconds."""
-SHRINK_SECONDS = 20.0
-"""Limits shrinking, because each attempt for an input that times out does so as well."""
-_RANDOMS = st.randoms(use_true_random=False)
+PHASES = [Phase.generate, Phase.target, Phase.shrink]
 _CHUNK = 1000
 """Inputs that Hypothesis searches at a time."""
-_PHASES = (Phase.generate, Phase.target, Phase.shrink)
 
 
 class PropertyViolated(Exception):
@@ -42,7 +37,7 @@ class TimedOut(Exception):
 
 
 class _Failing(Exception):
-    """The input fails by the error that is being shrunk."""
+    """An input fails."""
 
 
 class _Alarm(BaseException):
@@ -55,8 +50,7 @@ def expect(holds: bool, name: str) -> None:
         raise PropertyViolated(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Parser:
+class Parser(NamedTuple):
     """A parser under test.
 
     Attributes:
@@ -76,33 +70,30 @@ class Parser:
     check: Callable[[Any], None]
     together: int = 5
 
-    def failure(self, value: Any) -> str | None:
-        """Check an input; return the property or the error by which it fails, None if it passes.
+    def failure(self, value: Any) -> str:
+        """Check an input; return the property or the error by which it fails, empty if it passes.
 
         Only in the main thread, where Python handles signals.
         """
+
+        def alarm(*_: object) -> None:
+            raise _Alarm
+
+        signal.signal(signal.SIGVTALRM, alarm)
+        signal.setitimer(signal.ITIMER_VIRTUAL, MAX_SECONDS)
         try:
-            self._check_in_time(value)
+            try:
+                self.check(value)
+            except _Alarm:
+                raise TimedOut from None
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         except PropertyViolated as error:
             return str(error)
         except Exception as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             return f"{type(error).__name__} at {Path(frame.filename).name}:{frame.name}"
-        return None
-
-    def _check_in_time(self, value: Any) -> None:
-        signal.signal(signal.SIGVTALRM, _alarm)
-        signal.setitimer(signal.ITIMER_VIRTUAL, MAX_SECONDS)
-        try:
-            self.check(value)
-        except _Alarm:
-            raise TimedOut from None
-        finally:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-
-
-def _alarm(*_: object) -> None:
-    raise _Alarm
+        return ""
 
 
 @dataclass(slots=True)
@@ -138,26 +129,12 @@ def search(parser: Parser, chunk: str, inputs: int, found: Found) -> Found:
         inputs: how many.
         found: of the other chunks of the parser.
     """
-    last, new, end = found.checked + inputs, "", math.inf
-
-    def check(value: Any) -> None:
-        nonlocal new, end
-        # Hypothesis may run more inputs than it was told, to raise a target.
-        if found.checked == last if not new else time.monotonic() > end:
-            return
-        error = parser.failure(value)
-        if not new:
-            found.checked += 1
-            found.failures.update([error] if error else [])
-            if error and error not in found.smallest:
-                new, end = error, time.monotonic() + SHRINK_SECONDS
-        if error and error == new:
-            found.smallest[new] = value
-            raise _Failing
+    last, new = found.checked + inputs, ""
+    drawn, together = st.randoms(use_true_random=False).map(parser.draw), parser.together
 
     @settings(
-        max_examples=-(-inputs // parser.together),
-        phases=_PHASES if found.checked else (Phase.reuse, *_PHASES),
+        max_examples=-(-inputs // together),
+        phases=PHASES if found.checked else (Phase.reuse, *PHASES),
         database=DirectoryBasedExampleDatabase(DATABASE / parser.name),
         derandomize=False,
         deadline=None,
@@ -166,12 +143,23 @@ def search(parser: Parser, chunk: str, inputs: int, found: Found) -> Found:
         verbosity=Verbosity.quiet,
     )
     @seed(f"{chunk} {parser.name}")  # below the settings, whose database it would remove
-    @given(st.lists(_RANDOMS.map(parser.draw), min_size=parser.together, max_size=parser.together))
+    @given(st.lists(drawn, min_size=together, max_size=together))
     def run(values: list[Any]) -> None:
+        nonlocal new
         for value in values:
-            check(value)
+            # Hypothesis may run more inputs than it was told, to raise a target.
+            if found.checked == last and not new:
+                return
+            error = parser.failure(value)
+            if not new:
+                found.checked += 1
+                found.failures.update([error] if error else [])
+                new = "" if error in found.smallest else error
+            if error and error == new:
+                found.smallest[new] = value
+                raise _Failing
 
-    # Hypothesis warns that a failing input is long, and calls it flaky if shrinking ended early.
+    # Hypothesis warns that a failing input is long.
     with warnings.catch_warnings(), suppress(_Failing, Flaky):
         warnings.simplefilter("ignore", HypothesisWarning)
         run()

@@ -1,21 +1,19 @@
 """Webhooks: requests that are nearly genuine, and the signatures of their providers.
 
-The signing here shares no code with `once.webhooks`, and its Ed25519 is another library. A request
-is signed and then changed: what is signed in it has to be what the provider has signed.
+The demo's signers share no code with `once.webhooks`, and the Ed25519 here is another library. A
+request is signed and then changed: what is signed in it has to be what the provider has signed.
 """
 
 import base64
 import hashlib
-import hmac
-import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from demo.signers import SIGNERS, Signer
 from once.names import Limits
 from once.webhooks.endpoint import PROFILES, Endpoint, hmac_profile
 from once.webhooks.signature import Verdict, sign, verify
@@ -32,47 +30,7 @@ OWNER = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"a seed for tests")
 PUBLIC_KEY = "whpk_" + base64.b64encode(OWNER.public_key().public_bytes_raw()).decode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Provider:
-    """How a provider signs; `before` is signed before the body. It signs neither type nor id."""
-
-    signature: str
-    prefix: str = ""
-    before: str = ""
-    time: str = ""
-    id: str = ""
-    type: str = ""
-    base64: bool = False
-
-
-_PROVIDERS = {
-    "github": _Provider(
-        signature="x-hub-signature-256",
-        prefix="sha256=",
-        id="x-github-delivery",
-        type="x-github-event",
-    ),
-    "shopify": _Provider(
-        signature="x-shopify-hmac-sha256",
-        id="x-shopify-webhook-id",
-        type="x-shopify-topic",
-        base64=True,
-    ),
-    "slack": _Provider(
-        signature="x-slack-signature",
-        prefix="v0=",
-        before="v0:{time}:",
-        time="x-slack-request-timestamp",
-    ),
-    "standard": _Provider(
-        signature="webhook-signature",
-        prefix="v1,",
-        before="{id}.{time}.",
-        time="webhook-timestamp",
-        base64=True,
-    ),
-    "stripe": _Provider(signature="stripe-signature", prefix="v1=", before="{time}."),
-}
+_PROVIDERS = ("github", "shopify", "slack", "standard", "stripe")
 _KEYS = (*SECRETS, PUBLIC_KEY)
 _GENERIC = hmac_profile(
     "acme", signature_header="x-acme", id="header:webhook-id", signed="{id}:{body}", retry_seconds=9
@@ -94,36 +52,40 @@ _TYPES = ("push", "orders/paid", "orders/create", "é", "e\u0301", "t" * 80)
 
 def draw(rng: Random) -> Given:
     """Return a request that a provider signed by one secret or both, with up to three changes."""
-    name = rng.choice(list(_PROVIDERS))
-    provider = _PROVIDERS[name]
-    headers = {"webhook-id": rng.choice(("msg_1", "{body}", "a.b"))}
-    headers.update({provider.time: str(NOW)} if provider.time else {})
-    headers.update(_unsigned(rng, provider))
-    given: Given = {"provider": name, "headers": headers, "body": rng.choice(_BODIES), "off": 0}
-    content = _content(given, str(NOW))
+    name = rng.choice(_PROVIDERS)
+    signer, webhook_id = SIGNERS[name], rng.choice(("msg_1", "{body}", "a.b"))
     secrets = rng.choice((SECRETS[:1], SECRETS[1:], SECRETS))
-    texts = [_mac(name, secret, content) for secret in secrets]
-    headers[provider.signature] = provider.prefix + texts[0]
+    body = rng.choice(_BODIES)
+    content = signer.content(body.encode("latin-1"), webhook_id, str(NOW))
+    texts = [signer.mac(secret, content) for secret in secrets]
+    signature = signer.prefix.replace("{time}", str(NOW)) + texts[0]
     if name == "stripe":
-        headers[provider.signature] = ",".join(
-            [f"t={NOW}", *(f"v1={text}" for text in texts), "v0=00"]
-        )
+        signature = ",".join([f"t={NOW}", *(f"v1={text}" for text in texts), "v0=00"])
     elif name == "standard":
         owner = base64.b64encode(OWNER.sign(content)).decode()
         both = [*(f"v1,{text}" for text in texts), f"v1a,{owner}"]
-        headers[provider.signature] = rng.choice((" ".join(both), both[0], both[-1]))
-    given |= {"signed": content.decode("latin-1"), "signature": headers[provider.signature]}
-    given["unsigned"] = _unsigned(rng, provider)
+        signature = rng.choice((" ".join(both), both[0], both[-1]))
+    headers = {"webhook-id": webhook_id, signer.signature: signature}
+    headers.update({signer.time: str(NOW)} if signer.time else {})
+    given: Given = {
+        "provider": name,
+        "headers": {**headers, **_unsigned(rng, signer)},
+        "body": body,
+        "off": 0,
+        "signed": content.decode("latin-1"),
+        "signature": signature,
+        "unsigned": _unsigned(rng, signer),
+    }
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         given = _changed(rng, given) if given["headers"] else given
     return given
 
 
-def _unsigned(rng: Random, provider: _Provider) -> dict[str, str]:
+def _unsigned(rng: Random, signer: Signer) -> dict[str, str]:
     drawn = {"content-type": rng.choice((*_CONTENT_TYPES, *_JUNK))}
-    if provider.type:
-        drawn[provider.type] = rng.choice(_TYPES)
-        drawn[provider.id] = rng.choice(("1", "2", "x" * 600))
+    if signer.type:
+        drawn[signer.type] = rng.choice(_TYPES)
+        drawn[signer.id] = rng.choice(("1", "2", "x" * 600))
     return {name: text for name, text in drawn.items() if rng.randrange(5) < 4}
 
 
@@ -151,17 +113,19 @@ def _changed(rng: Random, given: Given) -> Given:
 
 def check(given: Given) -> None:
     """Compare the verdict about a request with what was signed, and read what is genuine."""
-    profile, provider = PROFILES[given["provider"]], _PROVIDERS[given["provider"]]
+    profile, signer = PROFILES[given["provider"]], SIGNERS[given["provider"]]
     request = Request("POST", "/a", given["headers"], given["body"].encode("latin-1"))
     verdict = verify(profile, _KEYS, request, NOW + given["off"])
+    webhook_id = request.headers.get("webhook-id", "")
     time = _time(given)
-    is_signed = _content(given, time).decode("latin-1") == given["signed"]
+    content = signer.content(request.body, webhook_id, time)
+    is_signed = content.decode("latin-1") == given["signed"]
     if verdict is not Verdict.FORGED:
         expect(is_signed, "what nobody signed is forged")
         is_late = time.isdigit() and abs(int(time) - NOW - given["off"]) > TOLERANCE
         expect((verdict is Verdict.STALE) == is_late, "a signed time is timely on both sides")
     elif is_signed:
-        is_whole = given["headers"].get(provider.signature) == given["signature"]
+        is_whole = given["headers"].get(signer.signature) == given["signature"]
         expect(not is_whole, "what is signed is not forged")
     copy = Request("POST", "/a", {**request.headers, **given["unsigned"]}, request.body)
     for trusts_id in (False, True):
@@ -170,10 +134,9 @@ def check(given: Given) -> None:
         own = one.identity("webhooks")
         expect(len(own.pk.encode()) <= Limits.PARTITION_KEY_BYTES, "a key fits into the table")
         expect(one.data == other.data, "signed bytes are read in one way")
-        names = [provider.type, provider.id if trusts_id else ""]
+        names = [signer.type, signer.id if trusts_id else ""]
         is_one = _values(names, request.headers) == _values(names, copy.headers)
         expect((own == other.identity("webhooks")) == is_one, "a type is never a duplicate")
-    webhook_id = request.headers.get("webhook-id", "")
     headers = sign(_GENERIC, SECRETS[0], request.body, webhook_id=webhook_id, now=NOW)
     signed = Request("POST", "/a", headers, request.body)
     forged = Request("POST", "/a", headers | {"webhook-id": f"{webhook_id}x"}, request.body)
@@ -187,23 +150,7 @@ def _values(names: list[str], headers: Mapping[str, str]) -> list[str]:
 
 def _time(given: Given) -> str:
     """Return the time of a request as it was sent; empty if its provider signs none."""
-    provider, headers = _PROVIDERS[given["provider"]], given["headers"]
-    parts = headers.get(provider.signature, "").split(",") if given["provider"] == "stripe" else ()
+    signer, headers = SIGNERS[given["provider"]], given["headers"]
+    parts = headers.get(signer.signature, "").split(",") if given["provider"] == "stripe" else ()
     stamps = [part.strip()[2:] for part in parts if part.strip().startswith("t=")]
-    return str(next(iter(stamps), headers.get(provider.time, "")))
-
-
-def _content(given: Given, time: str) -> bytes:
-    """Return the bytes of a request that its provider signs."""
-    values: dict[str, str] = {"{time}": time, "{id}": given["headers"].get("webhook-id", "")}
-    parts = re.split(r"(\{\w+\})", _PROVIDERS[given["provider"]].before)
-    before = "".join(values.get(part, part) for part in parts)
-    body: bytes = given["body"].encode("latin-1")
-    return before.encode("utf-8", "replace") + body
-
-
-def _mac(name: str, secret: str, content: bytes) -> str:
-    """Return the HMAC of a content as a provider spells it."""
-    key = base64.b64decode(secret[6:]) if name == "standard" else secret.encode()
-    mac = hmac.digest(key, content, "sha256")
-    return base64.b64encode(mac).decode() if _PROVIDERS[name].base64 else mac.hex()
+    return str(next(iter(stamps), headers.get(signer.time, "")))

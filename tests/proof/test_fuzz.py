@@ -1,7 +1,7 @@
 """The search for failing inputs: counting, crashes, replay and shrinking."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -184,14 +184,6 @@ def test_an_input_depends_on_the_seed_alone() -> None:
 def test_an_endless_check_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MAX_SECONDS", 0.05)
     assert str(ENDLESS.failure("abc")).startswith("TimedOut at ")
-
-
-def test_shrinking_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds: Iterator[int] = iter(range(0, 10**9, 5))
-    monkeypatch.setattr("proof.fuzz.search.time.monotonic", lambda: next(seconds))
-    found = search.search(FAILING, "7", 50, Found())
-    assert found.failures.total() == 1
-    assert "x" in json.dumps(found.smallest)
 
 
 def test_an_error_is_shrunk_once() -> None:

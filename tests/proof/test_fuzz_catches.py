@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import Phase
 
 from once.commit.result import COMMITTED, DUPLICATE, classify_record
 from once.errors import OnceError, Unpublishable
@@ -105,12 +106,6 @@ def ignoring_intents(transaction: Any, stored: Any) -> Any:
     return DUPLICATE if result.intent is not None else result
 
 
-def all_reasons_to_each(self: Any, requests: Any, reasons: Any) -> Any:
-    failed = [reason for reason in reasons if reason != {"Code": "None"}]
-    shared = [*failed, *reasons]
-    return [self._classify(one, shared[: len(one.entries)]) for one in requests]
-
-
 def read_without_net(self: Any, delivery: Delivery, deadline: Deadline) -> Any:
     delivery.decoded = self._decode(delivery, deadline)
     return delivery.decoded
@@ -199,11 +194,6 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "content ignored": ("classify_record", ignoring_content),
         "intent ignored": ("classify_record", ignoring_intents),
     },
-    ("batch", "once.commit"): {
-        "one duplicate counts for its group": ("committer.classify", lambda *_: DUPLICATE),
-        "reasons shared by a group": ("committer.Committer._classify_each", all_reasons_to_each),
-        "no answer means committed": ("committer.Committer._unanswered", all_committed),
-    },
     ("cancellation", "once.commit.dedup_record"): {
         "no intent": ("Intent.read", nothing),
         "undocumented error of a reader": ("Intent.read", error),
@@ -212,7 +202,6 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "outbox skipped": ("relay.events_in", unreadable_is_empty),
         "readable outbox refused": ("relay.events_in", refused),
         "update published": ("relay.is_new", lambda r: r["eventName"] != "REMOVE"),
-        "HTTP 200 means success": ("relay._refused", lambda *_: iter(())),
     },
     ("batch", "once"): {
         "error escapes": ("intake.reader.RecordReader.read", read_without_net),
@@ -262,7 +251,7 @@ FOUND = {
 
 @pytest.fixture(autouse=True)
 def _no_shrinking(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(search, "SHRINK_SECONDS", 0)
+    monkeypatch.setattr(search, "PHASES", [Phase.generate])
     monkeypatch.setattr(search, "DATABASE", tmp_path)
 
 

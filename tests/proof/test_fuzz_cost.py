@@ -8,13 +8,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.errors import OnceError
 from once.events import strict_json
 from proof.fuzz import cost, families, messages
 from proof.fuzz.cost import MAX_RATIO, Cost, Reading, fault_of, figures
 from proof.fuzz.families import ENVELOPES, FAMILIES, PLAIN
-from proof.fuzz.reading import READERS
+from proof.fuzz.reading import READERS, delivered, error_of
 from proof.fuzz.search import Parser, fuzz
 
 SIZE = 32 * 1024
@@ -36,7 +37,7 @@ def bytes_of(message: messages.Message) -> int:
 
 
 def refusal(message: messages.Message) -> OnceError | None:
-    return cost.refusal(message, READERS["orders"])
+    return error_of(delivered(READERS["orders"], SQSRecord(message)))
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_a_short_reading_has_a_duration_while_its_time_is_limited() -> None:
     def check(_: object) -> None:
         seconds.extend(cost._sample(read).seconds for _ in range(50))
 
-    assert Parser("short", 1, 1.0, lambda _: None, check).failure(None) is None
+    assert Parser("short", 1, 1.0, lambda _: None, check).failure(None) == ""
     assert 0 < min(seconds) < 0.002
 
 
@@ -96,7 +97,8 @@ PAIR = {"families": ["nulls", "fractions"], "percent": 50, "bytes": SIZE}
 
 
 def test_a_pair_is_an_accepted_order_of_its_size() -> None:
-    found = cost.check_pair(PAIR)
+    cost.pairs_of_families(measured := list[Cost]()).check(PAIR)
+    [found] = measured
     assert found.accepted
     assert (found.family, found.bytes) == ("nulls and fractions", SIZE)
     assert SIZE - 100 < bytes_of(families.pair("nulls", "fractions", 50)(SIZE)) < SIZE + 100

@@ -22,8 +22,8 @@ from proof.fuzz.deliveries import Aws, handled
 
 batch, limit = json.loads(sys.stdin.read())
 records = [one | {"messageId": f"m-{at}"} for at, one in enumerate(batch)]
-handled("orders", [messages.message("{")], Aws([]))
-aws = Aws([])
+handled("orders", [messages.message("{")], Aws())
+aws = Aws()
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 size = pages * resource.getpagesize() + limit * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (size, size))

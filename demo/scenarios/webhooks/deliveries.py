@@ -1,21 +1,20 @@
 """Deliveries: webhooks of four providers, the requests that bring them, and the plan of a run.
 
 Genuine attempts, altered copies, forgeries, and Slack's handshake, drawn with a seed for each
-simulated day. The headers are signed with HMAC from the standard library, and share no code with
-the library, which would otherwise verify its own mistakes.
+simulated day.
 """
 
 import base64
-import hmac
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from hashlib import sha256
 from itertools import cycle, islice
 from random import Random
 from typing import Any, Self
 from urllib.parse import urlencode
+
+from demo.signers import SIGNERS
 
 WEBHOOKS = 1000
 RESENT_SHARE = 0.4
@@ -53,16 +52,8 @@ _ID_PREFIXES = {
     Provider.SHOPIFY: "b54557e4-",
     Provider.STANDARD: "msg_",
 }
-SIGNS_TIME = (Provider.STRIPE, Provider.STANDARD)
+SIGNS_TIME = tuple(each for each in Provider if SIGNERS[each].signs_time)
 """The providers that sign the time of each attempt."""
-TYPE_HEADERS = {Provider.GITHUB: "x-github-event", Provider.SHOPIFY: "x-shopify-topic"}
-"""The header with the type, of the providers that do not sign it."""
-_SIGNATURES = {
-    Provider.STRIPE: "stripe-signature",
-    Provider.GITHUB: "x-hub-signature-256",
-    Provider.SHOPIFY: "x-shopify-hmac-sha256",
-    Provider.STANDARD: "webhook-signature",
-}
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
@@ -138,29 +129,9 @@ class SampleWebhook:
 
 def signed_headers(webhook: SampleWebhook, secret: str, at: int) -> dict[str, str]:
     """Return the headers of one attempt, signed at a time in seconds since the epoch."""
-    provider, body, key, prefix = webhook.provider, webhook.body, secret.encode(), ""
-    if provider is Provider.STRIPE:
-        prefix = f"{at}."
-    elif provider is Provider.STANDARD:
-        key, prefix = base64.b64decode(secret.removeprefix("whsec_")), f"{webhook.id}.{at}."
-    digest = hmac.new(key, prefix.encode() + body, sha256)
-    text = base64.b64encode(digest.digest()).decode()
-    headers = {"content-type": webhook.content_type}
-    if provider in TYPE_HEADERS:
-        headers[TYPE_HEADERS[provider]] = TYPES[provider]
-    match provider:
-        case Provider.STRIPE:
-            signed = {"stripe-signature": f"t={at},v1={digest.hexdigest()}"}
-        case Provider.GITHUB:
-            signature = f"sha256={digest.hexdigest()}"
-            signed = {"x-github-delivery": webhook.id, "x-hub-signature-256": signature}
-        case Provider.SHOPIFY:
-            ids = {"x-shopify-webhook-id": webhook.id, "x-shopify-event-id": f"event-{webhook.id}"}
-            signed = {**ids, "x-shopify-hmac-sha256": text}
-        case Provider.STANDARD:
-            ids = {"webhook-id": webhook.id, "webhook-timestamp": str(at)}
-            signed = {**ids, "webhook-signature": f"v1,{text}"}
-    return {**headers, **signed}
+    named = {"webhook_id": webhook.id, "kind": TYPES[webhook.provider]}
+    signed = SIGNERS[webhook.provider].headers(secret, webhook.body, at, **named)
+    return {"content-type": webhook.content_type, **signed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +202,7 @@ class Forged:
         secret = _WRONG_SECRET if trick is Trick.WRONG_SECRET else secrets[webhook.provider]
         headers = signed_headers(webhook, secret, int(now) + _SHIFTS.get(trick, 0))
         if trick is Trick.UNSIGNED:
-            headers.pop(_SIGNATURES[webhook.provider])
+            headers.pop(SIGNERS[webhook.provider].signature)
         reserialized = trick is Trick.RESERIALIZED
         body = webhook.reserialized if reserialized else self.sent.body
         return HttpRequest(f"/{webhook.provider}", headers, body)
@@ -256,7 +227,7 @@ class Altered:
         headers = signed_headers(self.webhook, secrets[self.webhook.provider], int(now))
         headers["content-type"] = JSON if self.webhook.is_form else FORM
         if self.type:
-            headers[TYPE_HEADERS[self.webhook.provider]] = self.type
+            headers[SIGNERS[self.webhook.provider].type] = self.type
         return HttpRequest(f"/{self.webhook.provider}", headers, self.webhook.body)
 
 
@@ -269,14 +240,8 @@ class Handshake:
     def request(self, secrets: Mapping[str, str], now: float) -> HttpRequest:
         """Return the request, signed at a time in seconds since the epoch."""
         body = json.dumps({"type": "url_verification", "challenge": self.challenge}).encode()
-        signed = f"v0:{int(now)}:".encode() + body
-        digest = hmac.new(secrets[SLACK].encode(), signed, sha256).hexdigest()
-        headers = {
-            "content-type": JSON,
-            "x-slack-request-timestamp": str(int(now)),
-            "x-slack-signature": f"v0={digest}",
-        }
-        return HttpRequest(f"/{SLACK}", headers, body)
+        signed = SIGNERS[SLACK].headers(secrets[SLACK], body, now)
+        return HttpRequest(f"/{SLACK}", {"content-type": JSON, **signed}, body)
 
 
 Delivery = Genuine | Altered | Forged | Handshake
@@ -369,5 +334,5 @@ def _replays(random: Random, webhooks: Sequence[SampleWebhook]) -> Iterator[Genu
 
 def _altered(random: Random, webhooks: Sequence[SampleWebhook]) -> Iterator[Altered]:
     for number, webhook in enumerate(random.sample(webhooks, ALTERED)):
-        is_typed = webhook.provider in TYPE_HEADERS and number % 4
+        is_typed = SIGNERS[webhook.provider].type and number % 4
         yield Altered(webhook, type=f"other-{number % 2}" if is_typed else "")

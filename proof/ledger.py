@@ -243,10 +243,16 @@ class Ledger:
             Violation: a clause is violated.
         """
         self.check_state()
-        self._check_published()
+        published, owed = self.published, self._scenario.owed()
+        names = {(kind, subject) for kind, subject, _ in published}
+        check("published after its record expired", [event for event in published if event[2]])
+        check("committed and not published", owed - names)
+        check("published and not committed", names - owed)
         for place in self._places:
             self._check_messages(place)
-        self._check_relay()
+        letters, expected = self._service.relay_dead_letters.ever, self._scenario.unreadable
+        known = {(body, str(Reason.UNPUBLISHABLE)) for body in expected}
+        check("unexplained dead letter", {(each.body, each.reason) for each in letters} - known)
         self._scenario.check_rest()
 
     @property
@@ -287,7 +293,10 @@ class Ledger:
 
     def _running_effects(self, consumer: str, letter: Message) -> Iterator[str]:
         """Yield the keys of effects without a provider key whose owner runs."""
-        if letter.reason != Reason.EFFECT_UNKNOWN or has_outcome(letter):
+        # Its outcome is in the letter if only the commit of it had no answer.
+        error = letter.attributes.get(DeadLetter.ERROR, {}).get("StringValue", "")
+        has_outcome = "its outcome could be neither committed" in error
+        if letter.reason != Reason.EFFECT_UNKNOWN or has_outcome:
             return
         for pk, item in self._records_of(consumer, letter.body):
             owner = self._world.owners.get(item.get(Record.OWNER, {}).get("S", ""))
@@ -302,13 +311,6 @@ class Ledger:
         for pk, item in self._world.tables.items[DEDUP].items():
             if pk.startswith(f"{consumer}#") and pk.endswith(end):
                 yield pk, item
-
-    def _check_published(self) -> None:
-        published, owed = self.published, self._scenario.owed()
-        names = {(kind, subject) for kind, subject, _ in published}
-        check("published after its record expired", [event for event in published if event[2]])
-        check("committed and not published", owed - names)
-        check("published and not committed", names - owed)
 
     def _check_messages(self, place: Place) -> None:
         name, waiting = place.line.name, place.dead_letters.waiting
@@ -364,11 +366,6 @@ class Ledger:
         last = processes[place.line.receive_limit - 1 :]
         return any(process in self._world.disturbed for process in last)
 
-    def _check_relay(self) -> None:
-        letters, expected = self._service.relay_dead_letters.ever, self._scenario.unreadable
-        known = {(body, str(Reason.UNPUBLISHABLE)) for body in expected}
-        check("unexplained dead letter", {(each.body, each.reason) for each in letters} - known)
-
     def expire(self) -> None:
         """Let every record expire, and TTL remove it."""
         tables = self._world.tables
@@ -391,12 +388,6 @@ def event_of(body: str) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return event
-
-
-def has_outcome(letter: Message) -> bool:
-    """Return whether a dead letter holds the outcome of an effect, whose commit had no answer."""
-    error = letter.attributes.get(DeadLetter.ERROR, {}).get("StringValue", "")
-    return "its outcome could be neither committed" in error
 
 
 def _values(item: Item) -> dict[str, Any]:

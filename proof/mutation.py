@@ -8,9 +8,8 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from configparser import ConfigParser
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -34,6 +33,10 @@ Statuses = Mapping[str, str]
 """mutmut's status of each mutant, by the mutant's name."""
 
 
+class NotMeasured(Exception):
+    """mutmut failed, or mutated other modules than those of the group."""
+
+
 class Measured(NamedTuple):
     """The status of each mutant of a group, and the changes of those that survive."""
 
@@ -41,34 +44,22 @@ class Measured(NamedTuple):
     changes: Mapping[str, str]
 
 
-class NotMeasured(Exception):
-    """mutmut failed, or mutated other modules than those of the group."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Modules of `once`, and the folders and files of their unit tests."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
 
 
-def _modules(package: str, *names: str) -> tuple[str, ...]:
-    return tuple(f"{package}.{name}" for name in names)
-
-
 GROUPS = {
     "commit": Group(
-        _modules("commit", "committer", "dedup_record", "item_size", "result"),
+        ("commit.committer", "commit.dedup_record", "commit.item_size", "commit.result"),
         ("golden/test_records.py", "once/commit"),
     ),
-    "item dedup": Group(
-        ("commit.item_dedup",),
-        ("once/commit/test_item_dedup.py",),
-    ),
+    "item dedup": Group(("commit.item_dedup",), ("once/commit/test_item_dedup.py",)),
     "identity": Group(("events.identity",), ("once/events/test_identity.py",)),
     "batch": Group(
-        _modules("batch", "_ready_queue", "_report", "isolation", "message"),
+        ("batch._ready_queue", "batch._report", "batch.isolation", "batch.message"),
         ("once/batch",),
     ),
     "ledger": Group(
@@ -80,20 +71,17 @@ GROUPS = {
         ("golden/test_events.py", "once/events/test_outgoing.py", "once/outbox"),
     ),
     "webhooks": Group(
-        _modules("webhooks", "capture", "ingress", "signature", "webhook"),
+        ("webhooks.capture", "webhooks.ingress", "webhooks.signature", "webhooks.webhook"),
         ("golden/test_captures.py", "once/webhooks"),
     ),
     "failures": Group(
         (
-            *_modules("failures", "circuit_breaker", "quarantine", "failure_handler"),
+            *("failures.circuit_breaker", "failures.quarantine", "failures.failure_handler"),
             "batch.processor",
         ),
         (
-            *(
-                f"once/batch/test_{name}.py"
-                for name in ("concurrent_effects", "processor", "ready_queue", "report")
-            ),
-            "once/failures",
+            *("once/batch/test_concurrent_effects.py", "once/batch/test_processor.py"),
+            *("once/batch/test_ready_queue.py", "once/batch/test_report.py", "once/failures"),
         ),
     ),
 }
@@ -129,14 +117,15 @@ def run(children: int = 1) -> int:
 
 def configure(project: Path, group: Group) -> None:
     """Write mutmut's settings for a group into a project."""
-    settings = ConfigParser()
-    settings["mutmut"] = {
-        "source_paths": "once",
-        "only_mutate": _lines(f"once/{m.replace('.', '/')}.py" for m in group.modules),
-        "also_copy": _lines(_IMPORTED),
-        "pytest_add_cli_args": _lines(_PYTEST),
-        "pytest_add_cli_args_test_selection": _lines(f"tests/{test}" for test in group.tests),
+    values = {
+        "source_paths": ("once",),
+        "only_mutate": [f"once/{m.replace('.', '/')}.py" for m in group.modules],
+        "also_copy": _IMPORTED,
+        "pytest_add_cli_args": _PYTEST,
+        "pytest_add_cli_args_test_selection": [f"tests/{test}" for test in group.tests],
     }
+    settings = ConfigParser()
+    settings["mutmut"] = {name: "\n".join(["", *lines]) for name, lines in values.items()}
     with (project / "setup.cfg").open("w") as file:
         settings.write(file)
 
@@ -169,22 +158,18 @@ def figures(statuses: Mapping[str, Statuses], survivors: Mapping[str, str]) -> d
         NotMeasured: a group's mutants are not of its modules, or a module has none.
     """
     every = {mutant: status for group in statuses.values() for mutant, status in group.items()}
+    by_module: dict[str, dict[str, str]] = {}
+    for group, mutants in statuses.items():
+        for mutant, status in mutants.items():
+            by_module.setdefault(_module_of(mutant), {})[mutant] = status
+        if odd := set(GROUPS[group].modules) ^ set(map(_module_of, mutants)):
+            raise NotMeasured(f"not mutated, or not of {group}: {', '.join(sorted(odd))}")
     return {
-        "modules": {module: _tally(found) for module, found in _by_module(statuses).items()},
+        "modules": {module: _tally(found) for module, found in by_module.items()},
         "groups": {group: _tally(found) for group, found in statuses.items()},
         **_tally(every),
         "survived": dict(survivors),
     }
-
-
-def _by_module(statuses: Mapping[str, Statuses]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for group, mutants in statuses.items():
-        for mutant, status in mutants.items():
-            found.setdefault(_module_of(mutant), {})[mutant] = status
-        if odd := set(GROUPS[group].modules) ^ set(map(_module_of, mutants)):
-            raise NotMeasured(f"not mutated, or not of {group}: {', '.join(sorted(odd))}")
-    return found
 
 
 def _module_of(mutant: str) -> str:
@@ -195,10 +180,6 @@ def _module_of(mutant: str) -> str:
 def _tally(statuses: Statuses) -> dict[str, Any]:
     killed = len(statuses) - len(surviving(statuses))
     return {"mutants": len(statuses), "killed": killed, "share": killed / len(statuses)}
-
-
-def _lines(values: Iterable[str]) -> str:
-    return "\n".join(["", *values])
 
 
 def _print(name: str, statuses: Statuses, changes: Mapping[str, str]) -> None:

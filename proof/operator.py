@@ -1,7 +1,6 @@
-"""The operator, who uses the parts of the real command line: `dlq redrive`, `outbox republish`."""
+"""The operator's commands, of the parts of the real command line: redrive, republish, settle."""
 
 import json
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -33,69 +32,6 @@ from proof.world.tasks import START
 
 _MAX_LETTERS = 1000
 _NO_LIMIT = 1e9
-_TIMES = 4
-
-
-class Operator:
-    """Runs a command a few times when dead letters are visible or the stream has lost records.
-
-    Attributes:
-        losses: number of losses of the stream that are not republished yet.
-    """
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._is_busy = False
-        self.losses = 0
-        self.reset()
-
-    def reset(self) -> None:
-        """Allow a few further commands."""
-        self._redrives = self._republishes = _TIMES
-
-    @property
-    def is_due(self) -> bool:
-        """Whether to run a command now."""
-        is_visible = self._visible_at <= self._service.world.tasks.now
-        return not self._is_busy and (self._has_loss or is_visible)
-
-    @property
-    def next_time(self) -> float:
-        """When the next hidden dead letter becomes visible; infinity if there is none."""
-        return self._visible_at if self._visible_at > self._service.world.tasks.now else math.inf
-
-    def begin(self) -> Callable[[], None]:
-        """Return the next command; the operator is busy until it has ended."""
-        self._is_busy = True
-        command = self._republish if self._has_loss else self._redrive
-
-        def work() -> None:
-            try:
-                command()
-            finally:
-                self._is_busy = False
-
-        return work
-
-    @property
-    def _has_loss(self) -> bool:
-        return self.losses > 0 and self._republishes > 0
-
-    @property
-    def _visible_at(self) -> float:
-        places = self._service.places.values() if self._redrives else ()
-        letters = [letter for place in places for letter in place.dead_letters.waiting]
-        return min((letter.visible_at for letter in letters), default=math.inf)
-
-    def _redrive(self) -> None:
-        self._redrives -= 1
-        redrive(self._service)
-
-    def _republish(self) -> None:
-        self._republishes -= 1
-        known = self.losses
-        republish(self._service)
-        self.losses -= known
 
 
 def redrive(service: Service) -> None:

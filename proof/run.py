@@ -13,13 +13,15 @@ import msgspec
 
 from once.ops.dead_letters.search import HOLD_SECONDS
 from proof.ledger import Ledger
-from proof.operator import Operator, on_time
+from proof.operator import on_time, redrive, republish
 from proof.scenarios import SCENARIOS
 from proof.service import Place, Violation
 from proof.world.faults import Action, Draw, InjectionPoint, Plan, PlatformFault, script
 from proof.world.queues import Queue
 
 MAX_STEPS = 50_000
+_COMMANDS = 4
+"""The most times that the operator runs each command, under faults and in each recovery."""
 _CONCURRENCY = 2
 """The most concurrent invocations of one function."""
 
@@ -117,7 +119,9 @@ class _Run:
         self._plan = plan
         self._ledger = Ledger(self._scenario)
         self._service.shards = self._scenario.shards
-        self._operator = Operator(self._service)
+        self._redrives = self._republishes = _COMMANDS
+        self._losses = 0  # of the stream, that are not republished yet
+        self._is_operating = False
 
     def violation(self) -> Violation | None:
         """Run to the end, and return the first violation."""
@@ -142,7 +146,7 @@ class _Run:
         self._plan.off = self._ledger.redriven = True
         self._scenario.recover()
         for _ in range(2):
-            self._operator.reset()
+            self._redrives = self._republishes = _COMMANDS
             self._to_rest()
             # Letters that a killed redrive holds are visible again for the second round.
             self.world.tasks.now += HOLD_SECONDS
@@ -173,15 +177,48 @@ class _Run:
         for shard in range(self._scenario.shards) if now >= self._scenario.relays_from else ():
             if shard not in self._service.relaying and self._service.unread(shard):
                 yield partial(self._relay, shard)
-        if self._operator.is_due:
-            yield lambda: self._service.operate(self._operator.begin())
+        is_due = self._has_loss or self._letters_visible_at <= now
+        if is_due and not self._is_operating:
+            yield self._operate
 
     def _next_time(self) -> float:
         """Return the time of the next possible step."""
         queues = [queue for place in self._service.places.values() for queue in place.sources]
         messages = [message for queue in queues for message in queue.waiting]
         hidden = [m.visible_at for m in messages if m.visible_at > self.world.tasks.now]
-        return min([self.world.tasks.next_time, self._operator.next_time, *hidden])
+        letters = self._letters_visible_at
+        hidden += [letters] if letters > self.world.tasks.now else []
+        return min([self.world.tasks.next_time, *hidden])
+
+    @property
+    def _has_loss(self) -> bool:
+        return self._losses > 0 and self._republishes > 0
+
+    @property
+    def _letters_visible_at(self) -> float:
+        """When the next dead letter is visible that the operator may redrive."""
+        places = self._service.places.values() if self._redrives else ()
+        letters = [letter for place in places for letter in place.dead_letters.waiting]
+        return min((letter.visible_at for letter in letters), default=math.inf)
+
+    def _operate(self) -> None:
+        """Run the next command of the operator, who is busy until it has ended."""
+        self._is_operating, republishes = True, self._has_loss
+
+        def work() -> None:
+            known = self._losses
+            try:
+                if republishes:
+                    self._republishes -= 1
+                    republish(self._service)
+                    self._losses -= known
+                else:
+                    self._redrives -= 1
+                    redrive(self._service)
+            finally:
+                self._is_operating = False
+
+        self._service.operate(work)
 
     def _invoke(self, place: Place, queue: Queue) -> None:
         now, name = self.world.tasks.now, place.line.name
@@ -202,6 +239,6 @@ class _Run:
         if loses and self._plan.platform(PlatformFault.DROPPED, function.name):
             unread = len(self._service.unread(shard))
             self._service.relayed[shard] += min(count, unread)
-            self._operator.losses += 1
+            self._losses += 1
         else:
             self._service.relay_next(shard, count)

@@ -279,11 +279,9 @@ class Service:
         stream, done = self.world.tables.stream, self.relayed[shard]
         if self.shards == 1:
             return stream[done:]
-        return [record for record in stream if self._shard_of(record) == shard][done:]
-
-    def _shard_of(self, record: Any) -> int:
-        key: str = record["dynamodb"]["Keys"][Record.PK]["S"]
-        return crc32(key.encode()) % self.shards
+        keys = [record["dynamodb"]["Keys"][Record.PK]["S"] for record in stream]
+        shards = [crc32(key.encode()) % self.shards for key in keys]
+        return [record for record, own in zip(stream, shards, strict=True) if own == shard][done:]
 
     def relay_next(self, shard: int, count: int, name: str = "") -> Process:
         """Invoke the relay with the next records of a shard of the stream."""

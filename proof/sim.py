@@ -165,17 +165,12 @@ def collected(seeds: range, processes: int) -> Evidence:
     methods = {f"{name}, in its scope": (search.caught, (name,)) for name in CAUGHT_IN}
     methods |= {f"{name}, by seeds": (caught, (name, MUTANT_SEEDS)) for name in by_seeds}
     scopes = search.parts()
-    results = iter(
-        run_parts(
-            [
-                *scopes,
-                *(Part(name, "protocols", 1, *method, 2.0) for name, method in methods.items()),
-                *(Part("seeds", "seeds", CHUNK, run_seeds, (chunk, ""), 0.03) for chunk in chunks),
-            ],
-            processes,
-            console,
-        )
-    )
+    parts = [
+        *scopes,
+        *(Part(name, "protocols", 1, *method, 2.0) for name, method in methods.items()),
+        *(Part("seeds", "seeds", CHUNK, run_seeds, (chunk, ""), 0.03) for chunk in chunks),
+    ]
+    results = iter(run_parts(parts, processes, console))
     explored = [next(results) for _ in scopes]
     catches = {name: next(results) is not None for name in methods}
     figures = SeedFigures()
@@ -215,16 +210,11 @@ def caught(mutant: str, max_seeds: int, tell: Tell = untold) -> RunResult | None
 
 def shrunk(replay: Replay, oracle: str) -> Replay:
     """Remove actions and traffic while the run still violates the same clause."""
-    smaller: Replay | None = replay
-    while smaller is not None:
-        replay = smaller
-        smaller = next((one for one in _smaller(replay) if _violates(one, oracle)), None)
+    for smaller in _smaller(replay):
+        violation = repeat(smaller).violation
+        if violation is not None and violation.oracle == oracle:
+            return shrunk(smaller, oracle)
     return replay
-
-
-def _violates(replay: Replay, oracle: str) -> bool:
-    violation = repeat(replay).violation
-    return violation is not None and violation.oracle == oracle
 
 
 def _smaller(replay: Replay) -> Iterator[Replay]:
@@ -247,17 +237,15 @@ def _smaller(replay: Replay) -> Iterator[Replay]:
 
 def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
     """Print the figures, and every violation with a file that replays it."""
-    table = Table("simulator", show_header=True)
-    table.add_column("number", justify="right")
     kinds = {f"  {kind}": number for kind, number in figures["faults_by_kind"].items()}
     numbers = {name.replace("_", " "): n for name, n in figures.items() if isinstance(n, int)}
     for name, number in (numbers | kinds).items():
-        table.add_row(name, f"{number:,}")
+        _print(f"{name}: {number:,}")
     columns = ("scope", "preemptions", "faults", "schedules", "states", "complete", "seconds")
     scopes = Table(*columns)
     for one in figures["scopes"]:
         scopes.add_row(*(str(one[column]) for column in columns))
-    console.print(table, scopes)
+    console.print(scopes)
     for line in evidence.missing:
         console.print(f"[red]{line}")
     for result in evidence.seeds.violations:
@@ -265,17 +253,18 @@ def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
     for result in evidence.seeds.violations[:_MAX_SHOWN]:
         assert result.violation is not None  # noqa: S101
         smallest = repeat(shrunk(result.replay, result.violation.oracle))
-        _print(smallest.describe(_LAST_CALLS))
-        _save(f"sim-{result.replay.seed}", smallest.replay.as_json())
+        _save(
+            smallest.describe(_LAST_CALLS), f"sim-{result.replay.seed}", smallest.replay.as_json()
+        )
     for number, found in enumerate([found for one in evidence.explored for found in one.found], 1):
-        _print(found)
-        _save(f"sim-scope-{number}", {"scope": found.scope, "choices": found.choices})
+        content = {"scope": found.scope, "choices": found.choices}
+        _save(found, f"sim-scope-{number}", content)
 
 
-def _save(name: str, content: Mapping[str, Any]) -> None:
-    """Write a replay file, and say how to repeat it."""
-    file = report.write(name, content)
-    console.print(f"again: make sim REPLAY={file}", highlight=False, soft_wrap=True)
+def _save(what: object, name: str, content: Mapping[str, Any]) -> None:
+    """Print a violation, write its replay file, and say how to repeat it."""
+    _print(what)
+    _print(f"again: make sim REPLAY={report.write(name, content)}")
 
 
 def _print(text: object) -> None:

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -185,8 +184,20 @@ def _points_at(call: InjectionPoint, delays: Sequence[float] = LATE_SECONDS) -> 
     ]
 
 
-def _figures(tally: Tally, seconds: float) -> dict[str, Any]:
-    return {
+def _conclude(tally: Tally, wrong: Sequence[str], seconds: float) -> int:
+    """Print the violations and the figures, and write the report."""
+    for number, (case, result) in enumerate(tally.broken[:_MAX_SHOWN], start=1):
+        file = report.write(f"{NAME}-violation-{number}", result.replay.as_json())
+        told = escape(f"in: {case}\n{result.describe(len(result.log))}")
+        console.print(f"[red]{escape(str(result.violation))}[/]\n{told}", soft_wrap=True)
+        console.print(f"  again: make sim REPLAY={file.relative_to(report.REPORTS.parent)}")
+    for line in wrong:
+        console.print(f"[red]{escape(line)}", soft_wrap=True)
+    not_possible = {
+        place: sorted(map(str, KINDS - kinds(*place.partition(" ")[2].split(".", 1))))
+        for place in EXPLORED
+    }
+    found = {
         "sites": len(tally.places),
         "points": tally.points.total(),
         "singles": tally.points[1],
@@ -197,30 +208,10 @@ def _figures(tally: Tally, seconds: float) -> dict[str, Any]:
         "scenarios": dict(sorted(tally.cases.items())),
         "pairs_are": HOW_PAIRS_ARE_CHOSEN,
         "never_in_pairs": [case.name for case in CASES if not case.in_pairs],
-        "not_possible": _not_possible(),
+        "not_possible": {place: missing for place, missing in not_possible.items() if missing},
         "left_out": LEFT_OUT,
         "seconds": round(seconds, 1),
     }
-
-
-def _not_possible() -> dict[str, list[str]]:
-    """Return the kinds of fault that are not possible at a call site."""
-    found = {}
-    for place in EXPLORED:
-        service, _, operation = place.partition(" ")[2].partition(".")
-        found[place] = sorted(map(str, KINDS - kinds(service, operation)))
-    return {place: missing for place, missing in found.items() if missing}
-
-
-def _conclude(tally: Tally, wrong: Sequence[str], seconds: float) -> int:
-    for number, (case, result) in enumerate(tally.broken[:_MAX_SHOWN], start=1):
-        file = report.write(f"{NAME}-violation-{number}", result.replay.as_json())
-        told = escape(f"in: {case}\n{result.describe(len(result.log))}")
-        console.print(f"[red]{escape(str(result.violation))}[/]\n{told}", soft_wrap=True)
-        console.print(f"  again: make sim REPLAY={file.relative_to(report.REPORTS.parent)}")
-    for line in wrong:
-        console.print(f"[red]{escape(line)}", soft_wrap=True)
-    found = _figures(tally, seconds)
     report.write(NAME, found)
     console.print(
         f"{found['sites']} call sites, {found['points']} points ({found['singles']} single, "

@@ -8,6 +8,7 @@ arguments alone.
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import botocore.session
@@ -126,7 +127,8 @@ _NEW = f"reach it by a case of proof/crashpoints/cases.py, and list it in EXPLOR
 
 def unlisted_in_source(calls: Iterable[str]) -> list[str]:
     """Return the differences between the lists and the calls in the source."""
-    listed = {*map(_without_service, (*EXPLORED, *LEFT_OUT))}
+    places = (place.partition(" ") for place in (*EXPLORED, *LEFT_OUT))
+    listed = {f"{function} {call.partition('.')[2]}" for function, _, call in places}
     new = [
         f"{call} stands in the source and in no list: {_NEW}, or in LEFT_OUT with a reason"
         for call in sorted({*calls} - listed)
@@ -150,11 +152,6 @@ def unlisted_in_runs(places: Iterable[str]) -> list[str]:
     return sorted(new + missed)
 
 
-def _without_service(place: str) -> str:
-    function, _, call = place.partition(" ")
-    return f"{function} {call.partition('.')[2]}"
-
-
 PACKAGES = ("once", "functions")
 _PAGES = ("get_paginator", "get_waiter")
 _HTTP = {"stripe", "requests", "httpx"}
@@ -168,28 +165,33 @@ def calls_in_source(root: Path = ROOT) -> set[str]:
     Raises:
         ValueError: an unknown method of Stripe; the error says what to do.
     """
-    trees = dict(_trees(root))
-    calls = [
-        node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Call)
-    ]
+    trees: dict[str, ast.Module] = {}
+    for file in sorted(file for package in PACKAGES for file in (root / package).rglob("*.py")):
+        module = ".".join(file.relative_to(root).with_suffix("").parts)
+        if not module.startswith("once.testing"):  # not deployed
+            trees[module.removesuffix(".__init__")] = ast.parse(file.read_text())
+    nodes = {module: [*ast.walk(tree)] for module, tree in trees.items()}
     services = {
-        _text(call.args) for call in calls if _names(call.func)[-1:] in (["client"], ["_client"])
+        _text(node.args)
+        for node in chain(*nodes.values())
+        if isinstance(node, ast.Call) and _names(node.func)[-1:] in (["client"], ["_client"])
     }
     methods = _methods(frozenset(services - {""}))
+    getters = {
+        module: {
+            each.name
+            for each in found
+            if isinstance(each, ast.FunctionDef)
+            if each.returns and ast.unparse(each.returns).endswith(_SECRETS)
+        }
+        for module, found in nodes.items()
+    }
     return {
         f"{function} {operation}"
         for module, tree in trees.items()
         for function, call in _calls(tree, [module])
-        if (operation := _operation(call, methods, _getters_of_secrets(tree)))
+        if (operation := _operation(call, methods, getters[module]))
     }
-
-
-def _trees(root: Path) -> Iterator[tuple[str, ast.Module]]:
-    for package in PACKAGES:
-        for file in sorted((root / package).rglob("*.py")):
-            module = ".".join(file.relative_to(root).with_suffix("").parts)
-            if not module.startswith("once.testing"):  # not deployed
-                yield module.removesuffix(".__init__"), ast.parse(file.read_text())
 
 
 @cache
@@ -199,11 +201,6 @@ def _methods(services: frozenset[str]) -> dict[str, str]:
     models = [session.get_service_model(name) for name in sorted(services)]
     operations = [operation for model in models for operation in model.operation_names]
     return {xform_name(operation): operation for operation in operations}
-
-
-def _getters_of_secrets(tree: ast.Module) -> set[str]:
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    return {f.name for f in functions if f.returns and ast.unparse(f.returns).endswith(_SECRETS)}
 
 
 def _calls(node: ast.AST, within: list[str]) -> Iterator[tuple[str, ast.Call]]:

@@ -6,14 +6,16 @@ A digest of its state holds all that its future and its oracles depend on. A sus
 be compared with another one. But its code is deterministic: where it stands follows from the
 messages that it was invoked with, which are in its process's name, and from every answer it was
 given, with the time of each. So a digest of the answers stands for it. Of a process that has ended,
-nothing but what it wrote is left.
+nothing but what it wrote is left. The identifiers that a process draws follow from its name, so
+that two schedules that do the same in another order reach the same state.
 """
 
 import math
+import os
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -25,14 +27,15 @@ from once.effects import executor
 from once.failures.circuit_breaker import CircuitBreaker
 from once.names import Record
 from proof.explore.scopes import Scope
-from proof.explore.world import ScheduledWorld
 from proof.ledger import Ledger
 from proof.operator import on_time, redrive, settle
 from proof.scenarios import SCENARIOS
-from proof.service import Place, Violation
-from proof.world.faults import Action, Plan, script
+from proof.service import Place, Service, Violation
+from proof.world.calls import PROVIDER, Call
+from proof.world.faults import Action, Fault, Plan, kinds, script
 from proof.world.queues import Message, Queue
 from proof.world.tasks import Process, Task
+from proof.world.world import World
 
 MOST_STEPS = 400
 OUTAGE_SECONDS = 25 * 60 * 60
@@ -42,6 +45,107 @@ _RETENTION_SECONDS = 14 * 24 * 60 * 60
 """The longest that SQS keeps a message."""
 _SIDE_BY_SIDE = 2
 """The most invocations of one function at the same time."""
+_LATE_SECONDS = (2.0, 60.0)
+"""When a late call takes effect: while its caller still asks for the outcome, and afterwards."""
+_LATE_CHARGE_SECONDS = (2.0, 9.0)
+"""The same for the provider: within the caller's timeout, and between two later deliveries."""
+_READS = {"GetItem", "BatchGetItem", "ReceiveMessage", "Scan"}
+
+
+class ScheduledWorld(World):
+    """A world in which a scheduler says which call goes on, and which fault it meets.
+
+    Attributes:
+        calls: the call that each suspended task is about to make.
+        late: the calls that are still under way, with the time at which they take effect.
+        chosen: the fault that a task's next call is to meet.
+        histories: a digest of every answer that each process was given, and of when.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.calls: dict[Task, Call] = {}
+        self.late: list[tuple[float, str]] = []
+        self.chosen: dict[Task, Action] = {}
+        self._repeated: dict[str, Action | None] = {}
+        self.histories: defaultdict[str, Any] = defaultdict(lambda: blake2b(digest_size=16))
+        self._called: Counter[str] = Counter()
+        self._drawn: Counter[str] = Counter()
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Have all calls, waiting, threads and identifiers of this Python process in this world."""
+        with ExitStack() as stack:
+            stack.enter_context(super().open())
+            stack.enter_context(patch.object(os, "urandom", self._identifier))
+            stack.enter_context(patch.object(random, "_urandom", self._identifier))
+            yield
+
+    def faults(self, task: Task) -> list[Action]:
+        """Return the faults that a task's next call may meet.
+
+        A crash before a call leaves what a crash after the process's previous write leaves, and a
+        read changes nothing. So a process crashes before its first call, or after a write.
+        """
+        call = self.calls[task]
+        reads = call.operation in _READS or call.operation.startswith("GET ")
+        left_out = {Fault.CRASH_AFTER, Fault.LATE} if reads else set()
+        if self._called[task.process.name]:
+            left_out = left_out | {Fault.CRASH_BEFORE}
+        place = f"{call.site} {call.service}.{call.operation}"
+        # A conflict is about the dedup record, or about the first item of the handler.
+        is_provider = call.service == PROVIDER
+        entries = 1 if is_provider else len(call.request.get("TransactItems", "1"))
+        late = _LATE_CHARGE_SECONDS if is_provider else _LATE_SECONDS
+        return [
+            Action(place, 1, kind, position=position, seconds=seconds)
+            for kind in sorted(kinds(call.service, call.operation) - left_out)
+            for position in range(min(2, entries) if kind is Fault.CONFLICT else 1)
+            for seconds in (late if kind is Fault.LATE else (0.0,))
+        ]
+
+    def respond(self, call: Call) -> Any:
+        """Do a call when the scheduler says so; see `World.respond`."""
+        if self.tasks.current is None:
+            return self.do(call)
+        try:
+            answer = super().respond(call)
+        except BaseException as error:
+            self._remember((repr(error), getattr(error, "more", None)))
+            raise
+        self._remember(answer)
+        return answer
+
+    def _planned(self, call: Call) -> Action | None:
+        # The SDK's own retries of a call meet what its first attempt met, and are no scheduling
+        # points: they carry the same token.
+        if call.name in self._repeated:
+            return self._repeated[call.name]
+        task = self.tasks.current
+        assert task is not None  # noqa: S101
+        self.calls[task] = call
+        try:
+            self.tasks.pause()
+        finally:
+            del self.calls[task]
+        self._called[task.process.name] += 1
+        fault = self.chosen.pop(task, None)
+        if fault is not None and fault.what == Fault.LATE:
+            self.late.append((self.tasks.now + fault.seconds, repr(call.request)))
+        if call.name:
+            self._repeated[call.name] = fault
+        return fault
+
+    def _remember(self, answer: Any) -> None:
+        task = self.tasks.current
+        assert task is not None  # noqa: S101
+        self.histories[task.process.name].update(f"{self.tasks.now} {answer!r}\n".encode())
+
+    def _identifier(self, size: int) -> bytes:
+        task = self.tasks.current
+        name = task.process.name if task else "-"
+        self._drawn[name] += 1
+        return blake2b(f"{name} {self._drawn[name]}".encode(), digest_size=size).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +201,8 @@ class Execution:
         self.ledger = Ledger(self._scenario, scope.running)
         self._places = [self._service.places[name] for name in scope.running]
         self._choose = choose
-        self._stages = [*[self._repeat] * scope.repeats, *[self.ledger.expire] * scope.expires]
+        again: list[Callable[[], object]] = [lambda: [*self._scenario.repeat()]]
+        self._stages = [*again * scope.repeats, *[self.ledger.expire] * scope.expires]
         self._is_over = False
         self._running: Process | None = None  # it made the last step
         self._redrives, self._settles = scope.redrives, scope.settles
@@ -159,7 +264,7 @@ class Execution:
         world, process = self.world, task.process
         wakes_at = max(task.wakes_at, world.tasks.now)
         waiting, has_call = len(task.waits_for), task in world.calls
-        history = world.history(process.name)
+        history = world.histories[process.name].hexdigest()
         return (process.name, process.deadline, wakes_at, waiting, has_call, history)
 
     def _begin(self) -> None:
@@ -211,10 +316,6 @@ class Execution:
         if self._stages:
             self._stages.pop(0)()
 
-    def _repeat(self) -> None:
-        for _ in self._scenario.repeat():
-            pass
-
     def _steps(self) -> Iterator[Option]:
         """Yield every step, first what costs least."""
         ready = self.world.tasks.ready
@@ -229,7 +330,9 @@ class Execution:
             yield Option("Lambda invokes the relay", self._relay, cost)
         if self._redrives and any(place.dead_letters.waiting for place in self._places):
             yield Option("the operator redrives", self._redrive, cost)
-        if self._settles and self._is_certain_outside():
+        # A call that is under way could still arrive.
+        late = any(at >= self.world.tasks.now for at, _ in self.world.late)
+        if self._settles and not late and self.ledger.pending():
             yield Option("the operator settles", self._settle, cost)
         yield from self._time(ready)
         for task in (*current, *other):
@@ -264,7 +367,11 @@ class Execution:
             for queue in place.sources if place.function.busy < _SIDE_BY_SIDE else ():
                 visible = queue.deliverable(now)
                 first = queue.first_of_groups(visible)
-                batches = [[message] for message in _distinct(first)]
+                # Without those that differ from an earlier one in the id alone: never received.
+                chosen: dict[str, Message] = {}
+                for each in first:
+                    chosen.setdefault(each.id if each.receives else each.body, each)
+                batches = [[message] for message in chosen.values()]
                 if len(visible) > 1 and place.batch(queue) > 1:
                     batches.append(visible)
                 for batch in batches:
@@ -274,16 +381,14 @@ class Execution:
         """A standard queue may deliver again what is deleted, or what a function is working on."""
         for place in self._places:
             for message in () if place.line.fifo else place.queue.messages.values():
-                if place.function.busy < _SIDE_BY_SIDE and self._may_come_again(place, message):
+                busy, now = place.function.busy, self.world.tasks.now
+                is_held = message.visible_at > now and busy > 0
+                is_kept = now < message.sent_at + _RETENTION_SECONDS
+                is_received = 0 < message.receives < place.line.max_receive_count
+                may_come = (message.deleted or is_held) and is_kept and is_received
+                if busy < _SIDE_BY_SIDE and may_come:
                     deliver = partial(self._deliver, place, place.queue, [message])
                     yield Option(f"SQS delivers {message.id} again", deliver, cost, REDELIVERED)
-
-    def _may_come_again(self, place: Place, message: Message) -> bool:
-        now = self.world.tasks.now
-        is_held = message.visible_at > now and place.function.busy > 0
-        is_kept = now < message.sent_at + _RETENTION_SECONDS
-        is_received = 0 < message.receives < place.line.max_receive_count
-        return (message.deleted or is_held) and is_kept and is_received
 
     def _time(self, ready: Sequence[Task]) -> Iterator[Option]:
         """Time passes where nothing is ready. Where a task is, to let it pass is a preemption."""
@@ -321,7 +426,7 @@ class Execution:
         return task.process
 
     def _fail(self, task: Task, fault: Action) -> Process:
-        self.world.let_meet(task, fault)
+        self.world.chosen[task] = fault
         return self._run(task)
 
     def _begun(self, process: Process) -> Process:
@@ -351,18 +456,14 @@ class Execution:
 
     def _redrive(self) -> Process:
         self._redrives -= 1
-        work = partial(redrive, self._service)
-        return self._begun(self._service.operate(work, f"operator-{self._redrives}"))
-
-    def _is_certain_outside(self) -> bool:
-        """Tell whether an effect is pending, and no call is under way: it could still arrive."""
-        under_way = any(at >= self.world.tasks.now for at, _ in self.world.late)
-        return bool(self.ledger.pending()) and not under_way
+        return self._operate(redrive, f"operator-{self._redrives}")
 
     def _settle(self) -> Process:
         self._settles -= 1
-        work = partial(settle, self._service)
-        return self._begun(self._service.operate(work, f"settler-{self._settles}"))
+        return self._operate(settle, f"settler-{self._settles}")
+
+    def _operate(self, command: Callable[[Service], None], name: str) -> Process:
+        return self._begun(self._service.operate(partial(command, self._service), name))
 
     def _suspend(self) -> None:
         self._outages -= 1
@@ -374,14 +475,6 @@ class Execution:
 
 def _delivery_words(queue: Queue, batch: Iterable[Message]) -> str:
     return f"SQS delivers {' and '.join(message.id for message in batch)} from {queue.name}"
-
-
-def _distinct(messages: Iterable[Message]) -> list[Message]:
-    """Leave out a message that differs from an earlier one in its id alone: none was received."""
-    chosen: dict[str, Message] = {}
-    for message in messages:
-        chosen.setdefault(message.id if message.receives else message.body, message)
-    return list(chosen.values())
 
 
 def _has_outbox(record: Mapping[str, Any]) -> bool:

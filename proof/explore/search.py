@@ -7,8 +7,8 @@ An execution cannot be copied, so each begins anew and repeats the choices that 
 branches off. It ends early in a state that was seen before with at least as many preemptions and
 faults left. That is sound: all oracles are about states, the state holds everything that its future
 depends on (see `proof.explore.execution`), and whoever may preempt and disturb less has no future
-that the other one has not. Equivalent faults are left out where they are chosen, in
-`proof.explore.world`, and equal messages that were never received in `proof.explore.execution`.
+that the other one has not. Equivalent faults, and equal messages that were never received, are left
+out there as well.
 """
 
 import math

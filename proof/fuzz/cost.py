@@ -7,13 +7,13 @@ shows.
 
 import base64
 import json
-import os
 import resource
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
+from multiprocessing import get_context
 from random import Random
 from time import process_time, thread_time
 from types import SimpleNamespace
@@ -297,20 +297,18 @@ def _sample(read: Read) -> Reading:
 
 def _sample_apart(read: Read) -> Reading:
     """Read a body in a process of its own."""
-    output, given = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, process_time()
-            accepted, seconds = read(), process_time() - start
-            growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-            os.write(given, json.dumps([accepted, seconds, growth * _RSS_UNIT]).encode())
-        finally:
-            os._exit(0)
-    os.close(given)
-    with os.fdopen(output) as file:
-        answer = file.read()
-    os.waitpid(child, 0)
-    if not answer:
-        raise RuntimeError("the process that read a body ended without an answer")
-    return Reading(*json.loads(answer))
+    fork = get_context("fork")
+    output, given = fork.Pipe(duplex=False)
+
+    def measure() -> None:
+        before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, process_time()
+        accepted, seconds = read(), process_time() - start
+        growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        given.send(Reading(accepted, seconds, growth * _RSS_UNIT))
+
+    child = fork.Process(target=measure)
+    child.start()
+    given.close()  # so that there is an error if the process ends without an answer
+    found: Reading = output.recv()
+    child.join()
+    return found

@@ -8,16 +8,12 @@ and items. Faults of calls are what crash points and seeds try.
 import base64
 import json
 from collections import Counter
-from functools import cache
 from hashlib import sha256
 from itertools import chain
 from random import Random
 from typing import Any
 
-import boto3
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from botocore import UNSIGNED
-from botocore.config import Config
 
 from once.commit.dedup_record import StoredRecord, record_put
 from once.commit.result import CommitOutcome, classify
@@ -31,18 +27,11 @@ from once.outbox.relay import Relay
 from once.settings import RelaySettings, TableSettings
 from once.transaction import Identity, Table, Transaction
 from proof.fuzz import messages, texts
-from proof.fuzz.reading import (
-    CONSUMERS,
-    CONTEXT,
-    LOGGER,
-    READERS,
-    delivered,
-    settings_of,
-)
+from proof.fuzz.reading import CONSUMERS, CONTEXT, LOGGER, READERS, delivered, settings_of
 from proof.fuzz.search import expect
 from proof.fuzz.texts import nested, one_in
 from proof.world.calls import Call, connected
-from proof.world.clients import NO_METRICS
+from proof.world.clients import NO_METRICS, clients
 from proof.world.queues import Queue, Queues
 from proof.world.tables import Tables
 
@@ -132,13 +121,6 @@ def _check_letter(letter: Any) -> None:
     expect(size <= Limits.MESSAGE_BYTES, "SQS accepts the size of a dead letter")
 
 
-@cache
-def _client(service: str) -> Any:
-    # Without retries of the SDK, each answer is one that the library gets.
-    config = Config(signature_version=UNSIGNED, retries={"total_max_attempts": 1})
-    return boto3.client(service, region_name="us-east-1", config=config)
-
-
 def handled(consumer_name: str, records: list[Any], aws: Aws) -> Any:
     """Pass records to the Lambda function of a consumer; return its answer."""
     consumer = CONSUMERS[consumer_name]
@@ -146,8 +128,8 @@ def handled(consumer_name: str, records: list[Any], aws: Aws) -> Any:
     publishes = ("stock.reserved", "stock.refused")
     runtime = Runtime(
         settings=settings_of(consumer, tables=tables, publishes=publishes, commit_threads=1),
-        dynamodb=_client("dynamodb"),
-        sqs=_client("sqs"),
+        dynamodb=clients().dynamodb,
+        sqs=clients().sqs,
         logger=LOGGER,
         clock=lambda: messages.NOW,
         sleep=lambda _: None,
@@ -223,8 +205,8 @@ def check_stream(records: list[dict[str, Any]]) -> None:
     aws = Aws()
     relay = Relay(
         settings=_RELAY,
-        sns=_client("sns"),
-        sqs=_client("sqs"),
+        sns=clients().sns,
+        sqs=clients().sqs,
         logger=LOGGER,
         metrics=NO_METRICS,
         clock=lambda: 1_800_000_000.0,

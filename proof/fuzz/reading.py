@@ -118,18 +118,20 @@ def check_json(text: str) -> None:
 
 def check_event(body: str) -> None:
     """Compare an event, or its refusal, with what the reference implementation reads."""
+    event: CloudEvent | None = None
     try:
         event = read_event(body, max_bytes=MAX_BYTES)
     except NoKey:
-        expect(not _has_identity(reference.read(body)), "an event with id and source has a key")
-    except EVENT_ERRORS:
         pass
-    else:
-        _check_fields(event, reference.read(body))
-
-
-def _check_fields(event: CloudEvent, tree: Any) -> None:
-    expect(_has_identity(tree), "an event without id or source is refused")
+    except EVENT_ERRORS:
+        return
+    tree: Any = reference.read(body)
+    # A value that is no text counts as well: such an event is refused for another reason.
+    ids = [tree.get(name) for name in ("id", "source")] if isinstance(tree, dict) else [None]
+    has_identity = all(value is not None and str(value).strip() != "" for value in ids)
+    expect(has_identity == (event is not None), "an event with id and source has a key")
+    if event is None:
+        return
     expect(tree["specversion"] == "1.0" and event.type.strip() != "", "an envelope is complete")
     expect("data_base64" not in tree, "binary data is refused")
     read = {name: getattr(event, name) for name in _FIELDS}
@@ -138,12 +140,6 @@ def _check_fields(event: CloudEvent, tree: Any) -> None:
     extensions = {name: member for name, member in tree.items() if name not in _NO_EXTENSIONS}
     same = meaning(dict(event.extensions)) == meaning(extensions)
     expect(same, "every other attribute is an extension")
-
-
-def _has_identity(tree: Any) -> bool:
-    # A value that is no text counts as well: such an event is refused for another reason.
-    values = [tree.get(name) for name in ("id", "source")] if isinstance(tree, dict) else [None]
-    return all(value is not None and str(value).strip() != "" for value in values)
 
 
 def draw_envelope(rng: Random) -> tuple[str, str]:
@@ -286,8 +282,17 @@ def check_message(case: tuple[str, messages.Message]) -> None:
     name, message = case
     check_event(message["body"])
     delivery = delivered(READERS[name], SQSRecord(message))
-    if isinstance(delivery.decoded, DecodedEvent):
-        _check_decoded(name, delivery, delivery.decoded)
+    event = delivery.decoded
+    if isinstance(event, DecodedEvent):
+        pk = event.identity.pk
+        expect(delivery.pk == pk and pk.startswith(f"{name}#"), "a key belongs to its consumer")
+        expect(len(pk.encode()) <= Limits.PARTITION_KEY_BYTES, "a key fits into the table")
+        expect(len(event.identity.fingerprint) == 64, "every event has a fingerprint")
+        if not isinstance(event.data, InvalidData):
+            expect(isinstance(event.data, event.handler.model), "a handler gets its own model")
+            read = msgspec.to_builtins(event.data)
+            same = meaning(read) == meaning(_known(read, event.event.data))
+            expect(same, "a model holds what was sent")
     error = error_of(delivery)
     expect(error is None or isinstance(error, ERRORS), "a refusal is a documented error")
     if message["messageAttributes"]:
@@ -306,19 +311,6 @@ def error_of(delivery: Delivery) -> OnceError | None:
     decoded: Any = delivery.decoded
     found = decoded.data if isinstance(decoded, DecodedEvent) else decoded
     return found if isinstance(found, OnceError) else None
-
-
-def _check_decoded(name: str, delivery: Delivery, event: DecodedEvent) -> None:
-    pk = event.identity.pk
-    expect(delivery.pk == pk and pk.startswith(f"{name}#"), "a key belongs to its consumer")
-    expect(len(pk.encode()) <= Limits.PARTITION_KEY_BYTES, "a key fits into the table")
-    expect(len(event.identity.fingerprint) == 64, "every event has a fingerprint")
-    if isinstance(event.data, InvalidData):
-        return
-    expect(isinstance(event.data, event.handler.model), "a handler gets its own model")
-    read = msgspec.to_builtins(event.data)
-    same = meaning(read) == meaning(_known(read, event.event.data))
-    expect(same, "a model holds what was sent")
 
 
 def _known(read: Any, sent: Any) -> Any:

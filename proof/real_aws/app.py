@@ -32,7 +32,8 @@ HOOK = Endpoint("verify", STRIPE, types=("hook.sent",))
 LEAVING = Endpoint("leaving", STRIPE, types=("leaving.sent",))
 _CHANGES = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
 WEBHOOKS = WebhookProps(
-    endpoints=tuple(e for e in (HOOK, LEAVING) if e.name != _CHANGES.get("verify_without"))
+    folder=HERE.parents[1] / "functions" / "webhooks",
+    endpoints=tuple(e for e in (HOOK, LEAVING) if e.name != _CHANGES.get("verify_without")),
 )
 
 COUNTER = ConsumerProps(

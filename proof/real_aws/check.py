@@ -18,7 +18,7 @@ from once.ops.aws.clients import total_depth
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from once.testing import cloud_event
-from proof.real_aws.account import ClientOf
+from proof.real_aws.cleanup import ClientOf
 
 SUBSCRIBERS = {"verify.counted": ("follower",)}
 _BATCH = 10

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.ops.errors import OpsError
-from proof.real_aws.account import ClientOf
+
+ClientOf = Callable[[str], Any]
+"""Returns the boto3 client of a service, such as `sqs`."""
 
 STEM = "once-verify-"
 LIMIT_SECONDS = 1800.0

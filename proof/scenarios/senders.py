@@ -5,29 +5,21 @@ The attacker sees its requests, and sends others.
 """
 
 import base64
-import hmac
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from demo.signers import SIGNERS
 from proof.world.world import World
 
 LARGE = 270_000
 """More than an event or the item of a capture takes."""
-TIMED = ("stripe", "standard")
-"""The endpoints whose providers sign the time."""
-TYPE_HEADERS = {"github": "x-github-event", "shopify": "x-shopify-topic"}
-"""The header with the type, of the endpoints whose providers do not sign it."""
-SIGNATURE_HEADERS = (
-    *("stripe-signature", "x-hub-signature-256", "webhook-signature", "x-shopify-hmac-sha256"),
-)
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 _HANDED_ON = {("github", "issues"), ("shopify", "orders/updated")}
 """Types that no provider sends here and that the ingress would hand on."""
@@ -35,11 +27,6 @@ _MADE_UP = "whsec_bWFkZSB1cA=="
 _STALE_SECONDS = 420.0
 """Beyond the tolerance of five minutes and the clocks of the functions."""
 
-_ID_HEADERS = {
-    "github": "x-github-delivery",
-    "shopify": "x-shopify-webhook-id",
-    "standard": "webhook-id",
-}
 _OTHER_TYPES = {"github": "issues", "shopify": "orders/updated"}
 """Types that the ingress hands on, and that no provider sends here."""
 _OK = 200
@@ -155,18 +142,16 @@ class Webhook:
         pending = {"pending_webhooks": attempt} if self.endpoint == "stripe" else {}
         text = json.dumps({**self.content, **pending})
         body = self.raw or (urlencode({"payload": text}) if self.is_form else text).encode()
-        headers = _signed(self, body, secret, int(at))
-        self.sent.setdefault(body, set()).add(signature_of(headers))
-        return Delivery(self.endpoint, body, headers, self, secret, at)
+        delivery = replace(self.signed_by_other(body, secret, at), webhook=self)
+        self.sent.setdefault(body, set()).add(signature_of(delivery.headers))
+        return delivery
 
     def signed_by_other(self, body: bytes, secret: str, at: float) -> Delivery:
         """Return a request that its provider did not sign now, and that has to be refused."""
-        headers = _signed(self, body, secret, int(at))
+        named = {"webhook_id": self.id, "kind": self.type}
+        signed = SIGNERS[self.endpoint].headers(secret, body, at, **named)
+        headers = {"content-type": FORM if self.is_form else JSON, **signed}
         return Delivery(self.endpoint, body, headers, None, secret, at)
-
-    def made_up(self, at: float) -> Delivery:
-        """Return a request with content and a secret of somebody else."""
-        return replace(self, number=-1, same=[]).signed_by_other(b'{"n": -1}', _MADE_UP, at)
 
 
 def webhooks_of(number: int, story: Story) -> tuple[Webhook, ...]:
@@ -185,7 +170,8 @@ def webhooks_of(number: int, story: Story) -> tuple[Webhook, ...]:
 
 def signature_of(headers: Mapping[str, str]) -> str:
     """Return the signature of a request as text, empty if it has none."""
-    return next((headers[name] for name in SIGNATURE_HEADERS if name in headers), "")
+    found = (headers.get(each.signature, "") for each in SIGNERS.values())
+    return next(filter(None, found), "")
 
 
 def _refund(number: int, content: int = 0, kind: str = "charge.refunded") -> Webhook:
@@ -194,11 +180,9 @@ def _refund(number: int, content: int = 0, kind: str = "charge.refunded") -> Web
     return Webhook(n, "stripe", kind, own_id, text, handed_on=kind == "charge.refunded")
 
 
-def _push(number: int, pad: int = 0, raw: bytes = b"", *, is_form: bool = False) -> Webhook:
-    text = {"n": number, "pad": "x" * pad}
-    return Webhook(
-        number, "github", "push", f"d-{number}", text, handed_on=not raw, raw=raw, is_form=is_form
-    )
+def _push(number: int, pad: int = 0, **more: Any) -> Webhook:
+    text, is_readable = {"n": number, "pad": "x" * pad}, "raw" not in more
+    return Webhook(number, "github", "push", f"d-{number}", text, handed_on=is_readable, **more)
 
 
 def _order(number: int, topic: str = "orders/create") -> Webhook:
@@ -226,62 +210,34 @@ SECRETS = {endpoint: f"secret-{endpoint}" for endpoint in ENDPOINTS}
 """The name of the secret of each endpoint."""
 
 
-def _signed(webhook: Webhook, body: bytes, secret: str, at: int) -> dict[str, str]:
-    """Return the headers of a request with a body, signed at a time."""
-    key, before = secret.encode(), ""
-    if webhook.endpoint == "stripe":
-        before = f"{at}."
-    elif webhook.endpoint == "standard":
-        key, before = base64.b64decode(secret.removeprefix("whsec_")), f"{webhook.id}.{at}."
-    digest = hmac.new(key, before.encode() + body, sha256)
-    text = base64.b64encode(digest.digest()).decode()
-    headers = {"content-type": FORM if webhook.is_form else JSON}
-    if webhook.endpoint in _ID_HEADERS:
-        headers[_ID_HEADERS[webhook.endpoint]] = webhook.id
-    if webhook.endpoint in TYPE_HEADERS:
-        headers[TYPE_HEADERS[webhook.endpoint]] = webhook.type
-    match webhook.endpoint:
-        case "stripe":
-            signed = {"stripe-signature": f"t={at},v1={digest.hexdigest()}"}
-        case "github":
-            signed = {"x-hub-signature-256": f"sha256={digest.hexdigest()}"}
-        case "shopify":
-            signed = {"x-shopify-hmac-sha256": text}
-        case _:
-            signed = {"webhook-timestamp": str(at), "webhook-signature": f"v1,{text}"}
-    return headers | signed
+def _is_timed(seen: Delivery) -> bool:
+    """Tell whether the provider signs the time."""
+    return SIGNERS[seen.endpoint].signs_time
+
+
+def _with_header(seen: Delivery, name: str, value: str) -> Delivery:
+    return replace(seen, headers={**seen.headers, name: value})
 
 
 def _renamed(seen: Delivery) -> Delivery:
     """Change the id; where it is signed, the request has to be refused."""
-    name = _ID_HEADERS.get(seen.endpoint)
-    if name is None:
+    name, webhook = SIGNERS[seen.endpoint].id, None if _is_timed(seen) else seen.webhook
+    if not name:
         return _tampered(seen)
-    webhook = None if seen.endpoint in TIMED else seen.webhook
-    return replace(seen, headers={**seen.headers, name: "other"}, webhook=webhook)
-
-
-def _other_content_type(seen: Delivery) -> Delivery:
-    """Change the header that says how the body is written, from JSON to a form or back."""
-    other = {JSON: FORM, FORM: JSON}[seen.headers["content-type"]]
-    return replace(seen, headers={**seen.headers, "content-type": other})
+    return replace(_with_header(seen, name, "other"), webhook=webhook)
 
 
 def _with_type(kind: str) -> Callable[[Delivery], Delivery | None]:
     """Change the type; where it is signed, the header means nothing and the copy is a duplicate."""
 
     def changed(seen: Delivery) -> Delivery | None:
-        name = TYPE_HEADERS.get(seen.endpoint)
-        if seen.webhook is None or name is None:
-            return replace(seen, headers={**seen.headers, "x-github-event": kind})
+        name = SIGNERS[seen.endpoint].type
+        if seen.webhook is None or not name:
+            return _with_header(seen, "x-github-event", kind)
         twin = seen.webhook.with_type(_OTHER_TYPES[seen.endpoint] if kind == "other" else kind)
-        return replace(seen, headers={**seen.headers, name: twin.type}, webhook=twin)
+        return replace(_with_header(seen, name, twin.type), webhook=twin)
 
     return changed
-
-
-def _stale(seen: Delivery) -> Delivery:
-    return replace(seen, webhook=None) if seen.endpoint in TIMED else seen
 
 
 def _tampered(seen: Delivery) -> Delivery:
@@ -290,17 +246,21 @@ def _tampered(seen: Delivery) -> Delivery:
 
 
 def _forged(seen: Delivery) -> Delivery | None:
-    return None if seen.webhook is None else seen.webhook.made_up(seen.at)
+    """Sign content by a secret of somebody else."""
+    if seen.webhook is None:
+        return None
+    return seen.webhook.signed_by_other(b'{"n": -1}', _MADE_UP, seen.at)
 
 
 def _unsigned(seen: Delivery) -> Delivery:
-    names = seen.headers.keys() - {*SIGNATURE_HEADERS}
-    return replace(seen, headers={name: seen.headers[name] for name in names}, webhook=None)
+    kept = {**seen.headers}
+    del kept[SIGNERS[seen.endpoint].signature]
+    return replace(seen, headers=kept, webhook=None)
 
 
 def _future(seen: Delivery) -> Delivery | None:
     """Have the provider sign a time far ahead, which would leave time for replays."""
-    if seen.endpoint not in TIMED or seen.webhook is None:
+    if not _is_timed(seen) or seen.webhook is None:
         return None
     body = b'{"id": "evt_f", "type": "charge.refunded", "n": -2}'
     return seen.webhook.signed_by_other(body, seen.secret, seen.at + 2 * _STALE_SECONDS)
@@ -309,12 +269,14 @@ def _future(seen: Delivery) -> Delivery | None:
 ATTACKS: Mapping[str, Callable[[Delivery], Delivery | None]] = {
     "replayed": lambda seen: seen,
     "renamed": _renamed,
-    "stale": _stale,
+    "stale": lambda seen: replace(seen, webhook=None) if _is_timed(seen) else seen,
     "tampered": _tampered,
     "forged": _forged,
     "unsigned": _unsigned,
     "future": _future,
-    "other content type": _other_content_type,
+    "other content type": lambda seen: _with_header(
+        seen, "content-type", {JSON: FORM, FORM: JSON}[seen.headers["content-type"]]
+    ),
     "other type": _with_type("other"),
     "unknown type": _with_type("unknown"),
     "no type": _with_type(""),
@@ -355,10 +317,12 @@ class Providers:
             start = choice(_STARTS)
             for webhook in webhooks * story.copies:
                 self._after(start + choice(_APART), partial(self._send, webhook))
-        for endpoint in sorted(
-            {w.endpoint for story, each in self._cast for w in each if story.rotated}
-        ):
-            self._rotate(endpoint)
+        rotated = {w.endpoint for story, each in self._cast for w in each if story.rotated}
+        for endpoint in sorted(rotated):
+            new, put = _secret(endpoint, 1), 30 + choice(_ROTATIONS)
+            self._after(put, partial(self._world.secrets.put, SECRETS[endpoint], new))
+            switch = put + choice(_SWITCHES)
+            self._after(switch, partial(self._secrets.__setitem__, endpoint, new))
 
     def resume(self) -> None:
         """Send each webhook again that no provider has heard success for."""
@@ -377,27 +341,17 @@ class Providers:
             for version in (2, 3):
                 self._secrets[endpoint] = _secret(endpoint, version)
                 self._world.secrets.put(arn, self._secrets[endpoint])
+        at = self._world.tasks.now + _WITHDRAWN
         for webhook in self._attacks:
-            self._after(_WITHDRAWN, partial(self._forge, webhook))
-
-    def _forge(self, webhook: Webhook) -> None:
-        withdrawn = _secret(webhook.endpoint, 0)
-        request = webhook.signed_by_other(b'{"n": -3}', withdrawn, self._world.tasks.now)
-        self._request(request, lambda _: None)
-
-    def _rotate(self, endpoint: str) -> None:
-        new = _secret(endpoint, 1)
-        put = 30 + self._world.random.choice(_ROTATIONS)
-        self._after(put, partial(self._world.secrets.put, SECRETS[endpoint], new))
-        switch = put + self._world.random.choice(_SWITCHES)
-        self._after(switch, partial(self._secrets.__setitem__, endpoint, new))
+            first = _secret(webhook.endpoint, 0)
+            request = webhook.signed_by_other(b'{"n": -3}', first, at)
+            self._after(_WITHDRAWN, partial(self._request, request, lambda _: None))
 
     def _send(self, webhook: Webhook, attempt: int = 0) -> None:
         delivery = webhook.delivery(self._secrets[webhook.endpoint], self._world.tasks.now, attempt)
         kind = self._attacks[webhook]
-        held = self._attack(kind, delivery) if kind else 0
         send = partial(self._request, delivery, partial(self._answered, webhook, attempt))
-        if held:
+        if kind and (held := self._attack(kind, delivery)):
             self._after(held, send)
         else:
             send()

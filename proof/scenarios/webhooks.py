@@ -10,6 +10,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -33,7 +34,7 @@ from once.webhooks.endpoint import (
 )
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.signature import SecretCache
-from proof.ledger import Scenario, Told, check
+from proof.ledger import Scenario, Told, check, event_of
 from proof.scenarios.senders import (
     ATTACKS,
     KINDS,
@@ -115,16 +116,7 @@ class _Ingress(Service):
 
     def _new_ingress(self) -> Handle:
         process = self.process_of(_PROPS.name, _STEADIER)
-        return WebhookIngress(
-            settings=self._webhook_settings(),
-            dynamodb=clients().dynamodb,
-            secrets=SecretCache(clients().secretsmanager, SECRETS, process["clock"]),
-            s3=clients().s3,
-            **process,
-        ).handle
-
-    def _webhook_settings(self) -> WebhookSettings:
-        return WebhookSettings(
+        settings = WebhookSettings(
             consumer=_PROPS.name,
             dedup_table=DEDUP,
             tables={CAPTURES: TableSettings(CAPTURES, (CaptureAttribute.PK,))},
@@ -136,6 +128,13 @@ class _Ingress(Service):
             secrets=SECRETS,
             capture_seconds=_PROPS.capture_days * 24 * 60 * 60,
         )
+        return WebhookIngress(
+            settings=settings,
+            dynamodb=clients().dynamodb,
+            secrets=SecretCache(clients().secretsmanager, SECRETS, process["clock"]),
+            s3=clients().s3,
+            **process,
+        ).handle
 
     def _publishes(self) -> dict[str, tuple[str, ...]]:
         return {**super()._publishes(), _PROPS.name: _PROPS.event_types}
@@ -171,7 +170,6 @@ class Webhooks(Scenario):
         self._webhooks = [webhook for _, each in cast for webhook in each]
         self._place = self.service.places[_NAME]
         self._quiet_from = math.inf
-        self._labels: dict[str, Label] = {}
         self._providers = Providers(self.world, cast, self._request)
 
     @classmethod
@@ -250,16 +248,39 @@ class Webhooks(Scenario):
 
     def check_state(self) -> None:
         """Check that a webhook has one event, and nothing else a trace. Raises Violation."""
-        self._check_events()
-        self._check_traces()
+        events, known = self._events(), self._known
+        for webhook in self._webhooks:
+            ids = {i for each in webhook.same for i in events.get(each.label, ())}
+            check("more than one event", sorted(ids) if len(ids) > 1 else ())
+        for capture in self._captures:
+            body, path = self._body(capture), capture[CaptureAttribute.PATH]["S"]
+            signature = signature_of(json.loads(capture[CaptureAttribute.HEADERS]["S"]))
+            if not any(
+                path == f"/{webhook.endpoint}" and signature in webhook.sent.get(body, ())
+                for webhook in self._webhooks
+            ):
+                raise Violation("captured what was not sent", f"{path}: {body[:200]!r}")
+        handed_on = {w.label for w in known if w.handed_on}
+        check("an event of nothing that was sent", {*events} - handed_on)
+        records = [pk for pk in self.world.tables.items[DEDUP] if pk.startswith(_PROPS.name)]
+        check("more records than webhooks", records if len(records) > len(known) else ())
+        bodies = {body for webhook in self._webhooks for body in webhook.sent}
+        numbers = {webhook.number for webhook in self._webhooks if webhook.handed_on}
+        stored = self.world.objects.content
+        strange = [key for key, content in stored.items() if content not in bodies]
+        left = [key for key in strange if _number_in(stored[key]) not in numbers]
+        check("stored what was not sent", left)
 
     def check_rest(self) -> None:
         """Check that each webhook was accepted, captured and counted once. Raises Violation."""
         check("never accepted", [webhook.number for webhook in self._webhooks if not webhook.heard])
         for webhook in self._webhooks:
             self._check_durable(webhook)
-            self._check_key(webhook)
-        found = [webhook for webhook in self._known if self._capture_of(webhook) is not None]
+            # Of the webhooks with one key, one is no conflict.
+            standings = [s for each in webhook.same if (s := self._standing(each))]
+            if len(standings) - standings.count(Standing.CONFLICT) != 1:
+                raise Violation("conflict", f"{webhook.label}: {standings}")
+        found = [webhook for webhook in self._known if self._standing(webhook)]
         if len(self._captures) != len(found):
             raise Violation("captures", f"{len(self._captures)} of {len(found)}")
         for webhook in self._known:
@@ -275,10 +296,19 @@ class Webhooks(Scenario):
                 raise Violation("accepted a forgery", f"{delivery.endpoint}: {delivery.headers}")
         elif is_success:
             self._check_durable(webhook)
-        elif status // 100 == 5 and began > self._quiet_from:
-            raise Violation("failed without a fault", f"{webhook.number}: {status}")
-        elif status // 100 != 5 and self._is_known(delivery, began):
-            raise Violation("refused", f"{webhook.number}: {status}")
+        elif status // 100 == 5:
+            if began > self._quiet_from:
+                raise Violation("failed without a fault", f"{webhook.number}: {status}")
+        else:
+            put = self.world.secrets.valid_since(SECRETS[delivery.endpoint], delivery.secret)
+            if put is not None and put + _KNOWN_SECONDS <= began:
+                raise Violation("refused", f"{webhook.number}: {status}")
+
+    def _check_durable(self, webhook: Webhook) -> None:
+        """Check that an accepted webhook has its capture, and its event or a visible conflict."""
+        check("accepted and not captured", () if self._standing(webhook) else webhook.label)
+        if self._is_event(webhook) and not self._events()[webhook.label]:
+            raise Violation("accepted without an event", str(webhook.label))
 
     @property
     def _known(self) -> list[Webhook]:
@@ -289,110 +319,50 @@ class Webhooks(Scenario):
     def _captures(self) -> list[Item]:
         return [*self.world.tables.items[CAPTURES].values()]
 
-    def _is_known(self, delivery: Delivery, began: float) -> bool:
-        since = self.world.secrets.valid_since(SECRETS[delivery.endpoint], delivery.secret)
-        return since is not None and since + _KNOWN_SECONDS <= began
-
-    def _check_durable(self, webhook: Webhook) -> None:
-        """Check that an accepted webhook has its capture, and its event or a visible conflict."""
-        if self._capture_of(webhook) is None:
-            raise Violation("accepted and not captured", str(webhook.label))
-        if self._is_event(webhook) and not self._events()[webhook.label]:
-            raise Violation("accepted without an event", str(webhook.label))
-
-    def _check_key(self, webhook: Webhook) -> None:
-        """Check that of the webhooks with one key, one is no conflict."""
-        standings = [s for each in webhook.same if (s := self._standing(each)) is not None]
-        if len(standings) - standings.count(Standing.CONFLICT) != 1:
-            raise Violation("conflict", f"{webhook.label}: {standings}")
-
     def _is_event(self, webhook: Webhook) -> bool:
         """Tell whether a webhook has to have an event: it was captured and is no conflict."""
-        standing = self._standing(webhook)
-        return webhook.handed_on and standing not in (None, Standing.CONFLICT)
+        return webhook.handed_on and self._standing(webhook) not in ("", Standing.CONFLICT)
 
-    def _standing(self, webhook: Webhook) -> str | None:
-        capture = self._capture_of(webhook)
-        return None if capture is None else str(capture[CaptureAttribute.STANDING]["S"])
-
-    def _capture_of(self, webhook: Webhook) -> Item | None:
-        return next((c for c in self._captures if self._is_of(c, webhook)), None)
-
-    def _is_of(self, capture: Item, webhook: Webhook) -> bool:
-        kind = capture.get(CaptureAttribute.WEBHOOK_TYPE, {"S": ""})["S"]
-        is_there = capture[CaptureAttribute.ENDPOINT]["S"] == webhook.endpoint
-        return is_there and kind == webhook.type and self._body(capture) in webhook.sent
+    def _standing(self, webhook: Webhook) -> str:
+        """Return the standing of a webhook's capture; empty if it has none."""
+        for capture in self._captures:
+            kind = capture.get(CaptureAttribute.WEBHOOK_TYPE, {"S": ""})["S"]
+            place = capture[CaptureAttribute.ENDPOINT]["S"], kind
+            if place == (webhook.endpoint, webhook.type) and self._body(capture) in webhook.sent:
+                return str(capture[CaptureAttribute.STANDING]["S"])
+        return ""
 
     def _body(self, capture: Item) -> bytes:
         if CaptureAttribute.BODY in capture:
             return base64.b64decode(capture[CaptureAttribute.BODY]["B"])
         return self.world.objects.content.get(capture[CaptureAttribute.BODY_OBJECT]["S"], b"")
 
-    def _check_traces(self) -> None:
-        for capture in self._captures:
-            body = self._body(capture)
-            headers = json.loads(capture[CaptureAttribute.HEADERS]["S"])
-            path = capture[CaptureAttribute.PATH]["S"]
-            if not self._was_sent(path, body, signature_of(headers)):
-                raise Violation("captured what was not sent", f"{path}: {body[:200]!r}")
-        if strange := {*self._events()} - {w.label for w in self._known if w.handed_on}:
-            raise Violation("an event of nothing that was sent", str(strange))
-        records = [pk for pk in self.world.tables.items[DEDUP] if pk.startswith(_PROPS.name)]
-        if len(records) > len(self._known):
-            raise Violation("more records than webhooks", str(records))
-        bodies = {body for webhook in self._webhooks for body in webhook.sent}
-        for key, content in self.world.objects.content.items():
-            if content not in bodies and self._number_in(content) not in self._handed_on:
-                raise Violation("stored what was not sent", key)
-
-    @property
-    def _handed_on(self) -> set[int]:
-        return {webhook.number for webhook in self._webhooks if webhook.handed_on}
-
-    def _was_sent(self, path: str, body: bytes, signature: str) -> bool:
-        return any(
-            path == f"/{webhook.endpoint}" and signature in webhook.sent.get(body, ())
-            for webhook in self._webhooks
-        )
-
-    def _check_events(self) -> None:
-        events = self._events()
-        for webhook in self._webhooks:
-            ids = {i for each in webhook.same for i in events[each.label]}
-            if len(ids) > 1:
-                raise Violation("more than one event", f"{webhook.label}: {sorted(ids)}")
-
     def _events(self) -> defaultdict[Label, set[str]]:
         """Return the ids of all events, committed or published, by their label."""
-        found: defaultdict[Label, set[str]] = defaultdict(set)
-        for body in self._event_bodies():
-            found[self._label(body)].add(json.loads(body)["id"])
-        return found
-
-    def _event_bodies(self) -> Iterator[str]:
-        yield from {message.body: None for message in self._place.queue.ever}
+        bodies = {message.body for message in self._place.queue.ever}
         for pk, item in self.world.tables.items[DEDUP].items():
             if pk.startswith(_PROPS.name) and Record.OUTBOX in item:
-                yield from map(json.dumps, json.loads(item[Record.OUTBOX]["S"]))
+                bodies |= {*map(json.dumps, json.loads(item[Record.OUTBOX]["S"]))}
+        found: defaultdict[Label, set[str]] = defaultdict(set)
+        for body in bodies:
+            found[self._label(body)].add(event_of(body)["id"])
+        return found
 
     def _label(self, body: str) -> Label:
         """Return the label of an event, whose data may be in S3."""
-        if body not in self._labels:
-            event: Mapping[str, Any] = json.loads(body)
-            if "data" in event:
-                number = event["data"].get("n", 0)
-            else:
-                key = event["dataref"].removeprefix("s3://").partition("/")[2]
-                if key not in self.world.objects.content:
-                    raise Violation("an event without its data", key)
-                number = self._number_in(self.world.objects.content[key])
-            self._labels[body] = event["type"], number
-        return self._labels[body]
-
-    @staticmethod
-    def _number_in(content: bytes) -> int:
-        number: int = json.loads(content).get("n", 0)
-        return number
+        event = event_of(body)
+        if "data" in event:
+            return event["type"], event["data"].get("n", 0)
+        key = event["dataref"].removeprefix("s3://").partition("/")[2]
+        if key not in self.world.objects.content:
+            raise Violation("an event without its data", key)
+        return event["type"], _number_in(self.world.objects.content[key])
 
     def _counted(self, label: Label) -> int:
         return int(self.row(_TABLE, f"{label[0]} {label[1]}").get("times", 0))
+
+
+@lru_cache(maxsize=100)
+def _number_in(content: bytes) -> int:
+    number: int = json.loads(content).get("n", 0)
+    return number

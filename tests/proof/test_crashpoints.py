@@ -23,29 +23,11 @@ from proof.world.faults import Action, Fault
 
 NAMED = {case.name: case for case in CASES}
 PAID, REFUSED = NAMED["an order is paid"], NAMED["an article runs out"]
-IN_ORDER_NAME = "entries of two accounts pass two FIFO consumers in order"
 CAUGHT = {
-    "no condition on the record": (PAID.name, {"committed twice"}),
-    "acknowledged before the commit": (REFUSED.name, {"acknowledged without effect"}),
-    "acknowledged before it is isolated": (
-        "an order that was sent twice kills the function twice, and is isolated",
-        {"acknowledged without effect"},
-    ),
-    "checkpoint first": (PAID.name, {"committed and not published"}),
     "no answer is done": (PAID.name, {"acknowledged without effect"}),
-    "a fresh provider key on each attempt": (
-        "a function is killed after its charge, and another takes over",
-        {"charged twice"},
-    ),
-    "a group goes on after a failed message": (IN_ORDER_NAME, {"out of order"}),
-    "several events of a group in one call": (IN_ORDER_NAME, {"out of order"}),
     "a blocked group goes on": (
         "an entry fails, and its group waits for the correction",
         {"out of order"},
-    ),
-    "no fingerprint": (
-        "an order is sent again with other content, and redriven",
-        {"acknowledged without effect"},
     ),
 }
 """The case and the clauses that catch each broken protocol by a single point."""

@@ -1,6 +1,8 @@
 """The search for failing inputs: counting, crashes, replay and shrinking."""
 
+import inspect
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -9,8 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import target
 
+from once.events.cloud_event import read_event
+from once.events.identity import Key, canonical
+from once.events.strict_json import parse
+from once.outbox.unrouted import SnsEnvelope
 from proof import fuzz, report
-from proof.fuzz import command, cost, search
+from proof.fuzz import command, cost, identity, reading, search
 from proof.fuzz.command import PARSERS
 from proof.fuzz.cost import MAX_RATIO, Cost
 from proof.fuzz.search import Found, Parser, expect
@@ -136,20 +142,6 @@ def test_a_crash_fails_the_run_and_can_be_replayed(
     assert fuzz.replay(file) == 1
 
 
-def test_every_input_that_fails_is_counted(fuzzed: Fuzz) -> None:
-    checked: list[Any] = []
-
-    def check(value: Any) -> None:
-        checked.append(value)
-        _fails_on_x(value)
-
-    _, figures = fuzzed(Parser("failing", 1, 0.1, _nested, check), inputs=2500)
-    [crash] = figures["failures"]
-    failing = sum("x" in json.dumps(value) for value in checked[-1500:])
-    assert figures["inputs"] == 2500
-    assert figures["crashes"] == crash["count"] > failing > 100
-
-
 def test_the_next_run_begins_with_the_failing_input(fuzzed: Fuzz) -> None:
     fuzzed(FAILING)
     found = search.search(FAILING, "another seed", FAILING.together, Found())
@@ -186,13 +178,6 @@ def test_an_endless_check_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(ENDLESS.failure("abc")).startswith("TimedOut at ")
 
 
-def test_an_error_is_shrunk_once() -> None:
-    found = search.search(FAILING, "7/0", 50, Found())
-    found.smallest = dict.fromkeys(found.smallest, "known")
-    search.search(FAILING, "7/1", 50, found)
-    assert [*found.smallest.values()] == ["known"]
-
-
 def test_every_error_is_shrunk() -> None:
     def check(value: Any) -> None:
         expect(value < 5, "at most four")
@@ -214,11 +199,20 @@ def test_no_more_inputs_are_checked_to_raise_a_target() -> None:
     assert found.checked == 40
 
 
-def test_a_violated_property_is_the_error(fuzzed: Fuzz) -> None:
-    def check(value: Any) -> None:
-        expect(value < 5, "at most four")
-
-    _, figures = fuzzed(Parser("counting", 1, 0.1, lambda rng: rng.randint(5, 9), check), inputs=9)
-    [crash] = figures["failures"]
-    assert (crash["error"], crash["input"]) == ("at most four", 5)
-    assert figures["crashes"] == figures["inputs"] == 9
+@pytest.mark.parametrize(
+    ("function", "errors"),
+    [
+        (parse, reading.PARSE_ERRORS),
+        (read_event, reading.EVENT_ERRORS),
+        (Key.of, identity.KEY_ERRORS),
+        (canonical, identity.CANONICAL_ERRORS),
+        (SnsEnvelope.read, reading.SWEEP_ERRORS),
+    ],
+)
+def test_the_fuzzers_allow_the_documented_errors(
+    function: Callable[..., Any], errors: tuple[type[Exception], ...]
+) -> None:
+    raises = (inspect.getdoc(function) or "").partition("Raises:")[2]
+    documented = ", ".join(re.findall(r"^    ([A-Z][\w, ]+):", raises, flags=re.MULTILINE))
+    # The fuzzers give no deadline.
+    assert {error.__name__ for error in errors} == set(documented.split(", ")) - {"OutOfTime"}

@@ -19,7 +19,7 @@ from proof.scenarios import SCENARIOS
 from proof.scenarios.senders import ATTACKS, Story
 from proof.scenarios.webhooks import WEBHOOKS
 from proof.sim import Evidence, SeedFigures, caught, run_seed, run_seeds, shrunk
-from proof.world.faults import Action, Fault, PlatformFault, script
+from proof.world.faults import Fault, PlatformFault, script
 
 SEEDS = {
     "shop": 60,
@@ -161,14 +161,6 @@ def test_w5_no_fault_at_any_call_loses_a_webhook_that_was_accepted() -> None:
         tally.add(part.result())
     assert [str(result.violation) for _, result in tally.broken] == []
     assert (tally.points[1], tally.in_vain) == (len(singles(TAKEN, TAKEN.run())), 0)
-
-
-def test_w5_success_before_the_commit_is_caught_by_one_fault() -> None:
-    place = "once.commit.committer.Committer._send dynamodb.TransactWriteItems"
-    with MUTANTS["success before the commit is sure, at the ingress"].patch():
-        violation = TAKEN.run([Action(place, 1, Fault.REFUSED)]).violation
-    assert violation is not None
-    assert violation.oracle == UNCAPTURED
 
 
 @pytest.fixture

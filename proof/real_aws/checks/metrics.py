@@ -105,29 +105,22 @@ def traces(target: Target) -> Iterator[Seen]:
 def alarm(target: Target) -> Iterator[Seen]:
     url = target.parts.consumer("counter").dead_letter_url
     target.publish(["{ not JSON"])
-    alarm = _alarm_on(target, queue_name(url))
-    if alarm is None:
+    pages = target.client("cloudwatch").get_paginator("describe_alarms")
+    found = pages.paginate(AlarmNamePrefix=f"{target.parts.service}-")
+    alarms = [
+        str(alarm["AlarmName"])
+        for page in found
+        for alarm in page["MetricAlarms"]
+        if f'"{queue_name(url)}"' in json.dumps(alarm, default=str)
+        and _WAITING_LETTERS in str(alarm.get("AlarmDescription", ""))
+    ]
+    if not alarms:
         yield Seen(f"there is no alarm on the letters in {queue_name(url)}", FAILED)
         return
-    yield from _until(target, alarm, "ALARM")
+    yield from _until(target, alarms[0], "ALARM")
     target.client("sqs").purge_queue(QueueUrl=url)
-    yield from _until(target, alarm, "OK")
-    yield Seen(f"{alarm} was in ALARM with letters, and in OK after they were deleted", PASSED)
-
-
-def _alarm_on(target: Target, queue: str) -> str | None:
-    pages = target.client("cloudwatch").get_paginator("describe_alarms")
-    alarms = (
-        alarm
-        for page in pages.paginate(AlarmNamePrefix=f"{target.parts.service}-")
-        for alarm in page["MetricAlarms"]
-    )
-    return next((str(a["AlarmName"]) for a in alarms if _is_on(a, queue)), None)
-
-
-def _is_on(alarm: dict[str, object], queue: str) -> bool:
-    described = str(alarm.get("AlarmDescription", ""))
-    return f'"{queue}"' in json.dumps(alarm, default=str) and _WAITING_LETTERS in described
+    yield from _until(target, alarms[0], "OK")
+    yield Seen(f"{alarms[0]} was in ALARM with letters, and in OK after they were deleted", PASSED)
 
 
 def _until(target: Target, alarm: str, state: str) -> Iterator[Seen]:

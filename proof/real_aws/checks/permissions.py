@@ -14,16 +14,15 @@ from botocore.exceptions import ClientError
 from once.cdk.permissions import STREAM_ACTIONS, allow, key_statements, workflow_statements
 from once.cdk.props import StateMachineProps
 from once.names import EXECUTION_PREFIX
-from proof.real_aws.account import ClientOf
 from proof.real_aws.check import FAILED, NOT_OBSERVED, Check, Seen, Target, verdict
-from proof.real_aws.cleanup import delete_role
+from proof.real_aws.cleanup import ClientOf, delete_role
 
 _DENIED = ("AccessDenied", "AccessDeniedException", "AuthorizationError")
 _LOOKS = 12
 """Looks until a new role can be assumed, and until its policies count."""
 
-Calls = Mapping[str, Callable[[], object]]
-CallsOf = Callable[[Target, ClientOf], Calls]
+Calls = Mapping[str, Callable[[ClientOf], object]]
+"""Calls by name, each made with the clients of a role. One that returns False counts as denied."""
 
 
 @partial(
@@ -35,11 +34,41 @@ CallsOf = Callable[[Target, ClientOf], Calls]
     if_not="give operators the actions that the report names, by a policy of your own",
 )
 def operators(target: Target) -> Iterator[Seen]:
-    with role(target, "operator", policies=[*_read_only_policies(target)]) as arn:
-        yield from judged_as(target, arn, _allowed_calls, _refused_calls)
+    consumer, table = target.parts.consumer("counter"), target.parts.dedup_table
+    url, start = consumer.queue_url, f"{target.parts.service}-"
+    depth, key = ["ApproximateNumberOfMessages"], {"pk": {"S": "none"}}
+    allowed: Calls = {
+        "DescribeStacks": lambda client: client("cloudformation").describe_stacks(
+            StackName=f"{start}state"
+        ),
+        "GetQueueAttributes": lambda client: client("sqs").get_queue_attributes(
+            QueueUrl=url, AttributeNames=depth
+        ),
+        "GetItem of a dedup record": lambda client: client("dynamodb").get_item(
+            TableName=table, Key=key
+        ),
+    }
+    refused: Calls = {
+        "SendMessage": lambda client: client("sqs").send_message(
+            QueueUrl=url, MessageBody=target.asked("operator")
+        ),
+        "DeleteItem of a dedup record": lambda client: client("dynamodb").delete_item(
+            TableName=table, Key=key
+        ),
+        "GetItem of a business table": lambda client: client("dynamodb").get_item(
+            TableName=target.parts.table("counters"), Key={"id": {"S": "none"}}
+        ),
+    }
+    pages = target.client("iam").get_paginator("list_policies").paginate(Scope="Local")
+    policies = [each for page in pages for each in page["Policies"]]
+    own = [
+        p for p in policies if p["PolicyName"].startswith(start) and "ReadOnly" in p["PolicyName"]
+    ]
+    with role(target, "operator", policies=[each["Arn"] for each in own]) as arn:
+        yield from judged_as(target, arn, allowed, refused)
 
 
-def judged_as(target: Target, arn: str, allowed: CallsOf, refused: CallsOf) -> Iterator[Seen]:
+def judged_as(target: Target, arn: str, allowed: Calls, refused: Calls) -> Iterator[Seen]:
     """Assume a new role, and yield whether IAM allows and denies it what it should."""
     for _ in range(_LOOKS):
         client = _assumed(target, arn)
@@ -49,48 +78,14 @@ def judged_as(target: Target, arn: str, allowed: CallsOf, refused: CallsOf) -> I
     else:
         yield Seen("the new role cannot be assumed", FAILED)
         return
-    expected = allowed(target, client)
     for _ in range(_LOOKS):  # a new role's policies take some seconds
-        denied = [name for name, call in expected.items() if is_denied(call)]
+        denied = [name for name, call in allowed.items() if is_denied(partial(call, client))]
         if not denied:
             break
         yield Seen(f"denied: {denied}")
-    permitted = [name for name, call in refused(target, client).items() if not is_denied(call)]
-    text = f"{len(expected)} calls, denied of them {denied}; permitted of the others: {permitted}"
+    permitted = [name for name, call in refused.items() if not is_denied(partial(call, client))]
+    text = f"{len(allowed)} calls, denied of them {denied}; permitted of the others: {permitted}"
     yield verdict(not denied and not permitted, text)
-
-
-def _allowed_calls(target: Target, client: ClientOf) -> Calls:
-    consumer, table = target.parts.consumer("counter"), target.parts.dedup_table
-    depth = ["ApproximateNumberOfMessages"]
-    return {
-        "DescribeStacks": lambda: client("cloudformation").describe_stacks(
-            StackName=f"{target.parts.service}-state"
-        ),
-        "GetQueueAttributes": lambda: client("sqs").get_queue_attributes(
-            QueueUrl=consumer.queue_url, AttributeNames=depth
-        ),
-        "GetItem of a dedup record": lambda: client("dynamodb").get_item(
-            TableName=table, Key={"pk": {"S": "none"}}
-        ),
-    }
-
-
-def _refused_calls(target: Target, client: ClientOf) -> Calls:
-    consumer, table = target.parts.consumer("counter"), target.parts.dedup_table
-    counters = target.parts.table("counters")
-    event = target.asked("operator")
-    return {
-        "SendMessage": lambda: client("sqs").send_message(
-            QueueUrl=consumer.queue_url, MessageBody=event
-        ),
-        "DeleteItem of a dedup record": lambda: client("dynamodb").delete_item(
-            TableName=table, Key={"pk": {"S": "none"}}
-        ),
-        "GetItem of a business table": lambda: client("dynamodb").get_item(
-            TableName=counters, Key={"id": {"S": "none"}}
-        ),
-    }
 
 
 def is_denied(call: Callable[[], object]) -> bool:
@@ -101,14 +96,6 @@ def is_denied(call: Callable[[], object]) -> bool:
         if error.response["Error"]["Code"] in _DENIED:
             return True
         raise
-
-
-def _read_only_policies(target: Target) -> Iterator[str]:
-    start = f"{target.parts.service}-"
-    for page in target.client("iam").get_paginator("list_policies").paginate(Scope="Local"):
-        for policy in page["Policies"]:
-            if policy["PolicyName"].startswith(start) and "ReadOnly" in policy["PolicyName"]:
-                yield policy["Arn"]
 
 
 @contextmanager
@@ -157,7 +144,6 @@ def _assumed(target: Target, arn: str) -> ClientOf | None:
     return session.client
 
 
-_LOOKS = 12
 _PASS = {"StartAt": "Pass", "States": {"Pass": {"Type": "Pass", "End": True}}}
 _KEY_DAYS = 7
 
@@ -197,18 +183,13 @@ def stream_key(target: Target) -> Iterator[Seen]:
         made = [allow("ReadStream", STREAM_ACTIONS, stream)]
         made += key_statements(_stack(target), [("dynamodb", key)])
         with role(target, "stream-key", statements=[s.to_statement_json() for s in made]) as arn:
-            allowed = partial(_stream_calls, stream)
-            yield from judged_as(target, arn, allowed, lambda *_: {})
+            allowed: Calls = {
+                "ListStreams": lambda c: c("dynamodbstreams").list_streams(TableName=name),
+                "GetRecords": lambda c: _has_records(c("dynamodbstreams"), stream),
+            }
+            yield from judged_as(target, arn, allowed, {})
     finally:
         kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=_KEY_DAYS)
-
-
-def _stream_calls(stream: str, _: Target, client: ClientOf) -> Calls:
-    streams = client("dynamodbstreams")
-    return {
-        "ListStreams": lambda: streams.list_streams(TableName=stream.split("/")[1]),
-        "GetRecords": lambda: _has_records(streams, stream),
-    }
 
 
 def _has_records(streams: Any, stream: str) -> bool:
@@ -252,22 +233,21 @@ def workflow_alias(target: Target) -> Iterator[Seen]:
             found = workflow_statements(_stack(target), [StateMachineProps("probe", live)])
             given = [each.to_statement_json() for each in found]
             with role(target, "starter", statements=given) as arn:
-                allowed = partial(_starts, live, "DescribeExecution")
-                yield from judged_as(target, arn, allowed, partial(_starts, machine, ""))
+                allowed: Calls = {
+                    "StartExecution": partial(_start, live),
+                    "DescribeExecution": lambda client: client("stepfunctions").describe_execution(
+                        executionArn=_start(live, client)
+                    ),
+                }
+                refused: Calls = {"StartExecution": partial(_start, machine)}
+                yield from judged_as(target, arn, allowed, refused)
             states.delete_state_machine_alias(stateMachineAliasArn=live)
         finally:
             states.delete_state_machine(stateMachineArn=machine)
 
 
-def _starts(arn: str, reads: str, _: Target, client: ClientOf) -> Calls:
-    """Return a start of a state machine, a version or an alias, and how its execution is read."""
-    states = client("stepfunctions")
-
-    def start() -> str:
-        name = f"{EXECUTION_PREFIX}{secrets.token_hex(8)}"  # an ended one's name is refused
-        return str(states.start_execution(stateMachineArn=arn, name=name)["executionArn"])
-
-    def read() -> object:
-        return states.describe_execution(executionArn=start())
-
-    return {"StartExecution": start, **({reads: read} if reads else {})}
+def _start(machine: str, client: ClientOf) -> str:
+    """Start a state machine, a version or an alias; return the ARN of the execution."""
+    name = f"{EXECUTION_PREFIX}{secrets.token_hex(8)}"  # an ended one's name is refused
+    started = client("stepfunctions").start_execution(stateMachineArn=machine, name=name)
+    return str(started["executionArn"])

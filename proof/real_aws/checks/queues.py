@@ -69,43 +69,33 @@ def audit(target: Target) -> Iterator[Seen]:
     yield from _until_at_rest(target)
     while (letters := _letters(target)) < sum(LETTERS.values()):
         yield Seen(f"{letters} dead letters")
-    yield _findings(target, names, _reasons(target))
-
-
-def _until_at_rest(target: Target) -> Iterator[Seen]:
-    """Wait until queues are empty and events delivered, at two looks: depths are approximate."""
-    for _ in range(2):
-        while left := _left(target):
-            yield Seen(f"{left} messages and events are under way")
-        yield Seen("nothing is under way")
-
-
-def _left(target: Target) -> int:
-    return target.messages_left("counter", "follower") + undelivered_events(target.evidence())
-
-
-def _letters(target: Target) -> int:
-    return total_depth(target.client("sqs"), target.evidence().dead_letters.values()).total
-
-
-def _reasons(target: Target) -> Counter[str]:
     evidence = target.evidence()
     urls = evidence.dead_letters.values()
     with ThreadPoolExecutor(len(urls)) as pool:  # each queue is read until a wait finds no letter
         found = [*pool.map(lambda url: [*evidence.messages(url)], urls)]
     attributes = (letter.get("MessageAttributes", {}) for letters in found for letter in letters)
-    return Counter(each.get("once-reason", {}).get("StringValue", "none") for each in attributes)
-
-
-def _findings(target: Target, names: list[str], letters: Counter[str]) -> Seen:
+    reasons = Counter(each.get("once-reason", {}).get("StringValue", "none") for each in attributes)
     counted = [*target.amounts(names).values(), *target.amounts(names, "followers").values()]
-    lost = sum(amount == 0 for amount in counted)
-    doubled = sum(amount > 1 for amount in counted)
+    lost, doubled = counted.count(0), sum(amount > 1 for amount in counted)
     text = (
         f"{MESSAGES} messages, {EVENTS} events at two consumers: {lost} lost, {doubled} counted "
-        f"twice; dead letters: {dict(letters)}"
+        f"twice; dead letters: {dict(reasons)}"
     )
-    return verdict(not lost and not doubled and dict(letters) == LETTERS, text)
+    yield verdict(not lost and not doubled and dict(reasons) == LETTERS, text)
+
+
+def _until_at_rest(target: Target) -> Iterator[Seen]:
+    """Wait until queues are empty and events delivered, at two looks: depths are approximate."""
+    for _ in range(2):
+        while left := (
+            target.messages_left("counter", "follower") + undelivered_events(target.evidence())
+        ):
+            yield Seen(f"{left} messages and events are under way")
+        yield Seen("nothing is under way")
+
+
+def _letters(target: Target) -> int:
+    return total_depth(target.client("sqs"), target.evidence().dead_letters.values()).total
 
 
 HOLDS = 12
@@ -165,18 +155,15 @@ def redrive_task(target: Target) -> Iterator[Seen]:
         yield Seen("the event is not counted yet")
     sqs.send_message(QueueUrl=consumer.dead_letter_url, MessageBody=target.asked("redriven"))
     sqs.start_message_move_task(SourceArn=letters, DestinationArn=queue)
-    while (task := _task(sqs, letters))["Status"] in ("RUNNING", "CANCELLING"):
+    task: dict[str, Any] = {"Status": "RUNNING"}
+    while task["Status"] in ("RUNNING", "CANCELLING"):
+        [task, *_] = sqs.list_message_move_tasks(SourceArn=letters)["Results"]
         yield Seen(f"task {task}")
     yield from target.emptied()
     moved, amount = task.get("ApproximateNumberOfMessagesMoved", 0), target.amount("redriven")
     if task["Status"] != "COMPLETED" or not moved or amount != 1:
         yield Seen(f"task {task}; the moved event {name} counted {amount} times", FAILED)
     yield _stranger(target, letters, f"{moved} letters moved, the event still counted once")
-
-
-def _task(sqs: Any, source: str) -> dict[str, Any]:
-    answer = sqs.list_message_move_tasks(SourceArn=source)
-    return dict(answer["Results"][0])
 
 
 def _stranger(target: Target, letters: str, text: str) -> Seen:

@@ -35,12 +35,7 @@ def conflicts(target: Target) -> Iterator[Seen]:
     amount = target.amount("hot")
     if amount != HOT_EVENTS:
         yield Seen(f"{HOT_EVENTS} events counted {amount} times", FAILED)
-    yield from _logged_conflicts(target)
-
-
-def _logged_conflicts(target: Target) -> Iterator[Seen]:
-    """Look for conflicts in the log, whose lines arrive some seconds late."""
-    for _ in range(_LOOKS):
+    for _ in range(_LOOKS):  # lines arrive in the log some seconds late
         if found := logged(target, "counter", Metric.CONFLICTS):
             yield Seen(
                 f"{found:g} attempts conflicted; {HOT_EVENTS} events counted once each", PASSED
@@ -109,11 +104,6 @@ def expiry(target: Target) -> Iterator[Seen]:
     )
     there = "Item" in dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True)
     yield from _counted(target, "expiring", 2)
-    yield from _once_more(target, there)
-
-
-def _once_more(target: Target, there: bool) -> Iterator[Seen]:
-    """Send it a third time, inside the new record's window."""
     target.publish([target.asked("expiring")])
     yield Seen("sent again inside the window")
     yield from target.emptied()

@@ -12,7 +12,6 @@ from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from proof import report
 from proof.__main__ import app
-from proof.real_aws.account import check_concurrency, checked_account
 from proof.real_aws.check import Checked, Result
 from proof.real_aws.cleanup import (
     Cleanup,
@@ -21,7 +20,7 @@ from proof.real_aws.cleanup import (
     owns,
     refuse_unknown_retained,
 )
-from proof.real_aws.command import Report, estimate
+from proof.real_aws.command import Report, check_concurrency, checked_account, estimate
 from tests.proof.real_aws.fake_stacks import FakeStacks
 from tests.proof.real_aws.fake_target import Api
 

@@ -97,8 +97,8 @@ LEFT_OUT = {
     **{
         f"once.ops.template.function_faults {call}": "`template --check` only reads"
         for call in (
-            *("lambda.GetFunctionConfiguration", "lambda.GetFunctionConcurrency"),
-            *("lambda.ListEventSourceMappings", "iam.ListAttachedRolePolicies"),
+            *("iam.ListAttachedRolePolicies", "lambda.GetFunctionConcurrency"),
+            *("lambda.GetFunctionConfiguration", "lambda.ListEventSourceMappings"),
             "sqs.GetQueueAttributes",
         )
     },

@@ -34,7 +34,7 @@ from once.cdk.permissions import (
 )
 from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups, output_key
 from once.cdk.topics import Topics
-from once.names import ExternalOutput, Limits, retention_variable, workflow_variable
+from once.names import ExternalOutput, Limits, StackOutput, retention_variable, workflow_variable
 from once.settings import Dedup, Settings, TableSettings
 
 
@@ -217,6 +217,9 @@ class IdempotentConsumer(FunctionConstruct):
         text, stored = self._write_settings(settings, variables)
         if stored is not None:
             policy.add_statements(stored)
+        if output_key(props.name).startswith((StackOutput.FUNCTION, StackOutput.TABLE)):
+            fault = "its outputs would be read as those of a function or table; rename it"
+            raise _unbuildable(props, [fault])
         if (size := policy_characters(self, policy.document.to_json())) > POLICY_CHARACTERS:
             fault = (
                 f"its policy has up to {size} characters, and IAM takes {POLICY_CHARACTERS} in a "

@@ -155,3 +155,12 @@ def test_a_policy_that_iam_would_refuse_is_a_fault(tmp_path: Path) -> None:
     large = replace(REGISTRY, consumers=[replace(line, secrets=secrets), *others])
     with pytest.raises(SynthError, match="IAM takes 6144 in a managed policy"):
         templates(tmp_path, large)
+
+
+@pytest.mark.parametrize("name", ["functional", "tables_audit"])
+def test_a_name_whose_outputs_would_be_misread_is_a_fault(tmp_path: Path, name: str) -> None:
+    [line, *others] = REGISTRY.consumers
+    folder = REGISTRY.folder_of(line)
+    renamed = replace(line, name=name, renamed_from=line.name, folder=folder)
+    with pytest.raises(SynthError, match="read as those of a function or table; rename it"):
+        templates(tmp_path, replace(REGISTRY, consumers=[renamed, *others]))

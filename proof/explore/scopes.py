@@ -109,7 +109,7 @@ SCOPES = (
         clocks=_skewed("inventory"),
     ),
     _effect("charge", 17_000, _CHARGE, faults=2),
-    _effect("two deliveries of a charge", 18_000, _CHARGES, effect_calls=1),
+    _effect("two deliveries of a charge", 28_000, _CHARGES, effect_calls=1),
     _effect(
         "two deliveries of a charge by skewed clocks",
         45_000,
@@ -119,7 +119,7 @@ SCOPES = (
         clocks=_skewed("payments"),
     ),
     _effect("charge and outage", 2_000, _CHARGE, outage=True, effect_calls=1),
-    _effect("two deliveries of an e-mail", 4_000, _MAILS, effect_calls=1),
+    _effect("two deliveries of an e-mail", 5_000, _MAILS, effect_calls=1),
     _effect(
         "e-mail by skewed clocks", 4_000, _MAILS, effect_calls=1, clocks=_skewed("notifications")
     ),

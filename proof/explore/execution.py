@@ -221,6 +221,7 @@ class Execution:
             stack.enter_context(patch.object(executor, "_MAX_CALLS", self.scope.effect_calls))
             if self.scope.is_proven:
                 stack.enter_context(patch.object(CircuitBreaker, "is_proven", True))
+                self.world.probes = False
             stack.callback(self.world.tasks.kill_all)
             self._begin()
             try:

@@ -110,6 +110,9 @@ _IN_SHOP: Changes = {
 }
 
 _SIDE_BY_SIDE: Changes = {
+    "no wait for the first answer": value(
+        "once.failures.circuit_breaker.CircuitBreaker.is_proven", True
+    ),
     "an outcome that all messages share": (
         edit(
             EffectExecutor.call,

@@ -188,7 +188,8 @@ class Effects(Scenario):
         return self.world.tables.transactions, *made, len(self.world.workflows.started)
 
     def check_state(self) -> None:
-        """Check that no effect was made twice. Raises Violation."""
+        """Check that no effect was made twice, and the first one alone. Raises Violation."""
+        check("called beside a first call", self.world.early)
         for consumer, made in self._made().items():
             check(_TWICE[consumer], {order: n for order, n in made.items() if n > 1})
 

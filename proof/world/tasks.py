@@ -26,12 +26,14 @@ class Process:
 
     Attributes:
         fatal: the id of the message that it does not survive reading, if there is one.
+        knows_nothing: whether its function has had no answer of a provider yet.
     """
 
     name: str
     deadline: float = math.inf
     dead: bool = False
     fatal: str = ""
+    knows_nothing: bool = False
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 import inspect
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -16,10 +17,13 @@ from proof.world.faults import SAVED, Action, Fault, Plan, refusal
 from proof.world.queues import Queue, Queues, Subscribers, Topics
 from proof.world.services import SECRET, Mail, Objects, Provider, Secrets, Workflows
 from proof.world.tables import Tables
-from proof.world.tasks import START, Killed, Pool, Process, Tasks
+from proof.world.tasks import START, Killed, Pool, Process, Task, Tasks
 
 TIMEOUT_SECONDS = {PROVIDER: 6.0}
 """Timeout of a caller; one second for AWS, as `once.runtime.sdk` configures it."""
+
+_OF_EFFECTS = (PROVIDER, "email", "states", "lambda")
+"""The services that only effects call."""
 
 _THREAD_POOLS = (
     "once.batch.processor.ThreadPoolExecutor",
@@ -50,6 +54,8 @@ class World:
         owners: the process that made each owner token of a pending effect.
         disturbed: the processes of which a call had a fault.
         fatal: the bodies that no process survives reading.
+        probes: whether the first call of an effect in a function is to be answered before others.
+        early: the calls that began before that.
     """
 
     def __init__(
@@ -76,6 +82,9 @@ class World:
         self.owners: dict[str, Process] = {}
         self.disturbed: set[Process] = set()
         self.fatal: frozenset[str] = frozenset()
+        self.probes = True
+        self.early: list[str] = []
+        self._calling: Counter[Process] = Counter()
         self._seed = seed
 
     @contextmanager
@@ -115,6 +124,19 @@ class World:
             Killed: the calling process is killed.
         """
         task = self.tasks.current
+        if task is None or call.service not in _OF_EFFECTS:
+            return self._answer(call, task)
+        process = task.process
+        if self.probes and process.knows_nothing and self._calling[process]:
+            self.early.append(call.place)
+        self._calling[process] += 1
+        try:
+            return self._answer(call, task)
+        finally:
+            self._calling[process] -= 1
+            process.knows_nothing = False
+
+    def _answer(self, call: Call, task: Task | None) -> Any:
         if task is not None:
             self.owners |= dict.fromkeys(new_owners(call), task.process)
         action = self._planned(call)

@@ -26,6 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(BIN):$(abspath node_modules)/.bin:$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(abspath .cache/jsii)
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # Nothing is compiled beforehand: with this set, each process would compile all that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 

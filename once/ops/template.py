@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import runpy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,6 +90,8 @@ def _write(
     values |= {name: value for name, _, value in pairs}
     if not file.is_file():
         raise OpsError(f"there is no module {file}: name it with --registry")
+    # An old Node is the machine's matter, and its banner is longer than what is written here.
+    os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "18,20")
     sys.path.insert(0, str(file.resolve().parent))  # what the module imports lies beside it
     try:
         found = runpy.run_path(str(file))

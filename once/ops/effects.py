@@ -39,19 +39,19 @@ app = terminal.command_group()
 
 @app.command("list")
 def list_command(
-    most: Annotated[int, Option(min=1, help="Most records to read.")] = MOST_READ,
+    limit: Annotated[int, Option(min=1, help="Most records to read.")] = MOST_READ,
     service: terminal.ServiceOption = "once",
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Show the pending effects, the oldest first, among the records that are read.
 
-    No index has them: the command scans the dedup table, up to --most records. Most of them end
+    No index has them: the command scans the dedup table, up to --limit records. Most of them end
     by themselves, with the next delivery of their message.
     """
     table = dedup_records.DedupRecordReader(
         client("dynamodb"), Deployment.find(service).dedup_table
     )
-    found = list_pending(table, most)
+    found = list_pending(table, limit)
     if as_json:
         effects = [one.as_json() for one in found.effects]
         terminal.print_json({"effects": effects, "read": found.read, "left": found.left})
@@ -213,7 +213,7 @@ class PendingList:
             return None
         return (
             f"{self.read} records were read, and about {self.left} more were not: a pending effect "
-            "may be among them. `once effects list --most` reads more; `once dlq list --reason "
+            "may be among them. `once effects list --limit` reads more; `once dlq list --reason "
             "effect-unknown` lists all that wait for a person"
         )
 

@@ -37,7 +37,7 @@ def test_pending_effects_are_listed_oldest_first(cloud: Cloud) -> None:
     assert [one["key"] for one in found["effects"]] == ["orders#old", "orders#young"]
     assert (found["read"], found["left"]) == (3, 0)
     assert found["effects"][0]["provider_key"] == "k-1"
-    text = stdout_of("effects", "list", "--most", 1)
+    text = stdout_of("effects", "list", "--limit", 1)
     assert "more were not: a pending effect may be among them" in text
 
 

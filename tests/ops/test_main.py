@@ -50,7 +50,7 @@ def tried() -> None:
     typer.echo("tried")
 
 
-def test_a_plugin_that_cannot_be_loaded_is_reported_when_it_runs(
+def test_plugins_run_and_one_that_cannot_be_loaded_or_is_missing_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = [
@@ -64,6 +64,22 @@ def test_a_plugin_that_cannot_be_loaded_is_reported_when_it_runs(
     broken = CliRunner().invoke(root, ["broken"])
     assert broken.exit_code == ExitCode.FAILED
     assert "the command 'broken' (tests.ops.missing:app) cannot be loaded" in words(broken.stderr)
+    missing = CliRunner().invoke(root, ["local", "up"])
+    assert missing.exit_code == ExitCode.FAILED
+    assert "`once local` is in another package: `pip install once-local`" in words(missing.stderr)
+
+
+@pytest.mark.usefixtures("cloud")
+def test_the_service_is_that_of_the_project_unless_another_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "pyproject.toml"
+    assert __main__._service_of_project(file) == ""
+    file.write_text('[tool.once]\nservice = "tickets"\n')
+    assert __main__._service_of_project(file) == "tickets"
+    monkeypatch.setenv("ONCE_SERVICE", "named")
+    assert "no stack 'given-state'" in stderr_of("status", "--service", "given")
+    assert "no stack 'named-state'" in stderr_of("status")
 
 
 HELP = """

@@ -48,7 +48,10 @@ def up() -> None:
     aws = background()
     if not server_environment().exists():
         with step("embedded AWS installed, once for all folders", console=console):
-            install_server()
+            try:
+                install_server()
+            except ProcessFailed as error:
+                raise OpsError(str(error)) from None
     started = aws.start()
     state = "runs" if started else "was running already"
     console.print(f"the embedded AWS {state}: {aws.connection().endpoint}", soft_wrap=True)

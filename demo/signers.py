@@ -14,7 +14,7 @@ SECRET_PREFIX = "whsec_"  # noqa: S105
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """How a provider signs. It signs neither the type nor, unless `before` says so, the id.
+    """How a provider signs a request: its body, and of the headers only those named in `before`.
 
     Attributes:
         signature, id, type, time: the names of the headers; empty where there is none.

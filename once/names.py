@@ -240,7 +240,7 @@ class ExternalOutput(StrEnum):
     QUEUE = "QueueArn"
     ISOLATION_QUEUE = "IsolationQueueArn"
     DEMANDS = "Demands"
-    """What the line demands of function and mappings, by the names of Lambda's API, as JSON."""
+    """JSON: what a line demands of its function and mappings, by the names of Lambda's API."""
     VARIABLE = "Variable"
     """Value of another variable that its handlers read; the variable's name follows."""
 

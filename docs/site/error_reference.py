@@ -21,7 +21,7 @@ _LEFT_OUT = ("once.cdk.", "once.testing.", "once.ops.console", "once.ops.__main_
 """Packages without errors of their own, whose imports take seconds or need an extra."""
 _REMEDY = re.compile(r"^Remedy: (.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _SECTION = re.compile(r"^(?:Args|Attributes|Remedy):", re.MULTILINE)
-_NO_ACTION = "no correction is needed; `once dlq redrive` sends it back"
+_NO_ACTION = "Nothing has to be fixed: `once dlq redrive` sends it back."
 _SHARED = {Reason.RETRIES_EXHAUSTED}
 """Reasons of several errors: their remedy depends on the error."""
 
@@ -55,7 +55,7 @@ def remedies(kind: type[Exception]) -> list[str]:
     """Return the actions that correct an error: of its reason, or of its docstring or a base's."""
     reason = getattr(kind, "reason", Reason.RETRIES_EXHAUSTED)
     if reason not in _SHARED:
-        return [f"{remedy(reason) or _NO_ACTION}."]
+        return [remedy(reason) or _NO_ACTION]
     texts = (inspect.cleandoc(base.__doc__ or "") for base in kind.__mro__ if _is_public(base))
     found = next((found for text in texts if (found := _REMEDY.search(text))), None)
     return [" ".join(found[1].split())] if found else []

@@ -98,7 +98,7 @@ def test_an_effect_that_was_done_is_completed_without_a_call(
     calls = len(shop.outside.calls)
     output = settled(shop.letter().message_id, *DONE)
     assert f"next: `once dlq redrive {shop.letter().message_id}`" in output
-    assert "the outcome in its record is committed" in shop.verdict().why
+    assert "has a recorded outcome, which is committed without a call" in shop.verdict().why
     assert shop.redrive().exit_code == 0
     shop.work_off()
     assert shop.letters() == []
@@ -117,7 +117,7 @@ def test_an_effect_that_was_not_done_is_called_again(
     shop = unknown()
     [key] = shop.outside.calls
     settled(KEY, "--not-done", *options)
-    assert "certainly not been done" in shop.verdict().why
+    assert "was certainly not done" in shop.verdict().why
     assert shop.send_back() == []
     assert shop.outside.calls == [key, f"{key[:-1]}{number}"]
     assert shop.counted() == {"a": 1}

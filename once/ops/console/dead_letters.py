@@ -151,11 +151,7 @@ def _by_age(row: LetterRow) -> tuple[datetime, str]:
 def verdict_counts(rows: Iterable[LetterRow]) -> Mapping[str, int]:
     """Return the numbers of letters that are safe to send, safe but returning, and not safe."""
     return Counter(
-        "returning"
-        if row.verdict.outcome is assessment.RedriveOutcome.DEAD_LETTERED_AGAIN
-        else "safe"
-        if row.verdict.safe
-        else "unsafe"
+        "returning" if row.verdict.comes_back else "safe" if row.verdict.safe else "unsafe"
         for row in rows
     )
 
@@ -288,7 +284,7 @@ def letter_page(request: Request) -> Response:
     except OpsError as error:
         return page(request, "dead_letter_gone.html", status=404, error=error)
     letter, event = assessed.letter, assessed.event
-    pretty, todo = letter_text.body_text(letter), assessment.remedy(letter.reason)
+    pretty = letter_text.body_text(letter)
     story = (
         {"key": event.id, "source": event.source}
         if isinstance(event, CloudEvent)
@@ -300,7 +296,6 @@ def letter_page(request: Request) -> Response:
         letter=letter,
         rows=[*letter_text.letter_rows(assessed, datetime.now(UTC))],
         verdict=assessed.verdict,
-        todo=None if todo and todo in assessed.verdict.why else todo,
         pretty=pretty,
         raw=None if pretty == letter.original.body else letter.original.body,
         claimed=letter_text.claimed_text(assessed),

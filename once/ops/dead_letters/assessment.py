@@ -7,9 +7,9 @@ again: `remedy` says what to do before, by its reason.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import Enum
+from enum import StrEnum
 from typing import Self
 
 from once import names
@@ -34,35 +34,59 @@ class UnexpectedLetterError(OnceError):
     """
 
 
-class RedriveOutcome(Enum):
-    """Outcome of sending a letter back; the value is its text on the terminal."""
+class RedriveOutcome(StrEnum):
+    """Verdict on sending a dead letter back; commands and console have its words and symbol."""
 
-    PROCESSED = "safe"
-    DUPLICATE = "safe, a duplicate"
-    DEAD_LETTERED_AGAIN = "safe, but comes back"
-    UNSAFE = "NOT SAFE"
-    KEPT = "stays"
+    SAFE = "safe"
+    COMES_BACK = "comes-back"
+    NEEDS_A_PERSON = "needs-a-person"
+    DONE_ALREADY = "done-already"
+
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        return self.value.replace("-", " ")
+
+    @property
+    def symbol(self) -> str:
+        """The verdict in one character, for those who do not see its colour."""
+        return "✓↩!="[[*RedriveOutcome].index(self)]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Expected outcome of a redrive, and its reason as text."""
+    """Expected outcome of a redrive, in short sentences.
+
+    Attributes:
+        outcome: the verdict in a word.
+        why: the effect of sending the message, or the reason why it is not known.
+        advice: the next step, in the imperative; None if nothing is to be done first.
+        may_be_forced: whether `--unsafe` sends a message that needs a person.
+    """
 
     outcome: RedriveOutcome
     why: str
+    advice: str | None = None
+    may_be_forced: bool = True
 
     @property
     def safe(self) -> bool:
-        """Whether the letter can be sent without doing anything a second time."""
-        return self.outcome not in {RedriveOutcome.UNSAFE, RedriveOutcome.KEPT}
+        """Whether the message is processed or acknowledged, and nothing is done twice."""
+        return self.outcome in {RedriveOutcome.SAFE, RedriveOutcome.DONE_ALREADY}
 
     @property
     def comes_back(self) -> bool:
-        """Whether the letter would be dead-lettered again."""
-        return self.outcome is RedriveOutcome.DEAD_LETTERED_AGAIN
+        """Whether the message would be dead-lettered again."""
+        return self.outcome is RedriveOutcome.COMES_BACK
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether it is not known that the message can be sent without doing anything twice."""
+        return self.outcome is RedriveOutcome.NEEDS_A_PERSON
 
     def __str__(self) -> str:
-        return f"{self.outcome.value}: {self.why}"
+        sentences = (f"{self.outcome.words.capitalize()}.", self.why, self.advice)
+        return " ".join(filter(None, sentences))
 
 
 @dataclass(slots=True)
@@ -86,7 +110,7 @@ class AssessedLetter:
     rejection: OnceError | None = None
     doubt: str | None = None
     record: dedup_records.Item | None = None
-    verdict: Verdict = Verdict(RedriveOutcome.UNSAFE, "its dedup record was not read")
+    verdict: Verdict = Verdict(RedriveOutcome.NEEDS_A_PERSON, "Its dedup record was not read.")
 
     @classmethod
     def of(cls, letter: Letter) -> Self:
@@ -130,9 +154,11 @@ def assess_letters(
     for one in assessed:
         one.record = found.get(one.pk or "")
         try:
-            one.verdict = _verdict(one, now)
+            verdict = _verdict(one, now)
         except Exception as error:  # one letter must not stop the command
-            one.verdict = _unsafe(unexpected_error_text(error))
+            verdict = _needs_a_person(f"It cannot be judged: {unexpected_error_text(error)}.")
+        advice = verdict.advice and verdict.advice.replace("MESSAGE_ID", one.letter.message_id)
+        one.verdict = replace(verdict, advice=advice)
     return assessed
 
 
@@ -163,8 +189,8 @@ def _key_and_doubt(letter: Letter, event: CloudEvent) -> tuple[str | None, str |
         if letter.edited or recorded in (None, deployed):
             return deployed, None
         return recorded, (
-            f"the letter names the key {recorded}, and the deployed key rule gives {deployed}: the "
-            "rule has changed since, or the attribute is forged. Look at both with `once trace`"
+            f"It names the key {recorded}, and the deployed key rule gives {deployed}: the rule "
+            "has changed since, or the attribute is forged. Compare both with `once trace KEY`."
         )
     if recorded and not (letter.edited or letter.moved):
         return recorded, None  # its consumer has computed it from this body
@@ -177,84 +203,80 @@ def _key_and_doubt(letter: Letter, event: CloudEvent) -> tuple[str | None, str |
     if derived and (letter.edited or derived == recorded):
         return derived, None
     if queue.source_url is None:
-        return None, "none: no consumer has received it"
+        return None, "It has no key: no consumer has received it."
     if event.type not in queue.consumer.event_types:
-        return None, f"its key is not known: {queue.owner} takes no {event.type!r}"
+        return None, f"Its key is not known: {queue.owner} takes no {event.type!r}."
     return None, (
-        f"its key is not known: SQS moved it here without one, or it was edited, and the key rule "
+        "Its key is not known: SQS moved it here without one, or it was edited, and the key rule "
         f"of {queue.owner} for {event.type!r} could not be read at synthesis. Write the rule out "
-        "in @consumer.handles, such as key=Key.field('order_id'), and deploy"
+        "in @consumer.handles, such as key=Key.field('order_id'), and deploy."
     )
 
 
 def _verdict(one: AssessedLetter, now: datetime) -> Verdict:
     letter, event = one.letter, one.event
     if isinstance(event, UnexpectedLetterError):
-        return _unsafe(str(event))
+        return _needs_a_person(f"It cannot be judged: {event}.")
     if letter.queue.ingress is not None:
-        if why := _publish_obstacle(event, letter.queue.ingress):
-            return Verdict(RedriveOutcome.KEPT, why)
-        return _processed("a consumer takes its type: it will be published again")
+        return _publication(event, letter.queue.ingress)
     if letter.queue.source_url is None:
-        return _unsafe(
-            "it is the relay's, and has no queue: `once outbox republish` publishes it again"
+        return _needs_a_person(
+            "The relay has no queue to send it to.",
+            "Publish its event with `once outbox republish --since 14d`.",
+            may_be_forced=False,
         )
     if isinstance(event, OnceError):
-        return _returns(
-            f"no consumer can read it ({event.reason}: {event}); {remedy(event.reason)}"
-        )
+        return _comes_back(event.reason, f": {event}")
     if letter.unreadable:
-        return _unsafe(f"what was written of it cannot be read: {', '.join(letter.unreadable)}")
+        attributes = ", ".join(letter.unreadable)
+        return _needs_a_person(f"Its history cannot be read: {attributes}.", _LOOK)
     if one.rejection is not None:
-        return _unless_mended(one.rejection.reason, f" ({one.rejection})")
+        return _comes_back(one.rejection.reason, f": {one.rejection}")
     if one.doubt is not None:
         refused = letter.reason in REFUSED_BEFORE_DEDUP and not letter.edited
-        return _unless_mended(letter.reason) if refused else _unsafe(one.doubt)
+        return _comes_back(letter.reason) if refused else _needs_a_person(one.doubt)
     verdict = _by_record(one, event, now)
-    return _with_reason(letter, verdict) if verdict.safe and not verdict.comes_back else verdict
+    return _with_reason(letter, verdict) if verdict.safe else verdict
 
 
-_PURGE = f"or `once dlq purge --consumer {names.UNROUTED}`"
-
-
-def _publish_obstacle(event: CloudEvent | OnceError, ingress: Deployment) -> str | None:
-    """Return why an unrouted event cannot be published, with the remedy; None if it can."""
+def _publication(event: CloudEvent | OnceError, ingress: Deployment) -> Verdict:
+    """Return the verdict on publishing an unrouted event again."""
     if isinstance(event, OnceError):
-        return (
-            f"no consumer can read it ({event.reason}: {event}): `once dlq redrive --edit`, "
-            f"{_PURGE} and have the producer send it again"
+        why, advice = f"No consumer can read it: {event.reason}: {event}.", _EDIT
+    elif event.source.startswith(names.SOURCE_PREFIX):
+        why = f"A consumer publishes it, {event.source}, and no producer."
+        advice = (
+            f"Add {event.type!r} to `events=` of a consumer, deploy, and send it there with `once "
+            "outbox republish --since 14d --to CONSUMER`."
         )
-    if event.source.startswith(names.SOURCE_PREFIX):
-        return (
-            f"{event.source} publishes it, a consumer and no producer: add {event.type!r} to "
-            "`events=` of a consumer, deploy, and send it there with `once outbox republish --to`; "
-            f"{_PURGE}"
-        )
-    if not any(event.type in one.ingress_types for one in ingress.consumers.values()):
-        return (
-            f"no consumer takes {event.type!r} from producers: add it to `external=` of a "
-            f"consumer and deploy, {_PURGE}"
-        )
-    path, is_fifo = ingress.group_field(event.type), ingress.is_ordered(event.type)
-    if path is not None and is_fifo and not message_group(event.data, path):
-        return (
-            f"its data has no {path!r}, which gives the message group of {event.type!r}: `once dlq "
-            f"redrive --edit`, {_PURGE} and have the producer send it again"
-        )
-    return None
+    elif not any(event.type in one.ingress_types for one in ingress.consumers.values()):
+        why = f"No consumer takes {event.type!r} from producers."
+        advice = "Add it to `external=` of a consumer, and deploy."
+    elif (
+        (path := ingress.group_field(event.type)) is not None
+        and ingress.is_ordered(event.type)
+        and not message_group(event.data, path)
+    ):
+        why, advice = f"Its data has no {path!r}, which is the message group.", _EDIT
+    else:
+        return _safe("A consumer takes its type. It will be published again.")
+    return _needs_a_person(
+        why, f"{advice} Otherwise: `once dlq purge MESSAGE_ID`.", may_be_forced=False
+    )
 
 
 def _with_reason(letter: Letter, verdict: Verdict) -> Verdict:
-    """Return the verdict with the letter's reason considered: its cause may persist."""
-    reason, processed = letter.reason, verdict.outcome is RedriveOutcome.PROCESSED
+    """Return the verdict with the reason considered: its cause may persist."""
+    reason, processed = letter.reason, verdict.outcome is RedriveOutcome.SAFE
     if letter.edited and reason in MENDED_BY_EDIT:  # the reason was that of the former body
-        more = ", if its handler can read the edited body, which is not known here"
-        return _processed(f"{verdict.why}{more}") if processed else verdict
+        new = "Check the new body first: its handler may refuse it."
+        return replace(verdict, advice=new) if processed else verdict
     # Without a record that decides, the consumer reads the data again.
     if (processed and reason == Reason.INVALID_DATA) or reason in REFUSED_BEFORE_DEDUP:
-        return _unless_mended(reason)
-    if processed and (todo := remedy(reason)):
-        return _processed(f"{verdict.why}; {todo}")
+        return _comes_back(reason)
+    # Of a pending effect, the record decides and not the reason.
+    if processed and reason != Reason.EFFECT_UNKNOWN:
+        return replace(verdict, advice=remedy(reason))
     return verdict
 
 
@@ -264,101 +286,93 @@ def _by_record(one: AssessedLetter, event: CloudEvent, now: datetime) -> Verdict
     try:
         record = dedup_records.read_record(one.record)
     except dedup_records.UnreadableRecord as error:
-        return _unsafe(
-            f"its record cannot be read ({error}): is this `once` older than the consumer?"
+        return _needs_a_person(
+            f"Its dedup record cannot be read: {error}.", "Use the consumer's version of `once`."
         )
     # The record may expire while the message waits in its queues.
     soon = now.timestamp() + names.Limits.QUEUE_STAY_SECONDS
     if record.expires_at is not None and record.expires_at < soon:
-        return _unsafe(
-            "it was committed, and is forgotten from "
-            f"{format_epoch_seconds(record.expires_at)} on: it would be done again"
+        return _needs_a_person(
+            "It was committed, and would be processed again: its dedup record expires at "
+            f"{format_epoch_seconds(record.expires_at)}.",
+            "Delete it with `once dlq purge MESSAGE_ID`.",
         )
     same, at = one.has_content(event, record.fingerprint), dedup_records.format_written_at(record)
     if record.intent is not None and same is not False:
         verdict = _pending(record.intent, now)
         if same or not verdict.safe:  # otherwise the difference may be in volatile fields
             return verdict
-    if same is False:
-        return _returns(
-            f"as key-conflict: other content was committed under its key at {at}; "
-            f"{remedy(Reason.KEY_CONFLICT)}"
-        )
     if same:
         return Verdict(
-            RedriveOutcome.DUPLICATE,
-            f"the same content was committed at {at}: it will be acknowledged as a duplicate, and "
-            "change nothing",
+            RedriveOutcome.DONE_ALREADY,
+            f"The same content was committed at {at}. It will be acknowledged as a duplicate.",
         )
-    return _returns(
-        "as key-conflict, unless it differs only in volatile fields, which synthesis could not "
-        f"read: other content was committed under its key at {at}"
-    )
+    detail = f": other content was committed under its key at {at}"
+    if same is None:
+        detail += ". If they differ in volatile fields alone, it is a duplicate"
+    return _comes_back(Reason.KEY_CONFLICT, detail)
 
 
 def _without_record(letter: Letter, event: CloudEvent, now: datetime) -> Verdict:
     if letter.reason == Reason.EFFECT_UNKNOWN:
-        return _unsafe("its effect may have been done, and its record is gone: find out outside")
+        return _needs_a_person(
+            "Its effect may have been done, and its dedup record is gone.",
+            f"Find out at the provider whether it was done. {_FORCE}",
+        )
     if letter.reason == Reason.KEY_CONFLICT:
-        return _unsafe(
-            "other content was committed under its key, and that record is gone: see in the tables "
-            "whether this one is to be done as well"
+        return _needs_a_person(
+            "Other content was committed under its key, and that dedup record is gone.", _LOOK
         )
     sent = parse_timestamp(event.time)
     oldest = now - timedelta(seconds=dedup_records.MESSAGE_LIFETIME_SECONDS)
     if event.time and sent is None:
-        why = f"it has no record, and its producer's time {event.time!r} cannot be read"
+        why = f"its producer's time {event.time!r} cannot be read"
     elif sent is not None and sent < oldest:
-        why = f"it has no record, but its producer made it at {format_time(sent)}"
+        why = f"its producer made it at {format_time(sent)}"
     elif letter.first_seen < oldest:
-        why = f"it has no record, but it was first seen at {format_time(letter.first_seen)}"
+        why = f"it was first received at {format_time(letter.first_seen)}"
     else:
-        return _processed("no record of it was found: it will be worked on")
-    return _unsafe(
-        f"{why}: a record may have expired since, so see in the tables whether it was worked on"
-    )
+        return _safe("It will be processed.")
+    return _needs_a_person(f"It has no dedup record, which may have expired: {why}.", _LOOK)
 
 
 def _pending(intent: Intent, now: datetime) -> Verdict:
-    effect, key = f"the effect {intent.effect!r}", intent.provider_key
+    effect, key = f"The effect {intent.effect!r}", intent.provider_key
     if intent.standing is names.Standing.NOT_DONE:
-        return _processed(f"{effect} has certainly not been done: it goes on")
+        return _safe(f"{effect} was certainly not done. It will be called.")
     if intent.standing is names.Standing.SETTLED:
-        return _processed(
-            f"{effect} is settled: the outcome in its record is committed, without another call"
-        )
+        return _safe(f"{effect} has a recorded outcome, which is committed without a call.")
     if intent.key_expires_at is None:
-        return _unsafe(
-            f"{effect} may have been done, and its provider knows no keys: find out there whether "
-            "it was. Sent back, it comes back as effect-unknown if it is done at most once, and is "
-            "done again if it is done at least once"
+        return _needs_a_person(
+            f"{effect} may have been done, and its provider knows no keys. Sent as it is, the "
+            "message comes back if the policy is at_most_once, and is done again if it is "
+            "at_least_once.",
+            _SETTLE,
         )
     until = format_epoch_seconds(intent.key_expires_at)
     if now.timestamp() + names.CLOCK_MARGIN_SECONDS >= intent.key_expires_at:
-        return _unsafe(
-            f"{effect} may have been done, and the provider may forget the key {key} from "
-            f"{until} on: look it up there. Sent back, it comes back as effect-unknown"
+        return _needs_a_person(
+            f"{effect} may have been done, and the provider may forget the key {key} from {until} "
+            "on. Sent as it is, the message comes back.",
+            _SETTLE,
         )
-    return _processed(
-        f"{effect} may have been done: it goes on under the same key {key}, which the provider "
-        f"remembers until {until}"
+    return _safe(
+        f"{effect} may have been done. It goes on under the same key {key}, which the provider "
+        f"remembers until {until}."
     )
 
 
-def _processed(why: str) -> Verdict:
-    return Verdict(RedriveOutcome.PROCESSED, why)
+def _safe(why: str) -> Verdict:
+    return Verdict(RedriveOutcome.SAFE, why)
 
 
-def _returns(why: str) -> Verdict:
-    return Verdict(RedriveOutcome.DEAD_LETTERED_AGAIN, why)
+def _comes_back(reason: str | None, detail: str = ", unless its cause is fixed") -> Verdict:
+    why = f"It will be dead-lettered as {reason} again{detail}."
+    return Verdict(RedriveOutcome.COMES_BACK, why, remedy(reason))
 
 
-def _unless_mended(reason: str | None, error: str = "") -> Verdict:
-    return _returns(f"as {reason}, unless this was done: {remedy(reason)}{error}")
-
-
-def _unsafe(why: str) -> Verdict:
-    return Verdict(RedriveOutcome.UNSAFE, why)
+def _needs_a_person(why: str, advice: str | None = None, *, may_be_forced: bool = True) -> Verdict:
+    return Verdict(RedriveOutcome.NEEDS_A_PERSON, why, advice, may_be_forced)
 
 
 REFUSED_BEFORE_DEDUP = frozenset(
@@ -380,38 +394,61 @@ MENDED_BY_EDIT = REFUSED_BEFORE_DEDUP - {
 } | {Reason.INVALID_DATA}
 """Reasons that the former body caused: they say nothing of an edited one."""
 
-_EDIT = "`once dlq redrive --edit` changes the body, or the producer sends a new event"
+_FORCE = "If not: `once dlq redrive MESSAGE_ID --unsafe`."
+_LOOK = f"Look in the tables whether it was processed. {_FORCE}"
+_SETTLE = (
+    "Find out at the provider whether it was done, and record the outcome: `once effects settle "
+    "MESSAGE_ID --done JSON --why TEXT`."
+)
+_EDIT = (
+    "Change the body with `once dlq redrive MESSAGE_ID --edit`, or have the producer send a new "
+    "event."
+)
 _REMEDIES = {
     Reason.UNPARSEABLE: _EDIT,
     Reason.INVALID_EVENT: _EDIT,
     Reason.NO_KEY: _EDIT,
-    Reason.INVALID_CLAIM: "find out who sent it; a producer stores data in the declared bucket",
-    Reason.CLAIM_MISSING: "the producer stores the data again, or sends a new event",
-    Reason.UNKNOWN_TYPE: "deploy a handler for the type, or take it out of the consumer",
+    Reason.INVALID_CLAIM: "Find out who sent it. A producer stores data in the declared bucket.",
+    Reason.CLAIM_MISSING: "Have the producer store the data again first, or send a new event.",
+    Reason.UNKNOWN_TYPE: "Deploy a handler for the type, or remove the type from the consumer.",
     Reason.UNTRUSTED_SOURCE: (
-        "find out who sent it; correct and deploy a consumer that declares the type wrongly, and "
-        "purge a forged event"
+        "Find out who sent it. Purge a forged event. Correct a consumer that declares the type "
+        "wrongly, and deploy it."
     ),
-    Reason.INVALID_DATA: f"deploy a model that reads the data; or {_EDIT}",
-    Reason.TOO_LARGE: "raise the limit, or have the producer send where the data can be read",
-    Reason.KEY_CONFLICT: "the producer sends a new event, with an id of its own; purge this one",
-    Reason.INVALID_WRITE: "deploy a handler whose write DynamoDB takes",
-    Reason.UNHANDLED_REFUSAL: "deploy a handler with `@consumer.rejects` for the refusal",
-    Reason.PERMANENT: "see to what the handler's error names",
-    Reason.WRONG_OUTCOME: "correct the effect's function or its annotation, and deploy",
-    Reason.EFFECT_UNKNOWN: "see to what the error names",
-    Reason.UNPUBLISHABLE: "declare its type, see to the topic, then `once outbox republish`",
-    Reason.NO_TYPE: "the producer must set the attribute; `once dlq redrive` sets it",
-    Reason.UNSUBSCRIBED_TYPE: "add the type to `external=` of a consumer and deploy",
-    Reason.TOO_MANY_ATTRIBUTES: "the producer must send fewer; `once dlq redrive` sends the type",
-    Reason.UNFINISHED: "see the function's log: its end in each delivery, or throttles",
-    Reason.FORMER_UNFINISHED: "mark the former record as done, or delete it: see docs/migrating.md",
-    Reason.RETRIES_EXHAUSTED: "see to what the error names, if it has not passed",
+    Reason.INVALID_DATA: (
+        "Deploy a model that reads the data, or change the body with `once dlq redrive MESSAGE_ID "
+        "--edit`."
+    ),
+    Reason.TOO_LARGE: (
+        "Have the producer send a smaller event, raise the limit, or deploy a handler that writes "
+        "less."
+    ),
+    Reason.KEY_CONFLICT: (
+        "Have the producer send a new event with an id of its own. Delete this one with `once dlq "
+        "purge MESSAGE_ID`."
+    ),
+    Reason.INVALID_WRITE: "Deploy a handler whose write DynamoDB accepts first.",
+    Reason.UNHANDLED_REFUSAL: "Deploy a handler with `@consumer.rejects` for the refusal first.",
+    Reason.PERMANENT: "Fix the error first.",
+    Reason.WRONG_OUTCOME: "Correct the effect's function or its annotation, and deploy first.",
+    Reason.EFFECT_UNKNOWN: _SETTLE,
+    Reason.UNPUBLISHABLE: (
+        "Declare its type and check the topic. Then publish its event with `once outbox republish "
+        "--since 14d`."
+    ),
+    Reason.NO_TYPE: "Have the producer set the attribute. A redrive sets it from the event.",
+    Reason.UNSUBSCRIBED_TYPE: "Add the type to `external=` of a consumer, and deploy first.",
+    Reason.TOO_MANY_ATTRIBUTES: "Have the producer send fewer. A redrive sends the type alone.",
+    Reason.UNFINISHED: "Read the function's log first: it died in each delivery, or was throttled.",
+    Reason.FORMER_UNFINISHED: (
+        f"Mark the former record as done, or delete it: {names.page_url('migrating')}."
+    ),
+    Reason.RETRIES_EXHAUSTED: "Fix the error first, if it has not passed.",
 }
 
 
 def remedy(reason: str | None) -> str | None:
     """Return the action to take before a letter with this reason is redriven; None if none is."""
     if reason is None:
-        return "the function died on every receive, or never read it: see its log first"
+        return "Read the function's log first: it died on every receive, or never received it."
     return _REMEDIES.get(Reason(reason)) if reason in set(Reason) else None

@@ -16,7 +16,7 @@ from once.events.identity import key_hash
 from once.events.strict_json import parse
 from once.names import Limits
 from once.ops import dedup_records, terminal
-from once.ops.dead_letters.assessment import AssessedLetter, Verdict, event_of
+from once.ops.dead_letters.assessment import AssessedLetter, RedriveOutcome, Verdict, event_of
 from once.ops.dead_letters.letter import Letter, QueueStay
 
 _NAME_WIDTH = len("dead-lettered")
@@ -30,8 +30,12 @@ def reason_text(reason: str | None) -> str:
     return reason or NO_REASON
 
 
-def _style(verdict: Verdict) -> str:
-    return "green" if verdict.safe else "bold red"
+_STYLES = dict(zip(RedriveOutcome, ("green", "yellow", "bold red", "cyan"), strict=True))
+
+
+def _verdict_cells(verdict: Verdict) -> tuple[str, str]:
+    """Return a verdict as text and its style."""
+    return f"{verdict.outcome.symbol} {verdict}", _STYLES[verdict.outcome]
 
 
 def letter_lines(assessed: AssessedLetter, now: datetime) -> Iterator[Text]:
@@ -40,7 +44,7 @@ def letter_lines(assessed: AssessedLetter, now: datetime) -> Iterator[Text]:
     A table would cut or fold a long key, which could then not be copied.
     """
     rows = [(*row, "") for row in letter_rows(assessed, now)]
-    verdict = ("if sent back", str(assessed.verdict), _style(assessed.verdict))
+    verdict = ("if sent back", *_verdict_cells(assessed.verdict))
     for name, value, style in (*rows, verdict):
         names = (name, *[""] * value.count("\n"))
         for left, line in zip(names, terminal.escape_controls(value).split("\n"), strict=True):
@@ -133,9 +137,9 @@ def verdict_json(assessed: AssessedLetter) -> dict[str, Any]:
     return {
         "consumer": letter.queue.owner,
         "message_id": letter.message_id,
-        "outcome": verdict.outcome.name.lower(),
-        "safe": verdict.safe,
+        "verdict": verdict.outcome,
         "why": verdict.why,
+        "advice": verdict.advice,
     }
 
 
@@ -197,5 +201,5 @@ def verdict_lines(assessed: Iterable[AssessedLetter]) -> Iterator[RenderableType
         kind = event.type if isinstance(event, CloudEvent) else "unreadable"
         facts = (letter.message_id, letter.queue.owner, kind, reason_text(letter.reason))
         yield terminal.single_line("  ".join(facts))
-        verdict = Text(terminal.single_line(str(one.verdict)), _style(one.verdict))
-        yield Padding(verdict, (0, 0, 0, 4), expand=False)
+        told, style = _verdict_cells(one.verdict)
+        yield Padding(Text(terminal.single_line(told), style), (0, 0, 0, 4), expand=False)

@@ -7,7 +7,7 @@ Of a FIFO message group, the letters after one that is not sent stay as well.
 """
 
 from base64 import b64decode
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -133,16 +133,17 @@ class RedrivePlan:
     assessed: list[assessment.AssessedLetter] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """Summary of a dry run: the numbers of letters that would be sent, and that would stay."""
-        waiting, sent, refused = len(self.waiting), self.sent, self.refused
-        return (
-            f"would be sent: {len(sent)}, of which will come back unless mended: "
-            f"{returning_number(sent)}, not safe: {sum(not one.verdict.safe for one in sent)}; "
-            f"would stay: {len(refused) + waiting}, of which would come back: "
-            f"{returning_number(refused)}, "
-            f"not safe to send: {sum(not one.verdict.safe for one in refused)}"
-            + (f", behind one of these in their message group: {waiting}" if waiting else "")
-        )
+        """Numbers of messages that would be sent, and that would stay, by their verdicts."""
+        parts = {"would be sent": self.sent, "would stay": [*self.refused, *self.waiting]}
+        told = "; ".join(f"{part}: {len(some)}{_verdicts(some)}" for part, some in parts.items())
+        behind = len(self.waiting)
+        return told + (f", {behind} of them behind another of its group" if behind else "")
+
+
+def _verdicts(assessed: Iterable[assessment.AssessedLetter]) -> str:
+    numbers = Counter(one.verdict.outcome for one in assessed)
+    found = [f"{numbers[each]} {each.words}" for each in assessment.RedriveOutcome if numbers[each]]
+    return f" ({', '.join(found)})" if found else ""
 
 
 def returning_number(assessed: Iterable[assessment.AssessedLetter]) -> int:
@@ -158,7 +159,7 @@ class Redrive:
         sqs: an SQS client.
         walk: holds the letters.
         records: the dedup records, from which a letter is assessed.
-        request: whether letters with the verdict UNSAFE are sent, whether the bodies were edited,
+        request: whether messages that need a person are sent, whether the bodies were edited,
             and the rate of sending.
         returning_too: whether letters that would be dead-lettered again are sent.
         expected: outcomes that the operator has confirmed, by message id; a letter whose outcome
@@ -296,9 +297,7 @@ class Redrive:
         """Tell whether a letter with this verdict is sent."""
         if verdict.comes_back:
             return self.returning_too
-        return verdict.safe or (
-            self.request.unsafe and verdict.outcome is not assessment.RedriveOutcome.KEPT
-        )
+        return verdict.safe or (self.request.unsafe and verdict.may_be_forced)
 
     def _plan(
         self, assessed: list[assessment.AssessedLetter], stopped: dict[Group, int]

@@ -153,7 +153,7 @@ def test_letter_has_all_that_the_command_shows(browser: TestClient, shop: Shop) 
     assert "accepted, committed at" in text
     assert f"<dd>{KEY}\n" in text
     assert '"tenant"' in text
-    assert "If sent back: safe, but comes back" in text
+    assert "If sent back: Comes back." in text
     assert "message?key=id-a&source=%2Ftest" in text
     assert '"amount": 9' in text
     assert json.dumps(note("a", data={"amount": 9})) in text  # as it was received
@@ -281,7 +281,7 @@ def test_unsafe_letter_is_never_sent(shop: Shop, plan: Plan) -> None:
     for form in forms:
         job = plan("dead-letters/redrive", **form)
         assert job.changes == 0
-        assert "NOT SAFE" in job.plan[-1]
+        assert "Needs a person" in job.plan[-1]
 
 
 def test_letter_that_changed_or_arrived_since_the_dry_run_stays(
@@ -293,7 +293,7 @@ def test_letter_that_changed_or_arrived_since_the_dry_run_stays(
     shop.fail("c")
     text = confirm(job)
     assert "sent 1 kept 1" in text
-    assert "stayed, as its verdict is now: safe, a duplicate" in text
+    assert "stayed, as its verdict is now: Done already" in text
     assert len(shop.letters()) == 2
 
 
@@ -349,7 +349,7 @@ def test_edited_letter_keeps_its_identity_and_history(
     told = "\n".join(job.plan)
     assert "dedup key: orders#event#/test#id-a, before: orders#event#/test#id-a" in told
     assert "fingerprint: " in told
-    assert "safe: no record of it was found" in told
+    assert "Safe. It will be processed." in told
     assert "sent 1" in confirm(job)
     [message] = shop.waiting()
     assert message["MessageAttributes"][DeadLetter.LINEAGE]["StringValue"].endswith(" edited")

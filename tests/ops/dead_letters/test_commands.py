@@ -134,8 +134,8 @@ def test_letter_is_shown_with_its_metadata(shop: Shop) -> None:
         assert f"\n{line}\n" in f"\n{text}"
     assert "attributes {" in text
     assert '"t-1"' in text
-    assert "if sent back safe: no record of it was found" in text
-    assert "see to what the handler's error names" in text
+    assert "if sent back ✓ Safe. It will be processed." in text
+    assert "Fix the error first." in text
 
 
 def test_beginning_of_several_ids_is_refused_with_the_ids(

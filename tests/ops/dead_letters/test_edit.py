@@ -183,7 +183,7 @@ def test_edit_does_not_make_a_letter_safe(cloud: Cloud, editor: Editor) -> None:
         shop.outside.answers = [TimeoutError()]
         shop.dead_letter(note("a"))
         editor.writes(note("a") | {"time": "2026-07-30T14:00:00Z"})
-        assert "NOT SAFE" in refused(shop)
+        assert "Needs a person" in refused(shop)
 
 
 INDENTED = json.dumps(note("é", data={"amount": "x"}), indent=2, ensure_ascii=False)

@@ -163,7 +163,7 @@ def test_forged_reason_of_a_letter_that_sqs_moved_is_ignored(mess: Mess, shop: S
     text = shown(found.message_id)
     assert f"reason {NO_REASON}" in text
     assert "Trust: me" not in text.split("if sent back")[0]
-    assert "the function died on every receive" in text
+    assert "Read the function's log first: it died" in text
     [listed] = json.loads(stdout_of("dlq", "list", "--json"))["letters"]
     assert (listed["reason"], listed["error"]) == (None, None)
     assert '"letters": []' in stdout_of("dlq", "list", "--json", "--reason", "permanent")
@@ -189,6 +189,6 @@ def test_error_in_reading_a_letter_is_reported_with_its_id(
         return read_event(body, **options)
 
     monkeypatch.setattr("once.ops.dead_letters.assessment.read_event", read)
-    why = "NOT SAFE: unexpected, a fault of this command: ZeroDivision"
+    why = "Needs a person. It cannot be judged: unexpected, a fault of this command: ZeroDivision"
     redrive_leaves(mess, shop, forged_letter(), why)
     stdout_of("dlq", "list", "--json")

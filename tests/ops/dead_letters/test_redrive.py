@@ -98,14 +98,11 @@ def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
     ids = [letter.message_id for letter in shop.letters()]
     output = support.stdout_of("dlq", "redrive", "--dry-run")
     assert all(one in output for one in ids)
-    assert "no record of it was found" in support.words(output)
-    assert support.words(output).endswith(
-        "would be sent: 1, of which will come back unless mended: 0, not safe: 0; would stay: 1, "
-        "of which would come back: 1, not safe to send: 0 looked at 2 of about 2 dead letters"
-    )
+    assert "✓ Safe. It will be processed." in support.words(output)
+    assert "would be sent: 1 (1 safe); would stay: 1 (1 comes back)" in support.words(output)
     found = json.loads(support.stdout_of("dlq", "redrive", "--dry-run", "--json"))
     assert (found["dry_run"], found["sent"]) == (True, 1)
-    assert [one["outcome"] for one in found["planned"]] == ["processed"]
+    assert [one["verdict"] for one in found["planned"]] == ["safe"]
     assert shop.waiting() == []
     assert shop.hidden() == 0
     assert len(shop.letters()) == 2
@@ -141,7 +138,7 @@ def test_redrive_without_a_filter_asks_and_leaves_out_what_would_come_back(
         assert "nothing was sent: answer y, give --yes" in support.words(result.stderr)
     if code and sent:
         assert support.numbers(result.stdout)["left out, as they would come back"] == "1"
-        assert "safe, but comes back" in result.stderr
+        assert "Comes back. It will be" in result.stderr
 
 
 @pytest.fixture
@@ -159,7 +156,7 @@ def test_unsafe_letter_stays_and_is_reported(unsafe: Shop) -> None:
     result = support.run(*REDRIVE)
     assert result.exit_code == 1
     assert support.numbers(result.stdout)["skipped, as not safe"] == "1"
-    said = f"{message_id}: NOT SAFE: the effect 'charge' may have been done"
+    said = f"{message_id}: Needs a person. The effect 'charge' may have been done"
     assert said in result.stderr
     assert "--unsafe" in result.stderr
     assert [letter.message_id for letter in unsafe.letters()] == [message_id]
@@ -171,7 +168,7 @@ def test_unsafe_letter_is_sent_only_by_its_id_and_the_option(unsafe: Shop) -> No
     assert support.run("dlq", "redrive", message_id).exit_code == 1
     assert len(unsafe.letters()) == 2
     planned = support.stdout_of("dlq", "redrive", message_id, "--unsafe", "--dry-run")
-    assert "would be sent: 1, of which will come back unless mended: 0, not safe: 1" in planned
+    assert "would be sent: 1 (1 needs a person)" in planned
     redrive(message_id, "--unsafe")
     assert message_id not in [letter.message_id for letter in unsafe.letters()]
 

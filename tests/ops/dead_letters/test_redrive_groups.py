@@ -194,7 +194,7 @@ def test_the_letters_behind_a_refused_one_of_their_group_stay(shop: Shop, *, dry
     [waiting] = found["failed"]
     assert waiting.endswith(WAITS)
     if dry_run:
-        assert "behind one of these in their message group: 1" in run("dlq", "redrive").stderr
+        assert "1 of them behind another of its group" in run("dlq", "redrive").stderr
         assert len(shop.letters()) == 4
     else:
         assert shop.arrived() == ["a-0", "b-0"]

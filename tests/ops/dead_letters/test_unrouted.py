@@ -95,7 +95,7 @@ def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(
     unrouted.publish(event(LOST))
     result = redrive()
     assert result.exit_code == 1
-    assert "add it to `external=` of a consumer and deploy" in result.stderr
+    assert "Add it to `external=` of a consumer, and deploy" in result.stderr
     for consumer in ("orders", "inventory"):  # their filter policies select by the attribute
         assert unrouted.cloud.take(consumer) == {body: 1}
     assert [letter["event_type"] for letter in listed()] == [LOST]
@@ -111,9 +111,12 @@ def test_event_with_too_many_attributes_is_published_without_them(unrouted: Unro
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("order 12, please", "no consumer can read it (unparseable"),
-        (event(LOST), "no consumer takes 'order.lost' from producers"),
-        (event(source="/once/payments"), "/once/payments publishes it, a consumer and no producer"),
+        ("order 12, please", "No consumer can read it: unparseable"),
+        (event(LOST), "No consumer takes 'order.lost' from producers"),
+        (
+            event(source="/once/payments"),
+            "A consumer publishes it, /once/payments, and no producer",
+        ),
     ],
 )
 def test_event_that_no_consumer_takes_is_not_published_even_with_unsafe(

@@ -113,6 +113,37 @@ def test_without_a_fault_it_is_an_error_and_no_exit_of_the_check(tmp_path: Path)
         examine(subject(tmp_path, source))
 
 
+HAS_A_HOOK_AND_A_COUNTER = """
+    import boto3
+    import json
+
+    client, handled = boto3.client("dynamodb", region_name="us-east-1"), []
+
+    def add_one(params, **_):
+        params["Item"]["n"]["N"] = str(int(params["Item"]["n"]["N"]) + 1)
+
+    client.meta.events.register("before-parameter-build.dynamodb.PutItem", add_one)
+
+    def handler(event, context):
+        for record in event["Records"]:
+            order = json.loads(record["body"])
+            handled.append(order)
+            client.put_item(
+                TableName="orders",
+                Item={"order_id": {"S": order["order_id"]}, "n": {"N": str(len(handled))}},
+            )
+"""
+
+
+def test_a_new_process_has_new_modules_and_new_clients(tmp_path: Path) -> None:
+    found = results(tmp_path, HAS_A_HOOK_AND_A_COUNTER, "dies-before", "delivered-again")
+    assert {name: kinds(result) for name, result in found.items()} == {
+        "dies-before@1.1": [],
+        "delivered-again@warm": ["overwritten"],  # the process, and its counter, are the same
+        "delivered-again@cold": [],
+    }
+
+
 # Another message that a handler accepts, and what a FIFO queue does not deliver.
 
 

@@ -72,9 +72,8 @@ class Run:
     queue: SourceQueue = field(init=False)
 
     def __post_init__(self) -> None:
-        subject = self.world.subject
-        self.queue = SourceQueue(subject, self.world.clients, self.world.wait)
-        self._before = state_of(subject, self.world.clients, self.record)
+        self.queue = SourceQueue(self.world.subject, self.world.wait)
+        self._before = state_of(self.world.resources, self.record)
 
     def tell(self, sentence: str) -> None:
         """Add a step to the course."""
@@ -177,7 +176,7 @@ class Run:
     def new_process(self) -> Process:
         """Return a new process beside the others."""
         self._processes += 1
-        return Process(self.world.subject, f"process {self._processes}")
+        return Process(self.world.code, f"process {self._processes}")
 
     def end_process(self, process: Process | None = None) -> None:
         """Let a process be gone: the next delivery starts a new one."""
@@ -187,10 +186,9 @@ class Run:
 
     def outcome(self) -> Outcome:
         """Return what the run left."""
-        subject, clients = self.world.subject, self.world.clients
         return Outcome(
             before=self._before,
-            after=state_of(subject, clients, self.record),
+            after=state_of(self.world.resources, self.record),
             dead_letters=tuple(map(self._label, self.queue.dead_letters())),
             left=() if self._at_rest else tuple(map(self._label, self.queue.left())),
             record=self.record,

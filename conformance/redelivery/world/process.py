@@ -5,7 +5,7 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -64,9 +64,9 @@ def runtime_variables() -> dict[str, str]:
 class Process:
     """One execution environment. It keeps the module's globals from one invocation to the next."""
 
-    def __init__(self, subject: Subject, name: str) -> None:
+    def __init__(self, code: "Code", name: str) -> None:
         self.name = name
-        self._subject = subject
+        self._code = code
         self._handler: Any = None
 
     def invoke(self, event: dict[str, Any], invocation: Invocation) -> Any:
@@ -75,7 +75,7 @@ class Process:
             try:
                 if self._handler is None:
                     invocation.loading = True
-                    self._handler = _load(self._subject)
+                    self._handler = self._code.load()
                     invocation.loading = False
                 answer = self._handler(event, LambdaContext(invocation))
             finally:
@@ -86,36 +86,76 @@ class Process:
         return answer
 
 
-def _load(subject: Subject) -> Any:
-    """Import the handler's modules anew, and return its function.
+class Code:
+    """The handler's own modules: those of its folder, but for `keep` and what runs now."""
 
-    Raises:
-        SubjectError: there is no such module or function.
-    """
-    module_name, _, function = subject.handler.replace("/", ".").rpartition(".")
-    for name in _own_modules(subject):
-        del sys.modules[name]
-    importlib.invalidate_caches()
-    try:
-        module = importlib.import_module(module_name)
-        loaded = getattr(module, function)
-    except (ModuleNotFoundError, AttributeError, ValueError) as error:
-        remedy = "Name it as Lambda does, module.function, and give the folder with --root"
-        if isinstance(error, ModuleNotFoundError) and error.name != module_name:
-            remedy = f"Is {error.name} installed in this environment?"
-        raise SubjectError(
-            f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. {remedy}"
-        ) from error
-    except Exception as error:
-        raise SubjectError(
-            f"{module_name} cannot be imported: {error!r}{raised_at(error, subject.root)}"
-        ) from error
-    if not _file(module).startswith(f"{subject.root.resolve()}{os.sep}"):
-        raise SubjectError(
-            f"{module_name} was found at {_file(module)}, outside of {subject.root.resolve()}. "
-            "Give the folder of the handler with --root"
-        )
-    return loaded
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        # Also the modules that run now: seen from another thread, they do not, and are imported
+        # anew.
+        self._below = _modules_below(subject.root, sys.modules)
+        self._others = sys.modules.keys() - set(self._below)
+
+    @contextlib.contextmanager
+    def importable(self) -> Iterator[None]:
+        """Put the handler's folder in front of the path; afterwards all modules are as before."""
+        root = str(self.subject.root.resolve())
+        # Modules of the handler's top-level name, whatever folder they are of.
+        top = self.subject.handler.replace("/", ".").partition(".")[0]
+        namesakes = {name for name in self._others if name.partition(".")[0] == top}
+        before = {name: sys.modules[name] for name in (*self._below, *namesakes)}
+        self._others -= namesakes
+        for name in namesakes:
+            del sys.modules[name]
+        sys.path.insert(0, root)
+        try:
+            yield
+        finally:
+            sys.path.remove(root)
+            self._forget()
+            sys.modules.update(before)
+
+    def load(self) -> Any:
+        """Import the handler's modules anew, and return its function.
+
+        Raises:
+            SubjectError: there is no such module or function.
+        """
+        subject = self.subject
+        module_name, _, function = subject.handler.replace("/", ".").rpartition(".")
+        self._forget()
+        importlib.invalidate_caches()
+        try:
+            module = importlib.import_module(module_name)
+            loaded = getattr(module, function)
+        except (ModuleNotFoundError, AttributeError, ValueError) as error:
+            remedy = "Name it as Lambda does, module.function, and give the folder with --root"
+            if isinstance(error, ModuleNotFoundError) and error.name != module_name:
+                remedy = f"Is {error.name} installed in this environment?"
+            raise SubjectError(
+                f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. {remedy}"
+            ) from error
+        except Exception as error:
+            raise SubjectError(
+                f"{module_name} cannot be imported: {error!r}{raised_at(error, subject.root)}"
+            ) from error
+        if not _file(module).startswith(f"{subject.root.resolve()}{os.sep}"):
+            raise SubjectError(
+                f"{module_name} was found at {_file(module)}, outside of {subject.root.resolve()}. "
+                "Give the folder of the handler with --root"
+            )
+        return loaded
+
+    def _forget(self) -> None:
+        kept = {"redelivery", "__main__", *self.subject.keep}
+        running: set[str] = set()
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            running.add(frame.f_globals.get("__name__", ""))
+            frame = frame.f_back
+        for name in _modules_below(self.subject.root, sys.modules.keys() - self._others):
+            if name.partition(".")[0] not in kept and name not in running:
+                del sys.modules[name]
 
 
 def raised_at(error: BaseException, root: Path) -> str:
@@ -126,50 +166,10 @@ def raised_at(error: BaseException, root: Path) -> str:
     return f" at {Path(last.filename).relative_to(root.resolve())}:{last.lineno}" if last else ""
 
 
-@contextlib.contextmanager
-def importable(subject: Subject) -> Iterator[None]:
-    """Put the handler's folder in front of the path; afterwards all modules are as before."""
-    root = str(subject.root.resolve())
-    # Also the modules that run now: seen from another thread, they do not, and are imported anew.
-    below = _modules_below(subject.root)
-    # Modules of the handler's top-level name, whatever folder they are of.
-    top = subject.handler.replace("/", ".").partition(".")[0]
-    namesakes = {name for name in sys.modules if name.partition(".")[0] == top} - set(below)
-    before = {name: sys.modules[name] for name in (*below, *namesakes)}
-    for name in namesakes:
-        del sys.modules[name]
-    sys.path.insert(0, root)
-    try:
-        yield
-    finally:
-        sys.path.remove(root)
-        for name in _own_modules(subject):
-            del sys.modules[name]
-        sys.modules.update(before)
-
-
-def _own_modules(subject: Subject) -> list[str]:
-    """Return the imported modules of the handler's folder, but for `keep` and what runs now."""
-    kept = {"redelivery", "__main__", *subject.keep}
-    running: set[str] = set()
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        running.add(frame.f_globals.get("__name__", ""))
-        frame = frame.f_back
-    return [
-        name
-        for name in _modules_below(subject.root)
-        if name.partition(".")[0] not in kept and name not in running
-    ]
-
-
-def _modules_below(folder: Path) -> list[str]:
+def _modules_below(folder: Path, names: Iterable[str]) -> list[str]:
     below = f"{folder.resolve()}{os.sep}"
-    return [
-        name
-        for name, module in list(sys.modules.items())
-        if _file(module).startswith(below) and "site-packages" not in _file(module)
-    ]
+    files = {name: _file(sys.modules[name]) for name in list(names)}
+    return [n for n, f in files.items() if f.startswith(below) and "site-packages" not in f]
 
 
 def _file(module: ModuleType) -> str:

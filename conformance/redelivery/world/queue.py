@@ -8,7 +8,7 @@ from typing import Any
 from redelivery.boundary.call import FIFO_WINDOW_SECONDS
 from redelivery.samples import Message
 from redelivery.subject import Subject
-from redelivery.world.resources import ACCOUNT, DLQ, REGION, SOURCE, Clients, queue_url
+from redelivery.world.resources import ACCOUNT, DLQ, REGION, SOURCE, backend, queue_name
 
 _LONGEST_DELAY_SECONDS = 12 * 60 * 60
 """The longest visibility timeout of SQS."""
@@ -19,9 +19,9 @@ _LARGEST_RECEIVE = 10
 class SourceQueue:
     """The queue that the function consumes."""
 
-    def __init__(self, subject: Subject, clients: Clients, wait: Callable[[float], object]) -> None:
-        self._subject, self._sqs, self._wait = subject, clients.sqs, wait
-        self._url, self._dlq = queue_url(subject, SOURCE), queue_url(subject, DLQ)
+    def __init__(self, subject: Subject, wait: Callable[[float], object]) -> None:
+        self._subject, self._wait, self._sqs = subject, wait, backend("sqs")
+        self._name, self._dlq = queue_name(subject, SOURCE), queue_name(subject, DLQ)
         self._ids: dict[str, str] = {}
         self._outstanding = 0
         self._accepted: dict[str, tuple[float, str]] = {}
@@ -36,39 +36,35 @@ class SourceQueue:
         since, known = self._accepted.get(message.body, (0.0, ""))
         if self._subject.fifo and time.time() - since < FIFO_WINDOW_SECONDS:
             return known
-        fifo = {
-            "MessageGroupId": message.group,
-            "MessageDeduplicationId": hashlib.sha256(message.body.encode()).hexdigest(),
-        }
+        digest = hashlib.sha256(message.body.encode()).hexdigest()
+        fifo = {"group_id": message.group, "deduplication_id": digest}
         sent = self._sqs.send_message(
-            QueueUrl=self._url,
-            MessageBody=message.body,
-            MessageAttributes=dict(message.attributes),
+            self._name,
+            message.body,
+            message_attributes=dict(message.attributes),
             **(fifo if self._subject.fifo else {}),
         )
         self._outstanding += 1
-        new = str(sent["MessageId"])
-        self._ids[new] = as_id or new
-        self._accepted[message.body] = time.time(), self._ids[new]
-        return self._ids[new]
+        self._ids[sent.id] = as_id or sent.id
+        self._accepted[message.body] = time.time(), self._ids[sent.id]
+        return self._ids[sent.id]
 
     def receive(self) -> list[dict[str, Any]]:
         """Return the visible messages as the records of one batch."""
-        answer = self._sqs.receive_message(
-            QueueUrl=self._url,
-            MaxNumberOfMessages=min(self._subject.batch_size, _LARGEST_RECEIVE),
-            AttributeNames=["All"],
-            MessageAttributeNames=["All"],
+        most = min(self._subject.batch_size, _LARGEST_RECEIVE)
+        found = self._sqs.receive_message(
+            self._name, most, 0, self._subject.visibility_seconds, ["All"]
         )
-        return [self._record(message) for message in answer.get("Messages", ())]
+        return [self._record(message) for message in found]
 
     def receive_later(self) -> list[dict[str, Any]]:
         """Let time pass until a message is visible; return none if the queue is empty.
 
         The function may have deleted messages itself, so that fewer remain than were sent.
         """
+        queue = self._sqs.get_queue(self._name)
         seconds: float = self._subject.visibility_seconds + 1
-        while self._hidden() and seconds <= _LONGEST_DELAY_SECONDS * 2:
+        while queue._messages and seconds <= _LONGEST_DELAY_SECONDS * 2:
             self._wait(seconds)
             if records := self.receive():
                 return records
@@ -79,7 +75,7 @@ class SourceQueue:
         """Delete what the function has acknowledged."""
         self._outstanding -= len(records)
         for record in records:
-            self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=record["receiptHandle"])
+            self._sqs.delete_message(self._name, record["receiptHandle"])
 
     @property
     def is_settled(self) -> bool:
@@ -93,33 +89,32 @@ class SourceQueue:
 
     def dead_letters(self) -> list[str]:
         """Return the bodies in the dead-letter queue."""
-        bodies: list[str] = []
-        while messages := self._sqs.receive_message(
-            QueueUrl=self._dlq, MaxNumberOfMessages=10, VisibilityTimeout=43200
-        ).get("Messages"):
-            bodies += [message["Body"] for message in messages]
-        return bodies
+        return [message.body for message in self._sqs.get_queue(self._dlq)._messages]
 
-    def _hidden(self) -> bool:
-        names = ["ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"]
-        names.append("ApproximateNumberOfMessages")
-        found = self._sqs.get_queue_attributes(QueueUrl=self._url, AttributeNames=names)
-        return any(int(count) for count in found["Attributes"].values())
-
-    def _record(self, message: dict[str, Any]) -> dict[str, Any]:
-        name = self._url.rpartition("/")[2]
+    def _record(self, message: Any) -> dict[str, Any]:
+        trace = message.system_attributes.get("AWSTraceHeader", {}).get("StringValue")
+        attributes = {
+            "SenderId": message.sender_id,
+            "SentTimestamp": message.sent_timestamp,
+            "ApproximateReceiveCount": message.approximate_receive_count,
+            "ApproximateFirstReceiveTimestamp": message.approximate_first_receive_timestamp,
+            "MessageDeduplicationId": message.deduplication_id,
+            "MessageGroupId": message.group_id,
+            "SequenceNumber": message.sequence_number,
+            "AWSTraceHeader": trace,
+        }
         return {
-            "messageId": self._ids.get(message["MessageId"], message["MessageId"]),
-            "receiptHandle": message["ReceiptHandle"],
-            "body": message["Body"],
-            "attributes": {k: str(v) for k, v in message["Attributes"].items()},
+            "messageId": self._ids.get(message.id, message.id),
+            "receiptHandle": message.receipt_handle,
+            "body": message.body,
+            "attributes": {k: str(v) for k, v in attributes.items() if v is not None},
             "messageAttributes": {  # in an event, the fields' names begin with a small letter
                 name: {field[0].lower() + field[1:]: entry for field, entry in value.items()}
-                for name, value in message.get("MessageAttributes", {}).items()
+                for name, value in message.message_attributes.items()
             },
-            "md5OfBody": message["MD5OfBody"],
+            "md5OfBody": message.body_md5,
             "eventSource": "aws:sqs",
-            "eventSourceARN": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}",
+            "eventSourceARN": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{self._name}",
             "awsRegion": REGION,
         }
 

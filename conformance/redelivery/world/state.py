@@ -8,8 +8,7 @@ from typing import Any
 
 from redelivery.boundary.aws import plain
 from redelivery.boundary.call import Record
-from redelivery.subject import Subject
-from redelivery.world.resources import Clients, items_of, key_attributes
+from redelivery.world.resources import Resources, items_of, key_attributes
 
 Row = dict[str, Any]
 
@@ -32,17 +31,22 @@ class Collection:
 State = Mapping[str, Collection]
 
 
-def state_of(subject: Subject, clients: Clients, record: Record) -> State:
+def state_of(resources: Resources, record: Record) -> State:
     """Read everything that a check compares."""
+    subject = resources.subject
     collections = {
-        table.name: Collection(key_attributes(table), tuple(map(flat, items_of(table, clients))))
+        table.name: Collection(
+            key_attributes(table), tuple(dict(_flat(item, "")) for item in items_of(table))
+        )
         for table in subject.tables
         if table.is_state
     }
     for store in subject.stores:
         collections[store.name] = Collection(store.key, tuple(map(flat, store.items())))
     for bucket in subject.buckets:
-        collections[f"s3 {bucket}"] = Collection(("Key",), tuple(_objects(bucket, clients.s3)))
+        collections[f"s3 {bucket}"] = Collection(
+            ("Key",), tuple(_objects(bucket, resources.client("s3")))
+        )
     sent: dict[str, list[Row]] = {}
     for one in record.sent:
         sent.setdefault(one.target, []).append(flat(one.content))

@@ -2,7 +2,6 @@
 
 import contextlib
 import datetime as dt
-import functools
 import io
 import os
 import random
@@ -14,10 +13,7 @@ from pathlib import Path
 from typing import TextIO
 from unittest.mock import patch
 
-import botocore.session
-import moto.core.responses
 import time_machine
-from botocore.loaders import create_loader
 from moto import mock_aws
 from moto.core.models import MockAWS
 from moto.moto_api._internal import mock_random
@@ -26,11 +22,11 @@ from redelivery.boundary import aws, connections, http, machine
 from redelivery.boundary.call import Killed
 from redelivery.boundary.invocation import current, inherited
 from redelivery.subject import Subject
-from redelivery.world.process import importable, runtime_variables
-from redelivery.world.resources import Clients, create, delete_expired, environment, names
+from redelivery.world.process import Code, runtime_variables
+from redelivery.world.resources import Resources, environment, names
+from redelivery.world.sdk import accelerated
 
 START = dt.datetime(2026, 1, 5, 12, tzinfo=dt.UTC)
-_PURE = ("camelcase_to_underscores", "method_names_from_class")
 _sleep, _end_process = time.sleep, os._exit
 
 
@@ -39,7 +35,7 @@ class World:
 
     def __init__(
         self,
-        subject: Subject,
+        code: Code,
         aws: MockAWS,
         clock: time_machine.Traveller,
         http: http.HttpServers,
@@ -47,10 +43,11 @@ class World:
         chance: random.Random,
         caught: list[warnings.WarningMessage],
     ) -> None:
-        self.subject, self.clients, self.clock = subject, Clients.make(), clock
+        self.code, self.subject = code, code.subject
+        self.resources, self.clock = Resources(code.subject), clock
         self._aws, self._http, self._output = aws, http, output
         self._chance, self._warnings = chance, caught
-        self.root = subject.root.resolve()
+        self.root = code.subject.root.resolve()
 
     def reset(self, start: dt.datetime, seed: int) -> None:
         """Make the world as new: empty but for the subject's own items."""
@@ -64,7 +61,7 @@ class World:
         self._http.reset()
         for store in self.subject.stores:
             store.reset()
-        create(self.subject, self.clients)
+        self.resources.create()
 
     def output(self) -> str:
         """Return what the handler has printed and logged since the world was as new."""
@@ -87,8 +84,7 @@ class World:
         self.clock.shift(seconds)
         for store in self.subject.stores:
             store.expire(seconds)
-        now = time.time()
-        return delete_expired(self.subject, self.clients, now, undeclared=undeclared)
+        return self.resources.delete_expired(time.time(), undeclared=undeclared)
 
 
 class _Echo(io.StringIO):
@@ -117,14 +113,7 @@ def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
     variables = {**runtime_variables(), **environment(subject)}
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, variables))
-        # Sessions share botocore's models: reading them takes most of a client's making.
-        loader = create_loader()
-        stack.enter_context(
-            patch.object(botocore.session, "create_loader", lambda *_, **__: loader)
-        )
-        for name in _PURE:  # moto computes them for each request, a third of its time
-            cached = functools.cache(getattr(moto.core.responses, name))
-            stack.enter_context(patch.object(moto.core.responses, name, cached))
+        stack.enter_context(accelerated())
         simulated = stack.enter_context(mock_aws())
         # A clock that stands still between calls: the same seed gives the same report.
         clock = stack.enter_context(time_machine.travel(START, tick=False))
@@ -134,7 +123,8 @@ def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
         stack.enter_context(patch("os._exit", _exit))
         stack.enter_context(patch("time.sleep", _sleep_on_the_clock))
         servers = http.HttpServers(subject.answers)
-        stack.enter_context(importable(subject))
+        code = Code(subject)
+        stack.enter_context(code.importable())
         stack.enter_context(connections.intercepted(subject.methods))
         stack.enter_context(aws.intercepted(names(subject)))
         stack.enter_context(http.intercepted(servers))
@@ -145,7 +135,7 @@ def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
         output = _Echo(sys.stderr) if echo else io.StringIO()
         stack.enter_context(contextlib.redirect_stdout(output))
         stack.enter_context(contextlib.redirect_stderr(output))
-        yield World(subject, simulated, clock, servers, output, chance, caught)
+        yield World(code, simulated, clock, servers, output, chance, caught)
 
 
 def _is_of_interest(warning: warnings.WarningMessage) -> bool:

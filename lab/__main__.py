@@ -49,7 +49,7 @@ def lab(
     if not console.is_terminal:
         console = Console(width=WIDTH, highlight=False, markup=False)
     names = [_known("approach", approach, list(APPROACHES))] if approach else list(APPROACHES)
-    faults = [Fault(_known("fault", fault, list(Fault)))] if fault else list(Fault)
+    faults = [Fault(_known("fault", fault, list(cells.FAULTS)))] if fault else list(cells.FAULTS)
     if draw and (approach or fault):
         raise typer.BadParameter("the picture shows the whole matrix: leave out approach and fault")
     if load is not None:
@@ -96,7 +96,7 @@ def show_matrix(
         console.print(Text(f"{len(runs)}/{len(names)} {_summary(run)}"), soft_wrap=True)
     ordered = [runs[name] for name in names]
     content = cells.report(ordered, faults, seed)
-    if set(names) == set(APPROACHES) and set(faults) == set(Fault):
+    if set(names) == set(APPROACHES) and set(faults) == set(cells.FAULTS):
         cells.write(content, REPORT)
     if draw:
         write_picture(content)

@@ -13,6 +13,9 @@ from typing import Any
 
 from redelivery import Fault, Kind, Report
 
+FAULTS = tuple(fault for fault in Fault if fault is not Fault.TWO_FAULTS)
+"""Columns of the matrix: the faults that a check plays without a time for it."""
+
 NEVER_FIRED = "no scenario reached the call of its fault"
 ONCE = "once"
 
@@ -69,7 +72,7 @@ class Run:
     seconds: float = 0.0
 
 
-def cells_of(report: Report, faults: Collection[Fault] = tuple(Fault)) -> dict[Fault, Cell]:
+def cells_of(report: Report, faults: Collection[Fault] = FAULTS) -> dict[Fault, Cell]:
     """Return a cell for each of the faults that the report mentions."""
     mentioned = {result.fault for result in report.results} | set(report.not_run)
     return {fault: _cell(report, fault) for fault in faults if fault in mentioned}

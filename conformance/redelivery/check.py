@@ -30,15 +30,21 @@ def isolated() -> Iterator[None]:
 
 
 def check(
-    subject: Subject, *, seed: int = 1, only: Collection[str] = (), replay: str = ""
+    subject: Subject,
+    *,
+    seed: int = 1,
+    only: Collection[str] = (),
+    replay: str = "",
+    deep: float = 0,
 ) -> Report:
     """Run the scenarios of a subject.
 
     Args:
         subject: the handler and what it needs.
-        seed: draws values and interleavings; the same seed gives the same report.
+        seed: draws values, interleavings and pairs of faults; the same seed draws the same.
         only: names of faults; empty for all.
         replay: the name of one scenario, as a report has it. It is not preceded by the self-check.
+        deep: seconds for which scenarios with two faults are drawn after the others.
 
     Raises:
         SubjectError: the subject is wrong, or its handler fails without any fault.
@@ -50,9 +56,9 @@ def check(
 
     began = time.monotonic()
     if replay or not hasattr(os, "fork"):
-        found = examine(subject, seed=seed, only=only, replay=replay)
+        found = examine(subject, seed=seed, only=only, replay=replay, deep=deep)
     else:
-        found = examine_in_child(subject, seed=seed, only=only)
+        found = examine_in_child(subject, seed=seed, only=only, deep=deep)
     return Report(
         handler=subject.handler,
         seed=seed,

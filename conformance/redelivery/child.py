@@ -47,11 +47,16 @@ class _Reports(Progress):
         faulthandler.dump_traceback_later(seconds, exit=True, file=self._stacks)
         self._parent.send((scenario, fault))
 
-    def examined(self, part: Examination) -> None:
-        self._parent.send(part)
+    def cleaned(self, found: Examination) -> None:
+        self._parent.send(found)
+
+    def played(self, result: Result) -> None:
+        self._parent.send(result)
 
 
-def examine_in_child(subject: Subject, *, seed: int, only: Collection[str] = ()) -> Examination:
+def examine_in_child(
+    subject: Subject, *, seed: int, only: Collection[str] = (), deep: float = 0
+) -> Examination:
     """Examine a subject in a child process.
 
     Raises:
@@ -60,12 +65,11 @@ def examine_in_child(subject: Subject, *, seed: int, only: Collection[str] = ())
     known: dict[str, Result] = {}
     ends = 0
     while True:
-        found, scenario, fault, how = _run(subject, known, seed=seed, only=only)
+        found, scenario, fault, how = _run(subject, known, seed=seed, only=only, deep=deep)
         if not how and found is not None:
             return found
         if fault is None or found is None:
             raise SubjectError(f"{subject.handler} {how}, without any fault")
-        known |= {result.scenario: result for result in found.results}
         kind, place = Kind.STUCK, how.rpartition(" at ")[2] if " at " in how else ""
         ended = Difference(kind, "the process", site=place, detail=f"the handler {how}")
         course = (f"{scenario}: the handler {how}",)
@@ -100,6 +104,8 @@ def _run(
                     return found, "", None, ""
                 if isinstance(message, Examination):
                     found = message
+                elif isinstance(message, Result):
+                    known[message.scenario] = message
                 else:
                     scenario, fault = message
         except EOFError:
@@ -116,7 +122,7 @@ def _run(
 def _work(subject: Subject, reports: _Reports, parent: Connection, options: Any) -> None:
     try:
         try:
-            examine(subject, progress=reports, **options)
+            parent.send(examine(subject, progress=reports, **options))
             parent.send(None)
         except SubjectError as error:
             parent.send(type(error)(str(error)))

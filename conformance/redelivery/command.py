@@ -111,7 +111,9 @@ def check(handler: str, **options: Any) -> None:
     if sys.stderr.isatty():  # a person sees nothing for seconds; a log has no use for it
         EscapingConsole(sys.stderr).print(f"checking {subject.handler} …")
     with isolated():
-        report = run_check(subject, seed=seed, only=[*values["only"]], replay=replay)
+        report = run_check(
+            subject, seed=seed, only=[*values["only"]], replay=replay, deep=values["deep"] or 0
+        )
     console = EscapingConsole(sys.stdout)
     if replay:
         [result] = report.results

@@ -2,6 +2,8 @@
 
 import contextlib
 import datetime as dt
+import itertools
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -20,6 +22,8 @@ from redelivery.scenarios.scenario import (
     excluded,
     fault_named,
     not_run,
+    pair_named,
+    pairs,
     scenarios,
 )
 from redelivery.subject import NoVerdict, Subject, SubjectError
@@ -99,8 +103,11 @@ class Progress:
     def begin(self, scenario: str, fault: Fault | None) -> None:
         """A scenario begins; without a fault, the clean runs do."""
 
-    def examined(self, part: Examination) -> None:
-        """The clean runs have ended, or one more scenario: its results so far."""
+    def cleaned(self, found: Examination) -> None:
+        """The clean runs have ended; there are no results yet."""
+
+    def played(self, result: Result) -> None:
+        """A scenario has ended."""
 
 
 def examine(
@@ -109,9 +116,18 @@ def examine(
     seed: int = 1,
     only: Collection[str] = (),
     replay: str = "",
+    deep: float = 0,
     progress: Progress | None = None,
 ) -> Examination:
     """Play the scenarios of a subject.
+
+    Args:
+        subject: the handler and what it needs.
+        seed: draws values, interleavings and pairs of faults.
+        only: names of faults; empty for all.
+        replay: the name of the only scenario.
+        deep: seconds for which scenarios with two faults are drawn after the others.
+        progress: is told of what happens.
 
     Raises:
         SubjectError: the subject is wrong, its handler fails without a fault, or no scenario has
@@ -131,12 +147,15 @@ def examine(
             if scenario.fault not in excluded(subject)
         ]
         missing = not_run(subject, every)
+        singles = every
         if chosen:
             every = [scenario for scenario in every if scenario.fault in chosen]
             missing = {fault: why for fault, why in missing.items() if fault in chosen}
         if replay:
             names = ", ".join(scenario.name for scenario in every)
+            pair = pair_named(replay, every)
             every = [scenario for scenario in every if scenario.name == replay]
+            every += [pair] if pair else []
             if not every:
                 raise SubjectError(f"no scenario is named {replay}; there are {names}")
         faults = {scenario.fault for scenario in every}
@@ -151,21 +170,37 @@ def examine(
                 missing[Fault.TWO_IN_PARALLEL] = why
                 every = [each for each in every if each.fault is not Fault.TWO_IN_PARALLEL]
         found = Examination((), clean.one.course, clean.volatile, missing)
-        progress.examined(found)
-        for scenario in every:
+        progress.cleaned(found)
+
+        def played(scenario: Scenario) -> Result:
             result = progress.known.get(scenario.name)
             if result is None:
-                progress.begin(scenario.name, scenario.fault)
+                progress.begin(scenario.name, scenario.reported_as)
                 expected = _expectation(scenario, clean, beside)
                 result = _result(shared, messages, scenario, expected, seed)
-            found = replace(
-                found, results=(*found.results, result), warnings=tuple(shared.warnings())
-            )
-            progress.examined(found)
+                progress.played(result)
+            return result
+
+        results = [played(scenario) for scenario in every]
+        if deep:
+            missing.pop(Fault.TWO_FAULTS, None)
+            until = time.monotonic() + deep  # the clock of this machine: only `time.time` is not
+            drawn = pairs(singles, len(one), seed)
+            two = map(played, itertools.takewhile(lambda _: time.monotonic() < until, drawn))
+            results += _of_two(results, [result for result in two if result.fired])
         if not replay:
             progress.begin("", None)
             _ensure_independence(shared, messages, clean, seed)
-    return found
+        return replace(found, results=tuple(results), warnings=tuple(shared.warnings()))
+
+
+def _of_two(singles: Sequence[Result], found: Sequence[Result]) -> Iterator[Result]:
+    """Yield results of two faults, without the differences that one fault makes as well."""
+    known = {(d.kind, d.what, d.site) for result in singles for d in result.differences}
+    for result in found:
+        new = [d for d in result.differences if (d.kind, d.what, d.site) not in known]
+        if new or not result.differences:
+            yield replace(result, differences=tuple(new))
 
 
 @contextlib.contextmanager
@@ -269,7 +304,7 @@ def _result(
     found = judge(scenario.fault, outcome, expected)
     return Result(
         scenario.name,
-        scenario.fault,
+        scenario.reported_as,
         outcome.plan.fired,
         found,
         outcome.course,

@@ -33,6 +33,8 @@ class Fault(StrEnum):
     NEIGHBOUR_FAILS = "neighbour-fails"
     POISON = "poison"
     OTHER_CONTENT = "other-content"
+    # Two of the others.
+    TWO_FAULTS = "two-faults"
 
     @property
     def at_a_call(self) -> bool:
@@ -68,4 +70,5 @@ MEANING = {
     Fault.NEIGHBOUR_FAILS: "another message of the batch lacks its fields",
     Fault.POISON: "another message of the batch is not JSON",
     Fault.OTHER_CONTENT: "another message has the same key and other content",
+    Fault.TWO_FAULTS: "two of these faults in one course, drawn for a time (--deep)",
 }

@@ -295,6 +295,12 @@ OPTIONS = (
         "N",
         parse=parse_count,
     ),
+    Option(
+        "deep",
+        "Afterwards, draw scenarios with two faults for so long.",
+        "DURATION",
+        parse=parse_duration,
+    ),
     Option("replay", "Run one scenario and tell it step by step.", "SCENARIO"),
     Option("all", "Tell every failing scenario."),
     Option("json", "Print JSON, and nothing else on stdout."),

@@ -35,7 +35,7 @@ VERSION = 1
 LIMITS = (
     "The expectation is the handler's own clean run. A handler that is wrong without any fault "
     "passes.",
-    "Each scenario has one fault. Two faults in one delivery are not tried.",
+    "A scenario has one fault; those that `--deep` draws have two, and are not all that there are.",
     "The messages are your samples, and those derived from them. Another message may take "
     "another path through the handler.",
     "Faults take place at calls by boto3, urllib3, requests, httpx, urllib.request and the "
@@ -119,7 +119,10 @@ def print_scenario(result: Result, console: Console) -> None:
     """Print one scenario: its fault, its course, its differences and remarks."""
     at = f", at {result.site}" if result.site else ""
     _print_heading(console, f"{result.scenario}{at}")
-    console.print(f"The fault: {MEANING[result.fault]}.")
+    faults = [result.fault]
+    if result.fault is Fault.TWO_FAULTS:
+        faults = [Fault(part.partition("@")[0]) for part in result.scenario.split("+")]
+    console.print(f"The fault: {', and then '.join(MEANING[fault] for fault in faults)}.")
     course = Table.grid(padding=(0, 1))
     course.add_column(justify="right")
     course.add_column(overflow="fold")

@@ -6,6 +6,7 @@ to import is imported when a check begins.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,8 @@ from redelivery.faults import Fault
 from redelivery.report import Report, Verdict, count, failing_rows, verdict, verdict_line
 from redelivery.subject import Subject, SubjectError
 
-Checks = dict[tuple[int, int], tuple[Subject, Report]]
-"""Reports by the subject's identity and the seed. A kept subject's id is given to no other."""
+Checks = dict[tuple[int, int, float], tuple[Subject, Report]]
+"""Reports by the subject's identity, seed and depth. A kept subject's id is given to no other."""
 
 _CHECKS = pytest.StashKey[Checks]()
 
@@ -45,7 +46,13 @@ class Redelivery:
     properties: list[tuple[str, object]]
 
     def check(
-        self, subject: Subject, fault: Fault | str = "", *, seed: int = 1, replay: str = ""
+        self,
+        subject: Subject,
+        fault: Fault | str = "",
+        *,
+        seed: int = 1,
+        replay: str = "",
+        deep: float = 0,
     ) -> Report:
         """Fail the test if a fault makes a difference, or if there is no verdict.
 
@@ -57,13 +64,14 @@ class Redelivery:
             fault: judge this fault alone; empty for all.
             seed: draws values and interleavings.
             replay: run this scenario alone, for a debugger.
+            deep: seconds for which scenarios with two faults are drawn as well.
         """
         __tracebackhide__ = True
         if replay:
             return self._replay(subject, replay, seed)
-        same = (id(subject), seed)
+        same = (id(subject), seed, deep)
         if same not in self.checks:
-            self.checks[same] = (subject, self._run(subject, seed=seed))
+            self.checks[same] = (subject, self._run(subject, seed=seed, deep=deep))
         report = self.checks[same][1]
         if verdict(report) is Verdict.NONE:
             pytest.fail(verdict_line(report), pytrace=False)
@@ -90,7 +98,7 @@ class Redelivery:
             pytest.fail(text_of(lambda console: print_scenario(result, console)), pytrace=False)
         return report
 
-    def _run(self, subject: Subject, *, seed: int, replay: str = "") -> Report:
+    def _run(self, subject: Subject, **options: Any) -> Report:
         __tracebackhide__ = True
         from redelivery.presentation import escape_controls
 
@@ -99,7 +107,7 @@ class Redelivery:
                 # Paths do not depend on the folder that pytest is started in.
                 events = [self.root / e if isinstance(e, Path) else e for e in subject.events]
                 rooted = replace(subject, root=self.root / subject.root, events=tuple(events))
-                return run_check(rooted, seed=seed, replay=replay)
+                return run_check(rooted, **options)
         except SubjectError as error:
             wrong = str(error)
         # Outside of `except`, so that pytest does not show the first error as well.

@@ -18,7 +18,10 @@ from tests.conformance.handlers.subjects import (
     PlantedBug,
 )
 
-IN_THE_CORPUS = {Fault.PARTLY_DONE, Fault.TWO_IN_PARALLEL, Fault.STALE_READ, Fault.REGROUPED}
+IN_THE_CORPUS = {
+    *(Fault.PARTLY_DONE, Fault.TWO_IN_PARALLEL, Fault.STALE_READ, Fault.REGROUPED),
+    Fault.TWO_FAULTS,
+}
 
 
 def findings(report: Report, fault: Fault, root: Path) -> Iterator[tuple[Kind, str]]:

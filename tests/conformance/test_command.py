@@ -34,7 +34,8 @@ LONG = (
     "--env 'URL={queue:mails}' --queue mails --topic sales --bucket files "
     "--answer 'POST https://pay.example=201' --key data.order_id --root . --no-batch-failures "
     "--fifo --batch-size 1 --timeout 15s --visibility 2m --max-receives 3 --horizon 4d "
-    "--keep vendor --ignore orders.at --repeatable mails --skip poison --only redriven --seed 9"
+    "--keep vendor --ignore orders.at --repeatable mails --skip poison --only redriven --seed 9 "
+    "--deep 1m"
 )
 
 
@@ -98,7 +99,7 @@ def test_the_options_describe_a_subject(check: Check, tmp_path: Path) -> None:
         repeatable=("mails",),
         skip=(Fault.POISON,),
     )
-    assert check.options == {"seed": 9, "only": ["redriven"], "replay": ""}
+    assert check.options == {"seed": 9, "only": ["redriven"], "replay": "", "deep": 60}
 
 
 def test_options_that_are_not_given_have_the_defaults_of_a_subject(
@@ -107,7 +108,7 @@ def test_options_that_are_not_given_have_the_defaults_of_a_subject(
     assert run(SHORT) == 0
     [order, orders] = (tmp_path / "order.json", Table("orders", "order_id"))
     assert check.subject == Subject("app.handler", (order,), root=tmp_path, tables=(orders,))
-    assert check.options == {"seed": 1, "only": [], "replay": ""}
+    assert check.options == {"seed": 1, "only": [], "replay": "", "deep": 0}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,12 @@ def test_the_printed_command_repeats_the_scenario(
     check.outcome = replace(FAILED, results=(told,))
     assert run(command.removeprefix("redelivery ")) == 1
     assert check.subject == before
-    assert check.options == {"seed": 9, "only": ["redriven"], "replay": "dies-after@1.2"}
+    assert check.options == {
+        "seed": 9,
+        "only": ["redriven"],
+        "replay": "dies-after@1.2",
+        "deep": 60,
+    }
 
 
 def test_json_is_all_that_stdout_has(check: Check, capsys: pytest.CaptureFixture[str]) -> None:

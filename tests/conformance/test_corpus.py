@@ -3,18 +3,31 @@
 Each kind of bug has a handler that is right. `test_check.py` has longer handlers, checked in full.
 """
 
+import itertools
 import json
 import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 
-from redelivery import Fault, Kind, Method, NoVerdict, Store, Subject, SubjectError, Table, child
+from redelivery import (
+    Fault,
+    Kind,
+    Method,
+    NoVerdict,
+    Store,
+    Subject,
+    SubjectError,
+    Table,
+    child,
+    examination,
+)
 from redelivery.child import examine_in_child
 from redelivery.examination import Examination, examine
 from tests.conformance.test_check import call_at
@@ -152,6 +165,22 @@ def ensure_found(case: Case, found: Examination) -> None:
         assert places <= {case.call}, fault
 
 
+def test_two_faults_find_what_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = Case("gives_up_at_the_third", {}).subject()
+    draws = itertools.count()
+    monkeypatch.setattr(examination, "time", SimpleNamespace(monotonic=lambda: next(draws)))
+    found = examine(given, only=[Fault.DIES_BEFORE, Fault.REDRIVEN], deep=20)
+    failed = {r.scenario: r.fault for r in found.results if r.fired and r.differences}
+    assert set(failed.values()) == {Fault.TWO_FAULTS}
+    [first, *_] = failed
+    [result] = examine(given, replay=first).results
+    assert {(d.kind, call_at(d.site, HERE)) for d in result.differences} == {
+        (Kind.LOST, "transact_write_items")
+    }
+    with pytest.raises(SubjectError, match=r"no scenario is named dies-before@9\.9"):
+        examine(given, replay="dies-before@9.9+refused@3")
+
+
 def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:
     tables = [replace(table, ttl=None) for table in TABLES]
     case = Case("marks_for_a_day", {Fault.AFTER_EXPIRY: SOUND})
@@ -250,7 +279,7 @@ def test_a_method_may_be_of_a_type_in_c(case: Case, path: str, database: Path) -
 def test_an_end_of_the_process_is_a_finding(
     handler: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "PATIENCE_SECONDS", 5.0)
+    monkeypatch.setattr(child, "PATIENCE_SECONDS", 2.5)
     subject = Case(handler, {}, given=IN_ORDERS).subject()
     only = [Fault.DIES_BEFORE, Fault.SENT_AGAIN, Fault.REDRIVEN]
     found = examine_in_child(subject, seed=1, only=only)

@@ -467,7 +467,7 @@ def _answered(
     if request.is_eventual:
         earlier = record.reads.setdefault(f"{request.name} {content}", copy.deepcopy(answer))
         if record.is_stale and _content(earlier) != _content(answer):
-            invocation.plan.fired = True
+            invocation.plan.delivered = True
             invocation.tell(f"{request.name} {request.target}: answered as before the last write")
             return copy.deepcopy(earlier)
     record.requeued += request.requeues

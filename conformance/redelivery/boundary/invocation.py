@@ -54,6 +54,7 @@ _INJECTIONS = {
 course, and how the call ends: one of `Failures`, the end of the process, or empty for another
 attempt."""
 
+_ON_READS = (Fault.DIES_BEFORE, Fault.REFUSED, Fault.THROTTLED, Fault.DEADLINE)
 _KIT = str(Path(__file__).parents[1])
 _STANDARD = sysconfig.get_path("stdlib")
 _LIBRARIES = ("boto3", "botocore", "httpx", "httpcore", "moto", "requests", "urllib3", "responses")
@@ -65,29 +66,33 @@ _submit = ThreadPoolExecutor.submit
 
 @dataclass(slots=True)
 class Plan:
-    """At most one fault, at one call of a run.
+    """The faults of a run.
 
     Attributes:
-        fault: the fault, or None.
-        number: which call, counted from 1 over all invocations of the run.
+        faults: those at calls, by the number of the call, counted from 1 over all invocations;
+            those that have taken place are taken out.
+        delivered: whether the fault in the delivery took place, if there is one.
         made: how many calls were made so far.
-        fired: whether the fault took place.
-        site: the call site at which it did.
+        site: the call site of the first fault at a call.
     """
 
-    fault: Fault | None = None
-    number: int = 0
+    faults: dict[int, Fault] = field(default_factory=dict)
+    delivered: bool = True
     made: int = 0
-    fired: bool = False
     site: str = ""
 
-    def due(self, site: str) -> Fault | None:
+    @property
+    def fired(self) -> bool:
+        """Whether every fault took place."""
+        return self.delivered and not self.faults
+
+    def due(self, site: str, call: Call) -> Fault | None:
         """Count a call, and return the fault that it meets."""
         self.made += 1
-        if self.fault is None or self.fired or self.made != self.number:
+        if self.made not in self.faults or not applies(self.faults[self.made], call):
             return None
-        self.fired, self.site = True, site
-        return self.fault
+        self.site = self.site or site
+        return self.faults.pop(self.made)
 
 
 @dataclass(slots=True)
@@ -153,7 +158,7 @@ class Invocation:
                 return answer
 
             try:
-                return self._attempt(f"{site} {call}", self.plan.due(site), done, failures)
+                return self._attempt(f"{site} {call}", self.plan.due(site, call), done, failures)
             except Killed:
                 self.dead = True
                 raise
@@ -199,6 +204,17 @@ class Invocation:
             raise
         self.tell(place)
         return answer
+
+
+def applies(fault: Fault, call: Call) -> bool:
+    """Return whether a fault can take place at a call."""
+    if not call.writes:
+        return fault in _ON_READS
+    if fault is Fault.CONFLICTED:
+        return call.name.startswith("dynamodb.")
+    if fault is Fault.PARTLY_DONE:
+        return call.divisible
+    return fault is not Fault.ANSWER_LOST_RETRIED or call.retried
 
 
 def call_site(root: Path) -> str:

@@ -32,12 +32,12 @@ Work = Callable[[Callable[[int], None]], None]
 
 def play(world: World, samples: Samples, scenario: Scenario) -> Outcome:
     """Play a scenario in a world that is as new, and return what it left."""
+    faults = dict(scenario.more)
     if scenario.fault.at_a_call:
-        run = Run(world, Plan(scenario.fault, scenario.at[0]))
+        run = Run(world, Plan({scenario.at[0]: scenario.fault, **faults}))
         run.send(*_messages(samples, scenario.messages))
     else:
-        run = Run(world, Plan())
-        run.plan.fired = scenario.fault not in _SHOWN_BY_THE_PLAY
+        run = Run(world, Plan(faults, delivered=scenario.fault not in _SHOWN_BY_THE_PLAY))
         _PLAYS[scenario.fault](run, samples, scenario)
     run.settle()
     return run.outcome()
@@ -109,7 +109,7 @@ def _in_parallel(run: Run, samples: Samples, scenario: Scenario) -> None:
 
     turns = _Turns(scenario.at)
     turns.run([work(0), work(1)])
-    run.plan.fired = turns.changed > 0
+    run.plan.delivered = turns.changed > 0
     for record, answer in zip(records, answers, strict=True):
         run.acknowledge([record], answer)
 

@@ -146,7 +146,7 @@ class Run:
         if isinstance(answer, BaseException):
             failed: Collection[str] = [record["messageId"] for record in records]
         elif self.drop_answer:
-            self.drop_answer, self.plan.fired = False, True
+            self.drop_answer, self.plan.delivered = False, True
             self.tell("the function's answer is lost: SQS keeps the whole batch")
             return
         else:

@@ -2,14 +2,14 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redelivery.boundary.call import Call
+from redelivery.boundary.invocation import applies
 from redelivery.faults import AT_A_CALL, Fault
 from redelivery.samples import Samples
 from redelivery.subject import Subject, SubjectError
 
-_ON_READS = (Fault.DIES_BEFORE, Fault.REFUSED, Fault.THROTTLED, Fault.DEADLINE)
 # To die before a call of a batch is to die after the one before it.
 _IN_A_BATCH = (Fault.DIES_AFTER, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.DEADLINE)
 SENT_TWICE = "sent-twice"
@@ -17,6 +17,7 @@ SENT_TWICE = "sent-twice"
 
 _NOT_ON_FIFO = (Fault.TWICE_IN_BATCH, Fault.DELIVERED_AGAIN, Fault.STALE_READ)
 _MOST_INTERLEAVINGS = 20
+_MOST_TRIES = 1000
 _VARIANTS = {
     Fault.BATCH: ("",),
     Fault.TWICE_IN_BATCH: ("",),
@@ -42,20 +43,32 @@ class Scenario:
         messages: how many messages are sent at first.
         at: the calls at which the fault takes place, or two invocations change over.
         variant: one of several forms of a fault.
+        more: further faults, with the number of their call in the whole run.
     """
 
     fault: Fault
     messages: int = 1
     at: tuple[int, ...] = ()
     variant: str = ""
+    more: tuple[tuple[int, Fault], ...] = ()
+
+    @property
+    def reported_as(self) -> Fault:
+        """The fault that it is listed under."""
+        return Fault.TWO_FAULTS if self.more else self.fault
 
     @property
     def name(self) -> str:
-        """The name: `dies-after@1.3` is at the third call of one message."""
+        """The name: `dies-after@1.3` is at the third call of one message.
+
+        `dies-after@1.3+refused@4`: afterwards, the fourth call of the run is refused.
+        """
         if self.fault.at_a_call:
-            return f"{self.fault}@{self.messages}.{self.at[0]}"
-        place = "-".join(filter(None, [self.variant, ",".join(map(str, self.at))]))
-        return f"{self.fault}@{place}" if place else str(self.fault)
+            place = f"{self.messages}.{self.at[0]}"
+        else:
+            place = "-".join(filter(None, [self.variant, ",".join(map(str, self.at))]))
+        more = "".join(f"+{fault}@{number}" for number, fault in self.more)
+        return (f"{self.fault}@{place}" if place else str(self.fault)) + more
 
 
 def scenarios(
@@ -99,18 +112,39 @@ def scenarios(
 def _at_calls(calls: Sequence[Call], messages: int, faults: Sequence[Fault]) -> Iterator[Scenario]:
     for number, call in enumerate(calls, start=1):
         for fault in faults:
-            if _applies(fault, call):
+            if applies(fault, call):
                 yield Scenario(fault, messages, (number,))
 
 
-def _applies(fault: Fault, call: Call) -> bool:
-    if not call.writes:
-        return fault in _ON_READS
-    if fault is Fault.CONFLICTED:
-        return call.name.startswith("dynamodb.")
-    if fault is Fault.PARTLY_DONE:
-        return call.divisible
-    return fault is not Fault.ANSWER_LOST_RETRIED or call.retried
+def pairs(singles: Sequence[Scenario], calls: int, seed: int) -> Iterator[Scenario]:
+    """Yield scenarios with two faults, drawn by chance, until no new one is found.
+
+    Args:
+        singles: the scenarios with one fault.
+        calls: how many calls the handler makes for a message.
+        seed: draws them.
+    """
+    chance, known = random.Random(f"pairs {seed}"), set[str]()
+    tries = 0
+    while singles and tries < _MOST_TRIES:
+        first = chance.choice(singles)
+        begin = first.at[0] if first.fault.at_a_call else 0
+        number = chance.randint(begin + 1, begin + 2 * calls)
+        scenario = replace(first, more=((number, chance.choice(AT_A_CALL)),))
+        tries = tries + 1 if scenario.name in known else 0
+        if not tries:
+            known.add(scenario.name)
+            yield scenario
+
+
+def pair_named(name: str, singles: Sequence[Scenario]) -> Scenario | None:
+    """Return the scenario with two faults of this name; None if there is none."""
+    first, _, second = name.rpartition("+")
+    fault, _, number = second.partition("@")
+    found = [scenario for scenario in singles if scenario.name == first]
+    if not found or not number.isdecimal() or fault not in AT_A_CALL:
+        return None
+    return replace(found[0], more=((int(number), Fault(fault)),))
 
 
 def not_run(subject: Subject, found: Sequence[Scenario]) -> dict[Fault, str]:
@@ -124,6 +158,7 @@ def not_run(subject: Subject, found: Sequence[Scenario]) -> dict[Fault, str]:
             (Fault.BATCH, Fault.REGROUPED, Fault.TWO_IN_PARALLEL),
             "there is only one sample, and no key to derive a second message",
         ),
+        Fault.TWO_FAULTS: "drawn for a time (--deep 60s)",
         Fault.PARTLY_DONE: "the handler makes no request of several entries",
         Fault.STALE_READ: "every read of the handler is consistent",
         Fault.CONFLICTED: "the handler does not write to DynamoDB",

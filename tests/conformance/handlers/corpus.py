@@ -300,3 +300,15 @@ def reads_a_notification(event: Event, _: Any) -> None:
 def forgets_the_second(event: Event, _: Any) -> None:
     order = json.loads(bodies(event)[0]["Message"])
     once({"Put": put(order)}, {"Update": add(order)})
+
+
+def gives_up_at_the_third(event: Event, _: Any) -> Event:
+    failures = []
+    for record in event["Records"]:
+        try:
+            order = json.loads(record["body"])
+            if int(record["attributes"]["ApproximateReceiveCount"]) <= 2:
+                once({"Put": put(order)}, {"Update": add(order)})
+        except Exception:
+            failures.append({"itemIdentifier": record["messageId"]})
+    return {"batchItemFailures": failures}

@@ -185,7 +185,7 @@ def redrive_safe(shop: Shop) -> int:
     for reason in filter(reasons.get, SAFE_REASONS):
         # The command fails if it keeps a letter; the audit finds that letter.
         with suppress(subprocess.CalledProcessError):
-            shop.run("once.ops", "dlq", "redrive", "--reason", reason, "--rate", "50")
+            shop.run("once.ops", "dlq", "redrive", "--yes", "--reason", reason, "--rate", "50")
     shop.wait_until_processed()
     return sum(reasons[reason] for reason in SAFE_REASONS)
 

@@ -85,10 +85,7 @@ def settle_command(
             help="A whole dedup key (consumer#…); or, of a dead letter, its id or its key hash.",
         ),
     ],
-    why: Annotated[
-        str,
-        Option("--why", metavar="TEXT", help="How the outcome was found out; it is recorded."),
-    ],
+    how: operator_log.ChangeOptions,
     done: Annotated[
         str | None,
         Option("--done", metavar="JSON", help="It was done; JSON is what the effect returns."),
@@ -109,11 +106,6 @@ def settle_command(
             "--new-key", help="With --not-done: the provider repeats a saved error for its key."
         ),
     ] = False,
-    yes: Annotated[bool, Option("--yes", help="Settle without asking.")] = False,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Show the record, and change nothing.")
-    ] = False,
-    as_json: terminal.JsonOption = False,
     service: terminal.ServiceOption = "once",
 ) -> None:
     """Close a pending effect whose outcome you found out at its provider.
@@ -126,29 +118,28 @@ def settle_command(
     The function decodes the outcome. If it has the wrong shape, the message
     becomes a dead letter again, and the effect can be settled again.
     """
+    if not how.why:
+        raise BadParameter("say how the outcome was found out; it is recorded", param_hint="--why")
     decision = read_decision(done, refused, text, is_not_done=is_not_done, new_key=new_key)
     deployment = Deployment.find(service)
     table = dedup_records.DedupRecordReader(client("dynamodb"), deployment.dedup_table)
     effect = _named_effect(deployment, table, key)
     now = datetime.now(UTC)
-    terminal.error_console.print(
-        effect.pk, *dedup_records.record_lines(effect.item, now), sep="\n", soft_wrap=True
-    )
-    terminal.error_console.print(f"to be settled as {decision.summary}", soft_wrap=True)
     effect.check_ended(now)
-    if not dry_run:
-        if not yes:
-            terminal.confirm("settle it?", "nothing was changed: answer y, or give --yes")
-        settle(deployment, table, effect, decision, why)
+    lines = dedup_records.record_lines(effect.item, now)
+    summary = f"to be settled as {decision.summary}"
+    if settled := how.agreed("settle it?", effect.pk, *lines, summary):
+        settle(deployment, table, effect, decision, how.why)
     ids = [*effect.message_ids]
-    if as_json:
+    if how.as_json:
         found = {"key": effect.pk, "effect": effect.intent.effect, "message_ids": ids}
-        state = {"before": effect.intent.standing, "as": decision.name, "settled": not dry_run}
+        state = {"before": effect.intent.standing, "as": decision.name, "settled": settled}
         terminal.print_json(found | state)
         return
     choice = " ".join(ids) if ids else f"--key '{effect.pk}'"
-    outcome = "nothing was changed" if dry_run else f"settled as {decision.summary}"
-    terminal.console.print(f"{outcome}; next: `once dlq redrive {choice}`", soft_wrap=True)
+    if settled:
+        told = f"settled as {decision.summary}; next: `once dlq redrive {choice}`"
+        terminal.console.print(told, soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Operator log: an entry before each change that an operator makes, and one with its outcome."""
+"""Changes by an operator: plan and question, and the operator log with two entries for each.
+
+The entries are written before the change and with its outcome.
+"""
 
 import json
 import time
@@ -10,13 +13,15 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
+import typer
 from botocore.exceptions import BotoCoreError, ClientError
+from rich.console import RenderableType
 from typer import Option
 
+from once.ops import terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError, StoppedError, error_with_remedy
-from once.ops.terminal import error_console
 
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
@@ -27,6 +32,32 @@ MOST_IDS = 1000
 WhyOption = Annotated[
     str | None, Option("--why", metavar="TEXT", help="Reason of the change, for the operator log.")
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeOptions:
+    """Options of every command that changes something: it shows its plan, and asks."""
+
+    yes: Annotated[bool, Option("--yes", help="Go on without asking.")] = False
+    dry_run: Annotated[bool, Option("--dry-run", help="Show the plan, and change nothing.")] = False
+    why: WhyOption = None
+    as_json: terminal.JsonOption = False
+
+    def agreed(self, question: str | None, *plan: RenderableType) -> bool:
+        """Show the plan, ask, and tell whether to go on; without a question, nothing is to be done.
+
+        Raises:
+            OpsError: the answer is no, or there is none, as without a terminal.
+        """
+        shown = terminal.error_console if self.as_json else terminal.console
+        for part in plan:
+            shown.print(part, soft_wrap=True)
+        if question and not (self.yes or self.dry_run):
+            try:
+                typer.confirm(question, abort=True, err=True)
+            except typer.Abort:
+                raise OpsError("nothing was changed: answer y, or give --yes") from None
+        return bool(question) and not self.dry_run
 
 
 @dataclass(slots=True)
@@ -87,7 +118,7 @@ def logged_change(
     except BaseException as error:
         stopped = isinstance(error, (KeyboardInterrupt, StoppedError))
         if fault := close("stopped" if stopped else "failed"):
-            error_console.print(f"error: {fault}", soft_wrap=True)
+            terminal.error_console.print(f"error: {fault}", soft_wrap=True)
         raise
     if fault := close("done"):
         raise OpsError(fault)

@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -30,7 +31,7 @@ from once.ops import dedup_records, terminal
 from once.ops.aws import clients
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
-from once.ops.operator_log import WhyOption, logged_change
+from once.ops.operator_log import ChangeOptions, logged_change
 from once.ops.progress import progress
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ app = terminal.command_group()
 
 @app.command("republish")
 def republish_command(
+    how: ChangeOptions,
     since: Annotated[
         str,
         Option(
@@ -78,12 +80,7 @@ def republish_command(
     rate: Annotated[
         float | None, Option(min=1, help="Most records a second; by default as fast as it goes.")
     ] = None,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Count the events, and publish none.")
-    ] = False,
     service: terminal.ServiceOption = "once",
-    why: WhyOption = None,
-    as_json: terminal.JsonOption = False,
 ) -> None:
     """Publish committed events again, after a stream outage of over 24 h or a loss in the relay.
 
@@ -99,28 +96,42 @@ def republish_command(
     period = record_period(since, until)
     told = {"since": since, "until": until, "consumer": consumer, "to": to, "rate": rate}
     asked = Republication.of(Deployment.find(service), period, told)
-    with progress(as_json=as_json) as bar:
-        task = bar.add_task("records looked at", total=asked.approximate_total())
-
-        def seen(count: int, _: RepublishResult) -> None:
-            bar.advance(task, count)
-
-        result = asked.count(seen) if dry_run else asked.publish(why, seen)
-    if as_json:
-        terminal.print_json({"dry_run": dry_run, **asdict(result)})
-    else:
-        table = Table("only counted" if dry_run else "published")
-        table.add_column("number", justify="right")
-        table.add_row("records read", str(result.records))
-        table.add_row("records left out as too old", str(result.too_old))
-        table.add_section()
-        for event_type, number in sorted(result.events.items()):
-            table.add_row(event_type, str(number))
-        table.add_section()
-        table.add_row("events", str(result.events.total()))
-        terminal.console.print(table)
+    result, plan = RepublishResult(), []
+    if how.dry_run or not how.yes:  # the plan is a read of the whole table
+        with _looking(asked, how) as seen:
+            result = asked.count(seen)
+        plan = [_numbers(result, "to be published")]
+    number = terminal.counted(result.events.total(), "event")
+    question = f"publish {number} again?" if how.yes or result.events else None
+    if published := how.agreed(question, *plan):
+        with _looking(asked, how) as seen:
+            result = asked.publish(how.why, seen)
+    if how.as_json:
+        terminal.print_json({"dry_run": how.dry_run, **asdict(result)})
+    elif published:
+        terminal.console.print(_numbers(result, "published"))
     if result.refused or result.unreadable:
-        raise OpsError(failure_text(result, by_relay=not (dry_run or to)))
+        raise OpsError(failure_text(result, by_relay=published and not to))
+
+
+@contextmanager
+def _looking(asked: "Republication", how: ChangeOptions) -> Iterator["Seen"]:
+    with progress(as_json=how.as_json) as bar:
+        task = bar.add_task("records looked at", total=asked.approximate_total())
+        yield lambda count, _: bar.advance(task, count)
+
+
+def _numbers(result: "RepublishResult", title: str) -> Table:
+    table = Table(title)
+    table.add_column("number", justify="right")
+    table.add_row("records read", str(result.records))
+    table.add_row("records left out as too old", str(result.too_old))
+    table.add_section()
+    for event_type, number in sorted(result.events.items()):
+        table.add_row(event_type, str(number))
+    table.add_section()
+    table.add_row("events", str(result.events.total()))
+    return table
 
 
 def record_period(since: str, until: str | None) -> dedup_records.RecordFilter:

@@ -7,11 +7,12 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
@@ -95,18 +96,6 @@ def print_json(value: Any) -> None:
     typer.echo(json_text(value))
 
 
-def confirm(question: str, refusal: str) -> None:
-    """Ask the operator.
-
-    Raises:
-        OpsError: the answer is no, or there is none, as without a terminal; `refusal` is its text.
-    """
-    try:
-        typer.confirm(question, abort=True, err=True)
-    except typer.Abort:
-        raise OpsError(refusal) from None
-
-
 class Group(TyperGroup):
     """Prints an error and its remedy in place of a traceback."""
 
@@ -122,32 +111,61 @@ class Group(TyperGroup):
             raise typer.Exit(getattr(error, "exit_code", ExitCode.FAILED)) from error
 
 
-def command_group(*, help: str | None = None) -> typer.Typer:  # noqa: A002, typer's name
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+class Commands(typer.Typer):
+    """A group of commands; the fields of a parameter that is a dataclass are options.
+
+    Commands that have options in common share the class, and pass on its objects.
+    """
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[_Command], _Command]:
+        """Return a decorator that adds a function as a command."""
+        add = super().command(name, **settings)
+
+        def added(function: _Command) -> _Command:
+            add(_with_options(function))
+            return function
+
+        return added
+
+
+def command_group(*, help: str | None = None) -> Commands:  # noqa: A002, typer's name
     """Return an empty group of commands."""
     # The help of rich takes half a second to import, and reads `[tool.once]` as markup.
-    return typer.Typer(
+    return Commands(
         cls=Group, help=help, no_args_is_help=True, add_completion=False, rich_markup_mode=None
     )
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the fields of a dataclass in place of its first parameter.
-
-    Commands that have options in common share the class, and pass on its objects.
-    """
-    first, *own = signature(command).parameters.values()
-    shared = signature(first.annotation).parameters.values()
+def _with_options(command: Callable[..., None]) -> Callable[..., None]:
+    given = signature(command).parameters
+    shared = {
+        name: signature(one.annotation).parameters
+        for name, one in given.items()
+        if isinstance(one.annotation, type) and is_dataclass(one.annotation)
+    }
 
     @wraps(command)
     def run(**values: Any) -> None:
-        options = first.annotation(**{option.name: values.pop(option.name) for option in shared})
-        command(options, **values)
+        for name, options in shared.items():
+            values[name] = given[name].annotation(**{each: values.pop(each) for each in options})
+        command(**values)
 
-    parameters = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in (*shared, *own)]
+    options = (
+        one for name, each in given.items() for one in (shared.get(name) or {name: each}).values()
+    )
+    parameters = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options]
     # Typer reads both.
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in parameters}
     return run
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which has an `s` in the plural."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def format_time(moment: datetime) -> str:

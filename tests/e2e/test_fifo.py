@@ -83,7 +83,7 @@ def test_every_dead_letter_of_a_group_is_listed_and_redriven_in_its_order(
     choice = ("--consumer", "ledger", "--json")
     found = json.loads(service.ops("dlq", "list", *choice))
     assert (len(found["letters"]), found["withheld_by_sqs"]) == (24, 0)
-    service.ops("dlq", "redrive", *choice, "--reason", "permanent", "--rate", "100")
+    service.ops("dlq", "redrive", "--yes", *choice, "--reason", "permanent", "--rate", "100")
     service.wait_until_empty("ledger")
     assert numbers(service, "redriven") == list(range(12))
 

@@ -70,7 +70,7 @@ def test_a_poison_order_is_mended_sent_back_and_counted_once(service: Deployment
         assert "Expected `int`, got `str`" in shown
         assert "Comes back." in shown
         assert f'"order_id": "{order}"' in shown
-        sent = words(service.ops("dlq", "redrive", letter["message_id"], "--edit"))
+        sent = words(service.ops("dlq", "redrive", letter["message_id"], "--yes", "--edit"))
         assert "│ sent back │ 1 │" in sent
     service.publish(placed(order, sku))
     service.wait_at_rest()
@@ -85,7 +85,7 @@ def test_a_redriven_letter_keeps_its_history_and_is_purged_into_a_file(
     service.send("orders", placed(order, "none") | {"type": "order.unheard"})
     service.wait_until_empty("orders")
     [first] = letters(service, "orders", order)
-    service.ops("dlq", "redrive", first["message_id"], "--consumer", "orders")
+    service.ops("dlq", "redrive", "--yes", first["message_id"], "--consumer", "orders")
     service.wait_until_empty("orders")
     [second] = letters(service, "orders", order)
     assert second["message_id"] != first["message_id"]
@@ -95,7 +95,7 @@ def test_a_redriven_letter_keeps_its_history_and_is_purged_into_a_file(
     service.ops("dlq", "purge", *named, "--yes", "--export", str(file))
     assert letters(service, "orders", order) == []
     for expected in (1, 0):
-        found = json.loads(service.ops("dlq", "import", str(file), "--json"))
+        found = json.loads(service.ops("dlq", "import", "--yes", str(file), "--json"))
         assert (found["imported"], len(found["there_already"])) == (expected, 1 - expected)
     [again] = letters(service, "orders", order)
     same = ("reason", "error", "first_seen", "key_hash", "lineage", "receive_count")
@@ -148,7 +148,7 @@ def test_x4_a_charge_that_was_made_by_hand_is_committed_without_another(
     done = ("--done", '{"charge_id": "ch_by_hand"}')
     output = service.ops("effects", "settle", letter, *done, *WHY)
     assert f"once dlq redrive {letter}" in output
-    service.ops("dlq", "redrive", letter)
+    service.ops("dlq", "redrive", "--yes", letter)
     at_its_end = ("paid", "sold", "captured")
     # The circuit breaker may hold the message back for a while: the provider has failed before.
     wait_until("it is paid", lambda: ends(service, order) == at_its_end, timeout=REST_SECONDS)

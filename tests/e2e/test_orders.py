@@ -242,7 +242,7 @@ def test_o3_what_is_republished_from_the_table_changes_nothing_twice(
 ) -> None:
     name, sku = order
     assert len(published(service, name)) == 2
-    assert "payment.captured" in service.ops("outbox", "republish", "--since", "1h")
+    assert "payment.captured" in service.ops("outbox", "republish", "--yes", "--since", "1h")
     service.wait_at_rest()
     assert_paid_once(service, name)
     assert_counted_once(service, name, sku)

@@ -222,7 +222,7 @@ class Shop:
 
     def redrive(self, *options: object, answer: str | None = None) -> Result:
         """Redrive the only dead letter by its id."""
-        return run("dlq", "redrive", self.letter().message_id, *options, answer=answer)
+        return run("dlq", "redrive", "--yes", self.letter().message_id, *options, answer=answer)
 
     def send_back(self) -> list[str | None]:
         """Redrive the letter and let the consumer process it; return the reasons of new letters."""

@@ -9,7 +9,7 @@ from once.events.outgoing import event_id_of
 from tests.ops.cloud import Cloud
 from tests.ops.letters import DAY, HOUR
 
-REPUBLISH = ("outbox", "republish", "--since")
+REPUBLISH = ("outbox", "republish", "--yes", "--since")
 
 
 def event(pk: str, position: int = 0, event_type: str = "order.placed", **more: Any) -> str:

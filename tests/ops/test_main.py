@@ -187,7 +187,7 @@ def arguments(shop: Shop, command: str) -> tuple[object, ...]:
             return ("--yes",)
         case "dlq import":
             assert run("dlq", "purge", "--yes", "--export", "purged").exit_code == 0
-            return ("purged",)
+            return ("purged", "--yes")
         case "outbox republish":
             return (*REPUBLISH[2:], "2h")
         case "send":

@@ -14,7 +14,7 @@ from tests.ops.outboxes import REPUBLISH, commit_each
 
 ROOT = "arn:aws:sts::123456789012:user/moto"
 CHOSEN = ("--reason", "retries-exhausted")
-REDRIVE = ("dlq", "redrive", *CHOSEN, "--rate", 1000)
+REDRIVE = ("dlq", "redrive", "--yes", *CHOSEN, "--rate", 1000)
 
 
 def test_entries_say_who_what_why_and_with_which_outcome(shop: Shop) -> None:
@@ -64,10 +64,12 @@ def test_a_change_that_cannot_be_logged_is_not_made(shop: Shop, tmp_path: Any) -
         assert not [*tmp_path.glob("*")]
 
 
-def test_each_command_that_changes_something_is_logged_and_a_dry_run_is_not(shop: Shop) -> None:
+def test_each_command_asks_and_is_logged_and_a_dry_run_is_not(shop: Shop) -> None:
     for command, arguments in changes(shop).items():
         before = len(shop.cloud.logged())
         support.stdout_of(*arguments, "--dry-run")
+        asking = support.stderr_of(*(one for one in arguments if one != "--yes"))
+        assert "nothing was changed: answer y, or give --yes" in asking
         assert len(shop.cloud.logged()) == before
         support.stdout_of(*arguments)
         assert [(one["command"], one["phase"]) for one in shop.cloud.logged()[before:]] == [
@@ -109,6 +111,6 @@ def test_outcome_that_cannot_be_logged_is_told_and_hides_no_other_error(
 
 def test_no_key_is_logged(shop: Shop) -> None:
     shop.fail("customer-7")
-    support.stdout_of("dlq", "redrive", "--key", "id-customer-7", "--rate", 1000)
+    support.stdout_of("dlq", "redrive", "--yes", "--key", "id-customer-7", "--rate", 1000)
     assert "customer-7" not in json.dumps(shop.cloud.logged())
     assert shop.cloud.logged()[0]["arguments"]["key"].startswith("SHA-256 ")

@@ -74,8 +74,8 @@ def test_a_letter_is_shown_with_the_data_that_it_refers_to(
     assert f'"name": "{note("a")["data"]["name"]}"' in shown
     s3.delete_object(Bucket=BUCKET, Key=key)
     shown = words(stdout_of("dlq", "show", message_id))
-    assert "claim-missing: the object that it refers to does not exist" in shown
-    assert "the producer stores the data again" in shown
+    assert "claim-missing again: the object that it refers to does not exist" in shown
+    assert "Have the producer store the data again" in shown
 
 
 def test_a_redriven_letter_keeps_its_pointer_and_counts_once(shop: Shop, failed: str) -> None:

@@ -12,6 +12,7 @@ from once.ops import dedup_records, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, edit, export, letter_text, search
+from once.ops.dead_letters.assessment import AssessedLetter
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.redrive import (
     LetterPages,
@@ -23,7 +24,7 @@ from once.ops.dead_letters.redrive import (
     waits_text,
 )
 from once.ops.errors import OpsError, StoppedError
-from once.ops.operator_log import Change, WhyOption, logged_change
+from once.ops.operator_log import Change, ChangeOptions, logged_change
 from once.ops.progress import progress
 
 _MAX_FAILURE_LINES = 20
@@ -37,7 +38,6 @@ app = terminal.command_group()
 
 
 @app.command("list")
-@terminal.with_options
 def list_command(options: search.LetterOptions, as_json: terminal.JsonOption = False) -> None:
     """Show the dead letters by consumer, reason and age. They stay in their queues."""
     letter_filter = options.letter_filter()
@@ -86,64 +86,55 @@ def show(
 
 
 @app.command()
-@terminal.with_options
-def redrive(
-    request: RedriveRequest, why: WhyOption = None, as_json: terminal.JsonOption = False
-) -> None:
+def redrive(request: RedriveRequest, how: ChangeOptions) -> None:
     """Send dead letters back to the queue of their consumer, with their key and their history.
 
-    A dead letter that is not safe to send stays. Without a MESSAGE_ID, --reason,
-    --key or an age, the command asks first, and leaves out dead letters that would
-    come back. Each one is sent first and deleted afterwards. The command can
-    therefore be stopped at any time and run again: the consumer recognises a
-    message that was sent twice as a duplicate.
+    A dead letter that needs a person stays. Without a MESSAGE_ID or a filter, those that
+    would come back stay as well. Each one is sent first and deleted afterwards. The
+    command can therefore be stopped at any time and run again: the consumer recognises
+    a message that was sent twice as a duplicate.
+
+    With --yes, the dead letters are sent while they are read.
     """
     names = request.message_ids or []
-    is_chosen = request.is_chosen
     if request.edit and len(names) != 1:
         raise BadParameter("changes one dead letter: name it", param_hint="--edit")
-    if request.edit and as_json:
+    if request.edit and how.as_json:
         raise BadParameter("opens an editor on the terminal: leave --json out", param_hint="--edit")
     if request.unsafe and not names:
         raise BadParameter("is for dead letters that are named", param_hint="--unsafe")
     deployment = Deployment.find(request.service)
-    plan = None
-    with open_redrive(deployment, request, returning_too=request.returning or is_chosen) as job:
+    returning_too = request.returning or request.is_chosen
+    with open_redrive(deployment, request, returning_too=returning_too) as job:
         pages: LetterPages = request.pages(job.walk)
         if request.edit:
             pages = [[edit.edit_letter(one, job.records) for page in pages for one in page]]
             job.walk.raise_if_lapsed()
-        if request.dry_run:
-            plan = job.dry_run(pages)
-        else:
-            if not (is_chosen or request.yes):
-                _confirm(job, pages := [*pages])
-            with logged_change(deployment, "dlq redrive", request.for_log(), why) as change:
-                _run_redrive(job, pages, change, as_json=as_json)
-    _show_redrive(job, plan, as_json=as_json)
-    if job.refused or job.failed:
-        raise OpsError(_stayed_text(job))
+        plan = None
+        if how.dry_run or not how.yes:
+            plan = job.dry_run(pages := [*pages])
+            job.walk.count_hidden()
+            number = terminal.counted(len(plan.sent), "dead letter")
+            how.agreed(
+                f"send {number} back?" if plan.sent else None,
+                *letter_text.verdict_lines(plan.assessed),
+                *filter(None, [str(plan), job.overtaken_text, job.walk.progress_text]),
+            )
+            job.walk.raise_if_lapsed()
+        if not how.dry_run and (plan is None or plan.sent):
+            plan = None
+            with logged_change(deployment, "dlq redrive", request.for_log(), how.why) as change:
+                _run_redrive(job, pages, change, as_json=how.as_json)
+    _show_redrive(job, plan, dry_run=how.dry_run, as_json=how.as_json)
+    stayed = plan.refused if plan else job.refused
+    if not how.dry_run and (stayed or job.failed):
+        raise OpsError(_stayed_text(stayed, job.failed))
     if not names:
         job.walk.raise_if_hidden()
 
 
-def _confirm(job: Redrive, pages: LetterPages) -> None:
-    """Ask before letters are sent that were not chosen."""
-    plan = job.dry_run(pages)
-    job.walk.count_hidden()
-    terminal.error_console.print(job.walk.progress_text)
-    terminal.error_console.print(str(plan), soft_wrap=True)
-    if not plan.sent:
-        return
-    terminal.confirm(
-        f"send {len(plan.sent)} dead letters back?",
-        "nothing was sent: answer y, give --yes, or choose with --reason",
-    )
-    job.walk.raise_if_lapsed()
-
-
 def _run_redrive(job: Redrive, pages: LetterPages, change: Change, *, as_json: bool) -> None:
-    """Send the letters; if this fails or is stopped, show what was done."""
+    """Send the messages; if this fails or is stopped, show what was done."""
     try:
         with progress(as_json=as_json) as bar:
             task = bar.add_task("dead letters looked at", total=job.walk.about.total)
@@ -157,15 +148,20 @@ def _run_redrive(job: Redrive, pages: LetterPages, change: Change, *, as_json: b
 
 
 def _show_redrive(
-    job: Redrive, plan: RedrivePlan | None, *, as_json: bool, stopped: bool = False
+    job: Redrive,
+    plan: RedrivePlan | None,
+    *,
+    as_json: bool,
+    dry_run: bool = False,
+    stopped: bool = False,
 ) -> None:
-    """Print a redrive's result, or the plan of a dry run, on stdout, and a warning on stderr."""
-    if warning := job.overtaken_text:
+    """Print a redrive's result on stdout; as text, its plan was shown before."""
+    if plan is None and (warning := job.overtaken_text):
         terminal.error_console.print(warning, soft_wrap=True)
     if as_json:
         terminal.print_json(
             {
-                "dry_run": plan is not None,
+                "dry_run": dry_run,
                 "stopped": stopped,
                 "sent": len(plan.sent if plan else job.sent),
                 "will_come_back": returning_number(plan.sent) if plan else job.returning,
@@ -179,22 +175,18 @@ def _show_redrive(
                 **job.walk.as_json(),
             }
         )
-        return
-    if plan is None:
+    elif plan is None:
         left_out = returning_number(job.refused)
         rows = {
             "sent back": len(job.sent),
-            "of these, will come back unless mended": job.returning,
-            "skipped, as not safe": len(job.refused) - left_out,
-            **({"left out, as they would come back": left_out} if left_out else {}),
+            "of these, will come back": job.returning,
+            "left, needs a person": len(job.refused) - left_out,
+            "left, comes back": left_out,
             "failed": len(job.failed),
-            **({"sent back, and here again": job.came_back} if job.came_back else {}),
+            "sent back, and here again": job.came_back,
         }
         terminal.console.print(_numbers(rows))
-    else:
-        terminal.console.print(*letter_text.verdict_lines(plan.assessed), sep="\n")
-        terminal.console.print(str(plan))
-    terminal.console.print(job.walk.progress_text)
+        terminal.console.print(job.walk.progress_text)
 
 
 def _numbers(rows: Mapping[str, int]) -> Table:
@@ -205,41 +197,33 @@ def _numbers(rows: Mapping[str, int]) -> Table:
     return table
 
 
-def _stayed_text(job: Redrive) -> str:
-    lines = [*job.failed, *(f"{one.letter.message_id}: {one.verdict}" for one in job.refused)]
+def _stayed_text(stayed: Sequence[AssessedLetter], failed: Sequence[str]) -> str:
+    lines = [*failed, *(f"{one.letter.message_id}: {one.verdict}" for one in stayed)]
     shown = terminal.first_lines(lines, _MAX_FAILURE_LINES)
     told = "".join(f"\n  {terminal.single_line(line)}" for line in shown)
-    return (
-        f"{len(lines)} dead letters are still here; those that are not safe are sent by "
-        "`once dlq redrive MESSAGE_ID --unsafe` alone, after a look outside; those that come back, "
-        f"by --reason or --returning, once they are mended:{told}"
-    )
+    more = "; --returning sends those that come back" if returning_number(stayed) else ""
+    return f"{terminal.counted(len(lines), 'dead letter')} stayed{more}:{told}"
 
 
 @app.command()
-@terminal.with_options
 def purge(
     options: search.LetterOptions,
+    how: ChangeOptions,
     message_ids: search.MessageIdsArgument = None,
     export_file: Annotated[
         Path | None,
         Option(
             "--export",
+            metavar="FILE",
             dir_okay=False,
-            help=f"File to export to; by default {export.FOLDER}/dlq-<consumer>-<time>.jsonl.",
+            help=f"File to export to; by default {export.FOLDER}/dlq-CONSUMER-TIME.jsonl.",
         ),
     ] = None,
-    yes: Annotated[bool, Option("--yes", help="Delete without asking.")] = False,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Show the dead letters that would be deleted.")
-    ] = False,
-    why: WhyOption = None,
-    as_json: terminal.JsonOption = False,
 ) -> None:
     """Export dead letters to a file, and delete them; `dlq import` puts them back."""
 
     def exported(file: Path, letters: Sequence[Letter]) -> None:
-        if not as_json:
+        if not how.as_json:
             terminal.console.print(export.exported_text(file, letters), soft_wrap=True)
 
     names = message_ids or []
@@ -252,20 +236,15 @@ def purge(
             one for page in search.selected_letters(walk, names, letter_filter) for one in page
         ]
         walk.count_hidden()
-        if not as_json:
-            terminal.console.print(letter_text.groups_table(letters, datetime.now(UTC)))
-            terminal.console.print(walk.progress_text)
         job = export.LetterPurge(walk, letters)
-        if letters and not dry_run:
-            if not yes:
-                terminal.confirm(
-                    f"delete {len(letters)} dead letters?",
-                    "nothing was deleted: answer y, or give --yes",
-                )
+        number = terminal.counted(len(letters), "dead letter")
+        table = letter_text.groups_table(letters, datetime.now(UTC))
+        question = f"export and delete {number}?" if letters else None
+        if how.agreed(question, table, walk.progress_text):
             told = options.for_log() | {"message_ids": names}
             with (
-                logged_change(deployment, "dlq purge", told, why) as change,
-                progress(as_json=as_json) as bar,
+                logged_change(deployment, "dlq purge", told, how.why) as change,
+                progress(as_json=how.as_json) as bar,
             ):
                 task = bar.add_task("deleted", total=len(letters))
                 job.run(
@@ -274,10 +253,10 @@ def purge(
                     exported=exported,
                     batch_deleted=lambda: bar.update(task, completed=len(job.deleted)),
                 )
-    if as_json:
+    if how.as_json:
         terminal.print_json(
             {
-                "dry_run": dry_run,
+                "dry_run": how.dry_run,
                 "letters": list(map(letter_text.letter_json, job.letters)),
                 "files": list(map(str, job.files)),
                 "deleted": job.deleted,
@@ -292,6 +271,7 @@ def purge(
 
 @app.command("import")
 def import_letters(
+    how: ChangeOptions,
     file: Annotated[
         Path, Argument(metavar="FILE", exists=True, dir_okay=False, help="File that `purge` wrote.")
     ],
@@ -301,17 +281,12 @@ def import_letters(
     unsafe: Annotated[
         bool, Option("--unsafe", help="Import also letters whose key may be forgotten.")
     ] = False,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Show the numbers, and import none.")
-    ] = False,
     into: Annotated[
         str | None,
         Option("--into", metavar="CONSUMER", help="Queue of a consumer that was renamed."),
     ] = None,
     limit: search.LimitOption = search.DEFAULT_LIMIT,
     service: terminal.ServiceOption = "once",
-    why: WhyOption = None,
-    as_json: terminal.JsonOption = False,
 ) -> None:
     """Put the letters of a purge's export back into their dead-letter queues, as they were.
 
@@ -329,18 +304,23 @@ def import_letters(
     }
     job = export.LetterImport(client("sqs"), queues, journal)
     job.plan(letters, limit, again=again, unsafe=unsafe)
-    if job.new and not dry_run:
+    number = terminal.counted(len(job.new), "dead letter")
+    if how.agreed(f"import {number}?" if job.new else None, _import_table(job, dry_run=True)):
         asked = {"into": into, "again": again, "unsafe": unsafe, "service": service}
         told = {"file": file.name, **asked}
-        with logged_change(deployment, "dlq import", told, why) as change:
+        with logged_change(deployment, "dlq import", told, how.why) as change:
             job.run(change)
-    result = job.as_json(dry_run=dry_run)
-    if as_json:
-        terminal.print_json({"dry_run": dry_run, **result})
-    else:
-        rows = {
-            name.replace("_", " "): value if isinstance(value, int) else len(value)
-            for name, value in result.items()
-        }
-        terminal.console.print(_numbers(rows))
+    if how.as_json:
+        terminal.print_json({"dry_run": how.dry_run, **job.as_json(dry_run=how.dry_run)})
+    elif job.imported or job.failed:
+        terminal.console.print(_import_table(job, dry_run=False))
     job.raise_if_letters_are_missing()
+
+
+def _import_table(job: export.LetterImport, *, dry_run: bool) -> Table:
+    return _numbers(
+        {
+            name.replace("_", " "): value if isinstance(value, int) else len(value)
+            for name, value in job.as_json(dry_run=dry_run).items()
+        }
+    )

@@ -18,6 +18,7 @@ from once.names import Limits
 from once.ops import dedup_records, terminal
 from once.ops.dead_letters.assessment import AssessedLetter, RedriveOutcome, Verdict, event_of
 from once.ops.dead_letters.letter import Letter, QueueStay
+from once.ops.dead_letters.search import error_pattern
 
 _NAME_WIDTH = len("dead-lettered")
 
@@ -170,6 +171,7 @@ _AGES = (
 )
 _PREFIX = 8
 _SHOWN = 3
+_MOST_IDS = 10
 
 
 def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
@@ -195,11 +197,18 @@ def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
 
 
 def verdict_lines(assessed: Iterable[AssessedLetter]) -> Iterator[RenderableType]:
-    """Yield a line for each letter, followed by its verdict."""
+    """Yield a line for each group of messages with one verdict, the verdict once, and their ids."""
+    groups: dict[tuple[str, ...], list[AssessedLetter]] = {}
     for one in assessed:
-        letter, event = one.letter, one.event
+        event = one.event
         kind = event.type if isinstance(event, CloudEvent) else "unreadable"
-        facts = (letter.message_id, letter.queue.owner, kind, reason_text(letter.reason))
-        yield terminal.single_line("  ".join(facts))
-        told, style = _verdict_cells(one.verdict)
+        facts = (one.letter.queue.owner, kind, reason_text(one.letter.reason))
+        groups.setdefault((*facts, error_pattern(str(one.verdict))), []).append(one)
+    for group, members in groups.items():
+        told, style = _verdict_cells(members[0].verdict)
+        yield terminal.single_line(
+            "  ".join((terminal.counted(len(members), "message"), *group[:-1]))
+        )
         yield Padding(Text(terminal.single_line(told), style), (0, 0, 0, 4), expand=False)
+        ids = [one.letter.message_id for one in members]
+        yield from (f"    {line}" for line in terminal.first_lines(ids, _MOST_IDS))

@@ -54,17 +54,11 @@ class RedriveRequest(search.LetterOptions):
     """Options of a redrive. Ids name the letters, or else the filters select them."""
 
     message_ids: search.MessageIdsArgument = None
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Show whether each is safe to send, and send none.")
-    ] = False
     edit: Annotated[
         bool, Option("--edit", help="Edit the body before it is sent; give one MESSAGE_ID.")
     ] = False
     unsafe: Annotated[
         bool, Option("--unsafe", help="Send each MESSAGE_ID, even if that is not safe.")
-    ] = False
-    yes: Annotated[
-        bool, Option("--yes", help="Send without asking, also without a filter and a MESSAGE_ID.")
     ] = False
     returning: Annotated[
         bool,

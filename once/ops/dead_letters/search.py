@@ -25,7 +25,13 @@ from once.ops.aws import clients
 from once.ops.dead_letters.assessment import AssessedLetter
 from once.ops.dead_letters.letter import DIED, DeadLetterQueue, Letter
 from once.ops.errors import ExitCode, OpsError
-from once.ops.terminal import TIME_FORMATS, ServiceOption, parse_time_option, single_line
+from once.ops.terminal import (
+    TIME_FORMATS,
+    ServiceOption,
+    counted,
+    parse_time_option,
+    single_line,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -390,7 +396,8 @@ class QueueWalk:
     @property
     def progress_text(self) -> str:
         """The number of letters received, and of those hidden, as text."""
-        text = f"looked at {self.looked_at} of about {self.about.total} dead letters"
+        about = max(self.about.total, self.looked_at)  # the counts of SQS may be late
+        text = f"looked at {self.looked_at} of about {counted(about, 'dead letter')}"
         if self.taken:
             text += f"; {self.taken} were sent or deleted meanwhile, by another command"
         return f"{text}; {self.hidden}" if self.hidden else text

@@ -2,7 +2,7 @@
 
 import os
 import time
-from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -163,7 +163,6 @@ app = terminal.command_group()
 
 
 @app.command("list")
-@terminal.with_options
 def list_command(
     options: CaptureOptions,
     limit: Annotated[int, Option(min=1, help="Most webhooks to show.")] = 50,
@@ -235,14 +234,10 @@ def _write(file: Path, body: bytes) -> None:
 
 
 @app.command()
-@terminal.with_options
 def replay(
-    asked: ReplayRequest,
-    service: terminal.ServiceOption = "once",
-    why: operator_log.WhyOption = None,
-    as_json: terminal.JsonOption = False,
+    asked: ReplayRequest, how: operator_log.ChangeOptions, service: terminal.ServiceOption = "once"
 ) -> None:
-    """Send captured webhooks again, the oldest first. Without --yes it only says what it would do.
+    """Send captured webhooks again, the oldest first.
 
     A queue receives the event that the webhook was handed on as, with the same id:
     a consumer that has processed it recognises a duplicate. The event of a webhook
@@ -256,20 +251,37 @@ def replay(
     deployment = Deployment.find(service)
     captures = Captures.of(deployment)
     target = asked.target(deployment)
-    run = ReplayRun(asked, captures, target, asked.chosen(captures), dry_run=not asked.yes)
-    with run.logged(deployment, why) if asked.yes else nullcontext():
+    plan = ReplayRun(asked, captures, target, asked.chosen(captures), dry_run=True)
+    if how.dry_run or not how.yes:
+        plan.run()
+    number = plan.number(*DONE)
+    question = f"send {terminal.counted(number, 'webhook')}?" if number or how.yes else None
+    if how.agreed(question, *_lines(plan)):
+        _send(replace(plan, dry_run=False, results=[]), deployment, how)
+        return
+    if how.as_json:
+        _show(plan, stopped=False, as_json=True)
+    if not how.dry_run:
+        plan.raise_if_left()
+
+
+def _send(run: ReplayRun, deployment: Deployment, how: operator_log.ChangeOptions) -> None:
+    with run.logged(deployment, how.why):
         stopped = True
         try:
-            with progress(as_json=as_json) as bar:
+            with progress(as_json=how.as_json) as bar:
                 task = bar.add_task("webhooks", total=len(run.chosen))
                 run.run(lambda: bar.advance(task))
             stopped = False
         except KeyboardInterrupt:
             raise StoppedError(run.stopped_text) from None
         finally:
-            _show(run, stopped=stopped, as_json=as_json)
-    if asked.yes:
-        run.raise_if_left()
+            _show(run, stopped=stopped, as_json=how.as_json)
+    run.raise_if_left()
+
+
+def _lines(run: ReplayRun) -> list[str]:
+    return terminal.first_lines([*map(str, run.results)], MOST_LINES, ": --json lists all")
 
 
 def _show(run: ReplayRun, *, stopped: bool, as_json: bool) -> None:
@@ -280,14 +292,10 @@ def _show(run: ReplayRun, *, stopped: bool, as_json: bool) -> None:
             {"dry_run": run.dry_run, "stopped": stopped, "sent": sent, "webhooks": results}
         )
         return
-    for one in run.results[:MOST_LINES]:
-        terminal.console.print(str(one), soft_wrap=True)
-    if len(run.results) > MOST_LINES:
-        terminal.console.print(f"… and {len(run.results) - MOST_LINES} more: --json lists all")
-    if run.dry_run:
-        terminal.console.print(f"{sent} webhooks would be sent; nothing was sent: --yes sends them")
-    else:
-        terminal.console.print(f"{sent} of {len(run.results)} webhooks were sent")
+    for line in _lines(run):
+        terminal.console.print(line, soft_wrap=True)
+    number = terminal.counted(len(run.results), "webhook")
+    terminal.console.print(f"sent {sent} of {number}")
 
 
 app.command()(send)

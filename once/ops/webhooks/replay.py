@@ -235,7 +235,6 @@ class ReplayRequest(CaptureOptions):
         bool,
         Option("--unsafe", help="With --to-queue: send also what a consumer may have forgotten."),
     ] = False
-    yes: Annotated[bool, Option("--yes", help="Send; without it, nothing is sent.")] = False
     rate: Annotated[float, Option(min=0.1, help="Most webhooks a second.")] = 10
     limit: Annotated[int, Option(min=1, help="Most webhooks; more are refused.")] = 1000
 

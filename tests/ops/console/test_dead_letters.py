@@ -255,7 +255,7 @@ def test_console_and_command_leave_the_same_entries(
     confirm(job)
     shop.waiting()  # hides the message that was sent
     shop.fail("a")
-    run(*job.command.split()[1:], "--why", "mended")
+    run(*job.command.split()[1:], "--why", "mended", "--yes")
     console, command = [one for one in shop.cloud.logged() if one["phase"] == "outcome"]
     for entry in (console, command):
         for name in ("change", "at", "message_ids"):
@@ -401,5 +401,5 @@ def test_export_can_be_imported_again(shop: Shop, plan: Plan, confirm: Confirm) 
     assert len(shop.letters()) == 1
     intent, outcome = shop.cloud.logged()
     assert (intent["command"], outcome["counts"]) == ("dlq purge", {"deleted": 2, "failed": 0})
-    assert run("dlq", "import", file).exit_code == 0
+    assert run("dlq", "import", "--yes", file).exit_code == 0
     assert len(shop.letters()) == 3

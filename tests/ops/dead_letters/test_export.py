@@ -86,8 +86,8 @@ def test_purge_asks_for_confirmation_and_a_dry_run_only_shows(unread: Shop) -> N
     for answer, left in (("n\n", 1), ("", 1), ("y\n", 0)):
         assert not Path("out").exists()
         result = purge("--export", "out", answer=answer)
-        assert "delete 1 dead letters?" in result.stderr
-        assert ("nothing was deleted: answer y" in result.stderr) is bool(left)
+        assert "export and delete 1 dead letter?" in result.stderr
+        assert ("nothing was changed: answer y" in result.stderr) is bool(left)
         assert result.exit_code == left
         assert unread.hidden() == 0
         assert len(unread.letters()) == left
@@ -174,7 +174,7 @@ def export_all() -> None:
 
 def import_(*options: object) -> dict[str, str]:
     """Import the letters; return the numbers of the table."""
-    return support.numbers(support.stdout_of("dlq", "import", FILE, *options))
+    return support.numbers(support.stdout_of("dlq", "import", "--yes", FILE, *options))
 
 
 def lines() -> list[dict[str, Any]]:
@@ -319,7 +319,7 @@ def test_letters_of_a_fifo_queue_are_back_in_their_order_as_far_as_sqs_takes_the
         return [json.loads(letter.original.body)["data"]["name"] for letter in letters]
 
     support.answer_with("sqs.SendMessageBatch", refuse_once)
-    assert WAITS in support.stderr_of("dlq", "import", FILE)
+    assert WAITS in support.stderr_of("dlq", "import", "--yes", FILE)
     assert names() == ["a-1", "b-1"]
     assert import_()["imported"] == "2"
     # SQS numbers the letters anew; the place of a consumer's letter is in its attribute.
@@ -333,7 +333,7 @@ def test_second_import_finds_the_letters_there(purged: Shop) -> None:
     ids = [line["message_id"] for line in lines()]
     assert import_()["imported"] == "2"
     for options in ((), ("--again",)):
-        told = json.loads(support.stdout_of("dlq", "import", FILE, "--json", *options))
+        told = json.loads(support.stdout_of("dlq", "import", "--yes", FILE, "--json", *options))
         assert (told["imported"], told["there_already"]) == (0, ids)
     assert len(purged.letters()) == 2
 
@@ -354,7 +354,7 @@ def test_letter_that_was_imported_and_redriven_is_not_imported_again_unawares(
     assert purged.letters()
     support.run("dlq", "redrive", "--yes", "--rate", 1000)
     assert purged.letters() == []
-    said = support.stderr_of("dlq", "import", FILE)
+    said = support.stderr_of("dlq", "import", "--yes", FILE)
     assert "2 imported before, and redriven or purged since; --again imports them" in said
     assert purged.letters() == []
     assert import_("--again")["imported"] == "2"
@@ -364,7 +364,7 @@ def test_nothing_is_imported_while_another_command_hides_letters(purged: Shop) -
     purged.fail("c")
     with QueueWalk(purged.sqs, [purged.box], limit=2) as walk:
         assert [*walk.pages()]
-        result = support.run("dlq", "import", FILE)
+        result = support.run("dlq", "import", "--yes", FILE)
     assert result.exit_code == ExitCode.HIDDEN
     assert "nothing was imported: it may be there already" in support.words(result.stderr)
     assert len(purged.letters()) == 1
@@ -372,7 +372,7 @@ def test_nothing_is_imported_while_another_command_hides_letters(purged: Shop) -
 
 def test_nothing_is_imported_if_not_every_letter_there_was_seen(purged: Shop) -> None:
     purged.fail("c", "d")
-    assert "raise --limit" in support.stderr_of("dlq", "import", FILE, "--limit", 1)
+    assert "raise --limit" in support.stderr_of("dlq", "import", "--yes", FILE, "--limit", 1)
     assert len(purged.letters()) == 2
 
 
@@ -382,7 +382,7 @@ def test_file_that_is_no_export_is_refused_with_the_line_and_without_its_text(
     good = Path(FILE).read_text()
     for line in ("no JSON", "{}", '{"consumer": "orders", "message_id": 1}', "customer-7"):
         Path(FILE).write_text(f"{good}{line}\n")
-        said = support.stderr_of("dlq", "import", FILE)
+        said = support.stderr_of("dlq", "import", "--yes", FILE)
         assert f"line 3 of {FILE}: it is no" in said
         assert "nothing was imported" in said
         assert "customer-7" not in said
@@ -403,7 +403,7 @@ def test_letter_past_its_time_is_imported_with_unsafe_only(
     expire(seconds)
     if refused:
         assert "2 past their safe_until: their keys may be" in support.stderr_of(
-            "dlq", "import", FILE
+            "dlq", "import", "--yes", FILE
         )
         assert purged.letters() == []
     assert import_("--unsafe" if refused else "--again")["imported"] == "2"
@@ -424,12 +424,12 @@ def test_safe_until_is_the_time_from_which_a_redrive_is_refused(
 
 def test_journal_that_cannot_be_written_stops_the_import(purged: Shop) -> None:
     Path(f"{FILE}.imported").mkdir()
-    assert "cannot be read" in support.stderr_of("dlq", "import", FILE)
+    assert "cannot be read" in support.stderr_of("dlq", "import", "--yes", FILE)
     assert purged.letters() == []
 
 
 def test_letters_of_a_renamed_consumer_are_imported_into_a_named_queue(purged: Shop) -> None:
     Path(FILE).write_text(Path(FILE).read_text().replace('"orders"', '"gone"'))
-    assert "no consumer 'gone'" in support.stderr_of("dlq", "import", FILE)
+    assert "no consumer 'gone'" in support.stderr_of("dlq", "import", "--yes", FILE)
     assert import_("--into", "orders")["imported"] == "2"
     assert len(purged.letters()) == 2

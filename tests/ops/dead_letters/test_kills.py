@@ -18,8 +18,8 @@ BAD = "{"
 PAGE, LETTERS = 2, 3
 
 CHOSEN = ("--consumer", "orders", "--reason", "retries-exhausted")
-REDRIVE = ("dlq", "redrive", "--rate", "1000", *CHOSEN)
-IMPORT = ("dlq", "import")
+REDRIVE = ("dlq", "redrive", "--yes", "--rate", "1000", *CHOSEN)
+IMPORT = ("dlq", "import", "--yes")
 PURGE = ("dlq", "purge", "--yes", *CHOSEN, "--export")
 
 

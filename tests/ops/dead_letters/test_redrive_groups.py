@@ -146,7 +146,7 @@ def test_every_letter_of_a_fifo_consumer_is_listed_filtered_and_redriven_in_orde
     assert (found["looked_at"], len(found["letters"])) == (38, 38)
     assert "looked at 38 of about 38 dead letters\n" in stdout_of("dlq", "list")
 
-    sent = run("dlq", "redrive", "--key", "id-a-14", "--json")
+    sent = run("dlq", "redrive", "--yes", "--key", "id-a-14", "--json")
     assert json.loads(sent.stdout)["sent"] == 1
     assert len(json.loads(sent.stdout)["overtaken"]) == 14
     assert "14 earlier letters of the same message groups stay" in words(sent.stderr)
@@ -164,8 +164,8 @@ def test_every_letter_of_a_fifo_consumer_is_listed_filtered_and_redriven_in_orde
 def test_letters_that_come_back_keep_their_place_among_those_that_stayed(shop: Shop) -> None:
     shop.make_fifo()
     shop.fail_in_groups("a-0", "a-1", "a-2", "a-3")
-    run("dlq", "redrive", "--key", "id-a-1")
-    run("dlq", "redrive", "--key", "id-a-0")
+    run("dlq", "redrive", "--yes", "--key", "id-a-1")
+    run("dlq", "redrive", "--yes", "--key", "id-a-0")
     shop.outside.faults = {"a-0": ValueError("boom"), "a-1": ValueError("boom")}
     shop.work_off(5)  # they are the last letters now
     assert len(shop.letters()) == 4
@@ -177,7 +177,7 @@ def test_named_letters_are_sent_in_the_order_of_their_group(shop: Shop) -> None:
     shop.make_fifo()
     shop.fail_in_groups("a-0", "a-1", "a-2")
     names = [letter.message_id for letter in shop.letters()]
-    stdout_of("dlq", "redrive", *reversed(names), "--rate", 1000)
+    stdout_of("dlq", "redrive", "--yes", *reversed(names), "--rate", 1000)
     assert shop.arrived() == ["a-0", "a-1", "a-2"]
 
 
@@ -194,18 +194,20 @@ def test_the_letters_behind_a_refused_one_of_their_group_stay(shop: Shop, *, dry
     [waiting] = found["failed"]
     assert waiting.endswith(WAITS)
     if dry_run:
-        assert "1 of them behind another of its group" in run("dlq", "redrive").stderr
+        assert "1 of them behind another of its group" in run("dlq", "redrive").stdout
         assert len(shop.letters()) == 4
     else:
         assert shop.arrived() == ["a-0", "b-0"]
         # It is sent when it is chosen without the other, with a warning.
-        chosen = run("dlq", "redrive", "--key", "id-a-2")
+        chosen = run("dlq", "redrive", "--yes", "--key", "id-a-2")
         assert "1 earlier letters of the same message groups stay" in words(chosen.stderr)
         assert shop.arrived() == ["a-2"]
 
 
 def test_a_redrive_with_a_limit_says_that_it_has_not_read_all_of_a_group(ordered: Shop) -> None:
-    sent = run("dlq", "redrive", "--reason", "retries-exhausted", "--limit", 5, "--rate", 1000)
+    sent = run(
+        "dlq", "redrive", "--yes", "--reason", "retries-exhausted", "--limit", 5, "--rate", 1000
+    )
     assert "earlier ones of the same message groups may stay: raise --limit" in words(sent.stderr)
 
 
@@ -238,6 +240,6 @@ def test_letters_that_sqs_withholds_are_not_blamed_on_another_command(moved: Sho
 
 
 def test_withheld_letters_follow_when_the_earlier_ones_were_sent(moved: Shop) -> None:
-    sent = stdout_of("dlq", "redrive", "--reason", "died", "--rate", 1000, "--json")
+    sent = stdout_of("dlq", "redrive", "--yes", "--reason", "died", "--rate", 1000, "--json")
     assert json.loads(sent)["sent"] == 13
     assert [name for name in moved.arrived() if name != "b-0"] == GROUP[:12]

@@ -201,7 +201,7 @@ def test_a_conflict_is_listed_and_shown_with_its_reason_and_the_earlier_webhook(
 ARGUMENTS = {
     "webhooks list": (),
     "webhooks show": ("evt_1",),
-    "webhooks replay": ("evt_1", "--to-queue", "orders"),
+    "webhooks replay": ("evt_1", "--to-queue", "orders", "--yes"),
     "webhooks send": ("stripe",),
     "webhooks listen": ("--since", "1h", "--to"),
 }

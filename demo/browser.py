@@ -1,7 +1,7 @@
 """A real browser on the console: the locked Chromium of npm, driven by Playwright; and pictures.
 
 The npm package `@sparticuz/chromium` is unpacked once, and starts without a display.
-`PICTURES=1 make demo` takes the pictures of the console in docs/img.
+`make redraw` and `PICTURES=1 make demo` take the pictures of the console in docs/img.
 """
 
 import io
@@ -18,7 +18,7 @@ from tempfile import mkdtemp
 from urllib.parse import quote
 
 import brotli
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
 from emulator.installed import ROOT
 
@@ -90,12 +90,12 @@ def _unpack(folder: Path) -> None:
 
 
 @contextmanager
-def console_process(environment: Mapping[str, str], *options: str) -> Iterator[str]:
+def console_process(environment: Mapping[str, str], folder: Path = ROOT) -> Iterator[str]:
     """Run `once console`, and end it with the context as Ctrl-C does.
 
     Args:
         environment: the variables of the AWS that it shows.
-        options: options of the command.
+        folder: where it is started, and writes exports.
 
     Yields:
         Its URL.
@@ -104,8 +104,8 @@ def console_process(environment: Mapping[str, str], *options: str) -> Iterator[s
         RuntimeError: it did not start; the message has its output.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "once.ops", "console", "--json", *options],
-        cwd=ROOT,
+        [sys.executable, "-m", "once.ops", "console", "--json"],
+        cwd=folder,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -129,23 +129,60 @@ def console_process(environment: Mapping[str, str], *options: str) -> Iterator[s
 def take_pictures(
     browser: Browser, aws: Mapping[str, str], order: str, folder: Path = FOLDER
 ) -> list[Path]:
-    """Take pictures of the overview, the dead letters and the story of one order.
+    """Take pictures of the pages, and of the first ones in dark colours as well.
 
-    Returns the files `console-*.png`; the AWS has a deployment that has processed the order.
+    Returns the files `console-*.png`; the AWS has a deployment that has processed the order, and
+    dead letters.
     """
-    pages = {
-        "overview": "",
-        "dead-letters": "dead-letters",
-        "message": f"message?key={quote(order)}",
-    }
-    with console_process(aws, "--read-only") as url:
-        page = browser.new_page(viewport={"width": WIDTH, "height": MOST_HEIGHT})
-        for name, path in pages.items():
-            page.goto(url + path)
-            height = min(MOST_HEIGHT, page.evaluate("document.documentElement.scrollHeight"))
-            page.screenshot(
-                path=folder / f"console-{name}.png",
-                full_page=True,
-                clip={"x": 0, "y": 0, "width": WIDTH, "height": height},
+    files: list[Path] = []
+    with console_process(aws) as url:
+        for suffix in ("", "-dark"):
+            page = browser.new_page(
+                viewport={"width": WIDTH, "height": MOST_HEIGHT},
+                color_scheme="dark" if suffix else "light",
             )
-    return [folder / f"console-{name}.png" for name in pages]
+            for name in _opened_pages(page, url, order):
+                if name in _DARK or not suffix:
+                    files.append(folder / f"console-{name}{suffix}.png")
+                    _take_picture(page, files[-1])
+            page.close()
+    return files
+
+
+_DARK = ("overview", "dead-letters")
+
+
+def _opened_pages(page: Page, url: str, order: str) -> Iterator[str]:
+    """Open one page of the console after the other, and yield their names."""
+    page.goto(f"{url}dead-letters")  # the overview tells what was read of them
+    read_completely(page)
+    for name in ("overview", "dead-letters"):
+        page.goto(url + ("" if name == "overview" else name))
+        yield name
+    page.locator("tbody a").first.click()
+    yield "group"
+    group = page.url
+    page.get_by_role("button", name="Redrive…").click()
+    page.get_by_role("button", name="Plan again").click()
+    yield "change"
+    page.goto(group)
+    page.locator("tbody a").first.click()
+    yield "dead-letter"
+    page.goto(f"{url}message?key={quote(order)}")
+    yield "message"
+    for name in ("effects", "outbox", "webhooks", "operator-log"):
+        page.goto(url + name)
+        yield name
+
+
+def _take_picture(page: Page, file: Path) -> None:
+    read_completely(page)
+    height = min(MOST_HEIGHT, page.evaluate("document.documentElement.scrollHeight"))
+    clip: FloatRect = {"x": 0, "y": 0, "width": WIDTH, "height": height}
+    page.screenshot(path=file, full_page=True, clip=clip)
+
+
+def read_completely(page: Page) -> None:
+    """Wait until the page shows a whole reading, and its script has begun."""
+    page.locator("#connection[class]").wait_for()
+    page.locator("main [data-reading]").first.wait_for(state="detached")

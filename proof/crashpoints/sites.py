@@ -64,7 +64,7 @@ LEFT_OUT = {
     "once.ops.aws.function_logs.log_events logs.FilterLogEvents": (
         "`status`, `trace` and a page only read"
     ),
-    "once.ops.console.audit_log.read_changes logs.FilterLogEvents": "a page only reads",
+    "once.ops.console.operator_log.read_changes logs.FilterLogEvents": "a page only reads",
     "once.ops.console.overview._metric_points cloudwatch.GetMetricData": "a page only reads",
     "once.ops.dead_letters.export.LetterImport._send.<locals>.<lambda> sqs.SendMessageBatch": (
         "an import that is killed is repeated: it sends no letter that is there already, "

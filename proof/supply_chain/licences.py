@@ -36,6 +36,7 @@ IN_FUNCTIONS = {
 """Packages of the functions with another licence: exactly that licence, and why it is accepted."""
 
 EXCEPTIONS = IN_FUNCTIONS | {
+    "axe-core": ("MPL-2.0", _UNCHANGED),
     "fqdn": ("MPL-2.0", _UNCHANGED),
     "hypothesis": ("MPL-2.0", _UNCHANGED),
     "orjson": ("MPL-2.0 AND (Apache-2.0 OR MIT)", _UNCHANGED),

@@ -2,18 +2,25 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from demo.browser import chromium, console_process, take_pictures
+from demo.browser import chromium, console_process, read_completely, take_pictures
+from emulator.installed import ROOT
 from once.testing import cloud_event
 from tests.e2e.deployment import Deployment
-from tests.e2e.test_orders import place_order
+from tests.e2e.test_orders import assert_counted_once, place_order, placed, shelf, unique
 
 HOSTILE = "<img src=x onerror=document.title='owned'>\u202e"
 PHONE = 390
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+PICTURES = (
+    *("overview", "overview-dark", "dead-letters", "dead-letters-dark", "group", "change"),
+    *("dead-letter", "message", "effects", "outbox", "webhooks", "operator-log"),
+)
 PATIENCE_MS = 120_000
 """A bound for a busy machine; five seconds, as Playwright has it, are not."""
 expect.set_options(timeout=PATIENCE_MS)
@@ -26,11 +33,12 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def url(service: Deployment) -> Iterator[str]:
+def url(service: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a console that shows an order, and dead letters with a hostile body."""
     place_order(service, copies=2)
     service.send("inventory", cloud_event("order.placed", {"order_id": HOSTILE}), HOSTILE)
-    with console_process(service.aws.environment()) as found:
+    folder = tmp_path_factory.mktemp("console")
+    with console_process(service.aws.environment(), folder) as found:
         yield found
     service.take("inventory")
 
@@ -57,21 +65,100 @@ def paths(page: Page) -> list[str]:
 
 def test_the_overview_is_read_again_when_something_changes(page: Page, service: Deployment) -> None:
     row = page.get_by_role("row", name="rogue").first
-    expect(page.get_by_role("status").last).to_have_text("live")
+    expect(page.locator("#connection")).to_have_text("live")
     before = row.inner_text()
     service.sqs.send_message(
         QueueUrl=service.parts.consumer("rogue").dead_letter_url, MessageBody="x"
     )
     expect(row).to_have_class("stuck")
     assert row.inner_text() != before
-    service.take("rogue")
+    service.dead_letters("rogue", 1)
 
 
-def test_every_page_fits_a_phone(page: Page, url: str) -> None:
-    page.set_viewport_size({"width": PHONE, "height": 800})
+def opened(page: Page, url: str) -> Iterator[str]:
+    """Open every kind of page, one after the other; yield their addresses."""
+    root = url[: url.index("/", 8)]
     for path in paths(page):
-        page.goto(f"{url[: url.index('/', 8)]}{path}")
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE, path
+        page.goto(f"{root}{path}")
+        read_completely(page)
+        yield path
+    page.goto(f"{url}dead-letters?consumer=inventory")
+    page.locator("tbody a").first.click()
+    read_completely(page)
+    yield "group"
+    page.get_by_role("button", name="Redrive…").click()
+    yield "change"
+    page.go_back()
+    page.locator("tbody a").first.click()
+    read_completely(page)
+    yield "letter"
+    page.get_by_role("link", name="Its message").click()
+    read_completely(page)
+    yield "message"
+    page.go_back()
+    page.get_by_role("link", name="Edit…").click()
+    read_completely(page)
+    yield "edit"
+
+
+def test_every_page_fits_a_phone_and_is_small(page: Page, url: str) -> None:
+    page.set_viewport_size({"width": PHONE, "height": 800})
+    for name in opened(page, url):
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE, name
+        assert len(page.content()) < 200_000, name
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_violates_a_rule_of_accessibility(
+    browser: Browser, url: str, scheme: Literal["light", "dark"]
+) -> None:
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme)  # axe is injected
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(url)
+    for name in opened(page, url):
+        page.evaluate(AXE.read_text())
+        found = page.evaluate("axe.run()")
+        told = [f"{rule['id']}: {rule['nodes'][0]['html']}" for rule in found["violations"]]
+        assert not told, name
+    context.close()
+
+
+def test_a_dead_letter_is_deleted_put_back_edited_and_processed(
+    page: Page, url: str, service: Deployment
+) -> None:
+    order, sku = unique("order"), shelf(service)
+    poison = placed(order, sku)
+    poison["data"]["lines"][0]["quantity"] = "two"
+    service.send("inventory", poison)
+    service.send("orders", placed(order, sku))
+    service.wait_until_empty("orders", "inventory")
+
+    def confirm(button: str) -> None:
+        page.get_by_label("Reason").fill("a price list was missing")
+        page.get_by_role("button", name=button).click()
+        expect(page.locator(".phase")).to_contain_text("Done")
+
+    page.goto(f"{url}dead-letters/letters?consumer=inventory&key=placed-{order}")
+    read_completely(page)
+    page.get_by_role("checkbox", name="check all").check()
+    expect(page.get_by_label("Letters")).to_have_value("chosen")
+    page.get_by_role("button", name="Export and delete…").click()
+    confirm("Export and delete 1 dead letter")
+    page.get_by_role("button", name="Plan the import").click()
+    confirm("Import 1 dead letter")
+    page.goto(f"{url}dead-letters/letters?consumer=inventory&key=placed-{order}")
+    read_completely(page)
+    page.locator("tbody a").first.click()
+    page.get_by_role("link", name="Edit…").click()
+    body = page.get_by_label("Body")
+    body.fill(body.input_value().replace('"two"', "2"))
+    page.get_by_role("button", name="Show what would be sent").click()
+    confirm("Redrive")
+    service.wait_at_rest()
+    assert_counted_once(service, order, sku)
+    page.get_by_role("link", name="Operator log").first.click()
+    expect(page.get_by_role("row", name="a price list was missing")).to_have_count(3)
 
 
 def test_every_page_is_reached_by_keyboard(page: Page) -> None:
@@ -89,9 +176,7 @@ def test_every_page_is_reached_by_keyboard(page: Page) -> None:
 def test_pictures_are_taken(browser: Browser, service: Deployment, tmp_path: Path) -> None:
     order, _ = place_order(service)
     files = take_pictures(browser, service.aws.environment(), order, tmp_path)
-    assert [file.name for file in files] == [
-        *("console-overview.png", "console-dead-letters.png", "console-message.png")
-    ]
+    assert {file.name for file in files} == {f"console-{name}.png" for name in PICTURES}
     assert all(file.stat().st_size > 10_000 for file in files)
 
 

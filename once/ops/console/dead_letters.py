@@ -7,29 +7,58 @@ at once, without their bodies, and the pages filter what was read.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import inf
 from typing import Any, Self
-from urllib.parse import urlencode
 
+from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.names import RELAY, UNROUTED, Reason
 from once.ops import dedup_records, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.console.rendering import BarChart, Request, Response, page
-from once.ops.console.state import max_age, state_of
-from once.ops.dead_letters import assessment, letter_text, search
+from once.ops.console.rendering import BarChart, Request, Response, page, query_text
+from once.ops.console.state import ConsoleState, Reading, max_age, state_of
+from once.ops.dead_letters import assessment, export, letter_text, search
 from once.ops.dead_letters.letter import DIED, dead_letter_queues
-from once.ops.errors import OpsError
 
 FRESH_SECONDS = 15
 """A page that is opened shows a reading of at most this age; a refresh, the last reading."""
 PAGE_LETTERS = 100
+MOST_GROUPS = 100
+"""Most groups that a page shows, the largest first."""
 BUCKETS = 24
 """Number of bars of a group's chart."""
 _FILTERS = ("consumer", "reason", "error", "key", "until", "since")
+_MOST_ADVICE, _MOST_CHARACTERS = 4, 600
+
+
+def advice_of(verdict: assessment.Verdict) -> str:
+    """Return the sentences of a verdict without ids and numbers, which letters alike share."""
+    text = " ".join(filter(None, (verdict.why, verdict.advice)))
+    return search.error_pattern(text, most=_MOST_CHARACTERS)
+
+
+def advised_action(assessed: assessment.AssessedLetter) -> str | None:
+    """Return the action that a letter needs: `redrive`, `edit`, `purge`, `settle` or `republish`.
+
+    None if something is to be done outside of this console first.
+    """
+    letter, verdict = assessed.letter, assessed.verdict
+    if verdict.safe:
+        return "redrive"
+    if letter.queue.owner == RELAY:
+        return "republish"
+    if isinstance(assessed.event, OnceError) or letter.reason in _EDITABLE:
+        return "edit"
+    if verdict.comes_back and (assessed.record or letter.reason == Reason.KEY_CONFLICT):
+        return "purge"
+    has_intent = assessed.record is not None and "effect" in assessed.record
+    return "settle" if verdict.needs_a_person and has_intent else None
+
+
+_EDITABLE = assessment.MENDED_BY_EDIT - {Reason.UNKNOWN_TYPE, Reason.TOO_LARGE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +70,8 @@ class LetterRow:
         error: the pattern of its error.
         sent_at: time of its dead-lettering.
         key: its dedup key.
+        advice: why its verdict is so, and what to do, without its ids and numbers.
+        action: see `advised_action`.
     """
 
     consumer: str
@@ -51,7 +82,9 @@ class LetterRow:
     event_type: str | None
     event_id: str | None
     key: str | None
-    verdict: assessment.Verdict
+    kind: assessment.RedriveOutcome
+    advice: str
+    action: str | None
 
     @classmethod
     def of(cls, assessed: assessment.AssessedLetter) -> Self:
@@ -66,7 +99,9 @@ class LetterRow:
             event_type=event.type if isinstance(event, CloudEvent) else None,
             event_id=search.event_id(event),
             key=assessed.pk,
-            verdict=assessed.verdict,
+            kind=assessed.verdict.outcome,
+            advice=advice_of(assessed.verdict),
+            action=advised_action(assessed),
         )
 
     def matches(self, letters: search.LetterFilter) -> bool:
@@ -88,9 +123,8 @@ class LetterReading:
 
     rows: Sequence[LetterRow]
     search_text: str
-    hidden: str | None
-    complete: bool
-    read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    hidden: str | None = None
+    complete: bool = True
 
 
 @contextmanager
@@ -99,6 +133,23 @@ def _walk(
 ) -> Iterator[tuple[search.QueueWalk, dedup_records.DedupRecordReader]]:
     with search.open_search(dead_letter_queues(deployment, consumer), search.DEFAULT_LIMIT) as walk:
         yield walk, dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
+
+
+def read_letters(
+    state: ConsoleState, max_age: float, consumer: str | None = None, patience: float | None = None
+) -> Reading[LetterReading]:
+    """Return a reading of all letters, or of one consumer's; see `Readings.latest`."""
+
+    def read() -> LetterReading:
+        rows: list[LetterRow] = []
+        with _walk(state.deployment, consumer) as (walk, records):
+            for some in walk.pages():
+                rows += map(LetterRow.of, assessment.assess_letters(records, some))
+                state.letters.show(consumer, LetterReading([*rows], walk.progress_text))
+        hidden = str(walk.hidden) if walk.hidden else None
+        return LetterReading(rows, walk.progress_text, hidden, walk.complete)
+
+    return state.letters.latest(consumer, read, max_age, patience)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +170,12 @@ class LetterGroup:
         return {"consumer": self.consumer, "reason": self.reason or DIED, "error": self.error}
 
     @property
-    def verdicts(self) -> Mapping[str, int]:
-        """Numbers of letters by their verdicts."""
-        return verdict_counts(self.rows)
-
-    @property
     def chart(self) -> BarChart:
-        """Numbers of letters over the period in which they were dead-lettered."""
+        """Numbers of letters from the first dead-lettering until now."""
+        begin, now = self.rows[0].sent_at, datetime.now(UTC)
         moments = [row.sent_at for row in self.rows]
-        numbers = histogram(moments)
-        return BarChart(
-            numbers,
-            f"{len(moments)} dead letters from {terminal.format_time(moments[0])} to "
-            f"{terminal.format_time(moments[-1])}; the highest of {BUCKETS} bars: {max(numbers)}",
-        )
+        label = f"{len(moments)} dead letters since {terminal.format_time(begin)}"
+        return BarChart(histogram(moments, begin, now), label, begin, now)
 
 
 def letter_groups(rows: Iterable[LetterRow]) -> list[LetterGroup]:
@@ -148,24 +191,17 @@ def _by_age(row: LetterRow) -> tuple[datetime, str]:
     return row.sent_at, row.message_id
 
 
-def verdict_counts(rows: Iterable[LetterRow]) -> Mapping[str, int]:
-    """Return the numbers of letters that are safe to send, safe but returning, and not safe."""
-    return Counter(
-        "returning" if row.verdict.comes_back else "safe" if row.verdict.safe else "unsafe"
-        for row in rows
-    )
+def kind_counts(rows: Iterable[LetterRow]) -> Counter[assessment.RedriveOutcome]:
+    """Return the numbers of letters by the kind of their verdict."""
+    return Counter(row.kind for row in rows)
 
 
-def histogram(moments: Sequence[datetime]) -> list[int]:
-    """Return the number of moments in each of `BUCKETS` parts of their period.
-
-    They are sorted, at least one. If all are the same, they are in the last part.
-    """
-    first, period = moments[0], moments[-1] - moments[0]
+def histogram(moments: Iterable[datetime], begin: datetime, end: datetime) -> list[int]:
+    """Return the number of moments in each of `BUCKETS` parts of a period."""
     numbers = [0] * BUCKETS
     for moment in moments:
-        share = (moment - first) / period if period else 1
-        numbers[min(BUCKETS - 1, int(BUCKETS * share))] += 1
+        share = (moment - begin) / (end - begin) if end > begin else 1
+        numbers[max(0, min(BUCKETS - 1, int(BUCKETS * share)))] += 1
     return numbers
 
 
@@ -183,12 +219,7 @@ def query_values(options: search.LetterOptions) -> dict[str, str]:
     return {name: value for name in _FILTERS if (value := getattr(options, name))}
 
 
-def query_text(values: Mapping[str, object]) -> str:
-    """Return parameters as the end of an address, with its question mark."""
-    return f"?{urlencode(values)}" if values else ""
-
-
-def read_letter(request: Request) -> assessment.AssessedLetter:
+def read_letter(request: Request) -> Reading[assessment.AssessedLetter]:
     """Read the dead letter of a page's address, with its verdict.
 
     Raises:
@@ -214,30 +245,41 @@ def _max_age(request: Request) -> float:
 def groups_page(request: Request) -> Response:
     """Return the page of letters that failed alike."""
     reading, rows, values = _filtered(request)
+    groups = letter_groups(rows)
     return page(
         request,
         "dead_letters.html",
         **values,
-        groups=letter_groups(rows),
+        groups=groups[:MOST_GROUPS],
+        left_out=len(groups) - MOST_GROUPS,
+        kind_counts=kind_counts,
         reasons=sorted({row.reason or DIED for row in reading.rows} | {*map(str, Reason), DIED}),
         consumers=[*state_of(request).deployment.consumers, RELAY, UNROUTED],
+        exports=sorted((file.name for file in export.FOLDER.glob("*.jsonl")), reverse=True),
     )
 
 
 def letters_page(request: Request) -> Response:
-    """Return a part of the list of the letters that match a filter."""
+    """Return a part of the list of the letters that match a filter, their advice once."""
     _, rows, values = _filtered(request)
     rows.sort(key=_by_age)
     pages = max(1, -(-len(rows) // PAGE_LETTERS))
     text = request.query_params.get("page", "1")
     asked = int(text) if text.isdecimal() and len(text) < 6 else 1
     here = min(pages, max(1, asked))
+    advice = Counter((row.kind, row.advice) for row in rows).most_common()
+    actions = Counter(row.action for row in rows)
     return page(
         request,
         "dead_letter_list.html",
         **values,
         rows=rows[(here - 1) * PAGE_LETTERS : here * PAGE_LETTERS],
-        verdicts=verdict_counts(rows),
+        verdicts=kind_counts(rows),
+        advice=advice[:_MOST_ADVICE],
+        more_advice=sum(number for _, number in advice[_MOST_ADVICE:]),
+        action="redrive"
+        if actions["redrive"]
+        else max(actions, key=lambda one: actions[one], default=None),
         here=here,
         pages=pages,
     )
@@ -247,24 +289,13 @@ def _filtered(request: Request) -> tuple[LetterReading, list[LetterRow], dict[st
     """Return a reading, the rows that match the filter of the address, and a page's values."""
     state = state_of(request)
     options = letter_options(request.query_params, state.deployment.service)
-    chosen = options.letter_filter()
-
-    def read(consumer: str | None) -> LetterReading:
-        with _walk(state.deployment, consumer) as (walk, records):
-            rows = [
-                LetterRow.of(one)
-                for some in walk.pages()
-                for one in assessment.assess_letters(records, some)
-            ]
-        hidden = str(walk.hidden) if walk.hidden else None
-        return LetterReading(rows, walk.progress_text, hidden, walk.complete)
-
-    reading = state.letters.latest(None, lambda: read(None), _max_age(request))
-    if (name := options.consumer) and not reading.complete:
-        reading = state.letters.latest(name, lambda: read(name), _max_age(request))
+    chosen, age = options.letter_filter(), _max_age(request)
+    reading = read_letters(state, age)
+    if (name := options.consumer) and not reading.value.complete:
+        reading = read_letters(state, age, name)
     rows = [
         row
-        for row in reading.rows
+        for row in reading.value.rows
         if options.consumer in (None, row.consumer) and row.matches(chosen)
     ]
     given = query_values(options)
@@ -274,15 +305,13 @@ def _filtered(request: Request) -> tuple[LetterReading, list[LetterRow], dict[st
         "number": len(rows),
         "query": lambda **more: query_text(given | more),
     }
-    return reading, rows, values
+    return reading.value, rows, values
 
 
 def letter_page(request: Request) -> Response:
     """Return the page of one letter."""
-    try:
-        assessed = read_letter(request)
-    except OpsError as error:
-        return page(request, "dead_letter_gone.html", status=404, error=error)
+    reading = read_letter(request)
+    assessed = reading.value
     letter, event = assessed.letter, assessed.event
     pretty = letter_text.body_text(letter)
     story = (
@@ -293,11 +322,21 @@ def letter_page(request: Request) -> Response:
     return page(
         request,
         "dead_letter.html",
-        letter=letter,
+        reading=reading,
+        **card_values(assessed),
         rows=[*letter_text.letter_rows(assessed, datetime.now(UTC))],
-        verdict=assessed.verdict,
         pretty=pretty,
         raw=None if pretty == letter.original.body else letter.original.body,
         claimed=letter_text.claimed_text(assessed),
         story=request.url_for("message").path + query_text(story),
     )
+
+
+def card_values(assessed: assessment.AssessedLetter) -> dict[str, Any]:
+    """Return what the card of a letter shows: its verdict, and the advised action."""
+    return {
+        "letter": assessed.letter,
+        "verdict": assessed.verdict,
+        "action": advised_action(assessed),
+        "key": assessed.pk,
+    }

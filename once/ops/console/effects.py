@@ -10,7 +10,7 @@ from once.ops.dedup_records import DedupRecordReader, record_lines
 from once.ops.effects import list_pending, pending_effect, read_decision, settle
 from once.ops.errors import OpsError
 
-_MOST_SHOWN = 200
+_MOST_SHOWN = 100
 
 
 def _records(state: ConsoleState) -> DedupRecordReader:
@@ -20,10 +20,13 @@ def _records(state: ConsoleState) -> DedupRecordReader:
 def effects_page(request: Request) -> Response:
     """Return the list of pending effects."""
     state = state_of(request)
-    found = state.readings.latest(
+    reading = state.readings.latest(
         "effects", lambda: list_pending(_records(state)), max_age(request)
     )
-    return page(request, "effects.html", found=found, most=_MOST_SHOWN, now=datetime.now(UTC))
+    now = datetime.now(UTC)
+    return page(
+        request, "effects.html", reading=reading, found=reading.value, most=_MOST_SHOWN, now=now
+    )
 
 
 def effect_page(request: Request) -> Response:
@@ -73,6 +76,8 @@ def plan_settlement(request: Request, form: FormData) -> Job:
         ],
         changes=1,
         work=work,
+        undo="Nothing takes it back once the next delivery has committed it.",
+        deletes=True,
         back="effects",
         command=shown_command(
             state.deployment.service,

@@ -33,27 +33,55 @@ class JobPhase(StrEnum):
     FAILED = "failed"
 
 
+@dataclass(frozen=True, slots=True)
+class PlanGroup:
+    """Things of a plan with one verdict, and what happens to them.
+
+    Attributes:
+        kind: the kind of the verdict.
+        number: how many they are.
+        action: what happens to them, such as `stay`.
+        why: the reasons, a line each.
+        things: consumer and message id of some of them.
+    """
+
+    kind: str
+    number: int
+    action: str
+    why: Sequence[str]
+    things: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A form that a job's page offers: its button's text, its path, and its fields."""
+
+    label: str
+    route: str
+    fields: Sequence[tuple[str, str]]
+
+
 @dataclass(slots=True)
 class Progress:
     """Progress of a running job; its work sets the numbers, pages show them.
 
     `done` things of `total` were looked at, which is approximate on AWS, and None if not known.
     `counts` has results by name, such as `sent`; `result` what the operator should know of it
-    afterwards, a line each. After `stop`, the work ends after what it is doing now.
+    afterwards, a line each; `undo` the form that undoes it. After `stop`, the work ends after what
+    it is doing now.
     """
 
     total: int | None = None
     done: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     result: Sequence[str] = ()
+    undo: Sequence[NextStep] = ()
     stop: threading.Event = field(default_factory=threading.Event)
-    note: Callable[[], None] = field(default=lambda: None, repr=False)
 
     def advance(self, done: int, counts: Mapping[str, int] | None = None) -> None:
-        """Set the numbers, and tell the pages."""
+        """Set the numbers."""
         self.done = done
         self.counts = dict(counts or self.counts)
-        self.note()
 
     def check_stop(self, text: Callable[[], str]) -> None:
         """Raise `StoppedError` with a text if the operator has stopped the job."""
@@ -70,6 +98,10 @@ class Job:
         plan: what the dry run found, a line each.
         changes: number of things that it would change; with 0 it cannot be confirmed.
         work: does it; takes the operator's reason and the progress to advance.
+        undo: what undoes it, in words.
+        groups: what the dry run found, by verdict.
+        instead: another plan that may be meant, as with a box that was not ticked.
+        deletes: whether it deletes something.
         back: path of the page to return to, below the console's root.
         command: the command that does the same; None if there is none.
     """
@@ -78,6 +110,10 @@ class Job:
     plan: Sequence[str]
     changes: int
     work: Callable[[str | None, Progress], None] = field(repr=False)
+    undo: str = ""
+    groups: Sequence[PlanGroup] = ()
+    instead: NextStep | None = None
+    deletes: bool = False
     back: str = ""
     command: str | None = None
     id: str = field(default_factory=lambda: token_urlsafe(12))
@@ -87,19 +123,14 @@ class Job:
 
 
 class Jobs:
-    """The jobs of a console, the newest last; `note` tells the pages of every step.
+    """The jobs of a console, the newest last; one that is not confirmed ends here."""
 
-    A job that was planned and never confirmed ends here.
-    """
-
-    def __init__(self, note: Callable[[], None]) -> None:
-        self._note = note
+    def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
 
     def plan(self, job: Job) -> Job:
         """Keep a job until it is confirmed."""
-        job.progress.note = self._note
         with self._lock:
             self._jobs[job.id] = job
             planned = [one for one in self._jobs.values() if one.phase is not JobPhase.RUNNING]
@@ -130,8 +161,6 @@ class Jobs:
             job.phase, job.error = JobPhase.FAILED, error_with_remedy(error)
         except Exception as error:  # a thread's error would be seen by nobody
             job.phase, job.error = JobPhase.FAILED, unexpected_error_text(error)
-        finally:
-            self._note()
 
 
 def planning(

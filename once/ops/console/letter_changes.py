@@ -1,4 +1,4 @@
-"""Changes of dead letters: redrive, edit and purge, each as a job after a dry run.
+"""Changes of dead letters: redrive, edit, purge and import, each as a job after a dry run.
 
 Forms of the pages of dead letters lead here. A confirmed job walks through the queues again, and
 takes the letters of its dry run alone: those that arrived since stay.
@@ -13,24 +13,53 @@ from typer import BadParameter
 
 from once.events.cloud_event import CloudEvent
 from once.events.identity import fingerprint
-from once.ops.aws.clients import RateLimiter, batches
-from once.ops.console.dead_letters import letter_options, query_text, query_values, read_letter
-from once.ops.console.jobs import Job, Progress, number_field, shown_command
-from once.ops.console.rendering import FormData, Request, Response, below_root, page
+from once.ops.aws.clients import RateLimiter, batches, client
+from once.ops.console.dead_letters import advice_of, letter_options, query_values, read_letter
+from once.ops.console.jobs import (
+    Job,
+    NextStep,
+    PlanGroup,
+    Progress,
+    number_field,
+    shown_command,
+)
+from once.ops.console.rendering import (
+    FormData,
+    Request,
+    Response,
+    below_root,
+    page,
+    query_text,
+)
 from once.ops.console.state import ConsoleState, state_of
-from once.ops.dead_letters.assessment import AssessedLetter, assess_letters
+from once.ops.dead_letters.assessment import AssessedLetter, RedriveOutcome, assess_letters
 from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json, with_body
-from once.ops.dead_letters.export import FOLDER, LetterPurge, exported_text
+from once.ops.dead_letters.export import (
+    FOLDER,
+    ImportJournal,
+    LetterImport,
+    LetterPurge,
+    exported_text,
+    read_export,
+)
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.letter_text import reason_text
 from once.ops.dead_letters.redrive import LetterPages, Redrive, RedriveRequest, open_redrive
-from once.ops.dead_letters.search import LetterOptions, QueueWalk, open_search, selected_letters
+from once.ops.dead_letters.search import (
+    DEFAULT_LIMIT,
+    LetterOptions,
+    QueueWalk,
+    open_search,
+    selected_letters,
+)
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
-from once.ops.terminal import first_lines
+from once.ops.terminal import counted, first_lines
 
 MOST_LINES = 50
 """Most letters that the page of a job names one by one."""
+_MOST_REASONS = 5
+_MOST_EDITED = 30_000
 _some = partial(first_lines, most=MOST_LINES)
 
 
@@ -66,21 +95,59 @@ def plan_redrive(request: Request, form: FormData) -> Job:
             finally:
                 progress.result = [*progress.result, *confirmed.missing_lines()]
 
+    groups = [
+        *_plan_groups(plan.sent, "will be sent"),
+        *_plan_groups(plan.refused, "stay"),
+        *_plan_groups(plan.waiting, "stay, behind others of their message group"),
+    ]
+    left = sum(one.verdict.comes_back for one in plan.refused)
     return Job(
-        title=f"Redrive {len(expected)} dead letters",
+        title=f"Redrive {counted(len(expected), 'dead letter')}",
         plan=[
-            str(plan),
             *filter(None, [redrive.overtaken_text]),
             redrive.walk.progress_text,
             "Each letter is assessed again before it is sent. A letter whose verdict has changed "
             "by then, or that has arrived since, stays.",
-            *_some([_verdict_line(one) for one in plan.assessed]),
         ],
         changes=len(expected),
         work=work,
+        undo=_UNDO_REDRIVE,
+        groups=groups,
+        instead=NextStep(
+            f"Plan again, and send also the {left} that will come back",
+            "plan-redrive",
+            [*_form_fields(asked, form), ("returning", "yes")],
+        )
+        if left
+        else None,
         back=back,
         command=_redrive_command(asked, plan.assessed),
     )
+
+
+_UNDO_REDRIVE = (
+    "A letter that was sent is in its consumer's queue, and cannot be taken back. Nothing is done "
+    "twice: what was committed before is acknowledged, and what fails again is a dead letter again."
+)
+
+
+def _form_fields(options: LetterOptions, form: FormData) -> list[tuple[str, str]]:
+    chosen = [(name, str(form[name])) for name in ("which", "rate") if name in form]
+    ids = [("id", str(one)) for one in form.getlist("id")]
+    return [*query_values(options).items(), *chosen, *ids]
+
+
+def _plan_groups(assessed: Sequence[AssessedLetter], action: str) -> Iterator[PlanGroup]:
+    """Yield what happens to letters, in groups by their verdict."""
+    for kind in RedriveOutcome:
+        some = [one for one in assessed if one.verdict.outcome is kind]
+        if some:
+            whys = Counter(advice_of(one.verdict) for one in some).most_common()
+            lines = [why if number == len(some) else f"{number}: {why}" for why, number in whys]
+            things = [(one.letter.queue.owner, one.letter.message_id) for one in some]
+            yield PlanGroup(
+                kind, len(some), action, first_lines(lines, _MOST_REASONS), things[:MOST_LINES]
+            )
 
 
 def _redrive_command(asked: RedriveRequest, assessed: Sequence[AssessedLetter]) -> str | None:
@@ -124,11 +191,12 @@ def _send(
 
 def edit_page(request: Request) -> Response:
     """Return the form with a letter's body."""
-    letter = read_letter(request).letter
-    return _edit_form(request, printable_json(editable_text(letter)))
+    letter = read_letter(request).value.letter
+    text = printable_json(editable_text(letter))
+    return _edit_form(request, text if len(text) <= _MOST_EDITED else None)
 
 
-def _edit_form(request: Request, text: str, refused: str | None = None) -> Response:
+def _edit_form(request: Request, text: str | None, refused: str | None = None) -> Response:
     status = 200 if refused is None else 422
     values = {"text": text, "refused": refused, **request.path_params}
     return page(request, "dead_letter_edit.html", status=status, **values)
@@ -170,11 +238,12 @@ def plan_edit(request: Request, form: FormData) -> Job | Response:
         title=f"Redrive {parts['message_id']} with its new body",
         plan=[
             *_identity_lines(before, after),
-            _verdict_line(after),
-            *([] if is_sent else ["it stays: `once dlq redrive --edit --unsafe` alone sends it"]),
+            *([] if is_sent else ["`once dlq redrive --edit --unsafe` alone sends it"]),
         ],
         changes=int(is_sent),
         work=work,
+        undo=_UNDO_REDRIVE,
+        groups=[*_plan_groups([after], "will be sent" if is_sent else "stays")],
         back=below_root(request, "letter", **parts),
     )
 
@@ -230,6 +299,7 @@ def plan_purge(request: Request, form: FormData) -> Job:
                         batch_deleted=deleted,
                     )
             finally:
+                progress.undo = [_import_step(file.name) for file in purge.files]
                 faults = _some([f"{name}: {said}" for name, said in purge.faults.items()])
                 progress.result = [*files, *confirmed.missing_lines(), *faults]
         if purge.faults:
@@ -238,19 +308,87 @@ def plan_purge(request: Request, form: FormData) -> Job:
             )
 
     return Job(
-        title=f"Export and delete {len(letters)} dead letters",
+        title=f"Export and delete {counted(len(letters), 'dead letter')}",
         plan=[
             f"A file for each consumer is written first, in {FOLDER.resolve()} of this machine, "
             "which you alone can read. A letter that cannot be written is not deleted.",
-            "`once dlq import FILE` puts the letters back.",
             "Letters that have arrived since this dry run stay.",
             search.progress_text,
             *(f"{number} of {owner}: {why}" for (owner, why), number in sorted(counts.items())),
         ],
         changes=len(letters),
         work=work,
+        undo="An import of the files puts the letters back; their keys are known for weeks.",
+        deletes=True,
         back=back,
         command=shown_command(options.service, ["dlq", "purge", *ids], query_values(options)),
+    )
+
+
+def _import_step(name: str) -> NextStep:
+    return NextStep(f"Plan the import of {name}", "plan-import", [("file", name)])
+
+
+def plan_import(request: Request, form: FormData) -> Job:
+    """Return the job that puts the letters of an export back; none past its `safe_until`."""
+    state, name = state_of(request), str(form.get("file") or "")
+    if name not in (file.name for file in FOLDER.glob("*.jsonl")):
+        raise BadParameter(f"{name!r} is no export in {FOLDER.resolve()}", param_hint="FILE")
+    file, into, again = FOLDER / name, str(form.get("into") or "") or None, bool(form.get("again"))
+    letters = read_export(file)
+
+    def planned() -> LetterImport:
+        queues = {
+            owner: dead_letter_queues(state.deployment, into or owner)[0]
+            for owner in dict.fromkeys(letter.consumer for letter in letters)
+        }
+        found = LetterImport(client("sqs"), queues, ImportJournal.of(file))
+        found.plan(letters, DEFAULT_LIMIT, again=again, unsafe=False)
+        return found
+
+    with state.letters.held():
+        plan = planned()
+    confirmed = {letter.message_id for letter in plan.new}
+
+    def work(why: str | None, progress: Progress) -> None:
+        told = {"file": name, "into": into, "again": again, "service": state.deployment.service}
+        with state.letters.changing():
+            done = planned()
+            done.new = [letter for letter in done.new if letter.message_id in confirmed]
+            with logged_change(state.deployment, "dlq import", told, why) as change:
+                done.run(change)
+        progress.advance(len(done.new), change.counts)
+        progress.result = _some([f"{one}: {said}" for one, said in done.failed.items()])
+        if done.failed:
+            raise OpsError("not all dead letters were imported: plan the import again")
+
+    stays = {
+        "are there already": plan.there,
+        "were imported before, and are redriven or deleted since": plan.before,
+        "are past the time until which an import is safe": plan.past,
+    }
+    return Job(
+        title=f"Import {counted(len(plan.new), 'dead letter')}",
+        plan=[
+            f"{len(letters)} are in {file.resolve()}",
+            *(f"{len(some)} {why}: they are left out" for why, some in stays.items() if some),
+        ],
+        changes=len(plan.new),
+        work=work,
+        undo="Export and delete the letters again.",
+        instead=NextStep(
+            f"Plan again, with the {len(plan.before)} that were imported before",
+            "plan-import",
+            [("file", name), ("into", into or ""), ("again", "yes")],
+        )
+        if plan.before
+        else None,
+        back=below_root(request, "dead-letters"),
+        command=shown_command(
+            state.deployment.service,
+            ["dlq", "import", str(file)],
+            {"into": into, "again": again},
+        ),
     )
 
 
@@ -300,8 +438,3 @@ def _chosen(request: Request, form: FormData) -> tuple[LetterOptions, list[str],
     if not (ids := [str(one) for one in form.getlist("id")]):
         raise BadParameter("no letter is chosen: check one, or take all that match the filter")
     return LetterOptions(consumer=options.consumer, service=options.service), ids, back
-
-
-def _verdict_line(assessed: AssessedLetter) -> str:
-    letter = assessed.letter
-    return f"{letter.message_id}, {letter.queue.owner}: {assessed.verdict}"

@@ -14,15 +14,18 @@ from once.events.cloud_event import CloudEvent
 from once.events.identity import key_hash
 from once.names import RELAY, Record, State
 from once.ops import dedup_records, terminal
+from once.ops.aws.clients import client
+from once.ops.console.dead_letters import card_values
 from once.ops.console.rendering import Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
+from once.ops.dead_letters.assessment import assess_letters
 from once.ops.trace.search import TraceSearch
 from once.ops.trace.timeline import EntryKind, TimelineEntry
 
-MOST_LETTERS = 1000
+MOST_LETTERS = 10_000
 """Most dead letters that a page reads."""
-MOST_ENTRIES = 300
-"""Most entries of a timeline, and most events and records each, that a page shows."""
+MOST_ENTRIES, MOST_EVENTS = 100, 12
+"""Most entries of a timeline that a page shows; and most events, records and letters each."""
 MOST_STEPS = 60
 """Most steps that a picture shows."""
 _SINCE = "2d"
@@ -35,11 +38,11 @@ PROVIDER = "provider"
 DEAD_LETTERS = "dead letters"
 _FIRST, _LAST = (PRODUCER, TOPIC), (PROVIDER, TABLE, DEAD_LETTERS)
 
-_LANE_WIDTH, _STEP_HEIGHT = 142, 34
+_WIDTH, _STEP_HEIGHT = 1200, 34
+_NARROWEST_LANE, _WIDEST_LANE = 96, 220
 _TIME_WIDTH, _TOP, _BOTTOM = 92, 56, 14
 _CHARACTER_WIDTH = 6.6
 _HEAD = 7
-_NAME_CHARACTERS = 18
 
 
 def message_page(request: Request) -> Response:
@@ -48,10 +51,12 @@ def message_page(request: Request) -> Response:
     given = {name: request.query_params.get(name, "").strip() for name in names}
     given["since"] = given["since"] or _SINCE
     state, found = state_of(request), None
+    values: dict[str, Any] = {}
     if given["key"]:
-        found = state.readings.latest(
+        read = state.readings.latest(
             ("message", *given.values()), lambda: _find_story(state, given), max_age(request)
         )
+        found, values["reading"] = read.value, read
     return page(
         request,
         "message.html",
@@ -60,7 +65,7 @@ def message_page(request: Request) -> Response:
         story=None if isinstance(found, str) else found,
         not_found=found if isinstance(found, str) else None,
         event_text=_event_text,
-        shortened=terminal.shortened,
+        **values,
     )
 
 
@@ -74,14 +79,21 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
         graph, entries = search.find(now, most_letters=MOST_LETTERS, since=since)
         if not entries:
             return search.not_found_text()
-    if max(len(entries), len(graph.events), len(graph.records)) > MOST_ENTRIES:
-        search.notes.append(f"only the first {MOST_ENTRIES} entries, events and records are shown")
+    letters = assess_letters(
+        dedup_records.DedupRecordReader.of(client("dynamodb"), state.deployment),
+        graph.letters[:MOST_EVENTS],
+    )
+    if len(entries) > MOST_ENTRIES:
+        search.notes.append(f"only the first {MOST_ENTRIES} of {len(entries)} entries are shown")
+    for name in ("events", "records", "letters"):
+        if (number := len(getattr(graph, name))) > MOST_EVENTS:
+            search.notes.append(f"only the first {MOST_EVENTS} of {number} {name} are shown")
     consumers = state.deployment.consumers.values()
     internal = {name: one.events for one in consumers for name in (one.name, one.identity)}
     return {
         "entries": entries[:MOST_ENTRIES],
         "picture": sequence_picture([*steps_of(entries, internal)]),
-        "events": [*graph.events.values()][:MOST_ENTRIES],
+        "events": [*graph.events.values()][:MOST_EVENTS],
         "records": [
             {
                 "pk": pk,
@@ -90,9 +102,9 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
                 "lines": dedup_records.record_lines(item, now),
                 "pending": dedup_records.text_attribute(item, Record.STATE) == State.PENDING,
             }
-            for pk, item in [*graph.records.items()][:MOST_ENTRIES]
+            for pk, item in [*graph.records.items()][:MOST_EVENTS]
         ],
-        "letters": graph.letters[:MOST_ENTRIES],
+        "letters": [card_values(one) for one in letters],
         "notes": search.notes,
     }
 
@@ -103,7 +115,7 @@ def _event_text(event: CloudEvent) -> str:
     named = {"subject": event.subject, "time": event.time}
     given = {name: value for name, value in named.items() if value is not None}
     members = {**known, **given, **event.extensions, "data": event.data}
-    return terminal.shortened(json.dumps(members, indent=2, ensure_ascii=False))
+    return json.dumps(members, indent=2, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +188,11 @@ def sequence_picture(steps: Sequence[Step]) -> dict[str, Any]:
     used = dict.fromkeys(name for step in drawn for name in (step.source, step.target))
     consumers = [name for name in used if name not in (*_FIRST, *_LAST)]
     names = [name for name in (*_FIRST, *consumers, *_LAST) if name in used]
-    middle = _TIME_WIDTH + _LANE_WIDTH // 2
-    places = {name: middle + _LANE_WIDTH * number for number, name in enumerate(names)}
+    # All lanes are in view at the width of a page.
+    width = (_WIDTH - _TIME_WIDTH) // max(1, len(names))
+    width = min(_WIDEST_LANE, max(_NARROWEST_LANE, width))
+    middle = _TIME_WIDTH + width // 2
+    places = {name: middle + width * number for number, name in enumerate(names)}
     bottom = _TOP + _STEP_HEIGHT * len(drawn) + _BOTTOM
     arrows = []
     for number, step in enumerate(drawn, 1):
@@ -187,11 +202,12 @@ def sequence_picture(steps: Sequence[Step]) -> dict[str, Any]:
         label = _cut(step.label, int(abs(x2 - x1) / _CHARACTER_WIDTH))
         arrows.append({"x1": x1, "x2": x2, "y": y, "head": head, "label": label, "step": step})
     return {
-        "width": _TIME_WIDTH + _LANE_WIDTH * len(names),
+        "width": _TIME_WIDTH + width * len(names),
+        "box": width - 12,
         "height": bottom + 4,
         "bottom": bottom,
         "lanes": [
-            {"name": name, "shown": _cut(name, _NAME_CHARACTERS), "x": x}
+            {"name": name, "shown": _cut(name, int((width - 20) / _CHARACTER_WIDTH)), "x": x}
             for name, x in places.items()
         ],
         "arrows": arrows,

@@ -16,31 +16,42 @@ from once.ops.console.state import max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, Item, time_attribute
 from once.ops.errors import OpsError
 from once.ops.outbox import Republication, RepublishResult, failure_text, record_period
+from once.ops.terminal import counted
 from once.ops.trace.timeline import EventGraph
 
 PERIOD = timedelta(hours=1)
-MOST_SHOWN = 50
-"""Most records whose events are shown."""
+MOST_READ = 500
+"""Most records whose events are shown, in groups that stand alike."""
 _OPTIONS = ("since", "until", "consumer", "to", "rate")
 
 
 def outbox_page(request: Request) -> Response:
     """Return the page of the last hour's events."""
     state = state_of(request)
-    relay = state.readings.latest(
+    reading = state.readings.latest(
         "outbox", lambda: _read_relay(state.deployment, datetime.now(UTC)), max_age(request)
     )
     consumers = state.deployment.consumers
     takers = [name for name, one in consumers.items() if one.events]
-    return page(request, "outbox.html", relay=relay, consumers=[*consumers], takers=takers)
+    return page(
+        request,
+        "outbox.html",
+        reading=reading,
+        relay=reading.value,
+        consumers=[*consumers],
+        takers=takers,
+    )
 
 
 def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
     """Return the relay's figures of the last hour, and the events committed in it."""
     table = DedupRecordReader.of(client("dynamodb"), deployment)
-    recent = table.recent_outboxes(now - PERIOD, MOST_SHOWN)
+    recent = table.recent_outboxes(now - PERIOD, MOST_READ)
     graph = EventGraph(deployment.consumers.values(), table.get, ()).follow(recent.items, ())
     events = [event for item in recent.items for event in _events(item, graph)]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for event in events:
+        groups.setdefault((event["type"], event["standing"]), []).append(event)
     function = deployment.relay_function_name
     figures = read_figures([function], now, (Metric.PUBLISHED, Metric.RELAY_LAG_MS))
     by_minute = figures.minutes(function, [Metric.PUBLISHED])
@@ -50,11 +61,12 @@ def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
         "function": function,
         "source": figures.source,
         "published": published,
-        "chart": BarChart(by_minute, label),
+        "chart": BarChart(by_minute, label, now - PERIOD, now),
         "longest_delay_ms": max(figures.minutes(function, [Metric.RELAY_LAG_MS])),
         "dead_letters": depth(client("sqs"), deployment.relay_dead_letter_url).total,
         "recent": recent,
-        "events": events,
+        # What waits comes first.
+        "groups": sorted(groups.values(), key=lambda some: (not some[0]["waits"], -len(some))),
         "waiting": sum(event["waits"] for event in events),
     }
 
@@ -63,7 +75,7 @@ def _events(item: Item, graph: EventGraph) -> Iterator[dict[str, Any]]:
     """Yield the events in an outbox; their `standing` says whether consumers have records of them.
 
     An event waits if no consumer that takes it has a record. If the outbox cannot be read, its one
-    entry has no id.
+    entry has no type.
     """
     shared = {"at": time_attribute(item, Record.COMMITTED_AT), "pk": item[Record.PK]["S"]}
     try:
@@ -71,18 +83,22 @@ def _events(item: Item, graph: EventGraph) -> Iterator[dict[str, Any]]:
             keys = graph.keys.get((event.source, event.id), [])
             have = sum(key in graph.records for key in keys)
             if have:
-                standing = f"{have} of {len(keys)} consumers have a record"
+                standing = f"recorded at {have} of {len(keys)}"
             elif keys:
                 standing = "no consumer has a record yet"
             elif any(event_type == event.type for _, event_type in graph.unknown):
                 standing = "a consumer's key rule is not known"
             else:
                 standing = "no consumer takes it, or finds a key in it"
-            told = {"id": event.id, "type": event.type, "standing": standing}
-            yield {**shared, **told, "waits": bool(keys) and not have}
+            yield {
+                **shared,
+                "type": event.type,
+                "standing": standing,
+                "waits": bool(keys) and not have,
+            }
     except OnceError:  # the error's text may contain data of the event
         standing = "its outbox cannot be read: see the relay's dead letters"
-        yield {**shared, "id": "", "type": "–", "standing": standing, "waits": True}
+        yield {**shared, "type": "–", "standing": standing, "waits": True}
 
 
 def plan_republish(request: Request, form: FormData) -> Job:
@@ -94,7 +110,7 @@ def plan_republish(request: Request, form: FormData) -> Job:
     if text := given["rate"]:
         told["rate"] = number_field(text, 1, 1_000_000, "is no number from 1", "--rate")
     asked = Republication.of(deployment, period, told)
-    counted = asked.count(lambda *_: None)
+    found = asked.count(lambda *_: None)
 
     def work(why: str | None, progress: Progress) -> None:
         progress.total = asked.approximate_total()
@@ -115,20 +131,22 @@ def plan_republish(request: Request, form: FormData) -> Job:
         if result.refused or result.unreadable:
             raise OpsError(failure_text(result, by_relay=not given["to"]))
 
-    number = counted.events.total()
-    plan = [f"{event_type}: {count}" for event_type, count in sorted(counted.events.items())]
-    plan.append(f"{counted.records} records, {number} events")
+    number = found.events.total()
+    plan = [f"{event_type}: {count}" for event_type, count in sorted(found.events.items())]
+    plan.append(f"{found.records} records, {number} events")
     if given["to"]:
         plan.append(f"to {given['to']} only; its queue takes them in no order")
-    if counted.too_old:
-        plan.append(f"{counted.too_old} records are left out: they expire within 30 days")
-    if counted.refused or counted.unreadable:
-        plan.append(failure_text(counted, by_relay=False))
+    if found.too_old:
+        plan.append(f"{found.too_old} records are left out: they expire within 30 days")
+    if found.refused or found.unreadable:
+        plan.append(failure_text(found, by_relay=False))
     return Job(
-        title=f"Publish {number} events again",
+        title=f"Publish {counted(number, 'event')} again",
         plan=plan,
         changes=number,
         work=work,
+        undo="What was published cannot be taken back. Events keep their ids: a consumer that has "
+        "committed one acknowledges it as a duplicate.",
         back="outbox",
         command=shown_command(deployment.service, ["outbox", "republish"], given),
     )

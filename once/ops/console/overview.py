@@ -1,4 +1,4 @@
-"""The overview: queues with their recent depth, and what the functions counted in an hour.
+"""The overview: what needs the operator, the queues, and what the functions counted in an hour.
 
 CloudWatch has these figures as metrics. Where it has none, as on an embedded AWS, the log lines are
 read from which CloudWatch makes the metrics.
@@ -8,18 +8,32 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, product
+from math import inf
 from typing import Any
 
 from once.errors import UNREADABLE
-from once.names import Metric
+from once.names import UNROUTED, Metric
 from once.ops import status, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.function_logs import log_events
-from once.ops.console.rendering import BarChart, Request, Response, page
-from once.ops.console.state import REFRESH_SECONDS, state_of
+from once.ops.console.dead_letters import (
+    LetterRow,
+    kind_counts,
+    letter_groups,
+    read_letters,
+)
+from once.ops.console.rendering import BarChart, Request, Response, page, query_text
+from once.ops.console.state import (
+    PATIENCE_SECONDS,
+    QUEUE_SECONDS,
+    max_age,
+    state_of,
+)
+from once.ops.dead_letters.assessment import RedriveOutcome
+from once.ops.errors import OpsError
 
 MINUTES = 60
 _MOST_LINES = 20_000
@@ -116,48 +130,103 @@ def _metrics_in(text: str) -> Mapping[str, Any]:
 
 
 COLUMNS = {
-    "committed": [Metric.COMMITTED],
-    "duplicates": [Metric.REDELIVERED, Metric.REDRIVEN, Metric.RESENT],
-    "retried": [Metric.RETRIED],
-    "quarantined": [Metric.QUARANTINED],
-    "held back by the breaker": [Metric.BREAKER_OPEN],
+    "Committed": [Metric.COMMITTED],
+    "Duplicates": [Metric.REDELIVERED, Metric.REDRIVEN, Metric.RESENT],
+    "Failures": [Metric.RETRIED, Metric.QUARANTINED, Metric.BREAKER_OPEN],
 }
 """Charts of a consumer: name and the metrics whose sum it shows."""
 METRICS = [metric for metrics in COLUMNS.values() for metric in metrics]
+_BAR_MINUTES = 5
+_FIGURES_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that needs the operator.
+
+    Attributes:
+        since: since when; None if not known.
+        kinds: its dead letters by the kind of their verdict, as far as they are read.
+        step: the first step; `query` leads to the page for it, None if there is none.
+    """
+
+    consumer: str
+    text: str
+    since: datetime | None
+    step: str
+    query: str | None = None
+    kinds: Mapping[RedriveOutcome, int] = field(default_factory=dict)
+
+
+def needs(
+    rows: Iterable[status.QueueStatus], letters: Sequence[LetterRow], now: datetime
+) -> Iterator[Need]:
+    """Yield what needs the operator."""
+    longest = terminal.parse_age_option(status.MAX_AGE, option="").total_seconds()
+    for row in rows:
+        name, own = row.consumer, [one for one in letters if one.consumer == row.consumer]
+        if row.start_error:
+            text = f"its function cannot start: {row.start_error}"
+            yield Need(name, text, None, "Deploy a version that starts.")
+        if row.dead_letters:
+            thing = "unrouted event" if name == UNROUTED else "dead letter"
+            since = min((one.sent_at for one in own), default=None)
+            largest = max(letter_groups(own), key=lambda one: len(one.rows), default=None)
+            step = "Look at the largest group" if largest else "Look at them"
+            query = query_text(largest.query if largest else {"consumer": name})
+            text = terminal.counted(row.dead_letters, thing)
+            yield Need(name, text, since, step, query, kind_counts(own))
+        if row.oldest_seconds is not None and row.oldest_seconds >= longest:
+            since = now - timedelta(seconds=row.oldest_seconds)
+            yield Need(name, "a message waits", since, "Read the log of its function.")
 
 
 def overview_page(request: Request) -> Response:
-    """Return the page of queues and of what the consumers counted."""
-    state = state_of(request)
-    rows = state.queues.latest()
+    """Return the page of what needs the operator, of queues, and of what the consumers counted."""
+    state, now, share = state_of(request), datetime.now(UTC), PATIENCE_SECONDS / 2
     functions = {one.name: one.function_name for one in state.deployment.consumers.values()}
     # CloudWatch bills each metric that is read: a page that is opened shows what a refresh shows.
     figures = state.readings.latest(
         "figures",
         lambda: read_figures([*functions.values()], datetime.now(UTC), METRICS),
-        REFRESH_SECONDS,
+        _FIGURES_SECONDS,
+        share,
     )
-
-    def depth_chart(consumer: str) -> BarChart:
-        depths = state.queues.depths(consumer)
-        return BarChart(depths, f"messages in the queues of {consumer}: {depths[-1]} now")
+    reading = state.read_queues(share)
+    rows = reading.value
+    letters: Sequence[LetterRow] = ()
+    # To read the letters hides them for a moment: they are read when the page is opened alone.
+    with suppress(OpsError):
+        if any(row.dead_letters for row in rows):
+            found = read_letters(state, max_age(request, opened=60, refreshed=inf), patience=0)
+            letters = found.known[0].rows if found.known else ()
+    begin = now.replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
 
     def chart(name: str, minutes: list[float]) -> BarChart:
-        return BarChart(minutes, f"{name} in each minute of the last hour: {sum(minutes):g} in all")
+        values = [sum(minutes[at : at + _BAR_MINUTES]) for at in range(0, MINUTES, _BAR_MINUTES)]
+        label = f"{name} in the last hour, a bar for five minutes: {sum(values):g} in all"
+        return BarChart(values, label, begin, begin + timedelta(minutes=MINUTES))
 
-    most = terminal.parse_age_option(status.MAX_AGE, option="").total_seconds()
+    def depth_chart(consumer: str) -> BarChart:
+        depths = state.depths(consumer)
+        label = f"messages in the queues of {consumer}: {depths[-1]} now"
+        first = now - timedelta(seconds=QUEUE_SECONDS * len(depths))
+        return BarChart(depths, label, first, now)
+
+    known = figures.known[0] if figures.known else None
     return page(
         request,
         "overview.html",
+        reading=replace(reading, under_way=reading.under_way or figures.under_way),
+        needs=[*needs(rows, letters, now)],
         rows=rows,
-        stuck={row.consumer: row.stuck(most) for row in rows},
         depths={row.consumer: depth_chart(row.consumer) for row in rows},
         columns=[*COLUMNS],
         activity={
-            consumer: [
-                chart(name, figures.minutes(function, metrics)) for name, metrics in COLUMNS.items()
-            ]
-            for consumer, function in functions.items()
-        },
-        source=figures.source,
+            name: [chart(title, known.minutes(function, some)) for title, some in COLUMNS.items()]
+            for name, function in functions.items()
+        }
+        if known
+        else {},
+        source=known.source if known else None,
     )

@@ -1,17 +1,21 @@
 """Rendering of pages from Jinja's templates, which escape every value; bar charts as SVG."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
 from starlette.datastructures import FormData as FormData
 from starlette.requests import Request as Request
 from starlette.responses import HTMLResponse
 from starlette.responses import Response as Response
 
-from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time
+from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time, parse_timestamp
 
 NAVIGATION = (
     ("overview", "Overview"),
@@ -20,35 +24,53 @@ NAVIGATION = (
     ("effects", "Effects"),
     ("outbox", "Outbox"),
     ("webhooks", "Webhooks"),
-    ("audit-log", "Audit log"),
+    ("operator-log", "Operator log"),
 )
 """Route and title of each page in the navigation."""
 
 _CHART_WIDTH, _CHART_HEIGHT = 160, 32
 """Size of a chart, in units of its view box."""
+_FOLDED_LINES, _FOLDED_CHARACTERS, _MOST_CHARACTERS = 40, 4_000, 12_000
+"""What is shown of a long text before it is unfolded; and at most, so that a page stays small."""
+
+_LINKED = re.compile(
+    r"(?P<id>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
+    r"|(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC)"
+    r"|`(?P<code>[^`\n]{1,100})`"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
     """A chart of values, 0 or more, at equal distances, the oldest first.
 
-    The label says in words what it shows, for those who do not see it.
+    The label says in words what it shows, for those who do not see it. The bars lie between `begin`
+    and `end`.
     """
 
     values: Sequence[float]
     label: str
+    begin: datetime
+    end: datetime
 
     @property
-    def bars(self) -> list[dict[str, float]]:
-        """A rectangle for each value over 0; the largest is as high as the chart."""
-        step, most = _CHART_WIDTH / max(1, len(self.values)), max(self.values, default=0)
+    def most(self) -> float:
+        """The highest value."""
+        return max(self.values, default=0)
+
+    @property
+    def bars(self) -> list[dict[str, Any]]:
+        """A rectangle for each value over 0, with its time; the largest is as high as the chart."""
+        step, period = _CHART_WIDTH / max(1, len(self.values)), self.end - self.begin
         bars = []
         for position, value in enumerate(self.values):
             if value:
-                height = max(1.0, _CHART_HEIGHT * value / most)  # what is small stays visible
-                x, y = position * step, _CHART_HEIGHT - height
-                bar = {"x": x, "y": y, "width": step - 1, "height": height}
-                bars.append({name: round(size, 2) for name, size in bar.items()})
+                height = max(2, _CHART_HEIGHT * value / self.most)  # what is small stays visible
+                place = {"x": position * step, "width": step - 1}
+                size = {"y": _CHART_HEIGHT - height, "height": height}
+                bar = {name: round(number, 1) for name, number in (place | size).items()}
+                at = self.begin + period * position / len(self.values)
+                bars.append({**bar, "value": value, "at": at})
         return bars
 
 
@@ -56,6 +78,46 @@ def _age(value: float | timedelta | None) -> str:
     if value is None:
         return UNKNOWN
     return format_age(value if isinstance(value, timedelta) else timedelta(seconds=value))
+
+
+def _time(moment: datetime | None, shown: str = "") -> str:
+    """Return a time as its age, with the exact one beside; or as a text, which the zone changes."""
+    if moment is None:
+        return UNKNOWN
+    exact, age = format_time(moment), datetime.now(UTC) - moment
+    ago = f"{format_age(age)} ago" if age > timedelta(seconds=1) else "now"
+    element = Markup('<time datetime="{}" title="{}"{}>{}</time>')
+    machine = moment.astimezone(UTC).isoformat(timespec="seconds")
+    return element.format(machine, exact, Markup(" data-exact") if shown else "", shown or ago)
+
+
+@pass_context
+def _linked(context: Context, text: object) -> Markup:
+    """Return a text with links at message ids, times that follow the zone, and commands as code."""
+    parts: list[str] = []
+    end, whole = 0, escape_controls(str(text))
+    for found in _LINKED.finditer(whole):
+        parts.append(Markup.escape(whole[end : found.start()]))
+        if name := found["id"]:
+            element = Markup('<a href="{}?key={}">{}</a>')
+            parts.append(element.format(context["link"]("message"), name, name))
+        elif found["time"]:
+            parts.append(_time(parse_timestamp(f"{found[0][:10]}T{found[0][11:19]}"), found[0]))
+        else:
+            parts.append(Markup("<code>{}</code>").format(found["code"]))
+        end = found.end()
+    return Markup("").join([*parts, Markup.escape(whole[end:])])
+
+
+def _folded(text: str) -> tuple[str, str, int]:
+    """Return the first lines of a text, the others as far as they are shown, and their number."""
+    lines = text.splitlines(keepends=True)
+    first = "".join(lines[:_FOLDED_LINES])[:_FOLDED_CHARACTERS]
+    rest = text[len(first) :]
+    more = len(text) - _MOST_CHARACTERS
+    if more > 0:
+        rest = f"{text[len(first) : _MOST_CHARACTERS]}\n… and {more} more characters"
+    return first, rest, rest.count("\n") + 1
 
 
 _templates = Environment(
@@ -67,18 +129,21 @@ _templates = Environment(
     # Control characters and those that change the direction of text deceive a reader too.
     finalize=lambda value: escape_controls(value) if type(value) is str else value,
 )
-_templates.filters["age"] = _age
-_templates.filters["moment"] = lambda value: UNKNOWN if value is None else format_time(value)
+_templates.filters |= {"age": _age, "ago": _time, "linked": _linked, "folded": _folded}
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a page of a template, which extends `base.html`; all values are escaped."""
+    """Return a page of a template, which extends `base.html`; all values are escaped.
+
+    The value `reading` is what it shows: its age is told.
+    """
     console = request.app.state.console  # a `ConsoleState`, whose module imports this one
     text = _templates.get_template(template).render(
         **values,
         request=request,
         link=lambda name, **parts: request.url_for(name, **parts).path,
         service=console.deployment.service,
+        place=console.place,
         read_only=console.read_only,
         navigation=NAVIGATION,
     )
@@ -89,3 +154,8 @@ def below_root(request: Request, name: str, **parts: str) -> str:
     """Return the path of a route below the console's root, as `Job.back` has it."""
     root = request.url_for("overview").path
     return request.url_for(name, **parts).path.removeprefix(root)
+
+
+def query_text(values: Mapping[str, object]) -> str:
+    """Return parameters as the end of an address, with its question mark."""
+    return f"?{urlencode(values)}" if values else ""

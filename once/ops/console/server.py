@@ -7,7 +7,6 @@ rebinding); and requests that another site caused are refused, whatever they car
 """
 
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import uvicorn
 from botocore.exceptions import BotoCoreError, ClientError
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
@@ -30,18 +29,18 @@ from typer import BadParameter, Option
 from once.ops import terminal
 from once.ops.aws.deployment import Deployment
 from once.ops.console import (
-    audit_log,
     dead_letters,
     effects,
     jobs,
     letter_changes,
     message,
+    operator_log,
     outbox,
     overview,
     webhooks,
 )
-from once.ops.console.rendering import Request, Response, page
-from once.ops.console.state import ConsoleState, state_of
+from once.ops.console.rendering import Request, page
+from once.ops.console.state import ConsoleState, NotReadYetError
 from once.ops.errors import OpsError, error_with_remedy, unexpected_error_text
 
 app = terminal.command_group()
@@ -66,11 +65,6 @@ _OWN_SITE = frozenset({"same-origin", "none", None})
 """Values of Sec-Fetch-Site: `none` is an address that the operator opened."""
 
 
-async def _changes(request: Request) -> Response:
-    events = state_of(request).updates.events(request.is_disconnected)
-    return StreamingResponse(events, media_type="text/event-stream")
-
-
 _LETTER = "/dead-letters/{consumer}/{message_id}"
 _PAGES: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
     ("/", "overview", overview.overview_page),
@@ -85,13 +79,13 @@ _PAGES: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
     ("/webhooks", "webhooks", webhooks.webhooks_page),
     ("/webhooks/one", "webhook", webhooks.webhook_page),
     ("/jobs/{job_id}", "job", jobs.job_page),
-    ("/audit-log", "audit-log", audit_log.audit_log_page),
-    ("/changes", "changes", _changes),
+    ("/operator-log", "operator-log", operator_log.operator_log_page),
 )
 """Path and name of each page, and the function that returns it."""
 _FORMS: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
     ("/dead-letters/redrive", "plan-redrive", jobs.planning(letter_changes.plan_redrive)),
     ("/dead-letters/purge", "plan-purge", jobs.planning(letter_changes.plan_purge)),
+    ("/dead-letters/import", "plan-import", jobs.planning(letter_changes.plan_import)),
     (f"{_LETTER}/edit", "plan-edit", jobs.planning(letter_changes.plan_edit)),
     ("/effects/settle", "settle-effect", jobs.planning(effects.plan_settlement)),
     ("/outbox/republish", "republish", jobs.planning(outbox.plan_republish)),
@@ -179,6 +173,7 @@ def console_app(state: ConsoleState, address: Address) -> ASGIApp:
             BadParameter: _error_page(400, BadParameter.format_message),
             # It is raised again, so that the terminal shows where it was.
             Exception: _error_page(500, unexpected_error_text),
+            NotReadYetError: lambda request, _: page(request, "reading.html"),
         },
     )
     routed.state.console = state
@@ -200,19 +195,17 @@ class ConsoleServer(uvicorn.Server):
             uvicorn.Config(
                 console_app(state, self.address),
                 log_level="warning",  # the access log would have the token
-                timeout_graceful_shutdown=1,  # an open page never closes its stream of changes
+                timeout_graceful_shutdown=1,
             )
         )
 
     def serve_until_stopped(self) -> None:
         """Serve until Ctrl-C or SIGTERM, or until `should_exit` is set."""
-        stop = threading.Event()
-        follower = threading.Thread(target=self._state.queues.follow, args=(stop,), daemon=True)
-        follower.start()
+        self._state.read_queues(patience=0)  # the first page finds them read
         try:
             self.run(sockets=[self._listener])
         finally:
-            stop.set()
+            self._state.letters.closed = True
 
 
 @contextmanager

@@ -1,108 +1,146 @@
 """State of a running console: what it shows, and what it remembers while it runs."""
 
-import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import count
+from datetime import UTC, datetime
 from math import inf
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
+from urllib.parse import urlsplit
 
-from botocore.exceptions import BotoCoreError, ClientError
 from starlette.requests import Request
 
+from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console.jobs import Jobs
 from once.ops.errors import OpsError
 from once.ops.status import QueueStatus, read_status
 
-REFRESH_SECONDS = 30.0
-"""A refresh of a page shows a reading of at most this age."""
+REFRESH_SECONDS = 120.0
+"""An open page that requests itself again shows a reading of at most this age."""
 QUEUE_SECONDS = 5.0
 """Time between two readings of the queues: SQS bills each of a dozen requests."""
+PATIENCE_SECONDS = 0.12
+"""Time that a page waits for what it shows, before it says that this is being read."""
 _MOST_DEPTHS = 120
 _MOST_KEPT = 50
-_LOOK_SECONDS = 0.25
-_COMMENT_EVERY = 60
-"""Looks without a change between two comments, by which a closed connection is noticed."""
 
 _T = TypeVar("_T")
 
 
-class PageUpdates:
-    """Tells the pages that are open in a browser to read their content again.
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[_T]):
+    """What was read of one thing; a page shows it with its age.
 
-    Any thread may note a change. `watchers` is the number of pages that are open.
+    Attributes:
+        known: what was read, or the first part of a first reading; empty before.
+        read_at: time of the last whole reading; None before its end.
+        under_way: whether it is being read at present.
     """
 
-    def __init__(self) -> None:
-        self._numbers = count(1)
-        self.number = 0
-        self.watchers = 0
+    known: tuple[_T, ...]
+    read_at: datetime | None
+    under_way: bool
 
-    def note(self) -> None:
-        """Note that something on a page may have changed."""
-        self.number = next(self._numbers)
+    @property
+    def value(self) -> _T:
+        """What was read.
 
-    async def events(self, has_gone: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
-        """Yield a server-sent event at each change, until the browser has gone."""
-        seen, looks = self.number, 0
-        self.watchers += 1
-        try:
-            yield ": open\n\n"
-            while not await has_gone():
-                if self.number != seen:
-                    seen = self.number
-                    yield f"event: change\ndata: {seen}\n\n"
-                elif looks % _COMMENT_EVERY == 0:
-                    yield ": still there\n\n"
-                looks += 1
-                await asyncio.sleep(_LOOK_SECONDS)
-        finally:
-            self.watchers -= 1
+        Raises:
+            NotReadYetError: nothing was read yet.
+        """
+        if not self.known:
+            raise NotReadYetError
+        return self.known[0]
+
+
+class NotReadYetError(Exception):
+    """A page has nothing to show yet: its first reading is under way."""
 
 
 @dataclass(slots=True)
-class _Reading:
-    lock: threading.Lock = field(default_factory=threading.Lock)
+class _Kept:
+    value: tuple[Any, ...] = ()
+    part: tuple[Any, ...] = ()
     at: float = -inf
-    value: Any = None
+    read_at: datetime | None = None
+    task: Future[None] | None = None
 
 
 class Readings:
-    """What was read lately, each under its arguments; safe for threads.
+    """What was read lately, each under its key; safe for threads.
 
-    Open pages request themselves again at each change. A reading that scans a table or that AWS
-    bills is not repeated for that.
+    A reading runs in a thread of its own, and no page waits for long: it shows the last reading,
+    what a first one has found so far, or that it is under way, and requests itself again.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, _Reading] = {}
+        self._kept: dict[Hashable, _Kept] = {}
+        self._lock = threading.Lock()
+        self.closed = False
 
-    def latest(self, key: Hashable, read: Callable[[], _T], max_age: float) -> _T:
-        """Return the last reading of a key if it is under `max_age` seconds old; or a new one.
+    def latest(
+        self, key: Hashable, read: Callable[[], _T], max_age: float, patience: float | None = None
+    ) -> Reading[_T]:
+        """Return the last reading of a key; begin a new one if it is over `max_age` seconds old.
 
-        The key names what is read, with its arguments. What `read` raises is raised.
+        The key names what is read, with its arguments. The new one is waited for, for
+        `PATIENCE_SECONDS` or `patience`. What `read` raises is raised, once.
         """
-        kept = self._kept.setdefault(key, _Reading())
-        if time.monotonic() - kept.at < max_age:
-            return cast(_T, kept.value)
-        with kept.lock:  # who waits here finds the reading of another request
-            if time.monotonic() - kept.at >= max_age:
-                for old in [*self._kept][:-_MOST_KEPT]:
-                    self._kept.pop(old, None)
-                kept.value, kept.at = read(), time.monotonic()
-            return cast(_T, kept.value)
+        with self._lock:
+            kept = self._kept.setdefault(key, _Kept())
+            if kept.task and kept.task.done() and not kept.task.exception():
+                kept.task = None
+            if kept.task is None and time.monotonic() - kept.at >= max_age:
+                kept.task = self._begin(kept, read)
+            task = kept.task
+        if task is not None:
+            wait([task], PATIENCE_SECONDS if patience is None else patience)
+            if task.done():
+                kept.task = None
+                task.result()
+        return Reading(kept.value or kept.part, kept.read_at, kept.task is not None)
+
+    def show(self, key: Hashable, part: object) -> None:
+        """Keep the first part of a reading that is under way.
+
+        Raises:
+            OpsError: the console ends.
+        """
+        if self.closed:
+            raise OpsError("the console has ended")
+        if kept := self._kept.get(key):
+            kept.part = (part,)
+
+    def _begin(self, kept: _Kept, read: Callable[[], object]) -> Future[None]:
+        task: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                kept.value = (read(),)
+            except Exception as error:
+                task.set_exception(error)
+            else:
+                kept.at, kept.read_at = time.monotonic(), datetime.now(UTC)
+                task.set_result(None)
+            finally:
+                kept.part = ()
+
+        for old in [*self._kept][:-_MOST_KEPT]:
+            del self._kept[old]
+        threading.Thread(target=run, name="reading").start()
+        return task
 
 
 class LetterReadings(Readings):
     """Readings of dead letters, of which only one or one change is under way at a time.
 
-    A reading receives every letter, which hides it from other commands for a moment.
+    A reading receives every letter, which hides it from other commands for a moment. During a
+    change, pages show the last reading.
     """
 
     def __init__(self) -> None:
@@ -110,22 +148,20 @@ class LetterReadings(Readings):
         self._receiving = threading.Lock()
         self._is_changing = False
 
-    def latest(self, key: Hashable, read: Callable[[], _T], max_age: float) -> _T:
-        """Return a reading as `Readings` does; during a change, the last one of any age.
-
-        Raises:
-            OpsError: see `held`. Or what `read` raises.
-        """
+    def latest(
+        self, key: Hashable, read: Callable[[], _T], max_age: float, patience: float | None = None
+    ) -> Reading[_T]:
+        """Return a reading as `Readings` does, from letters that no change holds."""
 
         def read_alone() -> _T:
-            with self.held():
+            with self._receiving:
                 return read()
 
-        return super().latest(key, read_alone, inf if self._is_changing else max_age)
+        return super().latest(key, read_alone, max_age, patience)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let no other reading or change of this console receive letters meanwhile.
+        """Let no reading or change of this console receive letters meanwhile.
 
         Raises:
             OpsError: a change of this console holds the letters.
@@ -133,7 +169,7 @@ class LetterReadings(Readings):
         if self._is_changing:
             raise OpsError(
                 "a change of this console is under way and holds the dead letters: its page shows "
-                "how far it is; open this page again after its end"
+                "how far it is; try this again after its end"
             )
         with self._receiving:
             yield
@@ -150,69 +186,43 @@ class LetterReadings(Readings):
                 self._kept.clear()
 
 
-class QueueDepths:
-    """Status of all queues in the last ten minutes; safe for threads.
-
-    `updates` are told when a reading differs from the one before.
-    """
-
-    def __init__(self, read: Callable[[], Sequence[QueueStatus]], updates: PageUpdates) -> None:
-        self._read = read
-        self._updates = updates
-        self._read_at = -inf
-        self._rows: deque[Sequence[QueueStatus]] = deque(maxlen=_MOST_DEPTHS)
-        self._lock = threading.Lock()
-
-    def latest(self) -> Sequence[QueueStatus]:
-        """Return the latest status; a new one if that is too old.
-
-        Raises:
-            botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
-        """
-        with self._lock:
-            now = time.monotonic()
-            if now - self._read_at >= QUEUE_SECONDS:
-                self._rows.append(self._read())
-                self._read_at = now
-            return self._rows[-1]
-
-    def depths(self, consumer: str) -> list[int]:
-        """Return the number of messages in a consumer's queues at each reading, oldest first."""
-        with self._lock:
-            found = [row for rows in self._rows for row in rows if row.consumer == consumer]
-        return [sum(filter(None, (r.visible, r.in_flight, r.delayed, r.isolated))) for r in found]
-
-    def follow(self, stop: threading.Event) -> None:
-        """Read while pages are open, and tell them of each difference, until `stop` is set."""
-        while not stop.wait(QUEUE_SECONDS):
-            if self._updates.watchers:
-                self._tell_if_different()
-
-    def _tell_if_different(self) -> None:
-        before = self._rows[-1] if self._rows else ()
-        try:
-            is_same = self.latest() == before
-        except (BotoCoreError, ClientError):  # the next request shows the error
-            is_same = False
-        if not is_same:
-            self._updates.note()
-
-
 @dataclass(slots=True)
 class ConsoleState:
-    """A running console; with `read_only`, it offers and accepts no change."""
+    """A running console; with `read_only`, it offers and accepts no change.
+
+    Attributes:
+        place: account and region of the deployment, and the endpoint if it is not AWS's.
+        queues: status of all queues at each of the last readings, the oldest first.
+    """
 
     deployment: Deployment
     read_only: bool = False
-    updates: PageUpdates = field(default_factory=PageUpdates)
     letters: LetterReadings = field(default_factory=LetterReadings)
     readings: Readings = field(default_factory=Readings)
-    jobs: Jobs = field(init=False)
-    queues: QueueDepths = field(init=False)
+    jobs: Jobs = field(default_factory=Jobs)
+    queues: deque[Sequence[QueueStatus]] = field(default_factory=lambda: deque(maxlen=_MOST_DEPTHS))
+    place: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.jobs = Jobs(self.updates.note)
-        self.queues = QueueDepths(partial(read_status, self.deployment), self.updates)
+        _, _, _, region, account, _ = self.deployment.ingress_topic_arn.split(":", 5)
+        self.place = {"account": account, "region": region}
+        endpoint = client("sqs").meta.endpoint_url
+        if not str(urlsplit(endpoint).hostname).endswith((".amazonaws.com", ".amazonaws.com.cn")):
+            self.place["endpoint"] = endpoint
+
+    def read_queues(self, patience: float | None = None) -> Reading[Sequence[QueueStatus]]:
+        """Return the status of all queues; see `Readings.latest`."""
+
+        def read() -> Sequence[QueueStatus]:
+            self.queues.append(read_status(self.deployment))
+            return self.queues[-1]
+
+        return self.readings.latest("queues", read, QUEUE_SECONDS, patience)
+
+    def depths(self, consumer: str) -> list[int]:
+        """Return the number of messages in a consumer's queues at each reading, oldest first."""
+        found = [row for rows in [*self.queues] for row in rows if row.consumer == consumer]
+        return [sum(filter(None, (r.visible, r.in_flight, r.delayed, r.isolated))) for r in found]
 
 
 def state_of(request: Request) -> ConsoleState:

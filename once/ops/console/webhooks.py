@@ -11,6 +11,7 @@ from once.ops.console.jobs import Job, Progress, number_field, shown_command
 from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.errors import OpsError
+from once.ops.terminal import counted
 from once.ops.webhooks import capture_text, replay
 from once.ops.webhooks.captures import LIST_PERIOD, CaptureOptions, Captures
 from once.webhooks.capture import Capture, Standing
@@ -32,10 +33,12 @@ def webhooks_page(request: Request) -> Response:
     def read() -> list[Capture]:
         return [*islice(_captures(state).matching(conditions), _MOST_SHOWN + 1)]
 
-    found = state.readings.latest(("webhooks", *given.values()), read, max_age(request))
+    reading = state.readings.latest(("webhooks", *given.values()), read, max_age(request))
+    found = reading.value
     return page(
         request,
         "webhooks.html",
+        reading=reading,
         given=given,
         deployed=state.deployment.webhooks,
         captures=found[:_MOST_SHOWN],
@@ -100,7 +103,7 @@ def plan_replay(request: Request, form: FormData) -> Job:
     """Return the job of a form, with the verdicts of `once webhooks replay` without --yes."""
     state = state_of(request)
     given = {name: str(value).strip() for name, value in form.items()}
-    asked = _asked(given)
+    asked = _asked(given, [str(one) for one in form.getlist("name") if one])
     asked.check()
     captures = _captures(state)
     target = asked.target(state.deployment)
@@ -125,33 +128,34 @@ def plan_replay(request: Request, form: FormData) -> Job:
     number, lines = judged.number(*replay.DONE), [str(one) for one in judged.results]
     more = len(lines) - replay.MOST_LINES
     return Job(
-        title=f"Replay {number} webhooks to {asked.queue or 'a URL'}",
+        title=f"Replay {counted(number, 'webhook')} to {asked.queue or 'a URL'}",
         plan=[*lines[: replay.MOST_LINES], *([f"… and {more} more"] if more > 0 else [])],
         changes=number,
         work=work,
+        undo="What was sent cannot be taken back. A consumer recognises what it has committed.",
         back="webhooks",
         command=shown_command(
             state.deployment.service,
             ["webhooks", "replay", *(asked.names or ())],
             {
-                **{name: given.get(name) for name in (*_FILTERS, "rate")},
+                **({} if asked.names else _filters(given)),
+                "rate": given.get("rate"),
                 "to_queue": asked.queue,
                 "to_url": asked.url,
                 "allow_private": asked.allow_private,
                 "unsafe": asked.unsafe,
-                "yes": True,
             },
         ),
     )
 
 
-def _asked(given: Mapping[str, str]) -> replay.ReplayRequest:
-    name, fields, rate = given.get("name", ""), _filters(given), given.get("rate")
-    if not name and not fields["since"]:
+def _asked(given: Mapping[str, str], names: list[str]) -> replay.ReplayRequest:
+    fields, rate = dict.fromkeys(_FILTERS, "") if names else _filters(given), given.get("rate")
+    if not names and not fields["since"]:
         raise BadParameter("give the time since which webhooks are sent", param_hint="--since")
     return replay.ReplayRequest(
         **_options(fields),
-        names=[name] if name else [],
+        names=names,
         queue=given.get("queue") or None,
         url=given.get("url") or None,
         allow_private="allow_private" in given,

@@ -61,14 +61,14 @@ _VARIABLE = re.compile(r"[\w-]*\d[\w-]*(?:[.,:]\d[\w-]*)*")
 """A word with a digit: an id, a number, a time, an address in memory."""
 
 
-def error_pattern(error: str | None) -> str:
+def error_pattern(error: str | None, most: int = MOST_CHARACTERS) -> str:
     """Return the error's class and message with `…` in place of ids and numbers.
 
     Letters of one failure have the same pattern. It is one line of printable characters.
     """
     first, _, _ = ((error or "").strip() or NO_ERROR).partition("\n")
-    shown = _VARIABLE.sub("…", single_line(first[: 3 * MOST_CHARACTERS]))
-    return shown if len(shown) <= MOST_CHARACTERS else shown[: MOST_CHARACTERS - 1] + "…"
+    shown = _VARIABLE.sub("…", single_line(first[: 3 * most]))
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from once.ops.aws.deployment import Deployment
+from once.ops.console import overview
+from once.ops.console import state as console_state
 from once.ops.console.jobs import Job
 from once.ops.console.server import Address, console_app
 from once.ops.console.state import ConsoleState
@@ -16,6 +18,13 @@ from tests.ops.cloud import Cloud
 
 ADDRESS = Address(port=8080, token="a-token")
 OWN = {"origin": "http://127.0.0.1:8080", "sec-fetch-site": "same-origin"}
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each page wait for its reading, which is not what most tests are about."""
+    for module in (console_state, overview):
+        monkeypatch.setattr(module, "PATIENCE_SECONDS", 60)
 
 
 @pytest.fixture

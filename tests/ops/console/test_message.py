@@ -12,8 +12,8 @@ HOSTILE = "</title><script>alert(1)</script>\u202e\x1b]0;owned\x07'\"&"
 
 
 def picture_of(text: str) -> ET.Element:
-    start, end = text.index("<svg"), text.index("</svg>")
-    return ET.fromstring(f"{text[start:end]}</svg>")
+    start = text.index('<svg class="sequence"')
+    return ET.fromstring(text[start : text.index("</svg>", start) + len("</svg>")])
 
 
 def labels(text: str) -> list[tuple[str, str]]:

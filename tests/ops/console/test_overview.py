@@ -35,9 +35,9 @@ def test_the_overview_shows_each_queue_and_each_consumer(browser: TestClient, cl
     log(metric_line(Committed=3, DuplicatesResent=2))
     cloud.bury("orders", error="failed")
     text = browser.get("").text
-    assert text.count('<tr class="stuck">') == 1
-    assert "committed in each minute of the last hour: 3 in all" in text
-    assert "duplicates in each minute of the last hour: 2 in all" in text
+    assert text.count(' class="stuck"') == 1
+    assert "Committed in the last hour, a bar for five minutes: 3 in all" in text
+    assert "Duplicates in the last hour, a bar for five minutes: 2 in all" in text
 
 
 def test_figures_of_the_logs_are_summed_by_minute(cloud: Cloud) -> None:

@@ -2,19 +2,23 @@
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from math import inf
+from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
 
-from once.ops.console import state
+from once.ops.console import dead_letters
+from once.ops.console import state as console_state
 from once.ops.console.jobs import Job, JobPhase, Progress
 from once.ops.console.server import console_app, console_server
-from once.ops.console.state import ConsoleState, LetterReadings, PageUpdates, QueueDepths, Readings
+from once.ops.console.state import ConsoleState, LetterReadings, Readings
+from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.search import QueueWalk
 from once.ops.errors import OpsError
-from once.ops.status import QueueStatus
+from tests.ops.cloud import Cloud
 from tests.ops.console.conftest import ADDRESS, OWN, finished
 
 ROOT = "http://127.0.0.1:8080"
@@ -65,10 +69,10 @@ def test_a_read_only_console_refuses_every_change(state: ConsoleState) -> None:
 def test_an_error_of_the_console_is_a_page_of_its_own(
     state: ConsoleState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails() -> None:
+    def fails(_: object) -> None:
         raise ValueError("<b>a fault</b>")
 
-    monkeypatch.setattr(state.queues, "latest", fails)
+    monkeypatch.setattr(console_state, "read_status", fails)
     app = console_app(state, ADDRESS)
     with TestClient(
         app, base_url=ADDRESS.url, headers=OWN, raise_server_exceptions=False
@@ -121,11 +125,12 @@ def read() -> Callable[[], int]:
 
 def test_a_reading_is_kept_for_the_age_that_is_asked_for(read: Callable[[], int]) -> None:
     readings = Readings()
-    assert [readings.latest("a", read, age) for age in (30, 30, inf, 0, 30)] == [1, 1, 1, 2, 2]
-    assert readings.latest("b", read, 30) == 3
+    found = [readings.latest("a", read, age).value for age in (30, 30, inf, 0, 30)]
+    assert found == [1, 1, 1, 2, 2]
+    assert readings.latest("b", read, 30).value == 3
 
 
-def test_a_reading_that_failed_is_not_kept(read: Callable[[], int]) -> None:
+def test_a_reading_that_failed_is_told_once_and_not_kept(read: Callable[[], int]) -> None:
     readings = Readings()
 
     def fail() -> int:
@@ -133,7 +138,48 @@ def test_a_reading_that_failed_is_not_kept(read: Callable[[], int]) -> None:
 
     with pytest.raises(OpsError):
         readings.latest("a", fail, 30)
-    assert readings.latest("a", read, inf) == 1
+    assert readings.latest("a", read, inf).value == 1
+
+
+def test_a_page_does_not_wait_for_a_long_reading(
+    browser: TestClient, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that it reads, then shows a part, then all; and the last reading during the next."""
+    cloud.bury("orders", reason="permanent", error="ValueError: first")
+    monkeypatch.setattr(console_state, "PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(dead_letters, "FRESH_SECONDS", 0)
+    begun, shown = threading.Semaphore(0), threading.Semaphore(0)
+    pages = QueueWalk.pages
+
+    def slow_pages(walk: QueueWalk) -> Iterator[Sequence[Letter]]:
+        for some in pages(walk):
+            begun.release()
+            assert shown.acquire(timeout=20)
+            yield some
+        begun.release()
+        assert shown.acquire(timeout=20)
+
+    def ended() -> None:
+        for thread in threading.enumerate():
+            if thread.name == "reading":
+                thread.join(20)
+
+    monkeypatch.setattr(QueueWalk, "pages", slow_pages)
+    for first in ("Reading from AWS", "ValueError: first"):
+        text = browser.get("dead-letters").text
+        assert "data-reading" in text
+        assert first in text
+        assert begun.acquire(timeout=20)
+        shown.release()
+        assert begun.acquire(timeout=20)
+        text = browser.get("dead-letters").text
+        assert "data-reading" in text
+        assert "ValueError: first" in text
+        shown.release()
+        ended()
+        text = browser.get("dead-letters", headers={"sec-fetch-dest": "empty"}).text
+        assert "data-reading" not in text
+        assert "ValueError: first" in text
 
 
 def test_requests_at_the_same_time_read_once(read: Callable[[], int]) -> None:
@@ -145,13 +191,13 @@ def test_requests_at_the_same_time_read_once(read: Callable[[], int]) -> None:
         return read()
 
     threads = [
-        threading.Thread(target=lambda: found.append(readings.latest("a", read_slowly, 30)))
+        threading.Thread(target=lambda: found.append(readings.latest("a", read_slowly, 30).value))
         for _ in range(3)
     ]
     for thread in threads:
         thread.start()
     assert begun.wait(10)
-    assert readings.latest("b", read, 30) == 1  # another key does not wait
+    assert readings.latest("b", read, 30).value == 1  # another key does not wait
     end.set()
     for thread in threads:
         thread.join()
@@ -160,29 +206,33 @@ def test_requests_at_the_same_time_read_once(read: Callable[[], int]) -> None:
 
 def test_a_change_of_letters_ends_their_readings(read: Callable[[], int]) -> None:
     letters = LetterReadings()
-    assert letters.latest("a", read, 15) == 1
+    assert letters.latest("a", read, 15).value == 1
     with letters.changing():
-        assert letters.latest("a", read, 0) == 1
-        with pytest.raises(OpsError, match="a change of this console"):
-            letters.latest("b", read, 0)
-    assert letters.latest("a", read, inf) == 2
+        during = letters.latest("a", read, 0, patience=0.01)
+        assert (during.value, during.under_way) == (1, True)
+        assert letters.latest("b", read, 0, patience=0.01).known == ()
+        with pytest.raises(OpsError, match="a change of this console"), letters.held():
+            pass
+    assert letters.latest("a", read, inf).value > 1
 
 
-def row(visible: int) -> QueueStatus:
-    return QueueStatus(
-        consumer="orders", visible=visible, in_flight=1, delayed=0, dead_letters=0, message_bytes=1
-    )
+def test_depths_are_kept_and_read_once_in_five_seconds(cloud: Cloud, state: ConsoleState) -> None:
+    for _ in range(3):
+        state.read_queues()
+        cloud.sqs.send_message(QueueUrl=cloud.queue("orders"), MessageBody="x")
+    assert state.depths("orders") == [0]
+    state.readings = Readings()
+    state.read_queues()
+    assert state.depths("orders") == [0, 3]
 
 
-def test_queue_depths_tell_of_differences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "QUEUE_SECONDS", 0.0)
-    answers = iter([[row(1)], [row(1)], [row(2)]])
-    updates = PageUpdates()
-    queues = QueueDepths(lambda: next(answers), updates)
-    queues.latest()
-    told = []
-    for _ in range(2):
-        queues._tell_if_different()
-        told.append(updates.number)
-    assert told == [0, 1]
-    assert queues.depths("orders") == [2, 2, 3]
+def test_header_says_where_the_deployment_is(
+    browser: TestClient, state: ConsoleState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = browser.get("operator-log").text
+    assert "</span> 123456789012</span>" in text
+    assert "</span> us-east-1</span>" in text
+    assert "endpoint" not in text
+    local = SimpleNamespace(meta=SimpleNamespace(endpoint_url="https://amazonaws.com.local:1"))
+    monkeypatch.setattr(console_state, "client", lambda _: local)
+    assert ConsoleState(state.deployment).place["endpoint"] == "https://amazonaws.com.local:1"

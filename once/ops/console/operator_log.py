@@ -1,21 +1,20 @@
-"""Audit log: who changed what, when, why and with which outcome.
+"""Page of the operator log: who changed what, when, why and with which outcome.
 
 Each change is joined from its entries in the operator log.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from once.errors import UNREADABLE
 from once.ops.aws.clients import client
-from once.ops.console import rendering, state
+from once.ops.console import rendering
+from once.ops.console.state import max_age, state_of
 from once.ops.terminal import json_text, parse_timestamp
 
-MOST_CHANGES = 200
+MOST_CHANGES = 60
 _MOST_EVENTS = 2_000
 """Most entries that are read of one day."""
 _CLOCK_MARGIN = timedelta(minutes=5)
@@ -24,67 +23,46 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 _PERIODS = (1, 7, 30, 365)
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedChange:
-    """A change of an operator.
-
-    Attributes:
-        at: when it began, or ended if its first entry was not read; None if not readable.
-        who: the ARN of the operator.
-        outcome: `done`, `failed` or `stopped`; None without an entry of its outcome.
-        counts: numbers of its outcome, without zeros.
-        message_ids: ids of the messages that were sent or deleted; the first 1000.
-    """
-
-    id: str
-    at: datetime | None
-    who: str
-    command: str
-    arguments: Mapping[str, str]
-    why: str | None
-    outcome: str | None
-    counts: Mapping[str, str]
-    message_ids: tuple[str, ...]
-
-
-def audit_log_page(request: rendering.Request) -> rendering.Response:
+def operator_log_page(request: rendering.Request) -> rendering.Response:
     """Return the page of the operator log's changes."""
-    given = request.query_params
+    given, state = request.query_params, state_of(request)
     who, command = given.get("who", "").strip(), given.get("command", "").strip()
     asked = given.get("days", "")
     days = int(asked) if asked in map(str, _PERIODS) else 7
-    changes, is_cut, unreadable = read_changes(
-        state.state_of(request).deployment.operator_log,
-        days,
-        lambda change: who in change.who and command in ("", change.command),
+    reading = state.readings.latest(
+        ("operator-log", who, command, days),
+        lambda: read_changes(state.deployment.operator_log, days, who, command),
+        max_age(request),
     )
+    changes, is_cut, unreadable = reading.value
     return rendering.page(
         request,
-        "audit_log.html",
+        "operator_log.html",
+        reading=reading,
         changes=changes,
         is_cut=is_cut,
         unreadable=unreadable,
         chosen={"who": who, "command": command, "days": days},
         periods=_PERIODS,
-        commands=sorted({change.command for change in changes} | {command} - {""}),
+        commands=sorted({change["command"] for change in changes} | {command} - {""}),
     )
 
 
 def read_changes(
-    group: str, days: int, matches: Callable[[LoggedChange], bool]
-) -> tuple[list[LoggedChange], bool, int]:
+    group: str, days: int, who: str, command: str
+) -> tuple[list[dict[str, Any]], bool, int]:
     """Read the operator log, day by day from the newest, until enough changes are found.
 
     Returns:
-        The changes, the newest first; whether there are more than were read; and the number of
-        entries in another form, such as those of another tool.
+        The changes of these operators and this command, the newest first; whether there are more
+        than were read; and the number of entries in another form, such as those of another tool.
 
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: the log cannot be read.
     """
     logs, end = client("logs"), datetime.now(UTC) + _CLOCK_MARGIN
     phases: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    changes: list[LoggedChange] = []
+    changes: list[dict[str, Any]] = []
     unreadable = 0
     for _ in range(days):
         start = end - timedelta(days=1)
@@ -101,9 +79,9 @@ def read_changes(
                 unreadable += 1
             else:
                 phases[entry["change"]][entry["phase"]] = entry
-        found = [_change(name, **entries) for name, entries in phases.items()]
-        found.sort(key=lambda change: change.at or _NEVER, reverse=True)
-        changes = [change for change in found if matches(change)]
+        found = [_change(**entries) for entries in phases.values()]
+        found.sort(key=lambda change: change["at"] or _NEVER, reverse=True)
+        changes = [one for one in found if who in one["who"] and command in ("", one["command"])]
         if len(events) == _MOST_EVENTS or len(changes) > MOST_CHANGES:
             return changes[:MOST_CHANGES], True, unreadable
     return changes, False, unreadable
@@ -119,24 +97,26 @@ def _entry(message: str) -> dict[str, Any] | None:
 
 
 def _change(
-    name: str, intent: dict[str, Any] | None = None, outcome: dict[str, Any] | None = None
-) -> LoggedChange:
+    intent: dict[str, Any] | None = None, outcome: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a change as its page shows it; its outcome is None if no entry tells it."""
     facts, end = intent or outcome or {}, outcome or {}
-    why, ids = facts.get("why"), end.get("message_ids")
-    return LoggedChange(
-        id=name,
-        at=parse_timestamp(str(facts.get("at"))),
-        who=str(facts.get("who")),
-        command=str(facts.get("command")),
-        arguments=_texts(facts.get("arguments")),
-        why=None if why is None else str(why),
-        outcome=str(end.get("outcome")) if end else None,
-        counts=_texts(end.get("counts")),
-        message_ids=tuple(map(str, ids)) if isinstance(ids, list) else (),
-    )
+    ids = end.get("message_ids")
+    return {
+        "id": facts.get("change"),
+        "at": parse_timestamp(str(facts.get("at"))),
+        "who": str(facts.get("who")),
+        "command": str(facts.get("command")),
+        "arguments": _texts(facts.get("arguments")),
+        "why": str(facts.get("why") or ""),
+        "outcome": str(end.get("outcome")) if end else None,
+        "counts": _texts(end.get("counts")),
+        "message_ids": [*map(str, ids)] if isinstance(ids, list) else [],
+    }
 
 
-def _texts(values: object) -> Mapping[str, str]:
+def _texts(values: object) -> dict[str, str]:
+    """Return the values that are set, as texts."""
     return {
         name: value if isinstance(value, str) else json_text(value)
         for name, value in (values.items() if isinstance(values, dict) else ())

@@ -1,4 +1,4 @@
-"""The audit log shows each change once, with its outcome, and says if it has none."""
+"""The page of the operator log shows each change once, and says if it has no outcome."""
 
 import html
 import json
@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from once.ops.aws.deployment import Deployment
-from once.ops.console import audit_log
+from once.ops.console import operator_log
 from once.ops.operator_log import logged_change
 from tests.ops.cloud import OPERATOR_LOG, Cloud
 from tests.ops.support import requests_of
@@ -34,7 +34,7 @@ def _whole(entry: dict[str, Any], at: float) -> dict[str, Any]:
 
 def rows(browser: TestClient, query: str = "") -> list[str]:
     """The rows of the table."""
-    text = html.unescape(browser.get(f"audit-log{query}").text)
+    text = html.unescape(browser.get(f"operator-log{query}").text)
     return text.partition("<tbody>")[2].partition("</tbody>")[0].split("<tr")[1:]
 
 
@@ -84,7 +84,7 @@ def test_outcome_of_the_next_day_belongs_to_its_intent(browser: TestClient, clou
 def test_reading_ends_when_enough_changes_are_found(
     browser: TestClient, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_log, "MOST_CHANGES", 1)
+    monkeypatch.setattr(operator_log, "MOST_CHANGES", 1)
     log(cloud, {"change": "1"}, age_days=0.5)
     log(cloud, {"change": "2"})
     asked = requests_of("logs.FilterLogEvents")
@@ -92,7 +92,7 @@ def test_reading_ends_when_enough_changes_are_found(
     oldest = datetime.fromtimestamp(asked[-1]["startTime"] / 1000, UTC)
     assert datetime.now(UTC) - oldest < timedelta(days=1)
     assert len(asked) == 1
-    assert "There are more changes than are shown" in browser.get("audit-log").text
+    assert "There are more changes than are shown" in browser.get("operator-log").text
 
 
 ODD = (
@@ -110,7 +110,7 @@ ODD = (
 def test_any_entry_can_be_shown(browser: TestClient, cloud: Cloud) -> None:
     for entry in ODD:
         log(cloud, entry)
-        answer = browser.get("audit-log")
+        answer = browser.get("operator-log")
         assert answer.status_code == 200, entry[:80]
         assert "<script>" not in answer.text
         assert all(c.isprintable() or c in "\n\t" for c in answer.text)

@@ -1,32 +1,29 @@
 """The command `redelivery`: checks a handler, lists the faults."""
 
-import inspect
 import io
+import json
 import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
+from redelivery.accepted import FILE, accept, read_accepted, with_accepted
 from redelivery.check import check as run_check
 from redelivery.check import isolated
-from redelivery.faults import MEANING
-from redelivery.options import OPTIONS, OptionMistakes, subject_from
-from redelivery.presentation import (
-    EscapingConsole,
-    json_text,
-    print_faults,
-    print_report,
-    print_scenario,
-)
-from redelivery.report import Verdict, verdict
-from redelivery.subject import NoVerdict, SubjectError
+from redelivery.faults import MEANING, Fault
+from redelivery.formats import FORMATS
+from redelivery.presentation import EscapingConsole, print_faults, print_report, print_scenario
+from redelivery.project import TABLE_FORM, fields_of, parse_table, parse_toml, project, subjects
+from redelivery.report import Report, Verdict, verdict
+from redelivery.subject import NoVerdict, Subject, SubjectError
 
 
 class ExitCode(IntEnum):
@@ -63,9 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(ExitCode.USAGE)
     except click.Abort:
         sys.exit(INTERRUPTED)
-    except OptionMistakes as error:
-        lines = [f"error: {mistake}" for mistake in error.mistakes]
-        _end(ExitCode.USAGE, *lines, "redelivery check --help lists the options")
     except NoVerdict as error:
         _end(ExitCode.NO_VERDICT, f"error: no verdict: {error}")
     except SubjectError as error:
@@ -77,10 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _end(ExitCode.NO_VERDICT, told)
 
 
-def _end(code: ExitCode, *lines: str) -> NoReturn:
-    console = EscapingConsole(sys.stderr)
-    for line in lines:
-        console.print(line, soft_wrap=True)
+def _end(code: ExitCode, line: str) -> NoReturn:
+    EscapingConsole(sys.stderr).print(line, soft_wrap=True)
     sys.exit(code)
 
 
@@ -96,60 +88,217 @@ def faults() -> None:
     print_faults(MEANING, EscapingConsole(sys.stdout))
 
 
-def check(handler: str, **options: Any) -> None:
+def _text(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return a callback of an option that may be repeated: what its texts mean."""
+
+    def read(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> list[Any]:
+        try:
+            return [parse(text) for text in texts]
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return read
+
+
+def _event(text: str) -> Any:
+    """Return a sample: the path of a file, or for `-` the content of standard input."""
+    if text != "-":
+        path = Path(text).absolute()
+        if not path.is_file():
+            raise ValueError(f"there is no file {text} with a message's body or an SQS event")
+        return path
+    piped = sys.stdin.read()
+    if not piped.strip():
+        raise ValueError("standard input is empty; pipe a message's body or an SQS event")
+    try:
+        return json.loads(piped)
+    except ValueError:
+        return piped
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ValueError("write NAME=VALUE")
+    return name, value
+
+
+def _fields(text: str) -> dict[str, Any]:
+    try:
+        return parse_toml(text)
+    except ValueError as error:
+        form = "write FIELD=VALUE as TOML: timeout_seconds=15, or 'ignore=[\"orders.at\"]'"
+        raise ValueError(f"{error}; {form}") from error
+
+
+_FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FAULT = click.Choice([str(fault) for fault in Fault])
+_PARAMETERS = (
+    click.argument("handler", default=""),
+    click.option(
+        "--template",
+        type=_FILE,
+        help="SAM, CloudFormation or synthesized CDK template, or `terraform show -json`: the "
+        "function, and what exists.",
+    ),
+    click.option("--subject", metavar="module:NAME", help="A Subject declared in Python."),
+    click.option(
+        "--event",
+        multiple=True,
+        metavar="FILE",
+        callback=_text(_event),
+        help="File with a message's body or an SQS event; - for standard input. Repeatable.",
+    ),
+    click.option("--key", metavar="a.b.c", help="Field of the body that identifies an event."),
+    click.option(
+        "--table",
+        multiple=True,
+        metavar=TABLE_FORM,
+        callback=_text(parse_table),
+        help="DynamoDB table. Repeatable.",
+    ),
+    click.option("--queue", multiple=True, help="Another queue. Repeatable."),
+    click.option("--topic", multiple=True, help="SNS topic. Repeatable."),
+    click.option("--bucket", multiple=True, help="S3 bucket. Repeatable."),
+    click.option(
+        "--env",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_text(_variable),
+        help="Environment variable. In a value, {queue:name}, {source} and {dlq} become queue "
+        "URLs, and {topic:name} an ARN. Repeatable.",
+    ),
+    click.option("--root", type=_FOLDER, help="Folder that the function's package is made of."),
+    click.option(
+        "--set",
+        "fields",
+        multiple=True,
+        metavar="FIELD=VALUE",
+        callback=_text(_fields),
+        help="Any other field of a Subject, as TOML: timeout_seconds=15. Repeatable.",
+    ),
+    click.option("--skip", multiple=True, type=_FAULT, help="Fault that does not apply."),
+    click.option("--only", multiple=True, type=_FAULT, help="Run this fault alone. Repeatable."),
+    click.option(
+        "--seed",
+        type=click.IntRange(1),
+        default=1,
+        help="Draws values and interleavings; the same seed gives the same report.",
+    ),
+    click.option(
+        "--deep",
+        type=click.FloatRange(0),
+        default=0,
+        metavar="SECONDS",
+        help="Afterwards, draw scenarios with two faults for so long.",
+    ),
+)
+
+
+def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
+    for parameter in reversed(_PARAMETERS):
+        command = parameter(command)
+    return command
+
+
+@app.command()
+@_with_parameters
+@click.option("--replay", metavar="SCENARIO", help="Run one scenario and tell it step by step.")
+@click.option("--all", "every", is_flag=True, help="Tell every failing scenario.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", *FORMATS]),
+    default="text",
+    help="What is printed: for people, or for programs.",
+)
+@click.pass_obj
+def check(line: list[str], /, *, replay: str | None, every: bool, form: str, **given: Any) -> None:
     """Check a handler under duplicates, crashes and lost answers.
 
-    HANDLER is its name as Lambda knows it, module.function; with --template the function's logical
-    id, if several read a queue.
+    HANDLER is its name as Lambda knows it, module.function, or an entry of [tool.redelivery] in
+    pyproject.toml; without it, all entries are checked. With --template it is the function's
+    logical id, if several read a queue.
 
     Exit codes: 0: no fault made a difference. 1: one did. 2: the options or the handler are wrong.
     3: no verdict.
     """
-    given = {name.replace("_", "-"): value for name, value in options.items()}
-    subject, values = subject_from(handler, given)
-    seed, replay = values["seed"] or 1, values["replay"] or ""
-    if sys.stderr.isatty():  # a person sees nothing for seconds; a log has no use for it
-        EscapingConsole(sys.stderr).print(f"checking {subject.handler} …")
-    with isolated():
-        report = run_check(
-            subject, seed=seed, only=[*values["only"]], replay=replay, deep=values["deep"] or 0
-        )
     console = EscapingConsole(sys.stdout)
     if replay:
-        [result] = report.results
-        print_scenario(result, console)
-        if not result.fired:
-            sys.exit(ExitCode.NO_VERDICT)
-        sys.exit(ExitCode.DIFFERENCE if result.differences else ExitCode.PASSED)
-    line = click.get_current_context().obj
-
-    def repeat(scenario: str) -> str:
-        return shlex.join(["redelivery", *line, "--replay", scenario, "--seed", str(seed)])
-
-    if values["json"]:
-        click.echo(json_text(report))
-    else:
-        print_report(report, console, repeat=repeat, every_failure=values["all"])
-    sys.exit(_CODES[verdict(report)])
+        _replay(_subjects(given), replay, given["seed"], console)
+    reports = []
+    for name, report in _reports(given):
+        reports.append(report)
+        if form == "text":
+            named = [] if name in line or not name else [name]
+            repeat = partial(_repeated, [*line, *named], report.seed)
+            print_report(report, console, repeat=repeat, every_failure=every)
+    if form != "text":
+        click.echo(FORMATS[form](reports))
+    sys.exit(max(_CODES[verdict(report)] for report in reports))
 
 
-app.add_command(
-    click.Command(
-        "check",
-        callback=check,
-        help=inspect.cleandoc(check.__doc__ or ""),
-        params=[
-            click.Argument(["handler"], default=""),
-            *(
-                click.Option(
-                    [f"--{option.name}"],
-                    help=f"{option.help} Repeatable." if option.many else option.help,
-                    metavar=option.form or None,
-                    is_flag=None if option.form else True,
-                    multiple=option.many,
-                )
-                for option in OPTIONS
-            ),
-        ],
-    )
-)
+def _repeated(line: Sequence[str], seed: int, scenario: str) -> str:
+    return shlex.join(["redelivery", *line, "--replay", scenario, "--seed", str(seed)])
+
+
+@app.command("accept")
+@_with_parameters
+@click.option("--reason", required=True, help="Why these failures are accepted.")
+def accept_failures(*, reason: str, **given: Any) -> None:
+    """Accept the failures of a handler: they are written to a file, and new ones fail.
+
+    The file is redelivery-accepted.json, beside pyproject.toml. --only names the faults whose
+    failures are accepted; HANDLER and the others are those of `redelivery check`.
+    """
+    folder, _ = project()
+    for _, report in _reports(given):
+        number = accept(report, folder, reason)
+        click.echo(f"{report.handler}: {number} accepted in {folder / FILE}")
+
+
+def _subjects(given: dict[str, Any]) -> dict[str, Subject]:
+    fields: dict[str, Any] = {}
+    for each in given["fields"]:
+        fields |= fields_of(each, Path.cwd())
+    listed = {
+        "events": given["event"],
+        "tables": given["table"],
+        "queues": given["queue"],
+        "topics": given["topic"],
+        "buckets": given["bucket"],
+        "skip": given["skip"],
+    }
+    fields |= {name: (*fields.get(name, ()), *more) for name, more in listed.items() if more}
+    fields |= {name: given[name] for name in ("key", "root") if given[name]}
+    if given["env"]:
+        fields["environment"] = {**fields.get("environment", {}), **dict(given["env"])}
+    template, declared = given["template"], given["subject"] or ""
+    return subjects(given["handler"], fields, template=template, declared=declared)
+
+
+def _reports(given: dict[str, Any]) -> Iterator[tuple[str, Report]]:
+    """Yield the report of each subject, in which accepted failures do not count."""
+    accepted = read_accepted(project()[0])
+    for name, subject in _subjects(given).items():
+        if sys.stderr.isatty():  # a person sees nothing for seconds; a log has no use for it
+            EscapingConsole(sys.stderr).print(f"checking {subject.handler} …")
+        options = {name: given[name] for name in ("seed", "deep")}
+        with isolated():
+            report = run_check(subject, only=[*given["only"]], **options)
+        yield name, with_accepted(report, accepted)
+
+
+def _replay(
+    found: dict[str, Subject], scenario: str, seed: int, console: EscapingConsole
+) -> NoReturn:
+    if len(found) != 1:
+        raise SubjectError(f"--replay is of one handler: name one of {', '.join(found)}")
+    [subject] = found.values()
+    with isolated():
+        [result] = run_check(subject, seed=seed, replay=scenario).results
+    print_scenario(result, console)
+    if not result.fired:
+        sys.exit(ExitCode.NO_VERDICT)
+    sys.exit(ExitCode.DIFFERENCE if result.differences else ExitCode.PASSED)

@@ -1,10 +1,9 @@
-"""A report as text for people, and as JSON for programs.
+"""A report as text for people.
 
 Texts that come from messages, handlers and services are escaped: none controls the terminal.
 """
 
 import io
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any
 
@@ -16,7 +15,6 @@ from rich.text import Text
 
 from redelivery.faults import MEANING, Fault
 from redelivery.report import (
-    Difference,
     Kind,
     Report,
     Result,
@@ -28,28 +26,6 @@ from redelivery.report import (
     verdict,
     verdict_line,
 )
-
-VERSION = 1
-"""Raised when a key of the JSON changes its meaning or goes; a new key does not raise it."""
-
-LIMITS = (
-    "The expectation is the handler's own clean run. A handler that is wrong without any fault "
-    "passes.",
-    "A scenario has one fault; those that `--deep` draws have two, and are not all that there are.",
-    "The messages are your samples, and those derived from them. Another message may take "
-    "another path through the handler.",
-    "Faults take place at calls by boto3, urllib3, requests, httpx, urllib.request and the "
-    "methods that you declared. A connection by another library ends the check with an error.",
-    "moto simulates AWS: without IAM, quotas and other services' triggers. A read that is not "
-    "consistent is stale in `stale-read` alone.",
-    "Parallel invocations change over at calls only. A race between two lines of Python is not "
-    "seen.",
-    "Tables with a time to live, and attributes that differ between two clean runs, are not "
-    "compared.",
-    "HTTP answers are yours. Calls with one Idempotency-Key count once for 24 hours, as with "
-    "Stripe; your provider may differ.",
-)
-"""What a pass does not mean. The page of the distribution lists them as well."""
 
 Repeat = Callable[[str], str]
 """Returns the command or call that repeats a scenario, given its name."""
@@ -110,6 +86,9 @@ def print_report(
             _print_heading(console, heading)
         for line in lines:
             console.print(_item(line))
+    if verdict(report) is Verdict.PASSED:
+        console.print()
+        console.print("A pass has limits: “What a pass does not mean” in the README lists them.")
     console.print()
     last = Text(single_line(verdict_line(report)), _STYLES[verdict(report)])
     console.print(last, soft_wrap=True)  # one line, so that a log can be searched for it
@@ -137,7 +116,8 @@ def print_scenario(result: Result, console: Console) -> None:
         site = f" ({found.site})" if found.site else ""
         detail = f": {found.detail}" if found.detail else ""
         times = f" × {found.count}" if found.count > 1 else ""
-        console.print(_item(f"{found.kind}{times}: {found.what}{site}{detail}", style="red"))
+        why = f" (accepted: {found.accepted})" if found.accepted else ""
+        console.print(_item(f"{found.kind}{times}: {found.what}{site}{detail}{why}", style="red"))
     for remark in result.remarks:
         console.print(_item(remark))
 
@@ -192,7 +172,7 @@ def _print_failures(
     _print_heading(console, "Differences by call site")
     found: dict[tuple[str, Kind, str], list[str]] = {}
     for result in report.failures:
-        for one in result.differences:
+        for one in result.counted:
             found.setdefault((one.site, one.kind, one.what), []).append(result.scenario)
     last = None
     for (site, kind, what), (first, *others) in sorted(found.items()):
@@ -207,14 +187,19 @@ def _lists(report: Report) -> Iterable[tuple[str, list[str]]]:
     """Yield headings with their lines; an empty list is not printed."""
     remarks = dict.fromkeys(remark for r in report.results if r.fired for remark in r.remarks)
     yield "Remarks", [*remarks, *report.warnings]
+    accepted = {
+        f"{result.fault}: {found.kind}: {found.what}: {found.accepted}": None
+        for result in report.results
+        for found in result.differences
+        if found.accepted
+    }
+    yield "Accepted", [*accepted]
     yield "Not compared", [f"{name}: {why}" for name, why in report.ignored.items()]
     yield "Not run", [f"{fault}: {why}" for fault, why in report.not_run.items()]
     idle = [result.scenario for result in report.results if not result.fired]
     yield "The fault did not take place in", [", ".join(idle)] if idle else []
     wrong = [name for name, right in report.controls.items() if not right]
     yield "Controls that this run judged wrongly: do not trust it", wrong
-    if verdict(report) is Verdict.PASSED:
-        yield "What a pass does not mean", list(LIMITS)
 
 
 def _print_heading(console: Console, text: str) -> None:
@@ -224,59 +209,3 @@ def _print_heading(console: Console, text: str) -> None:
 
 def _item(text: str, *, style: str = "") -> Padding:
     return Padding(Text(single_line(text), style, overflow="fold"), (0, 0, 0, 2), expand=False)
-
-
-def json_text(report: Report) -> str:
-    """Return a report as one line of JSON, without control characters."""
-    return json.dumps(document(report))
-
-
-def document(report: Report) -> dict[str, Any]:
-    """Return a report as JSON can hold it. The page of the distribution lists its keys."""
-    return {
-        "version": VERSION,
-        "handler": report.handler,
-        "seed": report.seed,
-        "seconds": round(report.seconds, 1),
-        "verdict": verdict(report),
-        "faults": [_fault_json(row) for row in rows(report)],
-        "scenarios": [_scenario_json(result) for result in report.results],
-        "clean_course": list(report.course),
-        "ignored": [{"name": name, "reason": why} for name, why in report.ignored.items()],
-        "controls": [{"name": name, "right": right} for name, right in report.controls.items()],
-    }
-
-
-def _fault_json(row: Row) -> dict[str, Any]:
-    return {
-        "name": row.fault,
-        "meaning": MEANING[row.fault],
-        "scenarios": len(row.results),
-        "fired": row.fired,
-        "failed": len(row.failures),
-        "kinds": [{"kind": kind, "scenarios": number} for kind, number in row.kinds.items()],
-        "not_run": row.not_run or None,
-    }
-
-
-def _scenario_json(result: Result) -> dict[str, Any]:
-    return {
-        "name": result.scenario,
-        "fault": result.fault,
-        "site": result.site or None,
-        "fired": result.fired,
-        "passed": result.passed,
-        "differences": [_difference_json(difference) for difference in result.differences],
-        "course": list(result.course),
-        "remarks": list(result.remarks),
-    }
-
-
-def _difference_json(difference: Difference) -> dict[str, Any]:
-    return {
-        "kind": difference.kind,
-        "what": difference.what,
-        "count": difference.count,
-        "site": difference.site or None,
-        "detail": difference.detail,
-    }

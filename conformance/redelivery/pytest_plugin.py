@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from redelivery.accepted import read_accepted, with_accepted
 from redelivery.check import check as run_check
 from redelivery.check import isolated
 from redelivery.faults import Fault
@@ -107,7 +108,7 @@ class Redelivery:
                 # Paths do not depend on the folder that pytest is started in.
                 events = [self.root / e if isinstance(e, Path) else e for e in subject.events]
                 rooted = replace(subject, root=self.root / subject.root, events=tuple(events))
-                return run_check(rooted, **options)
+                return with_accepted(run_check(rooted, **options), read_accepted(self.root))
         except SubjectError as error:
             wrong = str(error)
         # Outside of `except`, so that pytest does not show the first error as well.

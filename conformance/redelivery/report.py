@@ -29,6 +29,7 @@ class Difference:
         count: how often, at least 1.
         site: the call site that makes this effect, `file:line`; empty if unknown.
         detail: a sentence with what was expected and what was found.
+        accepted: the reason why it does not count; empty if it does.
     """
 
     kind: Kind
@@ -36,6 +37,23 @@ class Difference:
     count: int = 1
     site: str = ""
     detail: str = ""
+    accepted: str = ""
+
+
+class Severity(StrEnum):
+    """What a failure costs, the worst first."""
+
+    LOST = "lost"
+    DOUBLED = "doubled"
+    DEAD_LETTERED = "dead-lettered"
+    POISON = "poison policy"
+
+
+_COSTS = {
+    **dict.fromkeys((Kind.LOST, Kind.ACKNOWLEDGED_EARLY), Severity.LOST),
+    **dict.fromkeys((Kind.DOUBLED, Kind.OVERWRITTEN), Severity.DOUBLED),
+    **dict.fromkeys((Kind.STUCK, Kind.DEAD_LETTERED), Severity.DEAD_LETTERED),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +79,24 @@ class Result:
     remarks: tuple[str, ...] = ()
 
     @property
+    def counted(self) -> tuple[Difference, ...]:
+        """The differences that count: the fault took place, and they are not accepted."""
+        return tuple(found for found in self.differences if self.fired and not found.accepted)
+
+    @property
     def passed(self) -> bool:
-        """Whether the fault took place and changed nothing."""
-        return self.fired and not self.differences
+        """Whether the fault took place and changed nothing that counts."""
+        return self.fired and not self.counted
+
+    def severity(self, difference: Difference) -> Severity:
+        """Return what one of its differences costs.
+
+        A message that is dead-lettered beside one that cannot be read is still there, and the
+        handler's policy for poison is all that is wrong.
+        """
+        cost = _COSTS[difference.kind]
+        beside = self.fault in {Fault.POISON, Fault.NEIGHBOUR_FAILS}
+        return Severity.POISON if beside and cost is Severity.DEAD_LETTERED else cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +128,34 @@ class Report:
     @property
     def failures(self) -> tuple[Result, ...]:
         """The scenarios that found a difference, the shortest course first."""
-        found = [result for result in self.results if result.fired and result.differences]
+        found = [result for result in self.results if result.counted]
         return tuple(sorted(found, key=lambda result: len(result.course)))
 
     @property
-    def shortest(self) -> tuple[Result, ...]:
-        """The shortest failing scenario for each kind and place of a difference.
+    def worst(self) -> Severity | None:
+        """The highest severity of a difference that counts; None without one."""
+        found = {result.severity(d) for result in self.failures for d in result.counted}
+        return next((severity for severity in Severity if severity in found), None)
+
+    @property
+    def findings(self) -> tuple[tuple[Result, Difference], ...]:
+        """One difference for each kind and place, in its shortest scenario; the worst first.
 
         A repetition by the SDK is shown only where no other fault has the same difference.
         """
-        chosen: dict[tuple[Kind, str], Result] = {}
+        chosen: dict[tuple[Kind, str], tuple[Result, Difference]] = {}
         own = [result for result in self.failures if result.fault is not Fault.ANSWER_LOST_RETRIED]
         for result in (*own, *self.failures):
-            for found in result.differences:
-                chosen.setdefault((found.kind, found.site), result)
-        return tuple({result.scenario: result for result in chosen.values()}.values())
+            for found in result.counted:
+                chosen.setdefault((found.kind, found.site), (result, found))
+        order = [*Severity]
+        costs = sorted(chosen.values(), key=lambda each: order.index(each[0].severity(each[1])))
+        return tuple(costs)
+
+    @property
+    def shortest(self) -> tuple[Result, ...]:
+        """The scenarios of the findings, each once."""
+        return tuple({result.scenario: result for result, _ in self.findings}.values())
 
     @property
     def trustworthy(self) -> bool:
@@ -156,12 +202,12 @@ class Row:
     @property
     def failures(self) -> tuple[Result, ...]:
         """The scenarios that found a difference."""
-        return tuple(result for result in self.results if result.fired and result.differences)
+        return tuple(result for result in self.results if result.counted)
 
     @property
     def kinds(self) -> Mapping[Kind, int]:
         """For each kind of difference, the number of scenarios that found one."""
-        found = Counter(kind for r in self.failures for kind in {d.kind for d in r.differences})
+        found = Counter(kind for r in self.failures for kind in {d.kind for d in r.counted})
         return {kind: found[kind] for kind in Kind if found[kind]}
 
 
@@ -188,7 +234,8 @@ def verdict_line(report: Report) -> str:
             return f"PASSED: {report.handler} ends as in its clean run {ends}"
         case Verdict.FAILED:
             share = f"in {len(report.failures)} of {count(fired, 'scenario')}"
-            return f"FAILED: {report.handler} ends otherwise than in its clean run {share}"
+            ends = f"ends otherwise than in its clean run {share}"
+            return f"FAILED: {report.handler} {ends}; severity: {report.worst}"
     wrong = [name for name, right in report.controls.items() if not right]
     if wrong:
         why = f"this run judged its own controls wrongly ({', '.join(wrong)})"

@@ -1,4 +1,4 @@
-"""The command line: options as text, the subject it checks, its exit codes, and its errors."""
+"""The command line: the subjects it checks, what it accepts, its exit codes, and its errors."""
 
 import io
 import json
@@ -8,34 +8,32 @@ import shlex
 import subprocess
 import sys
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from redelivery import MEANING, Answer, Fault, NoVerdict, Report, Subject, SubjectError, Table
-from redelivery.command import main
-from redelivery.options import (
-    parse_answer,
-    parse_duration,
-    parse_event,
-    parse_fault,
-    parse_items,
-    parse_pair,
-    parse_table,
+from redelivery import (
+    MEANING,
+    Answer,
+    Fault,
+    Index,
+    NoVerdict,
+    Report,
+    Subject,
+    SubjectError,
+    Table,
 )
+from redelivery.command import main
+from redelivery.project import parse_table
 from tests.architecture.imports import ROOT
-from tests.conformance.support import FAILED, IDLE, PASSED, UNTRUSTWORTHY
+from tests.conformance.support import DOUBLED, FAILED, IDLE, LOST, PASSED, UNTRUSTWORTHY, result
 
 SHORT = "check app.handler --event order.json --table orders:order_id"
 LONG = (
-    f"{SHORT} --table seen:pk,ttl=expires --items orders=items.json --env TABLE=orders "
-    "--env 'URL={queue:mails}' --queue mails --topic sales --bucket files "
-    "--answer 'POST https://pay.example=201' --key data.order_id --root . --no-batch-failures "
-    "--fifo --batch-size 1 --timeout 15s --visibility 2m --max-receives 3 --horizon 4d "
-    "--keep vendor --ignore orders.at --repeatable mails --skip poison --only redriven --seed 9 "
-    "--deep 1m"
+    f"{SHORT} --table seen:pk,ttl=expires --env TABLE=orders --env 'URL={{queue:mails}}' "
+    "--queue mails --topic sales --bucket files --key data.order_id --root . --skip poison "
+    "--set 'timeout_seconds = 15' --set 'ignore=[\"orders.at\"]' --only redriven --seed 9 --deep 60"
 )
 
 
@@ -78,28 +76,16 @@ def test_the_options_describe_a_subject(check: Check, tmp_path: Path) -> None:
         (tmp_path / "order.json",),
         root=tmp_path,
         environment={"TABLE": "orders", "URL": "{queue:mails}"},
-        tables=(
-            Table("orders", "order_id", items=[{"order_id": "o-0"}]),
-            Table("seen", "pk", ttl="expires"),
-        ),
+        tables=(Table("orders", "order_id"), Table("seen", "pk", ttl="expires")),
         queues=("mails",),
         topics=("sales",),
         buckets=("files",),
-        answers=(Answer("https://pay.example", 201, method="POST"),),
         key="data.order_id",
-        batch_failures=False,
-        batch_size=1,
-        fifo=True,
         timeout_seconds=15,
-        visibility_seconds=120,
-        max_receives=3,
-        horizon_seconds=4 * 86400,
-        keep=("vendor",),
         ignore=("orders.at",),
-        repeatable=("mails",),
-        skip=(Fault.POISON,),
+        skip=("poison",),
     )
-    assert check.options == {"seed": 9, "only": ["redriven"], "replay": "", "deep": 60}
+    assert check.options == {"seed": 9, "only": ["redriven"], "deep": 60}
 
 
 def test_options_that_are_not_given_have_the_defaults_of_a_subject(
@@ -108,7 +94,7 @@ def test_options_that_are_not_given_have_the_defaults_of_a_subject(
     assert run(SHORT) == 0
     [order, orders] = (tmp_path / "order.json", Table("orders", "order_id"))
     assert check.subject == Subject("app.handler", (order,), root=tmp_path, tables=(orders,))
-    assert check.options == {"seed": 1, "only": [], "replay": "", "deep": 0}
+    assert check.options == {"seed": 1, "only": [], "deep": 0}
 
 
 @pytest.mark.parametrize(
@@ -159,21 +145,16 @@ def test_the_printed_command_repeats_the_scenario(
     lines = (line.strip() for line in capsys.readouterr().out.splitlines())
     command, *_ = (line for line in lines if line.startswith("redelivery "))
     before = check.subject
-    [told, *_] = FAILED.failures
+    [told, *_] = FAILED.shortest
     check.outcome = replace(FAILED, results=(told,))
     assert run(command.removeprefix("redelivery ")) == 1
     assert check.subject == before
-    assert check.options == {
-        "seed": 9,
-        "only": ["redriven"],
-        "replay": "dies-after@1.2",
-        "deep": 60,
-    }
+    assert check.options == {"seed": 7, "replay": told.scenario}
 
 
 def test_json_is_all_that_stdout_has(check: Check, capsys: pytest.CaptureFixture[str]) -> None:
     check.outcome = FAILED
-    assert run(f"{SHORT} --json") == 1
+    assert run(f"{SHORT} --format json") == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["verdict"] == "failed"
     assert captured.err == ""
@@ -184,7 +165,7 @@ def test_options_add_to_a_subject_that_is_declared(check: Check, tmp_path: Path)
         "from redelivery import Subject, Table\n"
         "ORDERS = Subject('app.handler', [{}], tables=[Table('a', 'id')], queues=['q'])\n"
     )
-    line = "check --subject declared:ORDERS --table b:id --queue r --env A=1 --max-receives 2"
+    line = "check --subject declared:ORDERS --table b:id --queue r --env A=1 --set max_receives=2"
     assert run(line) == 0
     assert check.subject == Subject(
         "app.handler",
@@ -199,28 +180,127 @@ def test_options_add_to_a_subject_that_is_declared(check: Check, tmp_path: Path)
     assert run("check") == 2
 
 
-def test_all_mistakes_are_reported_together(
+PROJECT = """
+[tool.redelivery.orders]
+handler = "app.handler"
+root = "service"
+events = ["order.json", {order_id = "o-2"}]
+environment = {TABLE = "orders"}
+tables = [
+    "orders:order_id,no-ttl",
+    {name = "stock", key = "sku", items = "items.json", indexes = [{name = "by", key = "at:N"}]},
+]
+answers = [{url = "https://pay.example", status = 201, method = "POST"}]
+timeout_seconds = 15
+fifo = true
+
+[tool.redelivery.mails]
+subject = "of_mails:MAILS"
+"""
+
+
+@pytest.fixture
+def below(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder below a project with two entries."""
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    (tmp_path / "of_mails.py").write_text(
+        "from redelivery import Subject\nMAILS = Subject('mails.handler', [{}])\n"
+    )
+    folder = tmp_path / "below"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.usefixtures("below")
+def test_an_entry_of_the_project_is_a_subject(check: Check, tmp_path: Path) -> None:
+    assert run("check orders --set max_receives=3") == 0
+    assert check.subject == Subject(
+        "app.handler",
+        (tmp_path / "order.json", {"order_id": "o-2"}),
+        root=tmp_path / "service",
+        environment={"TABLE": "orders"},
+        tables=(
+            Table("orders", "order_id", ttl=None),
+            Table("stock", "sku", items=[{"order_id": "o-0"}], indexes=(Index("by", "at:N"),)),
+        ),
+        answers=(Answer("https://pay.example", 201, method="POST"),),
+        timeout_seconds=15,
+        fifo=True,
+        max_receives=3,
+    )
+
+
+@pytest.mark.usefixtures("below")
+def test_without_a_name_every_entry_is_checked(
     check: Check, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = (
-        "check app.handler --root nowhere --table x --table a:k --table a:k --items b=items.json "
-        "--env A --answer x --timeout soon --skip rain --only snow --json --replay poison@1"
-    )
-    assert run(line) == 2
-    assert check.subject is None
-    errors = capsys.readouterr().err.splitlines()
-    named = ["root", "event", "env", "table", "table", "items", "answer", "skip", "timeout"]
-    options = [error.removeprefix("error: --").split()[0].strip(":") for error in errors[:-1]]
-    assert sorted(options) == sorted([*named, "only", "replay"])
-    assert errors[-1] == "redelivery check --help lists the options"
+    check.outcome = FAILED
+    assert run("check --format json") == 1
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert check.subject is not None
+    assert check.subject.handler == "mails.handler"
+    assert run("check") == 1
+    assert "redelivery check mails --replay dies-after@1.2" in capsys.readouterr().out
+    assert run("check --replay dies-after@1.2") == 2
+    assert "name one of orders, mails" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("line", ["check app.handler --loud", "test"])
-def test_a_wrong_command_is_a_usage_error(
-    check: Check, line: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("x = 1", r"x is no table: write \[tool\.redelivery\.x\]"),
+        ("[tool.redelivery.x]", r"\[tool\.redelivery\.x\] has no handler, template or subject"),
+        ("[tool.redelivery.x]\nevent = []", "event is no field here; did you mean events?"),
+        ("[tool.redelivery.x]\nstores = []", "stores is no field here; declare the subject in"),
+        ("[tool.redelivery.x]\nfifo = 1", "fifo is 1; write it as bool"),
+        ("[tool.redelivery.x]\ntables = ['orders']", "write name:key"),
+        ("[tool.redelivery.x]\ntables = [{name = 'a', kee = 'b'}]", "unexpected keyword.*kee"),
+        ("[tool.redelivery.x]\nsubject = 'no.such:X'", "No module named 'no'.*as module:NAME"),
+        ("[", "cannot read .*pyproject.toml"),
+    ],
+)
+def test_a_wrong_entry_is_explained(
+    check: Check, tmp_path: Path, entry: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(line) == 2
-    assert "Usage: redelivery" in capsys.readouterr().err
+    (tmp_path / "pyproject.toml").write_text(f"[tool.redelivery]\n{entry}")
+    assert run("check x") == 2
+    assert check.subject is None
+    assert re.search(told, capsys.readouterr().err)
+
+
+# Accepted failures: kept in a file with their reason; new ones fail.
+
+
+def test_accepted_failures_pass_and_new_ones_fail(
+    check: Check, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check.outcome = replace(FAILED, results=FAILED.results[:-2])  # without dies-after@1.2
+    assert run(f"accept {SHORT.removeprefix('check ')} --reason 'a mail too many'") == 0
+    kept = json.loads((tmp_path / "redelivery-accepted.json").read_text())
+    assert [(each["fault"], each["kind"], each["reason"]) for each in kept] == [
+        ("dies-after", "doubled", "a mail too many"),
+        ("dies-after", "lost", "a mail too many"),
+    ]
+    check.outcome = FAILED
+    assert run(SHORT) == 0
+    output = capsys.readouterr().out
+    assert "dies-after: lost: message to mails: a mail too many" in output
+    new = result("redriven@2", LOST)
+    check.outcome = replace(FAILED, results=(new,))
+    assert run(SHORT) == 1
+    check.outcome = replace(FAILED, results=(result("dies-after@1.1", DOUBLED),))
+    assert run(SHORT) == 0
+    assert "not found any more: dies-after: lost: message to mails" in capsys.readouterr().out
+    check.outcome = replace(FAILED, handler="other.handler")
+    assert run(SHORT) == 1
+    assert "not found any more" not in capsys.readouterr().out
+
+
+def test_a_file_that_is_not_readable_is_an_error(check: Check, tmp_path: Path) -> None:
+    (tmp_path / "redelivery-accepted.json").write_text("[{}]")
+    assert run(SHORT) == 2
+    assert check.subject is None
 
 
 def test_an_error_does_not_control_the_terminal(
@@ -259,19 +339,6 @@ def test_the_module_is_the_command() -> None:
 # Options as text: what they become, and that each mistake is explained.
 
 
-PAY = "https://pay.example/v1/charges"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with files that options name."""
-    (tmp_path / "stock.json").write_text('[{"sku": "a", "price": 1.1}]')
-    (tmp_path / "one.json").write_text('{"sku": "a"}')
-    (tmp_path / "page.html").write_text("<p>paid</p>")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.mark.parametrize(
     ("text", "table"),
     [
@@ -291,74 +358,45 @@ def test_a_table_is_read(text: str, table: Table) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (PAY, Answer(PAY)),
-        (f"POST {PAY}", Answer(PAY, method="POST")),
-        (f"post {PAY}=503", Answer(PAY, 503, method="POST")),
-        (f'{PAY}=200:{{"id": "ch_1"}}', Answer(PAY, body={"id": "ch_1"})),
-        (f"{PAY}?a=b=404:one.json", Answer(f"{PAY}?a=b", 404, {"sku": "a"})),
-        (f"{PAY}=200:page.html", Answer(PAY, body=b"<p>paid</p>")),
-    ],
-)
-def test_an_answer_is_read(text: str, answer: Answer) -> None:
-    assert parse_answer(text) == answer
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("12h", 43200), ("14d", 1209600)]
-)
-def test_a_duration_is_read(text: str, seconds: int) -> None:
-    assert parse_duration(text) == seconds
-
-
-def test_items_have_decimals_since_boto3_takes_no_floats() -> None:
-    assert parse_items("stock=stock.json") == ("stock", [{"sku": "a", "price": Decimal("1.1")}])
-
-
-@pytest.mark.parametrize(
     ("piped", "event"), [('{"id": 1}', {"id": 1}), ("plain text", "plain text")]
 )
 def test_an_event_is_read_from_standard_input(
-    piped: str, event: Any, monkeypatch: pytest.MonkeyPatch
+    check: Check, piped: str, event: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(piped))
-    assert parse_event("-") == event
-
-
-def test_an_event_in_a_file_is_an_absolute_path(folder: Path) -> None:
-    assert parse_event("one.json") == folder / "one.json"
+    assert run("check app.handler --event -") == 0
+    assert check.subject is not None
+    assert check.subject.events == (event,)
 
 
 @pytest.mark.parametrize(
-    ("parse", "text", "remedy"),
+    ("options", "told"),
     [
-        (parse_table, "orders", "write name:key"),
-        (parse_table, ":order_id", "write name:key"),
-        (parse_table, "orders:", "write name:key"),
-        (parse_table, "orders:a:b:c", "write name:key"),
-        (parse_table, "orders:a,ttl", "'ttl' is not ttl=attribute, no-ttl, compared or"),
-        (parse_items, "stock", r"write table=file\.json"),
-        (parse_items, "stock=none.json", "cannot be read: No such file"),
-        (parse_items, "stock=page.html", "holds no JSON"),
-        (parse_items, "stock=one.json", "a JSON list of objects"),
-        (parse_answer, "pay.example=200", r"write \[METHOD "),
-        (parse_answer, f"{PAY}=200:none.json", "neither JSON nor a readable file"),
-        (parse_duration, "two days", "for example 90s"),
-        (parse_duration, "0s", "a number above 0"),
-        (parse_pair, "TABLE", "write NAME=VALUE"),
-        (parse_pair, "=orders", "write NAME=VALUE"),
-        (parse_event, "none.json", "no such file; give a message's body"),
-        (parse_fault, "dies-befor", r"did you mean dies-before\?"),
-        (parse_fault, "rain", "`redelivery faults` lists them"),
+        ("--table orders", "write name:key"),
+        ("--table :order_id", "write name:key"),
+        ("--table orders:", "write name:key"),
+        ("--table orders:a:b:c", "write name:key"),
+        ("--table orders:a,ttl", "'ttl' is not ttl=attribute, no-ttl, compared or"),
+        ("--env TABLE", "write NAME=VALUE"),
+        ("--env =orders", "write NAME=VALUE"),
+        ("--event none.json", "there is no file none.json with a message's body"),
+        ("--event -", "standard input is empty; pipe a message's body"),
+        ("--root nowhere", "'nowhere' does not exist"),
+        ("--set fifo", "write FIELD=VALUE as TOML"),
+        ("--set fifo=1", "fifo is 1; write it as bool"),
+        ("--skip rain", "'rain' is not one of 'dies-before'"),
+        ("--only snow", "'snow' is not one of 'dies-before'"),
+        ("--loud", "No such option"),
     ],
 )
-def test_a_mistake_says_how_to_correct_it(parse: Any, text: str, remedy: str) -> None:
-    with pytest.raises(ValueError, match=remedy):
-        parse(text)
-
-
-def test_empty_standard_input_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_says_how_to_correct_it(
+    check: Check,
+    options: str,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(" \n"))
-    with pytest.raises(ValueError, match="pipe a message's body"):
-        parse_event("-")
+    assert run(f"check app.handler {options}") == 2
+    assert check.subject is None
+    assert told in " ".join(capsys.readouterr().err.split())

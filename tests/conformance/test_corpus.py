@@ -177,6 +177,18 @@ def test_two_faults_find_what_one_does_not(monkeypatch: pytest.MonkeyPatch) -> N
     assert {(d.kind, call_at(d.site, HERE)) for d in result.differences} == {
         (Kind.LOST, "transact_write_items")
     }
+    found = examine(Case("token_only", {}).subject(), only=[Fault.REDRIVEN], deep=40)
+    one, two = (
+        {
+            (d.kind, d.what, d.site)
+            for r in found.results
+            if (r.fault in faults)
+            for d in r.differences
+        }
+        for faults in ([Fault.REDRIVEN], [Fault.TWO_FAULTS])
+    )
+    assert one
+    assert not one & two
     with pytest.raises(SubjectError, match=r"no scenario is named dies-before@9\.9"):
         examine(given, replay="dies-before@9.9+refused@3")
 

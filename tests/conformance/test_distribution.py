@@ -7,7 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from redelivery import MEANING, Fault, Kind, Subject, check
-from redelivery.command import ExitCode
-from redelivery.options import OPTIONS
-from redelivery.presentation import LIMITS, document
+from redelivery import MEANING, Fault, Kind, Subject, Table, check
+from redelivery.command import ExitCode, app
+from redelivery.formats import document
+from redelivery.project import subjects
 from tests.architecture.imports import ROOT
 from tests.conformance.support import FAILED
 
@@ -203,19 +203,35 @@ def test_the_example_with_a_store_finds_the_counter_that_counts_twice(
 
 
 def test_every_option_is_listed_once() -> None:
-    options = [f"--{option.name}" for option in OPTIONS]
+    parameters = [p for command in app.commands.values() for p in command.params]
+    options = {option for each in parameters for option in each.opts if option.startswith("--")}
     listed = re.findall(r"--[\w-]+", " ".join(first_cells(section("Options"))))
     assert sorted(listed) == sorted(options)
+
+
+def test_the_entry_of_a_project_is_a_subject(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [entry] = re.findall(r"```toml\n(.*?)```", section("Project"), re.DOTALL)
+    (tmp_path / "pyproject.toml").write_text(entry)
+    (tmp_path / "stock.json").write_text('[{"sku": "apple", "available": 1.5}]')
+    monkeypatch.chdir(tmp_path)
+    [subject] = subjects("", {}).values()
+    assert subject.events == (tmp_path / "order.json",)
+    assert subject.tables[1] == Table("stock", "sku", items=[{"sku": "apple", "available": 1.5}])
+    assert subject.answers[0].body == {"id": "ch_1"}
+
+
+def test_every_field_is_an_option_or_listed() -> None:
+    named = {"handler", "events", "environment", "tables", "queues", "topics", "buckets"}
+    cells = " ".join(first_cells(section("Options")))
+    listed = {field for field in re.findall(r"`(\w+)`", cells) if not field.isupper()}
+    assert {field.name for field in fields(Subject)} == listed | named | {"key", "root", "skip"}
 
 
 def test_the_faults_are_those_of_the_kit() -> None:
     rows = [f"| `{fault}` | {meaning} |" for fault, meaning in MEANING.items()]
     assert [line for line in section("Faults").splitlines() if line.startswith("| `")] == rows
-
-
-def test_the_limits_are_those_of_the_report() -> None:
-    words = " ".join(section("What a pass does not mean").split())
-    assert words == " ".join(f"- {limit}" for limit in LIMITS)
 
 
 def test_the_exit_codes_are_those_of_the_command() -> None:

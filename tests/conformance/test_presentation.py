@@ -1,13 +1,16 @@
 """The report as text: what it shows, in which order, without control of the terminal."""
 
+import json
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from redelivery import Difference, Kind, Report
-from redelivery.presentation import LIMITS, json_text, print_report, print_scenario, text_of
-from tests.conformance.support import DOUBLED, FAILED, IDLE, PASSED, UNTRUSTWORTHY, result
+from redelivery.formats import FORMATS
+from redelivery.presentation import print_report, print_scenario, text_of
+from tests.conformance.support import DOUBLED, FAILED, IDLE, LOST, PASSED, UNTRUSTWORTHY, result
 
 COMMAND = f"redelivery check app.handler {'--event events/order.json ' * 4}--replay"
 HOSTILE = "\x7f\x1b[31mred\x1b[0m\x07 \x9b2J [bold]not markup[/bold] :warning: ‮ \ud800\nnext"
@@ -27,7 +30,11 @@ def shown(report: Report, *, every_failure: bool = False, width: int = 80) -> st
     ("report", "last"),
     [
         (PASSED, "PASSED: app.handler ends as in its clean run in each of 2 scenarios of 2 faults"),
-        (FAILED, "FAILED: app.handler ends otherwise than in its clean run in 2 of 4 scenarios"),
+        (
+            FAILED,
+            "FAILED: app.handler ends otherwise than in its clean run in 2 of 4 scenarios; "
+            "severity: lost",
+        ),
         (UNTRUSTWORTHY, "NO VERDICT: this run judged its own controls wrongly (get-then-put)"),
         (IDLE, "NO VERDICT: no fault took place in a run of app.handler"),
         (replace(PASSED, controls={}), "NO VERDICT: this run had no controls"),
@@ -88,10 +95,77 @@ def test_what_was_not_compared_not_run_or_did_not_take_place_is_listed() -> None
         assert line in lines
 
 
-def test_only_a_pass_says_what_it_does_not_mean() -> None:
-    words = " ".join(shown(PASSED).split())
-    assert all(limit in words for limit in LIMITS)
-    assert LIMITS[0] not in " ".join(shown(FAILED).split())
+def test_a_pass_names_its_limits_and_a_failure_its_severity() -> None:
+    assert "What a pass does not mean" in shown(PASSED)
+    assert "What a pass does not mean" not in shown(FAILED)
+    beside = Difference(Kind.DEAD_LETTERED, "m1")
+    poison, refused = result("poison@first", beside), result("refused@1.1", beside)
+    doubled = result("redriven@1", DOUBLED)
+    for results, severity in (
+        ((poison,), "poison policy"),
+        ((poison, refused), "dead-lettered"),
+        ((poison, refused, doubled), "doubled"),
+        ((doubled, result("redriven@2", LOST)), "lost"),
+    ):
+        report = replace(FAILED, results=results)
+        assert shown(report).endswith(f"; severity: {severity}")
+        assert report.shortest[0].differences[0].kind in {severity, Kind.DEAD_LETTERED}
+
+
+# Reports for programs.
+
+
+def test_annotations_stand_at_the_lines_of_the_differences() -> None:
+    late = Difference(Kind.STUCK, "m1", detail="100% still\nin the queue")
+    text = FORMATS["github"](
+        [replace(FAILED, results=(*FAILED.results, result("refused@1", late)))]
+    )
+    assert text.splitlines() == [
+        "::error file=app.py,line=14,title=redelivery lost::message to mails:  (dies-after@1.1)",
+        "::error file=app.py,line=12,title=redelivery doubled::orders order_id=o-1: "
+        "expected total 5, found 10 (dies-after@1.2)",
+        "::warning title=redelivery stuck::m1: 100%25 still%0Ain the queue (refused@1)",
+        "::error::FAILED: app.handler ends otherwise than in its clean run in 3 of 5 scenarios; "
+        "severity: lost",
+    ]
+    assert FORMATS["github"]([IDLE]).startswith("::error::NO VERDICT")
+
+
+def test_junit_has_a_case_for_each_fault() -> None:
+    [suite] = ET.fromstring(FORMATS["junit"]([FAILED]))
+    cases = {case.attrib["name"]: [child.tag for child in case] for case in suite}
+    assert cases == {
+        "dies-before": [],
+        "dies-after": ["failure"],
+        "conflicted": ["skipped"],
+        "redriven": [],
+        "poison": ["skipped"],
+    }
+    counts = {name: suite.attrib[name] for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "5", "failures": "1", "errors": "0", "skipped": "2"}
+    [suite] = ET.fromstring(FORMATS["junit"]([UNTRUSTWORTHY]))
+    assert suite.attrib["errors"] == suite.attrib["tests"]
+
+
+def test_sarif_has_a_result_for_each_kind_and_place() -> None:
+    content = json.loads(FORMATS["sarif"]([FAILED, FAILED]))
+    [run] = content["runs"]
+    places = [
+        (each["ruleId"], each["level"], each["locations"][0]["physicalLocation"])
+        for each in run["results"][:2]
+    ]
+    assert len(run["results"]) == 4
+    assert places == [
+        (
+            "dies-after",
+            "error",
+            {"artifactLocation": {"uri": "app.py"}, "region": {"startLine": line}},
+        )
+        for line in (14, 12)
+    ]
+    assert {each["ruleId"] for each in run["results"]} <= {
+        rule["id"] for rule in run["tool"]["driver"]["rules"]
+    }
 
 
 def hostile_everywhere() -> Report:
@@ -112,7 +186,7 @@ def hostile_everywhere() -> Report:
     [
         shown,
         lambda report: text_of(lambda console: print_scenario(report.results[0], console)),
-        json_text,
+        *(lambda report, form=form: form([report]) for form in FORMATS.values()),
     ],
 )
 def test_texts_of_the_handler_do_not_control_the_terminal(

@@ -158,7 +158,7 @@ def not_run(subject: Subject, found: Sequence[Scenario]) -> dict[Fault, str]:
             (Fault.BATCH, Fault.REGROUPED, Fault.TWO_IN_PARALLEL),
             "there is only one sample, and no key to derive a second message",
         ),
-        Fault.TWO_FAULTS: "drawn for a time (--deep 60s)",
+        Fault.TWO_FAULTS: "drawn for a time (--deep 60)",
         Fault.PARTLY_DONE: "the handler makes no request of several entries",
         Fault.STALE_READ: "every read of the handler is consistent",
         Fault.CONFLICTED: "the handler does not write to DynamoDB",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from traceback import walk_tb
 
-from once.names import Reason
+from once.names import Reason, page_url
 
 UNREADABLE = (ValueError, RecursionError)
 """Errors of `json` and `msgspec` for a text that is not JSON, not of a type, or nested too deeply.
@@ -99,7 +99,7 @@ class ConfigurationError(OnceError):
 class SettingsError(ConfigurationError):
     """The settings of a function are missing or malformed."""
 
-    heading = "the function's settings are not valid (docs/reference/settings.md)"
+    heading = f"the function's settings are not valid ({page_url('reference/settings')})"
 
 
 class RegistrationError(ConfigurationError):

@@ -32,7 +32,7 @@ app = command_group(help="Try consumers on an embedded AWS: no account, no Docke
 
 _NEXT = """\
   once local deploy          deploys the app of this folder into it
-  eval "$(once local env)"   lets this shell's AWS clients use it, such as `once send`
+  eval "$(once local env)"   lets this shell's AWS clients use it, such as once send
   once local table NAME      shows what a table holds
   once local down            ends it; nothing is kept"""
 

@@ -15,6 +15,7 @@ import msgspec
 from once.cdk.checks.property_types import has_type
 from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps, WebhookProps
+from once.names import page_url
 
 
 class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,8 +113,8 @@ def _sorted(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*names}))
 
 
-STEPS = "docs/runbook.md#rename-or-remove-a-consumer"
-ENDPOINT_STEPS = "docs/runbook.md#remove-an-endpoint"
+STEPS = page_url("runbook#rename-or-remove-a-consumer")
+ENDPOINT_STEPS = page_url("runbook#remove-an-endpoint")
 
 
 def missing_name_faults(

@@ -23,7 +23,7 @@ from once.cdk._queues import ConsumerQueues
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.permissions import allow
 from once.cdk.props import ConsumerProps
-from once.names import RELAY, UNROUTED, Limits, Metric
+from once.names import RELAY, UNROUTED, Limits, Metric, page_url
 
 Row = list[cloudwatch.IWidget]
 
@@ -32,8 +32,6 @@ MAXIMUM = "Maximum"
 AVERAGE = "Average"
 FAILED_BATCHES = "OnFailureDestinationDeliveredEventCount"
 """The stream batches that were written into the bucket, unpublished."""
-
-_RUNBOOK = "docs/runbook.md"
 
 _MINUTE = Duration.minutes(1)
 _MOMENT = Duration.minutes(5)
@@ -358,7 +356,7 @@ class _Part:
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             # An idle queue reports nothing, and idle is not a fault.
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=f"{self.name}: {what}. {_RUNBOOK}#{entry}",
+            alarm_description=f"{self.name}: {what}. {page_url(f'runbook#{entry}')}",
         )
 
     def on_dead_letters(self, dead_letters: sqs.IQueue, entry: str) -> cloudwatch.IAlarm:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from once.commit.dedup_record import Item, read_items
 from once.commit.result import DUPLICATE, CommitResult, failed
 from once.errors import InFlight, InvalidWrite, PermanentError
-from once.names import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason
+from once.names import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason, page_url
 from once.settings import CommitSettings, TableSettings
 from once.transaction import Action, FormerRecord, ItemKey, Transaction, serialize
 
@@ -124,7 +124,7 @@ def _result(record: FormerRecord, item: Item, now: float) -> CommitResult | None
         FormerUnfinished(
             "the former function began with the event and did not finish it: check in the data "
             "whether it changed them, then mark its record as done or delete the record, and "
-            f"redrive the letter (docs/migrating.md). Its record in {records.table.name} is "
+            f"redrive the letter ({page_url('migrating')}). Its record in {records.table.name} is "
             f"{' / '.join(record.key)}"
         )
     )

@@ -186,7 +186,7 @@ class EffectExecutor:
         return EffectUnknown(
             f"the effect {attempt.effect.name!r} was done, and its outcome could be neither "
             f"committed ({why}) nor kept in its record. Settle it with `once effects "
-            f"settle`; the outcome is {text or repr(attempt.outcome)}"
+            f"settle KEY --done JSON --why TEXT`; the outcome is {text or repr(attempt.outcome)}"
         )
 
     def stuck(self, found: Intent, error: PermanentError) -> OnceError:
@@ -418,8 +418,9 @@ def restored(effect: Effect[Any, Any], text: str, refusals: Iterable[type[Refusa
         raise
     except Exception as error:  # a user's class may raise anything
         raise EffectUnknown(
-            f"the outcome in the record does not fit the effect {effect.name!r}: settle it again "
-            f"with `once effects settle`, or bring the type back: {error}"
+            f"the outcome in the record does not fit the effect {effect.name!r}: settle it "
+            f"again with `once effects settle KEY --done JSON --why TEXT`, or bring the type back: "
+            f"{error}"
         ) from None
 
 
@@ -432,5 +433,5 @@ def _refusal_class(name: str, known: Iterable[type[Refusal]]) -> type[Refusal]:
         left[:0] = kind.__subclasses__()
     raise UnhandledRefusal(
         f"the outcome in the record is the refusal {name}: add @consumer.rejects for its class, or "
-        "settle the effect again with `once effects settle`"
+        "settle the effect again with `once effects settle KEY --done JSON --why TEXT`"
     )

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
-from rich.table import Table
 from typer import Argument, BadParameter, Option
 
 from once.effects.executor import refused_text, returned_text
@@ -58,9 +57,8 @@ def list_command(
         return
     if found.effects:
         now = datetime.now(UTC)
-        shown = Table("age", "effect", "standing", "lease until", show_lines=True)
-        for name in ("provider key", "dedup key"):
-            shown.add_column(name, overflow="fold")  # keys must stay complete
+        columns = ("age", "effect", "standing", "lease until", "provider key", "dedup key")
+        shown = terminal.table(*columns, show_lines=True)
         for one in found.effects:
             shown.add_row(
                 terminal.format_age(now - one.since) if one.since else terminal.UNKNOWN,
@@ -71,7 +69,7 @@ def list_command(
                 terminal.single_line(one.pk),
             )
         terminal.console.print(shown)
-    terminal.console.print(f"{len(found.effects)} pending effects", soft_wrap=True)
+    terminal.console.print(terminal.counted(len(found.effects), "pending effect"), soft_wrap=True)
     if found.note:
         terminal.console.print(f"note: {found.note}", soft_wrap=True)
 
@@ -204,8 +202,8 @@ class PendingList:
             return None
         return (
             f"{self.read} records were read, and about {self.left} more were not: a pending effect "
-            "may be among them. `once effects list --limit` reads more; `once dlq list --reason "
-            "effect-unknown` lists all that wait for a person"
+            f"may be among them. `once effects list --limit {self.read + self.left}` reads them; "
+            "`once dlq list --reason effect-unknown` lists all that need a person"
         )
 
 
@@ -314,7 +312,7 @@ def _named_effect(
         number = "several dead letters have" if found else "no dead letter with a record has"
         raise OpsError(
             f"{number} the name {name!r}: give a whole dedup key (consumer#…), or the id or key "
-            "hash of one dead letter, as `once dlq list` and `once dlq show` print it"
+            "hash of one dead letter, as `once dlq list` prints it"
         )
     [(pk, ids)] = found.items()
     return pending_effect(table, pk, ids)

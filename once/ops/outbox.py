@@ -122,8 +122,7 @@ def _looking(asked: "Republication", how: ChangeOptions) -> Iterator["Seen"]:
 
 
 def _numbers(result: "RepublishResult", title: str) -> Table:
-    table = Table(title)
-    table.add_column("number", justify="right")
+    table = terminal.table(title, ">number")
     table.add_row("records read", str(result.records))
     table.add_row("records left out as too old", str(result.too_old))
     table.add_section()

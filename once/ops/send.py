@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import shlex
 from collections.abc import Collection
 from contextlib import suppress
 from hashlib import sha256
@@ -110,7 +111,8 @@ def send(
         return
     receiving = ", ".join(receivers)
     console.print(f"sent {event_type} to {receiving}; source {source}, id {event_id}")
-    console.print(f"once trace {event_id} --source {source}", soft_wrap=True)
+    named = shlex.join([event_id, "--source", source])
+    console.print(f"next: `once trace {named}`", soft_wrap=True)
 
 
 def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[str]:
@@ -144,8 +146,8 @@ def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[
 
 def _other_source(consumer: str, source: event_sources.Source) -> str:
     return (
-        f"{consumer!r} takes its events in the envelope of Source.{source.kind}, which `once send` "
-        f"does not write: send the event as its producers do, {_AS_PRODUCERS[source.kind]}"
+        f"{consumer!r} takes its events in the envelope of Source.{source.kind}, which this "
+        f"command does not write: send the event as its producers do, {_AS_PRODUCERS[source.kind]}"
     )
 
 

@@ -25,7 +25,7 @@ def check(
 ) -> None:
     """Check the settings of a consumer: a file's, or those of the environment.
 
-    Prints every fault with its remedy. docs/reference/settings.md lists the settings.
+    Prints every fault with its remedy.
     """
     if file is not None:
         env = {SETTINGS: sys.stdin.read() if str(file) == "-" else file.read_text()}

@@ -10,7 +10,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from once.names import RELAY, UNROUTED, Limits
+from once.names import RELAY, UNROUTED, Limits, page_url
 from once.ops import terminal
 from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import Deployment
@@ -82,8 +82,8 @@ class QueueStatus:
 
     def stuck(self, max_age_seconds: float) -> list[str]:
         """Return what needs an operator, as texts."""
-        letters = "unrouted events" if self.consumer == UNROUTED else "dead letters"
-        found = [f"{self.dead_letters} {letters}"] if self.dead_letters else []
+        letter = "unrouted event" if self.consumer == UNROUTED else "dead letter"
+        found = [terminal.counted(self.dead_letters, letter)] if self.dead_letters else []
         if self.oldest_seconds is not None and self.oldest_seconds >= max_age_seconds:
             found.append(f"a message has waited for {_age(self.oldest_seconds)}")
         if self.start_error:
@@ -117,7 +117,9 @@ def status(
         _show(rows, service, seconds, as_json=as_json)
         if lines := [f"  {row.consumer}: {one}" for row in rows for one in row.stuck(seconds)]:
             told = "\n".join(lines)
-            raise StuckError(f"stuck; `once dlq list` and docs/runbook.md say what to do\n{told}")
+            raise StuckError(
+                f"stuck; `once dlq list` and {page_url('runbook')} say what to do\n{told}"
+            )
     elif as_json or not terminal.console.is_terminal:
         _repeat(lambda: _show(read_status(deployment), service, seconds, as_json=as_json))
     else:
@@ -199,9 +201,9 @@ def _of_queue(
 
 def _table(rows: Sequence[QueueStatus], max_age_seconds: float) -> Table:
     warnings = [row.warning for row in rows if row.warning]
-    table = Table("consumer", caption="\n".join(warnings) or None, caption_justify="left")
-    for name in ("visible", "in flight", "delayed", "oldest", "isolated", "dead letters"):
-        table.add_column(name, justify="right")
+    numbers = (">visible", ">in flight", ">delayed", ">oldest", ">isolated", ">dead letters")
+    warned = "\n".join(warnings) or None
+    table = terminal.table("consumer", *numbers, caption=warned, caption_justify="left")
     for row in rows:
         table.add_row(
             row.consumer,

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -17,9 +18,10 @@ from typing import Annotated, Any, TypeVar
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 from typer import BadParameter
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from once.ops.errors import ExitCode, OpsError, error_with_remedy
 
@@ -51,7 +53,7 @@ class _EscapingConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return the text as rich shows it."""
-        return super().render_str(escape_controls(text), **options)
+        return super().render_str(with_service(escape_controls(text)), **options)
 
 
 console = _EscapingConsole()
@@ -60,18 +62,52 @@ error_console = _EscapingConsole(stderr=True)
 DEFAULT_SERVICE = "once"
 SERVICE_VARIABLE = "ONCE_SERVICE"
 
+_named_service: list[str] = []
+_HINT = re.compile(r"(?<=`)once (?!local|new|settings)\w[^`]*")
+
+
+def _note_service(context: typer.Context, service: str) -> str:
+    source = context.get_parameter_source("service")
+    _named_service[:] = [service] if source is not None and source.name == "COMMANDLINE" else []
+    return service
+
+
+def with_service(text: str) -> str:
+    """Return a text whose commands in backquotes name the service, if this command's line does."""
+    told = "".join(f" --service {service}" for service in _named_service)
+    return _HINT.sub(lambda hint: hint[0] + told, text)
+
+
 ServiceOption = Annotated[
     str,
     typer.Option(
         "--service",
+        callback=_note_service,
         envvar=SERVICE_VARIABLE,
         help="Name of the deployment, with which its stacks' names begin; otherwise the `service` "
         "of [tool.once] in pyproject.toml.",
     ),
 ]
-JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="Print JSON, and nothing else on stdout: docs/command-line.md."),
+
+
+class Output(StrEnum):
+    """Forms of a command's result."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+JsonOption = Annotated[bool, typer.Option("--json", help="The same as `--output json`.")]
+"""Of every command with a result; a command that has it has `--output` as well."""
+
+_OutputOption = Annotated[
+    Output,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="json|table",
+        help="The form of the result; with json, stdout has nothing else.",
+    ),
 ]
 
 
@@ -96,8 +132,47 @@ def print_json(value: Any) -> None:
     typer.echo(json_text(value))
 
 
+class _Formatter(typer.Context.formatter_class):  # type: ignore[misc, valid-type]
+    """Wraps a help at spaces alone: an option, a page or an address is not broken at its hyphen."""
+
+    _HYPHEN = "\ue000"
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", self._HYPHEN))
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], **layout: int) -> None:
+        super().write_dl([(name, text.replace("-", self._HYPHEN)) for name, text in rows], **layout)
+
+    def getvalue(self) -> str:
+        return str(super().getvalue()).replace(self._HYPHEN, "-")
+
+
+class Command(TyperCommand):
+    """A command whose help names each value by its option, without types and ranges."""
+
+    def __init__(self, *arguments: Any, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        for parameter in self.params:
+            shown: dict[str, Any] = {"_get_number_range_help_str": lambda: None}
+            if isinstance(parameter, TyperArgument):
+                shown["display_type_rich"] = lambda **_: None
+            elif not getattr(parameter, "is_flag", False):
+                shown["metavar"] = parameter.metavar or parameter.name.upper()
+            vars(parameter).update(shown)
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the help."""
+        ctx.formatter_class = _Formatter
+        return super().get_help(ctx)
+
+
 class Group(TyperGroup):
     """Prints an error and its remedy in place of a traceback."""
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the help."""
+        ctx.formatter_class = _Formatter
+        return super().get_help(ctx)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -122,7 +197,7 @@ class Commands(typer.Typer):
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[_Command], _Command]:
         """Return a decorator that adds a function as a command."""
-        add = super().command(name, **settings)
+        add = super().command(name, cls=Command, **settings)
 
         def added(function: _Command) -> _Command:
             add(_with_options(function))
@@ -149,18 +224,39 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**values: Any) -> None:
+        if values.pop("output", None) is Output.JSON:
+            values["as_json"] = True
         for name, options in shared.items():
             values[name] = given[name].annotation(**{each: values.pop(each) for each in options})
         command(**values)
 
-    options = (
-        one for name, each in given.items() for one in (shared.get(name) or {name: each}).values()
-    )
+    options: list[Parameter] = []
+    for name, each in given.items():
+        options += (shared.get(name) or {name: each}).values()
+    if any(one.name == "as_json" for one in options):
+        keyword, table = Parameter.KEYWORD_ONLY, Output.TABLE
+        options.append(Parameter("output", keyword, default=table, annotation=_OutputOption))
     parameters = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options]
     # Typer reads both.
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in parameters}
     return run
+
+
+def table(*columns: str, **options: Any) -> Table:
+    """Return a table that cuts no value: the first column is whole, the others fold.
+
+    `>` before a column's name aligns it to the right.
+    """
+    made = Table(**options)
+    for number, name in enumerate(columns):
+        made.add_column(
+            name.removeprefix(">"),
+            justify="right" if name.startswith(">") else "left",
+            no_wrap=not number,
+            overflow="fold",
+        )
+    return made
 
 
 def counted(number: int, noun: str) -> str:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.errors import RetryableError, extra, summary_of
+from once.names import page_url
 from once.webhooks.endpoint import STANDARD, Encoding, Form, Profile
 from once.webhooks.webhook import Request
 
@@ -197,7 +198,7 @@ SECRET_KEY = "whsk_"  # noqa: S105
 
 _SEED_BYTES = 32
 _REMEDY = (
-    "lock it in the requirements.txt of the function's folder (docs/webhooks.md); on a "
+    f"lock it in the requirements.txt of the function's folder ({page_url('webhooks')}); on a "
     "workstation, run pip install 'once-consumer[webhooks]'"
 )
 

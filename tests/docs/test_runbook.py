@@ -34,7 +34,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
 def test_every_alarm_has_an_entry_and_every_entry_an_alarm(cloud: Cloud, office: Cloud) -> None:
     every = (each.every("AWS::CloudWatch::Alarm").values() for each in (cloud, office))
     alarms = [alarm for found in every for alarm in found]
-    named = {alarm["AlarmDescription"].partition("docs/runbook.md#")[2] for alarm in alarms}
+    named = {alarm["AlarmDescription"].partition("runbook.html#")[2] for alarm in alarms}
     assert set(entries()) == named
 
 

@@ -1,9 +1,12 @@
 """The root of the command line: version, Ctrl-C, plugins, times in options, and `--json`."""
 
+import ast
 import json
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
@@ -246,17 +249,89 @@ def test_every_command_has_json_and_a_documented_shape() -> None:
     plugins = {entry.name for entry in entry_points(group=PLUGIN_GROUP)}
     found = {
         name: options
-        for name, options in _commands(command_line())
+        for name, _, options in _commands(command_line())
         if name.partition(" ")[0] not in plugins
     }
     assert set(found) == set(DOCUMENTED)
-    assert [name for name, options in found.items() if "--json" not in options] == []
+    assert [name for name, options in found.items() if not {"--json", "-o"} <= options] == []
 
 
-def _commands(group: Any, path: str = "") -> Any:
+def test_the_output_option_is_the_same_as_json(cloud: Cloud) -> None:
+    assert stdout_of("status", "-o", "json") == stdout_of("status", "--json")
+    assert "consumer" in stdout_of("status", "-o", "table")
+
+
+def _commands(group: Any, path: str = "") -> Iterator[tuple[str, Any, set[str]]]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
-            yield from _commands(command, f"{name} ")
+            yield from _commands(command, f"{path}{name} ")
         else:
             options = {option for parameter in command.params for option in parameter.opts}
-            yield f"{path}{name}", options
+            yield f"{path}{name}", command, options
+
+
+CHANGING = {"--yes", "--dry-run", "--why"}
+CHANGES = ("dlq redrive", "dlq purge", "dlq import", "effects settle", "outbox republish")
+ONE_NAME = {"--most": "--limit", "--max": "--limit", "--older-than": "--until", "--from": "--since"}
+
+
+def test_the_help_of_every_command_keeps_the_conventions() -> None:
+    changing = []
+    for name, command, options in _commands(command_line()):
+        lines = stdout_of(*name.split(), "-h")
+        assert max(map(len, lines.splitlines())) <= 80, name
+        assert not re.search(r"<\w|\bNone\b|[a-z]-$|x>=", lines, re.MULTILINE), name
+        assert [
+            part for part in command.params if not (part.help or "").strip().endswith(".")
+        ] == []
+        assert command.help.partition("\n")[0].endswith("."), name
+        assert not options & ONE_NAME.keys(), name
+        assert ("--since" in options) >= ("--until" in options), name
+        if CHANGING & options - {"--why"}:
+            assert options >= CHANGING, name
+            changing.append(name)
+    assert sorted(changing) == sorted((*CHANGES, "webhooks replay"))
+
+
+def _texts(file: Path) -> Iterator[str]:
+    """Yield the texts of a module without its docstrings, `7` for each formatted value."""
+    every = [*ast.walk(ast.parse(file.read_text()))]
+    parts = {id(part) for one in every if isinstance(one, ast.JoinedStr) for part in one.values}
+    parts |= {id(one.value) for one in every if isinstance(one, ast.Expr)}
+    for one in every:
+        match one:
+            case ast.JoinedStr(values=values) if id(one) not in parts:
+                yield "".join(
+                    str(getattr(value, "value", "7")) if isinstance(value, ast.Constant) else "7"
+                    for value in values
+                )
+            case ast.Constant(value=str(text)) if id(one) not in parts:
+                yield text
+
+
+def test_every_command_that_a_text_names_can_be_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("FILE", "7"):
+        (tmp_path / name).touch()
+    files = [*(ROOT / "once").rglob("*.py"), *(ROOT / "emulator").rglob("*.py")]
+    texts = [text for file in files for text in _texts(file)]
+    hints = {hint for text in texts for hint in re.findall(r"`(once [a-z][^`]*)", text)}
+    assert len(hints) > 25
+    for hint in hints:
+        found, (_, *words) = command_line(), shlex.split(hint)
+        while words and words[0] in getattr(found, "commands", {}):
+            found = found.commands[words.pop(0)]
+        if words or not hasattr(found, "commands"):  # a group may be named by itself
+            found.make_context(hint, words)
+
+
+def test_a_printed_command_names_the_service_that_its_own_line_named(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.dead_letter("{")
+    plan = ("dlq", "redrive", "--dry-run")
+    assert " --edit --service once`" in words(stdout_of(*plan, "--service", "once"))
+    monkeypatch.setenv("ONCE_SERVICE", "once")
+    assert " --edit`" in words(stdout_of(*plan))

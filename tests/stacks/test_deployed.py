@@ -101,7 +101,7 @@ def test_a_recorded_fifo_queue_cannot_become_a_standard_one(tmp_path: Path) -> N
 def test_the_fault_of_a_rename_names_both_lines_and_the_entry_of_the_runbook() -> None:
     [fault] = faults([*REST, DEPOT])
     assert "add a second line, 'depot', with renamed_from='inventory'" in fault
-    assert "docs/runbook.md#rename-or-remove-a-consumer" in fault
+    assert "/runbook.html#rename-or-remove-a-consumer" in fault
 
 
 def test_an_embedded_deployment_and_another_service_miss_nothing() -> None:

@@ -30,7 +30,7 @@ from once.cdk.props import (
     WebhookProps,
 )
 from once.event_sources import EventBridgeSource, S3Source, SnsSource
-from once.names import Limits
+from once.names import Limits, page_url
 
 
 def deployment_faults(config: DeploymentConfig) -> list[str]:
@@ -155,7 +155,8 @@ def _missing_permission(kind: str, key: CustomerKey, needed: str, reason: str) -
     if needed not in key.allows:
         yield (
             f"keys.{kind}: the policy of the key does not allow {needed!r}, and {reason}; add a "
-            f"statement to the key's policy (docs/your-service.md#keys), and {needed!r} to allows="
+            f"statement to the key's policy ({page_url('your-service#keys')}), and {needed!r} to "
+            "allows="
         )
 
 

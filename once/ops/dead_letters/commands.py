@@ -39,7 +39,7 @@ app = terminal.command_group()
 
 @app.command("list")
 def list_command(options: search.LetterOptions, as_json: terminal.JsonOption = False) -> None:
-    """Show the dead letters by consumer, reason and age. They stay in their queues."""
+    """Show the dead letters by consumer, reason and error. They stay in their queues."""
     letter_filter = options.letter_filter()
     queues = dead_letter_queues(Deployment.find(options.service), options.consumer)
     with search.open_search(queues, options.limit) as walk:
@@ -190,8 +190,7 @@ def _show_redrive(
 
 
 def _numbers(rows: Mapping[str, int]) -> Table:
-    table = Table("dead letters")
-    table.add_column("number", justify="right")
+    table = terminal.table("dead letters", ">number")
     for name, number in rows.items():
         table.add_row(name, str(number))
     return table

@@ -7,6 +7,7 @@ file has the letters that were imported from it, so that an import can be repeat
 import base64
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -329,8 +330,8 @@ class LetterPurge:
         if faults := self.faults:
             lines = "".join(f"\n  {name}: {said}" for name, said in faults.items())
             raise OpsError(
-                f"{len(faults)} dead letters were not deleted, of which {len(self.not_deleted)} "
-                f"stand in the file; run the same command again:{lines}"
+                f"{terminal.counted(len(faults), 'dead letter')} not deleted, of which "
+                f"{len(self.not_deleted)} stand in the file; run the same command again:{lines}"
             )
 
     @property
@@ -367,8 +368,9 @@ class LetterPurge:
 def exported_text(file: Path, letters: Sequence[Letter]) -> str:
     """Return the number of letters in a file, and until when they can be imported safely."""
     known = [moment for moment in map(safe_until, letters) if moment]
-    until = f"; `once dlq import` is safe until {terminal.format_time(min(known))}" if known else ""
-    return f"{len(letters)} written to {file}{until}"
+    until = f" is safe until {terminal.format_time(min(known))}" if known else " puts them back"
+    number = terminal.counted(len(letters), "dead letter")
+    return f"{number} written to {file}; `once dlq import {shlex.quote(str(file))}`{until}"
 
 
 @dataclass(frozen=True, slots=True)

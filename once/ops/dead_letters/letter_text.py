@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from rich.console import RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -36,7 +34,7 @@ _STYLES = dict(zip(RedriveOutcome, ("green", "yellow", "bold red", "cyan"), stri
 
 def _verdict_cells(verdict: Verdict) -> tuple[str, str]:
     """Return a verdict as text and its style."""
-    return f"{verdict.outcome.symbol} {verdict}", _STYLES[verdict.outcome]
+    return terminal.with_service(f"{verdict.outcome.symbol} {verdict}"), _STYLES[verdict.outcome]
 
 
 def letter_lines(assessed: AssessedLetter, now: datetime) -> Iterator[Text]:
@@ -163,40 +161,27 @@ def whole_letter_json(assessed: AssessedLetter, now: datetime) -> dict[str, Any]
     }
 
 
-_AGES = (
-    (timedelta(hours=1), "under 1 h"),
-    (timedelta(days=1), "under 1 d"),
-    (timedelta(days=7), "under 7 d"),
-    (timedelta.max, "over 7 d"),  # SQS deletes it after 14
-)
 _PREFIX = 8
 _SHOWN = 3
 _MOST_IDS = 10
 
 
 def groups_table(letters: Iterable[Letter], now: datetime) -> Table:
-    """Return a table of the groups: number of letters, age of the oldest, and ids for `show`."""
-    groups: dict[tuple[str, str, int], list[Letter]] = {}
+    """Return a table of the groups: their number, the age of the oldest, and ids for `show`."""
+    groups: dict[tuple[str, str], list[Letter]] = {}
     for letter in letters:
-        age = now - letter.sent_at
-        number = next(number for number, (bound, _) in enumerate(_AGES) if age < bound)
-        group = (letter.queue.owner, reason_text(letter.reason), number)
-        groups.setdefault(group, []).append(letter)
-    table = Table("consumer", "reason", "age")
-    table.add_column("letters", justify="right")
-    table.add_column("oldest", justify="right")
-    table.add_column("ids")
-    for (consumer, reason, number), members in sorted(groups.items()):
+        failure = f"{reason_text(letter.reason)}\n{error_pattern(letter.error)}"
+        groups.setdefault((letter.queue.owner, failure), []).append(letter)
+    table = terminal.table("consumer", "reason and error", ">number", ">oldest", "ids")
+    for (consumer, failure), members in sorted(groups.items()):
         oldest = terminal.format_age(now - min(letter.sent_at for letter in members))
         ids = [letter.message_id[:_PREFIX] for letter in members[:_SHOWN]]
         more = ["…"] if len(members) > _SHOWN else []
-        table.add_row(
-            consumer, reason, _AGES[number][1], str(len(members)), oldest, "\n".join(ids + more)
-        )
+        table.add_row(consumer, failure, str(len(members)), oldest, "\n".join(ids + more))
     return table
 
 
-def verdict_lines(assessed: Iterable[AssessedLetter]) -> Iterator[RenderableType]:
+def verdict_lines(assessed: Iterable[AssessedLetter]) -> Iterator[str | Text]:
     """Yield a line for each group of messages with one verdict, the verdict once, and their ids."""
     groups: dict[tuple[str, ...], list[AssessedLetter]] = {}
     for one in assessed:
@@ -209,6 +194,6 @@ def verdict_lines(assessed: Iterable[AssessedLetter]) -> Iterator[RenderableType
         yield terminal.single_line(
             "  ".join((terminal.counted(len(members), "message"), *group[:-1]))
         )
-        yield Padding(Text(terminal.single_line(told), style), (0, 0, 0, 4), expand=False)
+        yield Text(f"    {terminal.single_line(told)}", style)
         ids = [one.letter.message_id for one in members]
         yield from (f"    {line}" for line in terminal.first_lines(ids, _MOST_IDS))

@@ -103,7 +103,9 @@ def open_redrive(
     """
     consumer = request.consumer
     if consumer == RELAY:
-        raise OpsError("the relay has no queue: `once outbox republish` publishes its events again")
+        raise OpsError(
+            "the relay has no queue: `once outbox republish --since 14d` publishes its events again"
+        )
     queues = [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
     records = DedupRecordReader.of(client("dynamodb"), deployment)
     with search.open_search(queues, request.limit) as walk:

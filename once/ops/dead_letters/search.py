@@ -457,8 +457,8 @@ class QueueWalk:
         """
         if lapsed := self.lapsed:
             raise OpsError(
-                f"{lapsed} dead letters could not be held while this command waited, and another "
-                "command may have changed them: nothing was done; run this command again"
+                f"{counted(lapsed, 'dead letter')} could not be held while this command waited, "
+                "and another command may have changed them: nothing was done; run it again"
             )
 
 
@@ -555,7 +555,7 @@ def open_search(queues: Sequence[DeadLetterQueue], limit: int) -> Iterator[Queue
     finally:
         if held := walk.held:
             typer.echo(
-                f"{len(held)} dead letters could not be given back: they are hidden for up to "
+                f"{counted(len(held), 'dead letter')} could not be given back: hidden for up to "
                 f"{HOLD_SECONDS} seconds, and not lost",
                 err=True,
             )

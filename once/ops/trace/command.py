@@ -109,9 +109,8 @@ def _as_json(entry: TimelineEntry) -> dict[str, Any]:
 
 
 def _table(key: str, entries: Sequence[TimelineEntry]) -> Table:
-    table = Table("time (UTC)", title=f"Trace of {key}", show_lines=True)
-    for name in ("consumer", "event", "what happened"):
-        table.add_column(name, overflow="fold")  # a provider's key must stay complete
+    columns = ("time (UTC)", "consumer", "event", "what happened")
+    table = terminal.table(*columns, title=f"Trace of {key}", show_lines=True)
     for entry in entries:
         time = terminal.NOT_READABLE
         if entry.at is not None:

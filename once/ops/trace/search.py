@@ -114,14 +114,16 @@ class TraceSearch:
         """Read the dead letters, at most so many, and make them visible again."""
         sqs, places = clients.client("sqs"), dead_letter_queues(self._deployment)
         if hidden := sum(clients.depth(sqs, queue.url).in_flight for queue in places):
-            self.notes.append(f"{hidden} dead letters are hidden: another command is reading them")
+            self.notes.append(
+                f"{terminal.counted(hidden, 'dead letter')} hidden: another command is reading them"
+            )
         with QueueWalk(sqs, places, most) as walk, renewing(walk):
             found = [letter for page in walk.pages() for letter in page]
             ordered = [queue for queue in places if queue.is_fifo and walk.complete]
             if withheld := sum(clients.depth(sqs, queue.url).visible for queue in ordered):
                 self.notes.append(
-                    f"{withheld} dead letters are withheld by SQS behind earlier ones of their "
-                    "message group: `once dlq list` names those"
+                    f"{terminal.counted(withheld, 'dead letter')} withheld by SQS behind earlier "
+                    "ones of their message group: `once dlq list` names those"
                 )
         if len(found) == most:
             self.notes.append(f"only {most} dead letters were looked at: there are more")

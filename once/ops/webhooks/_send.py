@@ -158,7 +158,7 @@ def send(
         if _ACCEPTED in statuses:
             handed_on = f"handed on as {event_type}" if event_type else "captured only"
             terminal.console.print(f"{handed_on}, once for all deliveries with this id and body")
-            terminal.console.print(f"once webhooks show {name}", soft_wrap=True)
+            terminal.console.print(f"next: `once webhooks show {name}`", soft_wrap=True)
     refused = [status for status in statuses if status != _ACCEPTED]
     if refused:
         raise OpsError(f"{refused[0]}: {_ANSWERS.get(refused[0], 'see the log of the function')}")

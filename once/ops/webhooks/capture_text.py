@@ -21,6 +21,7 @@ from once.ops.terminal import (
     format_time,
     shortened,
     single_line,
+    table,
 )
 from once.webhooks.capture import Capture, Conflict, Standing
 
@@ -77,13 +78,9 @@ def event_name(capture: Capture) -> tuple[str, str]:
 
 def captures_table(captures: Iterable[Capture]) -> Table:
     """Return a table of captures, in their order."""
-    table = Table("received", "endpoint")
-    table.add_column("type", overflow="fold")
-    table.add_column("standing", no_wrap=True)
-    table.add_column("bytes", justify="right")
-    table.add_column("id", overflow="fold")
+    made = table("received", "endpoint", "type", "standing", ">bytes", "id")
     for capture in captures:
-        table.add_row(
+        made.add_row(
             format_time(received_at(capture)),
             single_line(capture.endpoint),
             single_line(capture.webhook_type) or UNKNOWN,
@@ -91,7 +88,7 @@ def captures_table(captures: Iterable[Capture]) -> Table:
             str(capture.body_bytes),
             single_line(name_of(capture)),
         )
-    return table
+    return made
 
 
 def capture_line(capture: Capture) -> str:

@@ -1,6 +1,7 @@
 """The commands `webhooks list`, `show`, `replay` and `listen`, and the group with `send`."""
 
 import os
+import shlex
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -146,7 +147,7 @@ class Listener:
 _FOR_THE_OWNER = 0o600
 _NOT_HERE = (
     "which is not this machine: --to takes addresses such as http://localhost:3000/path, and "
-    "`once webhooks replay --to-url` sends to others"
+    "`once webhooks replay ID --to-url URL` sends to others"
 )
 
 _IdArgument = Annotated[
@@ -181,11 +182,9 @@ def list_command(
         return
     if captures:
         terminal.console.print(capture_text.captures_table(captures))
-    number = f"the newest {len(captures)}" if more else f"{len(captures)}"
+    number = ("the newest " if more else "") + terminal.counted(len(captures), "webhook")
     remedy = "; --limit shows more" if more else "; --since looks further back"
-    terminal.console.print(
-        f"{number} webhooks since {terminal.format_time(conditions.since)}{remedy}"
-    )
+    terminal.console.print(f"{number} since {terminal.format_time(conditions.since)}{remedy}")
 
 
 @app.command()
@@ -219,7 +218,8 @@ def show(
     )
     if capture.event_type:
         source, event_id = capture_text.event_name(capture)
-        terminal.console.print(f"\nonce trace {event_id} --source {source}", soft_wrap=True)
+        named = shlex.join([event_id, "--source", source])
+        terminal.console.print(f"\nnext: `once trace {named}`", soft_wrap=True)
 
 
 def _write(file: Path, body: bytes) -> None:
@@ -331,5 +331,5 @@ def listen(
     except KeyboardInterrupt:
         more = "" if listener.last is None else f"; the last was received {listener.last}"
         terminal.error_console.print(
-            f"ended: {listener.number} webhooks forwarded{more}", soft_wrap=True
+            f"ended: {terminal.counted(listener.number, 'webhook')} forwarded{more}", soft_wrap=True
         )

@@ -21,7 +21,7 @@ from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import GROUP_EXTENSION, ClaimPlace, OutgoingEvent
 from once.failures.quarantine import text
 from once.names import CLOCK_MARGIN_SECONDS, Limits, Record
-from once.ops import dedup_records, operator_log
+from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import RateLimiter, client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError, unexpected_error_text
@@ -140,8 +140,8 @@ class QueueTarget:
         """
         if capture.standing is Standing.CONFLICT and not self.takes_conflicts:
             raise OpsError(
-                f"{standing_text(capture)}; compare the two (`once webhooks show`), then name it, "
-                "or give --standing conflict"
+                f"{standing_text(capture)}; compare the two (`once webhooks show ID`), then name "
+                "it, or give --standing conflict"
             )
         event = self._event(capture, body)
         if event.type not in self.consumer.events:
@@ -413,7 +413,9 @@ class ReplayRun:
         left = [one for one in self.results if one.outcome not in DONE]
         if left:
             lines = "".join(f"\n  {one}" for one in left[:MOST_LINES])
-            raise OpsError(f"{len(left)} webhooks were not sent, or not accepted:{lines}")
+            raise OpsError(
+                f"{terminal.counted(len(left), 'webhook')} not sent, or not accepted:{lines}"
+            )
 
     def _result(self, listed: Capture, limiter: RateLimiter) -> Result:
         target: Any = self.target  # takes what it has prepared

@@ -63,7 +63,9 @@ def test_without_a_file_name_each_consumer_has_a_file_that_git_ignores(unread: S
     files = sorted(Path("once-exports").glob("*.jsonl"))
     assert [file.name.split("-")[1] for file in files] == ["orders", RELAY]
     for file in files:
-        assert f"1 written to {file}; `once dlq import` is safe until 20" in output
+        assert (
+            f"1 dead letter written to {file}; `once dlq import {file}` is safe until 20" in output
+        )
     [line] = exported(files[1])
     assert line["send"]["QueueUrl"] == unread.cloud.box(RELAY)
     assert line["send"]["MessageBody"] == "event"
@@ -130,7 +132,7 @@ def test_letter_that_another_command_took_while_the_prompt_was_open_is_not_delet
     monkeypatch.setattr("typer.confirm", decide)
     result = purge("--export", "out")
     assert result.exit_code == 1
-    assert "1 dead letters could not be held while this command waited" in support.words(
+    assert "1 dead letter could not be held while this command waited" in support.words(
         result.stderr
     )
     assert len(unread.letters()) == 1

@@ -244,18 +244,16 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def table(*columns: str, **options: Any) -> Table:
-    """Return a table that cuts no value: the first column is whole, the others fold.
+    """Return a table that cuts no value: names and numbers are whole, the other columns fold.
 
-    `>` before a column's name aligns it to the right.
+    The first column has names; `>` before the name of a column says that it has numbers.
     """
     made = Table(**options)
-    for number, name in enumerate(columns):
-        made.add_column(
-            name.removeprefix(">"),
-            justify="right" if name.startswith(">") else "left",
-            no_wrap=not number,
-            overflow="fold",
-        )
+    for position, name in enumerate(columns):
+        if name.startswith(">"):
+            made.add_column(name[1:].replace(" ", "\n"), justify="right", no_wrap=True)
+        else:
+            made.add_column(name, no_wrap=not position, overflow="fold")
     return made
 
 

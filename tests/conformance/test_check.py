@@ -1,22 +1,29 @@
 """The kit finds each planted bug and nothing in sound handlers, and judges its controls."""
 
 import ast
+import random
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
+from moto.moto_api._internal import mock_random
 
 from redelivery import Fault, Kind, Report, Subject, check, self_check
+from redelivery.boundary.call import Call
+from redelivery.formats import document
+from redelivery.samples import Message, Samples
+from redelivery.scenarios.scenario import pairs, scenarios
 from tests.conformance.handlers.subjects import (
     ANNOUNCE_AFTER,
-    FRESH_CHARGE_KEY,
     PLANTED,
     SOUND,
     THREAD_POOL,
     UPSERT,
     PlantedBug,
 )
+from tests.conformance.support import subject as written
 
 IN_THE_CORPUS = {
     *(Fault.PARTLY_DONE, Fault.TWO_IN_PARALLEL, Fault.STALE_READ, Fault.REGROUPED),
@@ -57,11 +64,44 @@ def test_every_fault_finds_a_planted_bug() -> None:
     assert {fault for bug in PLANTED for fault in bug.found_by} | IN_THE_CORPUS == set(Fault)
 
 
-def test_the_same_seed_gives_the_same_results() -> None:
-    subject, faults = FRESH_CHARGE_KEY.subject, [Fault.IN_PARALLEL]
-    first, second, other = (check(subject, seed=n, only=faults).results for n in (7, 7, 8))
+HAS_RANDOM_KEYS = """
+    import boto3
+    import os
+    import uuid
+
+    sqs, orders = boto3.client("sqs"), boto3.resource("dynamodb").Table("orders")
+
+    def handler(event, context):
+        for record in event["Records"]:
+            sent = sqs.send_message(QueueUrl=os.environ["MAILS"], MessageBody=record["body"])
+            orders.put_item(Item={"order_id": f"{uuid.uuid4()} {sent['MessageId']}"})
+"""
+
+
+def test_the_same_seed_gives_the_same_document(tmp_path: Path) -> None:
+    mails = {"queues": ["mails"], "environment": {"MAILS": "{queue:mails}"}}
+    given = written(tmp_path, HAS_RANDOM_KEYS, **mails)
+    documents = []
+    for _ in range(2):
+        random.random()  # as another process would: a check begins with other states
+        mock_random.random()
+        report = check(given, seed=7, only=[Fault.TIMED_OUT, Fault.REDRIVEN])
+        documents.append(document(replace(report, seconds=0)))
+    first, second = documents
+    assert first["severity"] == "doubled"
     assert first == second
-    assert first != other  # other interleavings of the same calls
+
+
+def test_another_seed_draws_other_interleavings_and_pairs() -> None:
+    calls, one = [Call("dynamodb.PutItem", writes=True)] * 9, Samples(Message("m1", "{}"), None)
+    drawn = [[s.name for s in scenarios(calls, calls, one, n, fifo=False)] for n in (7, 7, 8)]
+    assert drawn[0] == drawn[1]
+    assert drawn[0] != drawn[2]
+    singles = scenarios(calls, calls, one, 7, fifo=False)
+    two = [[s.name for s in islice(pairs(singles, 9, n), 20)] for n in (7, 7, 8)]
+    assert two[0] == two[1]
+    assert two[0] != two[2]
+    assert len({*two[0]}) == 20
 
 
 # The kit finds nothing in sound handlers, and what their subjects declare is needed.

@@ -145,6 +145,12 @@ def test_an_sqs_event_gives_its_messages(tmp_path: Path) -> None:
     assert found.second.body == '{"order_id": "o-2"}'
 
 
+def test_a_sample_that_is_not_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "order.json").write_text('{"order_id": }')
+    with pytest.raises(SubjectError, match=r"order\.json is not JSON: .*line 1 column 14"):
+        samples(sampled(tmp_path / "order.json"))
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [

@@ -144,6 +144,20 @@ def test_a_new_process_has_new_modules_and_new_clients(tmp_path: Path) -> None:
     }
 
 
+def test_an_error_at_import_has_its_line(tmp_path: Path) -> None:
+    source = "import os\n\nTABLE = os.environ['NO_SUCH_TABLE']\n"
+    with pytest.raises(SubjectError, match=r"app cannot be imported: KeyError.* at app\.py:3"):
+        examine(subject(tmp_path, source))
+
+
+def test_what_the_handler_warns_of_is_reported_once(tmp_path: Path) -> None:
+    source = COUNTER.replace("    def handler", "    import warnings\n\n    def handler").replace(
+        "for record", "warnings.warn('no key was found', stacklevel=1)\n        for record"
+    )
+    found = examine(subject(tmp_path, source), only=["redriven"])
+    assert found.warnings == ("app.py:8 warns: no key was found",)
+
+
 # Another message that a handler accepts, and what a FIFO queue does not deliver.
 
 

@@ -221,6 +221,8 @@ class StackOutput:
     DEDUP_TABLE = "DedupTable"
     OPERATOR_LOG = "OperatorLog"
     CLAIM_BUCKET = "ClaimBucket"
+    FURTHER_STACKS = "FurtherStacks"
+    """Names of the stacks with further consumers, with commas between them."""
     WEBHOOK_URL = "WebhookUrl"
     WEBHOOK_FUNCTION = "WebhookFunction"
     WEBHOOK_ENDPOINTS = "WebhookEndpoints"

@@ -274,10 +274,13 @@ class SweepSettings(Environment):
     Attributes:
         routes: the event types that consumers subscribe to, by the ARN of the topic.
         unrouted_url: the URL of the queue for all other events.
+        further_routes: names of parameters in Parameter Store, each a JSON object as `routes`: the
+            types that consumers in further stacks subscribe to.
     """
 
     routes: Mapping[Text, tuple[Text, ...]]
     unrouted_url: Text
+    further_routes: tuple[Text, ...] = ()
 
 
 _FORMS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from once.cdk.app.registry import Registry as Registry
     from once.cdk.app.registry import event_sources as event_sources
     from once.cdk.app.registry import published_types as published_types
+    from once.cdk.app.stacks import FurtherStack as FurtherStack
     from once.cdk.app.stacks import ServiceStack as ServiceStack
     from once.cdk.app.stacks import StateStack as StateStack
     from once.cdk.checks.constructs import stack_size_faults as stack_size_faults

@@ -5,8 +5,10 @@ table, secret or endpoint of webhooks: its messages or its data would be left be
 identity a consumer would apply committed events again. The file is committed.
 """
 
+import itertools
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -27,6 +29,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tables: names of business tables.
         secrets: names of secrets.
         endpoints: names of the endpoints of each webhook ingress, by the ingress's name.
+        stacks: the number of each consumer's stack; without those in the service stack, the first.
     """
 
     consumers: dict[str, str] = {}
@@ -34,9 +37,15 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tables: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     endpoints: dict[str, tuple[str, ...]] = {}
+    stacks: dict[str, int] = {}
 
     @classmethod
-    def of(cls, consumers: Iterable[ConsumerProps], webhooks: WebhookProps | None = None) -> Self:
+    def of(
+        cls,
+        consumers: Iterable[ConsumerProps],
+        webhooks: WebhookProps | None = None,
+        stacks: Mapping[str, int] = {},
+    ) -> Self:
         """Return the names of a registry, and of its webhook ingress if it has one."""
         registry = list(consumers)
         return cls(
@@ -49,6 +58,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 if webhooks is None
                 else {webhooks.name: _sorted(each.name for each in webhooks.endpoints)}
             ),
+            stacks=dict(stacks),
         )
 
     @classmethod
@@ -63,6 +73,23 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             SynthError: the file is missing or malformed.
         """
         return _read(file).get(service, cls())
+
+    def place(self, consumers: Iterable[ConsumerProps], most: int) -> list[list[ConsumerProps]]:
+        """Divide a registry into stacks; return the consumers of each, in their order.
+
+        A deployed consumer stays where it is: in another stack its queues would be new ones, and
+        those with its messages would be left behind. Every other one goes into the first stack
+        that has less than `most`. A stack whose last line was deleted remains, and is empty.
+        """
+        lines = list(consumers)
+        deployed = {name: self.stacks.get(name, 1) for name in self.consumers}
+        number = {each.name: deployed.get(each.name, 0) for each in lines}
+        sizes = Counter(number.values())
+        for name in (name for name, at in number.items() if not at):
+            number[name] = next(n for n in itertools.count(1) if sizes[n] < most)
+            sizes[number[name]] += 1
+        last = max((1, *number.values(), *self.stacks.values()))
+        return [[each for each in lines if number[each.name] == n] for n in range(1, last + 1)]
 
     def record(self, file: Path, service: str) -> list[str]:
         """Add the names to those that a file records for one deployment, and return the new ones.
@@ -83,6 +110,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 name: _sorted((*known.endpoints.get(name, ()), *self.endpoints.get(name, ())))
                 for name in (*known.endpoints, *self.endpoints)
             },
+            stacks={**known.stacks, **self.stacks},
         )
         file.write_text(json.dumps(msgspec.to_builtins(every), indent=2, sort_keys=True) + "\n")
         return [

@@ -166,6 +166,12 @@ def _count(value: str) -> int:
     return int(value)
 
 
+def _positive(value: str) -> int:
+    if not (count := _count(value)):
+        raise ValueError("give a whole number, 1 or more")
+    return count
+
+
 def _publishers(value: str) -> tuple[str, ...]:
     given = tuple(filter(None, re.split(r"[,\s]+", value)))
     if not all(re.fullmatch(r"s3|events|\d{12}", each) for each in given):
@@ -195,6 +201,7 @@ READ: dict[str, Callable[[str], Any]] = {
     "webhook_concurrency": _count,
     "fifo_topic_letters": _flag,
     "keep_data": _flag,
+    "consumers_per_stack": _positive,
 }
 """Reader of each value of the context; raises ValueError with the remedy."""
 
@@ -231,10 +238,10 @@ class DeploymentConfig:
         runtime_lock: lock file, with hashes, of the library's own dependencies in the functions'
             packages; by default the one that comes with the library.
         parameters: further values that consumers ask for, by name.
-        tags: the tags of both stacks, which CloudFormation gives to their resources.
+        tags: the tags of the stacks, which CloudFormation gives to their resources.
         network: the place of the functions in a VPC; None outside one.
         keys: customer managed keys, by what they encrypt.
-        permissions_boundary: the ARN of the policy that bounds every role of both stacks.
+        permissions_boundary: the ARN of the policy that bounds every role of the stacks.
         layers: the ARNs of layer versions that every function gets, such as those of an agent.
         otlp_endpoint: base URL of a collector that takes spans and metrics of every function; None
             without one. The functions' packages need the extra `otel` (docs/telemetry.md).
@@ -244,6 +251,8 @@ class DeploymentConfig:
         fifo_topic_letters: False to give subscriptions of standard queues to FIFO topics no
             dead-letter queue, if AWS refuses a standard one there (docs/verify.md).
         keep_data: False for a deployment whose data may go: its stacks can be deleted as a whole.
+        consumers_per_stack: the most consumers of one stack, in which CloudFormation takes 500
+            resources. Further ones get further stacks; a deployed one stays in its stack.
         external_functions: True if another tool makes the consumers' functions, their roles and
             their mappings: `once template`.
         faults: the malformed values of the context, each with its remedy.
@@ -275,6 +284,7 @@ class DeploymentConfig:
     existing_queues: Mapping[str, ExistingQueue] = field(default_factory=dict)
     fifo_topic_letters: bool = True
     keep_data: bool = True
+    consumers_per_stack: int = 14
     external_functions: bool = False
     faults: tuple[str, ...] = ()
 

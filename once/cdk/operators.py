@@ -62,6 +62,9 @@ class OperatorPolicies(Construct):
         claims: the claim-check bucket, if there is one.
         captures: the table of captured webhooks, if there is a webhook ingress.
         endpoint_secrets: the ARNs of the secrets of its endpoints.
+        further_stacks: names of the stacks with further consumers.
+        shared: False in a further stack: without the permissions on what all consumers share, which
+            the policies of the first one give.
         config: the deployment; by default that of the CDK context.
     """
 
@@ -78,6 +81,8 @@ class OperatorPolicies(Construct):
         claims: s3.IBucket | None = None,
         captures: dynamodb.ITable | None = None,
         endpoint_secrets: Collection[str] = (),
+        further_stacks: Sequence[str] = (),
+        shared: bool = True,
         config: DeploymentConfig | None = None,
     ) -> None:
         super().__init__(scope, "Operators")
@@ -92,9 +97,13 @@ class OperatorPolicies(Construct):
             Stack.of(self).format_arn(
                 service="cloudformation",
                 resource="stack",
-                resource_name=f"{config.service}-{part}/*",
+                resource_name=f"{name}/*",
             )
-            for part in ("state", "service")
+            for name in (
+                f"{config.service}-state",
+                f"{config.service}-service",
+                *further_stacks,
+            )
         ]
         letters, keys = (relay.dead_letters, unrouted.queue), config.keys
         self._keys: list[KeyUse] = [
@@ -105,7 +114,8 @@ class OperatorPolicies(Construct):
             ("s3", None if claims is None else claims.encryption_key),
         ]
         """The customer managed keys of what is opened, except those of the consumers."""
-        reads = self._make("ReadOnly", consumers, self._common_reads(), _reads)
+        common = (self._common_reads(), self._common_changes()) if shared else ((), ())
+        reads = self._make("ReadOnly", consumers, common[0], _reads)
         if captures is not None:
             table = captures.table_arn
             more = [
@@ -113,7 +123,7 @@ class OperatorPolicies(Construct):
                 allow("ListCaptures", ["dynamodb:Query"], f"{table}/index/{BY_TIME}"),
             ]
             reads.append(self._policy("ReadWebhooks", self._with_keys(more)))
-        changes = self._make("Changes", consumers, self._common_changes(), _changes)
+        changes = self._make("Changes", consumers, common[1], _changes)
         if endpoint_secrets:  # `once webhooks send` signs as a provider does
             sign = allow("Sign", ["secretsmanager:GetSecretValue"], *endpoint_secrets)
             changes.append(self._policy("SignWebhooks", self._with_keys([sign])))

@@ -129,6 +129,13 @@ class Topics:
             if fifo is not None:
                 yield fifo, tuple(each for each in types if each in self.groups.ordered)
 
+    def routes_to(self, consumers: Collection[ConsumerProps]) -> dict[sns.Topic, tuple[str, ...]]:
+        """Return the types that consumers take, by topic; a retiring one takes none."""
+        taking = [each for each in consumers if not each.retiring]
+        external = {event for each in taking for event in each.ingress_types}
+        events = {event for each in taking for event in each.events}
+        return dict(self.routes(sorted(external), sorted(events)))
+
     def subscribe(
         self,
         queue: sqs.IQueue,

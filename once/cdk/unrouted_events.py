@@ -1,12 +1,14 @@
 """The construct of the unrouted queue: published events to which no consumer subscribes."""
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 
-from aws_cdk import Annotations, Duration
+from aws_cdk import Annotations, Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct, IDependable
 
 from once.cdk import functions
@@ -46,6 +48,8 @@ class UnroutedEvents(FunctionConstruct):
         topics: the topics whose events are checked.
         consumers: every consumer of the deployment.
         webhooks: the webhook ingress of the deployment, if there is one.
+        further: the parameters of stacks that are deployed after this one, each with those of the
+            consumers that are there. Such a stack makes the parameter with `add_further_routes`.
         config: the deployment; by default that of the CDK context.
 
     Raises:
@@ -59,6 +63,7 @@ class UnroutedEvents(FunctionConstruct):
         topics: Topics,
         consumers: Collection[ConsumerProps],
         webhooks: WebhookProps | None = None,
+        further: Mapping[str, Collection[ConsumerProps]] = {},
         config: DeploymentConfig | None = None,
     ) -> None:
         config = config or DeploymentConfig.from_context(scope.node)
@@ -68,10 +73,8 @@ class UnroutedEvents(FunctionConstruct):
         self._topics = topics
         name, timeout = self._name, 5 if config.local else 30
         window = 0 if config.local else WINDOW_SECONDS
-        subscribed = [each for each in consumers if not each.retiring]
-        external = {event for each in subscribed for event in each.ingress_types}
-        events = {event for each in subscribed for event in each.events}
-        routes = dict(topics.routes(sorted(external), sorted(events)))
+        later = [each for lines in further.values() for each in lines]
+        routes = topics.routes_to([each for each in consumers if each not in later])
         letters, events_kept = Limits.DEAD_LETTER_RETENTION_SECONDS, Limits.QUEUE_RETENTION_SECONDS
         self.queue = make_queue(self, "Queue", name, letters, config=config)
         self.sweep = make_queue(
@@ -90,6 +93,7 @@ class UnroutedEvents(FunctionConstruct):
         settings = SweepSettings(
             routes={topic.topic_arn: types for topic, types in routes.items()},
             unrouted_url=self.queue.queue_url,
+            further_routes=tuple(further),
         )
         key = self.queue.encryption_master_key
         statements = [
@@ -98,12 +102,21 @@ class UnroutedEvents(FunctionConstruct):
             allow("Log", LOG_ACTIONS, self.log_group.log_group_arn),
             *key_statements(self, [("sqs", key)]),
         ]
+        if further:
+            parameters = [
+                Stack.of(self).format_arn(
+                    service="ssm", resource="parameter", resource_name=name.removeprefix("/")
+                )
+                for name in further
+            ]
+            statements.append(allow("ReadFurtherRoutes", ["ssm:GetParameters"], *parameters))
         self._make_function(
             functions.FOLDER / UNROUTED,
             function_role(self, "Sweep", statements, config),
             settings,
             timeout_seconds=timeout,
             memory_mb=MEMORY_MB,
+            aws_services=("ssm",) if further else (),
             # Until the consumers' subscriptions exist, an event of a new type is unrouted. If it
             # were dropped by then, it would be lost.
             after=[topics.subscribed],
@@ -134,6 +147,27 @@ class UnroutedEvents(FunctionConstruct):
             function=self.function,
             local=config.local,
         )
+
+    def add_further_routes(
+        self, scope: Construct, name: str, topics: Topics, consumers: Collection[ConsumerProps]
+    ) -> None:
+        """Write the types of a further stack's consumers into its parameter.
+
+        Args:
+            scope: the further stack.
+            name: the parameter's name, as in `further`.
+            topics: the topics, with the subscriptions of this stack alone.
+            consumers: those of the further stack.
+        """
+        routes = {topic.topic_arn: types for topic, types in topics.routes_to(consumers).items()}
+        ssm.StringParameter(
+            scope,
+            "Routes",
+            parameter_name=name,
+            string_value=json.dumps(routes),
+            description="Once: the event types that this stack's consumers subscribe to",
+            tier=ssm.ParameterTier.INTELLIGENT_TIERING,  # advanced only over 4 KB
+        ).node.add_dependency(topics.subscribed)
 
     def _subscribe(
         self,

@@ -30,6 +30,10 @@ RegistryOption = Annotated[
         metavar="FILE", help="The module with REGISTRY and, if there is one, the CONFIG of all."
     ),
 ]
+SplitOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="The most consumers of one stack: 14 by default."),
+]
 OutOption = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write into.")]
 ContextOption = Annotated[
     list[str] | None,
@@ -45,6 +49,7 @@ def template(
     registry: RegistryOption = Path("registry.py"),
     out: OutOption = Path("once.out"),
     context: ContextOption = None,
+    split: SplitOption = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare the deployed functions instead.")
     ] = False,
@@ -52,12 +57,16 @@ def template(
 ) -> None:
     """Write CloudFormation templates for another tool than the CDK.
 
-    There are two, named as their stacks: one for the data, one for queues, topics, relay, alarms
-    and dashboard. From the outputs of the second, the other tool makes the consumers' functions.
+    They are named as their stacks: one for the data, one for queues, topics, relay, alarms and
+    dashboard, and further ones for consumers that it has no room for (--split). Deploy them in the
+    order in which they are printed. From the outputs of all but the first, the other tool makes the
+    consumers' functions.
     With --check, prints how these differ from their lines. Writing needs the extra `cdk`, and Node.
     """
     if not check:
-        _write("template", registry, out, context, as_json=as_json, service=service)
+        options: dict[str, Any] = {"service": service}
+        options |= {"consumers_per_stack": split} if split else {}
+        _write("template", registry, out, context, as_json=as_json, **options)
         return
     consumers = Deployment.find(service).consumers.values()
     faults = [each for one in consumers if one.contract for each in function_faults(one)]
@@ -81,7 +90,13 @@ def package_command(
 
 
 def _write(
-    what: str, file: Path, out: Path, context: list[str] | None, *, as_json: bool, **options: str
+    what: str,
+    file: Path,
+    out: Path,
+    context: list[str] | None,
+    *,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     pairs = [each.partition("=") for each in context or []]
     if wrong := [name for name, separator, _ in pairs if not separator]:

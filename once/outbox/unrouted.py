@@ -5,8 +5,9 @@ attributes. Events that a subscription takes are dropped here: the consumer has 
 """
 
 import json
+import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -16,7 +17,7 @@ from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable, summ
 from once.failures.quarantine import allowed, carried, described, text
 from once.intake.original_message import OriginalMessage
 from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason
-from once.runtime.sdk import sqs_client
+from once.runtime.sdk import sqs_client, ssm_client
 from once.settings import SweepSettings
 
 if TYPE_CHECKING:
@@ -115,18 +116,52 @@ def unrouted(envelope: SnsEnvelope, subscribed: Collection[str]) -> OnceError | 
     return None
 
 
+FURTHER_ROUTES_SECONDS = 10
+"""How old the sweep's knowledge of further stacks may be."""
+
+
+@dataclass(slots=True)
+class FurtherRoutes:
+    """The types that consumers in further stacks subscribe to, by the ARN of the topic.
+
+    A further stack is deployed after the sweep, and writes its types into a parameter once their
+    subscriptions exist. If the sweep's own settings had them, an event that is published in between
+    would be dropped, and no queue would have it.
+    """
+
+    names: tuple[str, ...]
+    ssm: Any
+    _routes: list[dict[str, list[str]]] = field(default_factory=list)
+    _until: float = 0.0
+
+    def types(self, topic: str) -> list[str]:
+        """Return the types that are subscribed to on a topic."""
+        if self.names and time.monotonic() >= self._until:
+            # The parameter of a stack that is not deployed yet is left out of the answer.
+            found = self.ssm.get_parameters(Names=list(self.names))["Parameters"]
+            self._routes = [json.loads(each["Value"]) for each in found]
+            self._until = time.monotonic() + FURTHER_ROUTES_SECONDS
+        return [each for routes in self._routes for each in routes.get(topic, ())]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """Reads the sweep queue, and sends unrouted events to the unrouted queue."""
 
     settings: SweepSettings
+    further: FurtherRoutes
     sqs: "SQSClient"
     logger: Logger
 
     @classmethod
     def of(cls, settings: SweepSettings, *, region: str | None = None) -> Self:
         """Return the sweep of a deployed function."""
-        return cls(settings=settings, sqs=sqs_client(region), logger=Logger())
+        return cls(
+            settings=settings,
+            further=FurtherRoutes(settings.further_routes, ssm_client(region)),
+            sqs=sqs_client(region),
+            logger=Logger(),
+        )
 
     def handle(self, event: Mapping[str, Any]) -> "PartialItemFailureResponse":
         """Process a batch; report the messages that could not be sent, which SQS delivers again."""
@@ -153,6 +188,8 @@ class Sweep:
         else:
             original = envelope.original
             why = unrouted(envelope, self.settings.routes.get(envelope.topic, ()))
+            if isinstance(why, UnsubscribedType):
+                why = unrouted(envelope, self.further.types(envelope.topic))
             seen = {DeadLetter.FIRST_SEEN: envelope.published_at}
         if why is None:
             return

@@ -60,6 +60,11 @@ def sqs_client(region: str | None) -> "SQSClient":
     return cast("SQSClient", _Later(partial(boto3.client, "sqs", region, config=SDK)))
 
 
+def ssm_client(region: str | None) -> Any:
+    """Return a client for parameters, which is created on first use."""
+    return _Later(partial(boto3.client, "ssm", region, config=SDK))
+
+
 def s3_client(region: str | None) -> S3Client:
     """Return a client for the claim-check bucket, which is created on first use."""
     return cast("S3Client", _Later(partial(boto3.client, "s3", region, config=SDK)))

@@ -54,7 +54,15 @@ NAMES = {
         *("ClaimBucket", "Dedup", "DeployedNames", "missing_name_faults", "published_types"),
         *("Pollers", "WarmThroughput", "DurableFunctionProps", "StateMachineProps"),
         *("WebhookIngress", "WebhookProps", "CaptureTable", "Endpoint", "hmac_profile"),
-        *("Registry", "ServiceStack", "StateStack", "assemble", "run_app", "synthesize"),
+        *(
+            "Registry",
+            "ServiceStack",
+            "FurtherStack",
+            "StateStack",
+            "assemble",
+            "run_app",
+            "synthesize",
+        ),
         *("Stage", "Network", "CustomerKey", "CustomerKeys", "ExistingTable", "ExistingQueue"),
         *("GITHUB", "SHOPIFY", "SLACK", "STANDARD", "STRIPE"),
     },
@@ -68,9 +76,10 @@ SIGNATURES = {
     "IdempotentConsumer": "scope, props, *, dedup_table, tables=None, secrets=None, queue=None, "
     "topics=None, unrouted=None, relay=None, sources=None, bucket=None, claims=None, config=None",
     "OutboxRelay": "scope, *, topics, publishes, dedup_table, failures=None, config=None",
-    "UnroutedEvents": "scope, *, topics, consumers, webhooks=None, config=None",
+    "UnroutedEvents": "scope, *, topics, consumers, webhooks=None, further={}, config=None",
     "OperatorPolicies": "scope, *, consumers, dedup_table, topics, relay, unrouted, "
-    "operator_log, claims=None, captures=None, endpoint_secrets=(), config=None",
+    "operator_log, claims=None, captures=None, endpoint_secrets=(), "
+    "further_stacks=(), shared=True, config=None",
     "WebhookIngress": "scope, props, *, dedup_table, captures, secrets, relay=None, claims=None, "
     "config=None",
     "CaptureTable": "scope, construct_id, **extra",
@@ -80,7 +89,8 @@ SIGNATURES = {
     "RelayFailures": "scope, construct_id, *, key=None",
     "ClaimBucket": "scope, construct_id, config=None, webhooks=None",
     "StateStack": "scope, name, registry, *, config, **options",
-    "ServiceStack": "scope, name, registry, *, config, state, **options",
+    "ServiceStack": "scope, name, registry, *, config, state, further={}, **options",
+    "FurtherStack": "scope, name, lines, registry, *, config, state, service, **options",
     "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>, "
     "fifo_letters=True",
     "SynthError": "heading, faults",
@@ -102,7 +112,7 @@ FIELDS = {
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
     "dedup_warm_throughput ingress_publishers webhook_concurrency runtime_lock parameters tags "
     "network keys permissions_boundary layers otlp_endpoint existing_tables "
-    "existing_queues fifo_topic_letters keep_data external_functions faults",
+    "existing_queues fifo_topic_letters keep_data consumers_per_stack external_functions faults",
     Stage: "name account region config",
     Network: "subnets security_groups endpoints",
     CustomerKey: "arn allows",

@@ -32,7 +32,7 @@ def test_cdk_json_shows_the_defaults() -> None:
     hidden |= {"dedup_warm_throughput", "ingress_publishers", "webhook_concurrency"}
     hidden |= {"tags", "network", "keys", "permissions_boundary", "layers", "keep_data"}
     hidden |= {"existing_tables", "existing_queues", "otlp_endpoint", "fifo_topic_letters"}
-    hidden |= {"external_functions"}  # `once template` sets it
+    hidden |= {"external_functions", "consumers_per_stack"}  # `once template` sets them
     ours = {n: v for n, v in shown.items() if n not in parameters and not n.startswith("@aws-cdk")}
     assert ours == {name: value for name, value in defaults.items() if name not in hidden}
 
@@ -57,6 +57,7 @@ MALFORMED: list[tuple[str, Any, str]] = [
     ("email_sender", "Shop <a@example.com>", "give an e-mail address"),
     ("ingress_publishers", "sqs", "give ids of accounts, s3 and events"),
     ("ingress_publishers", "1234", "give ids of accounts, s3 and events"),
+    ("consumers_per_stack", "0", "give a whole number, 1 or more"),
     ("python_runtime", "3.10", "use one of 3.11, 3.12"),
 ]
 

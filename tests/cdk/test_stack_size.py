@@ -1,12 +1,158 @@
-"""A stack that is too large for CloudFormation is refused with the number of consumers that fit."""
+"""A service of any size: consumers without room get further stacks, and no deployed one moves."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from constructs import Construct
 
-from once.cdk import stack_size_faults
+from once.cdk import ConsumerProps, DeploymentConfig, Registry, TableProps, stack_size_faults
+from once.cdk.app.assembly import assemble, record_deployed
 from once.cdk.checks import constructs
 from once.cdk.checks.constructs import CONSTRUCT_METADATA
+from once.cdk.deployed_names import DeployedNames
+from once.names import UNROUTED
+from once.settings import SETTINGS, SweepSettings
+from tests.stacks.booking_office import lines_in, registry_in
+from tests.stacks.cloud import Json, flat, new_app, without_packages
+
+Templates = dict[str, Json]
+
+MOST_BYTES = 1024 * 1024
+"""CloudFormation's quota for a template."""
+
+
+def desk(number: int) -> ConsumerProps:
+    table = (TableProps("sales", "id"),)
+    sold = f"desk{number}.sold"
+    return ConsumerProps(f"desk{number}", external=(sold,), tables=table, batch_size=1)
+
+
+def synthesized(folder: Path, registry: Registry, config: DeploymentConfig) -> Templates:
+    with without_packages():
+        app = new_app(folder, service="theatre", email_sender="office@theatre.de")
+        assemble(app, registry, config)
+        app.synth()
+    files = {
+        file.name.removesuffix(".template.json"): file.read_text()
+        for file in folder.glob("theatre-*.template.json")
+    }
+    assert max(map(len, files.values())) < MOST_BYTES
+    return {name: json.loads(text) for name, text in files.items()}
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Templates, Templates, Registry]:
+    """A deployed service of 17 consumers, and the same one when it has 40."""
+    folder = tmp_path_factory.mktemp("theatre")
+    every = [desk(number) for number in range(40)]
+    lines = lines_in(folder / "functions", every[:17])
+    small = registry_in(folder, lines)
+    before = synthesized(folder / "before", small, DeploymentConfig(consumers_per_stack=17))
+    outputs = folder / "outputs.json"
+    outputs.write_text(json.dumps({name: each["Outputs"] for name, each in before.items()}))
+    assert record_deployed(small, outputs)
+    # The new lines come first: the order of the lines says nothing about their stacks.
+    large = replace(small, consumers=[*lines_in(folder / "functions", every[17:]), *lines])
+    after = synthesized(folder / "after", large, DeploymentConfig())
+    outputs.write_text(json.dumps({name: each["Outputs"] for name, each in after.items()}))
+    assert record_deployed(large, outputs)
+    return before, after, large
+
+
+def functions(template: Json) -> set[str]:
+    resources = template["Resources"].values()
+    kinds = [each["Properties"] for each in resources if each["Type"] == "AWS::Lambda::Function"]
+    return {one["FunctionName"].removeprefix("theatre-") for one in kinds} & DESKS
+
+
+DESKS = {desk(number).name for number in range(40)}
+
+
+def test_from_17_to_40_consumers_nothing_that_is_deployed_moves(
+    grown: tuple[Templates, Templates, Registry],
+) -> None:
+    before, after, _ = grown
+    assert before.keys() == {"theatre-state", "theatre-service"}
+    sizes = {name: len(functions(each)) for name, each in after.items()}
+    assert sizes == {
+        "theatre-state": 0,
+        "theatre-service": 17,
+        "theatre-service-2": 14,
+        "theatre-service-3": 9,
+    }
+    for name, template in before.items():
+        now = after[name]["Resources"]
+        for logical_id, resource in template["Resources"].items():
+            path = resource["Metadata"]["aws:cdk:path"]
+            if UNROUTED in path and resource["Type"] == "AWS::Lambda::Version":
+                continue  # the sweep has learned of the further stacks
+            names = {k: v for k, v in resource["Properties"].items() if k.endswith("Name")}
+            assert now[logical_id]["Type"] == resource["Type"]
+            assert names.items() <= now[logical_id]["Properties"].items(), path
+    queues = Counter(
+        resource["Properties"]["QueueName"]
+        for template in after.values()
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::SQS::Queue"
+    )
+    assert {*queues.values()} == {1}
+    assert len(queues) == 2 * 40 + 3
+
+
+def test_a_later_synthesis_puts_each_consumer_where_it_was_deployed(
+    grown: tuple[Templates, Templates, Registry],
+) -> None:
+    _, after, registry = grown
+    names = DeployedNames.read(registry.deployed, "theatre")
+    lines = [*registry.consumers]
+
+    def placed(*lines: ConsumerProps, most: int = 14) -> list[set[str]]:
+        return [{each.name for each in stack} for stack in names.place(lines, most)]
+
+    stacks = [functions(after[f"theatre-service{end}"]) for end in ("", "-2", "-3")]
+    assert placed(*lines) == placed(*reversed(lines)) == placed(*lines, most=40) == stacks
+    new = [desk(number) for number in range(40, 47)]
+    more = placed(*new, *lines)
+    assert more[:2] == stacks[:2]
+    assert more[2] - stacks[2] == {each.name for each in new[:5]}
+    assert more[3] == {each.name for each in new[5:]}
+    # CloudFormation deletes what leaves a template, and nothing of a stack that has left the app.
+    assert placed(*(each for each in lines if each.name not in stacks[2])) == [*stacks[:2], set()]
+
+
+def test_the_sweep_learns_of_a_further_stack_once_its_subscriptions_exist(
+    grown: tuple[Templates, Templates, Registry],
+) -> None:
+    _, after, registry = grown
+
+    def taken(routes: Any) -> set[str]:
+        return {each for types in routes.values() for each in types}
+
+    [sweep] = [
+        resource["Properties"]["Environment"]["Variables"]
+        for resource in after["theatre-service"]["Resources"].values()
+        if resource["Properties"].get("FunctionName") == f"theatre-{UNROUTED}"
+    ]
+    settings = SweepSettings.from_env({SETTINGS: flat(sweep[SETTINGS])})
+    known = [taken(settings.routes)]
+    for stack, name in zip(
+        ["theatre-service-2", "theatre-service-3"], settings.further_routes, strict=True
+    ):
+        assert name == f"/{stack}/routes"
+        resources = after[stack]["Resources"]
+        [parameter] = [each for each in resources.values() if each["Type"] == "AWS::SSM::Parameter"]
+        assert parameter["Properties"]["Name"] == name
+        assert {*parameter["DependsOn"]} == {
+            name for name, each in resources.items() if each["Type"] == "AWS::SNS::Subscription"
+        }
+        known.append(taken(json.loads(flat(parameter["Properties"]["Value"]))))
+    assert [len(types) for types in known] == [17, 14, 9]
+    assert set[str]().union(*known) == {each.external[0] for each in registry.consumers}
 
 
 @pytest.fixture
@@ -47,4 +193,4 @@ def test_a_fault_says_how_many_consumers_fit(stack: cdk.Stack) -> None:
         fill(consumer, 6)
     [fault] = faults(stack)
     assert fault.startswith("service: 26 resources, and CloudFormation takes 25; ")
-    assert "of its 4 consumers about 3 fit: move the others" in fault
+    assert "of its 4 consumers about 3 fit: set consumers_per_stack=3" in fault

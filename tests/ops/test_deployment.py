@@ -73,6 +73,18 @@ def test_error_for_a_missing_output_says_to_deploy_again() -> None:
             Deployment.of("once", left)
 
 
+def test_consumers_of_further_stacks_are_found_with_those_of_the_service_stack(
+    cloud: Cloud,
+) -> None:
+    moved = {key: cloud.service.pop(key) for key in [*cloud.service] if key.endswith("Inventory")}
+    cloud.service[StackOutput.FURTHER_STACKS] = "once-service-2,once-service-3"
+    cloud.outputs["once-service-2"] = moved
+    with pytest.raises(OpsError, match="no stack 'once-service-3' in us-east-1: deploy first"):
+        Deployment.find()
+    cloud.outputs["once-service-3"] = {}
+    assert Deployment.find().consumers.keys() == {"inventory", "orders"}
+
+
 def test_another_service_has_another_pair_of_stacks(cloud: Cloud) -> None:
     for part in ("state", "service"):
         cloud.outputs[f"shop-{part}"] = cloud.outputs.pop(f"once-{part}")

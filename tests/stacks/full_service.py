@@ -78,6 +78,7 @@ OPTIONS = DeploymentConfig(
     existing_tables={"halls": TABLE, DEDUP: RECORDS},
     existing_queues={"refunds": QUEUE},
     python_runtime="3.13",  # with SnapStart
+    consumers_per_stack=7,
 )
 PLAIN = DeploymentConfig(
     service="theatre-test",
@@ -206,8 +207,8 @@ class Stacks:
         self.metadata = [json.loads(each.read_text()) for each in out.glob("*.metadata.json")]
 
     def of(self, stage: str) -> Iterator[StageStack]:
-        for part in ("state", "service"):
-            yield self.stacks[f"theatre-{stage}-{part}"]
+        prefix = f"theatre-{stage}-"
+        yield from (each for name, each in self.stacks.items() if name.startswith(prefix))
 
     def every(self, kind: str, stage: str = "prod") -> dict[str, Json]:
         """Return the properties of the resources of a type, by logical id."""

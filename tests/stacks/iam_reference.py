@@ -26,7 +26,13 @@ MORE_FORMS = {
     ),
 }
 """ARNs that the reference leaves out, by action."""
-BARRED = {"ObjectName": "", "StreamLabel": "/", "LogGroupName": ":", "SecretId": ":"}
+BARRED = {
+    "ObjectName": "",
+    "ParameterNameWithoutLeadingSlash": "",
+    "StreamLabel": "/",
+    "LogGroupName": ":",
+    "SecretId": ":",
+}
 """The separators that a name in an ARN may not hold; by default the colon and the slash."""
 
 

@@ -15,7 +15,7 @@ def lint_findings(template: Json) -> list[str]:
     return [str(match) for match in lint(json.dumps(template), config=every)]
 
 
-@pytest.mark.parametrize("stack", ["test-state", "prod-state", "prod-service"])
+@pytest.mark.parametrize("stack", ["test-state", "prod-state", "prod-service", "prod-service-2"])
 def test_cfn_lint_finds_nothing_with_every_option(stacks: Stacks, stack: str) -> None:
     template = stacks.stacks[f"theatre-{stack}"].template
     assert [each for each in lint_findings(template) if CDKS_OWN not in each] == []

@@ -169,6 +169,7 @@ def test_each_role_may_do_what_its_function_calls_and_nothing_else(
         line.name: {trait for trait, has in LINES_WITH.items() if has(line)} for line in lines
     }
     traits |= {name: {name} for name in (RELAY, UNROUTED)}
+    traits[UNROUTED] |= {"further-stacks"} if service == "prod" else set()
     traits[WEBHOOKS] = {WEBHOOKS} | ({"large-webhooks"} if service != "shop" else set())
     common = {"every"} | ({"network"} if service == "prod" else set())
     for name, own in traits.items():

@@ -103,8 +103,11 @@ def test_codedeploy_is_used_only_on_request(cloud: Cloud) -> None:
 def test_codedeploy_moves_the_alias_of_a_gradual_rollout_and_alarms_move_it_back(
     stacks: Stacks,
 ) -> None:
-    *_, service = stacks.of("prod")
-    resources: Json = service.template["Resources"]
+    resources: Json = {
+        name: each
+        for stack in stacks.of("prod")
+        for name, each in stack.template["Resources"].items()
+    }
     [application] = stacks.every("AWS::CodeDeploy::Application")
     [(group, settings)] = stacks.every("AWS::CodeDeploy::DeploymentGroup").items()
     moved = {"ApplicationName": {"Ref": application}, "DeploymentGroupName": {"Ref": group}}

@@ -1,4 +1,4 @@
-"""A whole service from its registry: both stacks, checks, outputs, and the record of its names.
+"""A whole service from its registry: its stacks, checks, outputs, and the record of its names.
 
 In: a `Registry` of consumers. Out: the stacks `<service>-state` and `<service>-service`, with
 every output that the command line `once` reads. An app of one's own is one file, beside a module

@@ -1,8 +1,8 @@
-"""Assembly of an app: its command line, the checks of its registry, both stacks of each stage."""
+"""Assembly of an app: its command line, the checks of its registry, the stacks of each stage."""
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from aws_cdk.cx_api import CloudAssembly
 from constructs import IValidation
 
 from once.cdk.app.registry import Registry
-from once.cdk.app.stacks import ServiceStack, StateStack
+from once.cdk.app.stacks import FurtherStack, ServiceStack, StateStack
 from once.cdk.checks.constructs import stack_size_faults, unmanaged_mapping_faults
 from once.cdk.checks.consumer_set import consumer_set_faults
 from once.cdk.checks.deployment_options import deployment_faults, stage_faults, unfit_option_faults
@@ -22,7 +22,8 @@ from once.cdk.checks.handlers_in_code import has_handler, syntax_faults
 from once.cdk.deployed_names import DeployedNames, missing_name_faults
 from once.cdk.deployment_options import DeploymentConfig, Stage
 from once.cdk.errors import SynthError
-from once.cdk.props import ConsumerProps, WebhookProps
+from once.cdk.props import ConsumerProps, WebhookProps, output_key
+from once.names import StackOutput
 
 _SERVICE_STACK = "-service"
 _USAGE = "usage: without arguments to synthesize, or `record OUTPUTS` after `cdk deploy`"
@@ -74,9 +75,44 @@ def record_deployed(registry: Registry, outputs: Path) -> list[str]:
         SynthError: the file of deployed names is missing or malformed.
     """
     stacks = json.loads(outputs.read_text())
-    names = DeployedNames.of(registry.consumers, registry.webhooks)
     services = [s.removesuffix(_SERVICE_STACK) for s in stacks if s.endswith(_SERVICE_STACK)]
-    return [new for each in services for new in names.record(registry.deployed, each)]
+    return [new for each in services for new in record_names(registry, each, stacks)]
+
+
+def record_names(
+    registry: Registry, service: str, outputs: Mapping[str, Collection[str]]
+) -> list[str]:
+    """Record the registry's names for one deployment; return new names.
+
+    Args:
+        registry: the service.
+        service: the name of the deployment.
+        outputs: keys of the outputs of its stacks, by the stack's name.
+
+    Raises:
+        SynthError: the file of deployed names is missing or malformed.
+    """
+    further = {
+        int(number): keys
+        for stack, keys in outputs.items()
+        for name, _, number in [stack.rpartition("-")]
+        if name == f"{service}{_SERVICE_STACK}" and number.isdecimal()
+    }
+    stacks = {
+        each.name: number
+        for each in registry.consumers
+        for number, keys in further.items()
+        if f"{StackOutput.FUNCTION}{output_key(each.name)}" in keys
+    }
+    names = DeployedNames.of(registry.consumers, registry.webhooks, stacks)
+    return names.record(registry.deployed, service)
+
+
+def _deployed(registry: Registry, config: DeploymentConfig) -> DeployedNames:
+    """Return the names of a deployment; none on an embedded AWS, which begins empty."""
+    if config.local:
+        return DeployedNames()
+    return DeployedNames.read(registry.deployed, config.service)
 
 
 Deployment = tuple[DeploymentConfig, Stage | None]
@@ -102,7 +138,7 @@ def assemble(
     config: DeploymentConfig | None = None,
     stages: Sequence[Stage] = (),
 ) -> Sequence[ServiceStack]:
-    """Add both stacks of each deployment to the app; none if the registry has faults.
+    """Add the stacks of each deployment to the app; none if the registry has faults.
 
     The faults are reported at synthesis, together with those of the rest of the app. A value of the
     CDK context is used in place of the one in a configuration.
@@ -114,7 +150,7 @@ def assemble(
         stages: the deployments; without any there is one, in the account of the credentials.
 
     Returns:
-        The stack of consumers of each deployment.
+        The service stack of each deployment.
 
     Raises:
         SynthError: a function's package cannot be built.
@@ -156,10 +192,17 @@ def _add_stacks(
         "permissions_boundary": boundary and PermissionsBoundary.from_arn(boundary),
     }
     state = StateStack(app, f"{config.service}-state", registry, config=config, **options)
-    name = f"{config.service}-service"
-    service = ServiceStack(app, name, registry, config=config, state=state, **options)
+    lines = _deployed(registry, config).place(registry.consumers, config.consumers_per_stack)
+    name = f"{config.service}{_SERVICE_STACK}"
+    further = {f"{name}-{number}": each for number, each in enumerate(lines[1:], 2)}
+    options |= {"config": config, "state": state}
+    service = ServiceStack(app, name, registry, further=further, **options)
+    stacks = [
+        FurtherStack(app, each, rest, registry, service=service, **options)
+        for each, rest in further.items()
+    ]
     if not config.keep_data:
-        for stack in (state, service):
+        for stack in (state, service, *stacks):
             # A bucket with objects in it must be emptied before its stack is deleted.
             RemovalPolicies.of(stack).destroy()
             for each in stack.node.find_all():
@@ -229,10 +272,8 @@ def _shown(path: Path) -> str:
 
 
 def _lost_names(registry: Registry, config: DeploymentConfig) -> list[str]:
-    if config.local:  # an embedded AWS begins empty, and its end deletes everything
-        return []
     try:
-        names = DeployedNames.read(registry.deployed, config.service)
+        names = _deployed(registry, config)
     except SynthError as error:
         return list(error.faults)
     faults = missing_name_faults(names, registry.consumers, registry.webhooks)

@@ -1,11 +1,13 @@
-"""The two stacks of a service: state, which survives any deployment of code, and consumers.
+"""The stacks of a service: state, which survives any deployment of code, and consumers.
+
+Consumers that have no room in the service stack are in further stacks, which are deployed after it.
 
 After a first creation that failed, CloudFormation deletes what it has just made
 (`RetainExceptOnCreate`). Tables stay (`Retain`): DynamoDB refuses to delete a protected one, and
 the rollback would fail too. Their names are generated: the next attempt does not meet them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -22,7 +24,7 @@ from once.cdk.app.registry import Registry, event_sources, published_types
 from once.cdk.checks.handlers_in_code import event_types_output
 from once.cdk.deployment_options import DEDUP, CustomerKey, DeploymentConfig, imported_key
 from once.cdk.idempotent_consumer import IdempotentConsumer
-from once.cdk.monitoring import add_table_alarms, make_alarm_topic, notify, tables_row
+from once.cdk.monitoring import Row, add_table_alarms, make_alarm_topic, notify, tables_row
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
@@ -164,7 +166,7 @@ class StateStack(Stack):
 
 
 class ServiceStack(Stack):
-    """Topics, an `IdempotentConsumer` for each line of the registry, relay, alarms, dashboard.
+    """Topics, an `IdempotentConsumer` for each of its lines, relay, alarms, dashboard.
 
     Args:
         scope: the app.
@@ -172,6 +174,7 @@ class ServiceStack(Stack):
         registry: the consumers and the webhook ingress, each with its folder.
         config: the deployment.
         state: the stack that holds their tables and secrets.
+        further: the lines that are in further stacks, by the names of these stacks.
         options: further arguments of `aws_cdk.Stack`.
 
     Raises:
@@ -186,6 +189,7 @@ class ServiceStack(Stack):
         *,
         config: DeploymentConfig,
         state: StateStack,
+        further: Mapping[str, Sequence[ConsumerProps]] = {},
         **options: Any,
     ) -> None:
         super().__init__(scope, name, description="Once: topics, queues and functions", **options)
@@ -196,7 +200,15 @@ class ServiceStack(Stack):
         subscribed = [each for each in consumers if each.name not in config.existing_queues]
         self.topics = Topics.make(self, config=config, consumers=subscribed)
         self.unrouted = UnroutedEvents(
-            self, config=config, topics=self.topics, consumers=subscribed, webhooks=webhooks
+            self,
+            config=config,
+            topics=self.topics,
+            consumers=subscribed,
+            webhooks=webhooks,
+            further={
+                _routes_of(stack): [each for each in lines if each in subscribed]
+                for stack, lines in further.items()
+            },
         )
         self.relay = OutboxRelay(
             self,
@@ -207,44 +219,16 @@ class ServiceStack(Stack):
             failures=state.relay_failures,
         )
         self.topics.restrict_events_to(self.relay.role, local=config.local)
-        queues = {
-            name: sqs.Queue.from_queue_attributes(
-                self, f"Existing-{name}", queue_arn=existing.arn, key_arn=existing.key_arn
-            )
-            for name, existing in config.existing_queues.items()
-        }
-        self.consumers = [
-            IdempotentConsumer(
-                self,
-                props,
-                config=config,
-                topics=self.topics if props in subscribed else None,
-                unrouted=self.unrouted.queue,
-                queue=queues.get(props.name),
-                relay=self.relay,
-                sources=event_sources(props, consumers, webhooks),
-                dedup_table=state.dedup_table,
-                tables=state.tables_of(props),
-                secrets=state.secrets_of(props),
-                claims=state.claims,
-            )
-            for props in consumers
-        ]
-        for consumer in self.consumers:
-            isolation = consumer.isolation
-            outputs = {
-                StackOutput.QUEUE: consumer.queue.queue_url,
-                **({StackOutput.ISOLATION_QUEUE: isolation.queue_url} if isolation else {}),
-                StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
-                StackOutput.FUNCTION: consumer.function.function_name,
-                StackOutput.IDENTITY: consumer.props.identity,
-                StackOutput.EVENT_TYPES: event_types_output(consumer.props),
-            }
-            word = output_key(consumer.props.name)
-            for prefix, value in outputs.items():
-                CfnOutput(self, f"{prefix}{word}", value=value)
-            for suffix, value in consumer.contract.items():
-                CfnOutput(self, f"{word}{suffix}", value=value)
+        elsewhere = [each for lines in further.values() for each in lines]
+        self.consumers = _add_consumers(
+            self,
+            [each for each in consumers if each not in elsewhere],
+            self.topics,
+            registry=registry,
+            config=config,
+            state=state,
+            service=self,
+        )
         self.webhooks = None
         if webhooks is not None:
             assert state.captures is not None  # noqa: S101 - both stacks are given the same ingress
@@ -266,35 +250,170 @@ class ServiceStack(Stack):
         CfnOutput(self, StackOutput.RELAY_DEAD_LETTERS, value=self.relay.dead_letters.queue_url)
         CfnOutput(self, StackOutput.UNROUTED_QUEUE, value=self.unrouted.queue.queue_url)
         CfnOutput(self, StackOutput.SWEEP_QUEUE, value=self.unrouted.sweep.queue_url)
+        if further:
+            CfnOutput(self, StackOutput.FURTHER_STACKS, value=",".join(further))
         add_table_alarms(self, f"{config.service}-{DEDUP}", state.dedup_table)
-        topic = make_alarm_topic(self, config)
-        notify(topic, self.node.find_all())
-        CfnOutput(self, "AlarmTopic", value=topic.topic_arn)
-        operators = OperatorPolicies(
+        self.alarm_topic = make_alarm_topic(self, config)
+        notify(self.alarm_topic, self.node.find_all())
+        CfnOutput(self, "AlarmTopic", value=self.alarm_topic.topic_arn)
+        _add_operators(
             self,
-            consumers=self.consumers,
-            dedup_table=state.dedup_table,
-            topics=self.topics,
-            relay=self.relay,
-            unrouted=self.unrouted,
-            operator_log=state.operator_log,
-            claims=state.claims,
+            config=config,
+            state=state,
+            service=self,
             captures=state.captures,
             endpoint_secrets=[*state.endpoint_secrets.values()],
-            config=config,
+            further_stacks=list(further),
         )
-        made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}
-        for output, policies in made.items():
-            arns = ",".join(policy.managed_policy_arn for policy in policies)
-            CfnOutput(self, output, value=arns)
-        if not config.local:  # the embedded AWS has no metrics to show
-            rows = [
+        _add_dashboard(
+            self,
+            config.service,
+            [
                 *(consumer.dashboard_row() for consumer in self.consumers),
                 *([] if self.webhooks is None else [self.webhooks.dashboard_row()]),
                 self.relay.dashboard_row(),
                 self.unrouted.dashboard_row(),
                 tables_row(state.tables),
-            ]
-            # The names of dashboards are those of the whole account, not of a region.
-            board = f"{config.service}-{self.region}"
-            cloudwatch.Dashboard(self, "Dashboard", dashboard_name=board, widgets=rows)
+            ],
+            config,
+        )
+
+
+class FurtherStack(Stack):
+    """An `IdempotentConsumer` for each line that the service stack has no room for.
+
+    It is deployed after the service stack, whose topics and relay it uses.
+
+    Args:
+        scope: the app.
+        name: the stack's name.
+        lines: its consumers, each with its folder.
+        registry: all consumers of the service.
+        config: the deployment.
+        state: the stack that holds their tables and secrets.
+        service: the service stack.
+        options: further arguments of `aws_cdk.Stack`.
+
+    Raises:
+        SynthError: a function's package cannot be built.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        lines: Sequence[ConsumerProps],
+        registry: Registry,
+        *,
+        config: DeploymentConfig,
+        state: StateStack,
+        service: ServiceStack,
+        **options: Any,
+    ) -> None:
+        super().__init__(scope, name, description="Once: further queues and functions", **options)
+        CrossStackReferences.of(self).consume(ReferenceStrength.WEAK)
+        topics = replace(service.topics)  # the sweep waits for no subscription of this stack
+        self.consumers = _add_consumers(
+            self, lines, topics, registry=registry, config=config, state=state, service=service
+        )
+        subscribed = [each for each in lines if each.name not in config.existing_queues]
+        service.unrouted.add_further_routes(self, _routes_of(name), topics, subscribed)
+        notify(service.alarm_topic, self.node.find_all())
+        if self.consumers:
+            _add_operators(self, config=config, state=state, service=service, shared=False)
+            rows = [consumer.dashboard_row() for consumer in self.consumers]
+            _add_dashboard(self, name, rows, config)
+
+
+def _routes_of(stack: str) -> str:
+    """Return the name of the parameter with the routes of a further stack."""
+    return f"/{stack}/routes"
+
+
+def _add_consumers(
+    stack: Stack,
+    lines: Sequence[ConsumerProps],
+    topics: Topics,
+    *,
+    registry: Registry,
+    config: DeploymentConfig,
+    state: StateStack,
+    service: ServiceStack,
+) -> list[IdempotentConsumer]:
+    """Add consumers to a stack, with the outputs that the operator's tools read."""
+    consumers = [
+        IdempotentConsumer(
+            stack,
+            props,
+            config=config,
+            topics=None if props.name in config.existing_queues else topics,
+            unrouted=service.unrouted.queue,
+            queue=_existing_queue(stack, props.name, config),
+            relay=service.relay,
+            sources=event_sources(props, registry.consumers, registry.webhooks),
+            dedup_table=state.dedup_table,
+            tables=state.tables_of(props),
+            secrets=state.secrets_of(props),
+            claims=state.claims,
+        )
+        for props in lines
+    ]
+    for consumer in consumers:
+        isolation = consumer.isolation
+        outputs = {
+            StackOutput.QUEUE: consumer.queue.queue_url,
+            **({StackOutput.ISOLATION_QUEUE: isolation.queue_url} if isolation else {}),
+            StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
+            StackOutput.FUNCTION: consumer.function.function_name,
+            StackOutput.IDENTITY: consumer.props.identity,
+            StackOutput.EVENT_TYPES: event_types_output(consumer.props),
+        }
+        word = output_key(consumer.props.name)
+        for prefix, value in outputs.items():
+            CfnOutput(stack, f"{prefix}{word}", value=value)
+        for suffix, value in consumer.contract.items():
+            CfnOutput(stack, f"{word}{suffix}", value=value)
+    return consumers
+
+
+def _existing_queue(stack: Stack, name: str, config: DeploymentConfig) -> sqs.IQueue | None:
+    existing = config.existing_queues.get(name)
+    if existing is None:
+        return None
+    return sqs.Queue.from_queue_attributes(
+        stack, f"Existing-{name}", queue_arn=existing.arn, key_arn=existing.key_arn
+    )
+
+
+def _add_operators(
+    stack: ServiceStack | FurtherStack,
+    *,
+    config: DeploymentConfig,
+    state: StateStack,
+    service: ServiceStack,
+    **options: Any,
+) -> None:
+    """Add the operators' policies for a stack's consumers, and their ARNs as outputs."""
+    operators = OperatorPolicies(
+        stack,
+        consumers=stack.consumers,
+        dedup_table=state.dedup_table,
+        topics=service.topics,
+        relay=service.relay,
+        unrouted=service.unrouted,
+        operator_log=state.operator_log,
+        claims=state.claims,
+        config=config,
+        **options,
+    )
+    made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}
+    for output, policies in made.items():
+        arns = ",".join(policy.managed_policy_arn for policy in policies)
+        CfnOutput(stack, output, value=arns)
+
+
+def _add_dashboard(stack: Stack, name: str, rows: list[Row], config: DeploymentConfig) -> None:
+    if not config.local:  # the embedded AWS has no metrics to show
+        # The names of dashboards are those of the whole account, not of a region.
+        board = f"{name}-{stack.region}"
+        cloudwatch.Dashboard(stack, "Dashboard", dashboard_name=board, widgets=rows)

@@ -1,6 +1,6 @@
 """Templates and packages for teams that deploy with another tool than the CDK.
 
-In: a registry. Out: the templates of both stacks, without assets and bootstrap, and the packages of
+In: a registry. Out: the templates of the stacks, without assets and bootstrap, and the packages of
 the functions. The constructs are those of `run_app`. The consumers' functions, their roles and
 mappings are left to the other tool, for which the template has policies and outputs.
 """
@@ -17,9 +17,8 @@ from aws_cdk import App
 
 from once.cdk import functions
 from once.cdk._lambda_function import PACKAGES
-from once.cdk.app.assembly import Line, assemble, synthesize
+from once.cdk.app.assembly import Line, assemble, record_names, synthesize
 from once.cdk.app.registry import Registry
-from once.cdk.deployed_names import DeployedNames
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.packaging.function_package import package
 from once.names import RELAY, UNROUTED
@@ -31,7 +30,7 @@ _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 def write_templates(
     registry: Registry, folder: Path, config: DeploymentConfig | None, context: Mapping[str, Any]
 ) -> list[Path]:
-    """Write the templates of both stacks into a folder; return their paths, state first.
+    """Write the templates of the stacks into a folder; return their paths, as they are deployed.
 
     The names in them count as deployed: they are added to the registry's file of deployed names.
 
@@ -54,8 +53,8 @@ def write_templates(
         paths.append(folder / f"{name}.template.json")
         paths[-1].write_text(json.dumps(template, indent=1) + "\n")
     if not deployed.local:
-        names = DeployedNames.of(registry.consumers, registry.webhooks)
-        names.record(registry.deployed, deployed.service)
+        outputs = {name: template["Outputs"] for name, template in templates.items()}
+        record_names(registry, deployed.service, outputs)
     return paths
 
 

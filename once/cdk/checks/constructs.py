@@ -233,7 +233,7 @@ def _remedy(resources: Iterable[IConstruct]) -> str:
         return "move some of them to another stack"
     fit = (RESOURCES - others) // max(owners.values())
     return (
-        f"of its {len(owners)} consumers about {fit} fit: move the others, with the publishers of "
-        "the events that they take, to a deployment of their own (another registry, and another "
-        "name with -c service=…)"
+        f"of its {len(owners)} consumers about {fit} fit: set consumers_per_stack={fit} in "
+        "DeploymentConfig, which gives new ones a further stack; to move a deployed one there, "
+        "rename it (docs/runbook.md#rename-or-remove-a-consumer)"
     )

@@ -1,7 +1,8 @@
-"""Deployment: names and addresses of its resources, read from the outputs of its two stacks."""
+"""Deployment: names and addresses of its resources, read from the outputs of its stacks."""
 
 import json
 import re
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -141,7 +142,7 @@ class DeployedWebhooks:
 
     @classmethod
     def of(cls, service: str, outputs: Mapping[str, str]) -> Self | None:
-        """Read the outputs of both stacks, by output key; None without an ingress.
+        """Read the outputs of all stacks, by output key; None without an ingress.
 
         Raises:
             KeyError: an output is missing.
@@ -216,7 +217,9 @@ class Deployment:
         """
         cloudformation: CloudFormationClient = client("cloudformation")
         outputs: dict[str, str] = {}
-        for name in (f"{service}-state", f"{service}-service"):
+        names = deque([f"{service}-state", f"{service}-service"])
+        while names:
+            name = names.popleft()
             try:
                 [stack] = cloudformation.describe_stacks(StackName=name)["Stacks"]
             except ClientError as error:
@@ -229,11 +232,12 @@ class Deployment:
                     f"region with AWS_REGION; services there: {found}"
                 ) from None
             outputs |= {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+            names.extend(filter(None, outputs.pop(StackOutput.FURTHER_STACKS, "").split(",")))
         return cls.of(service, outputs)
 
     @classmethod
     def of(cls, service: str, outputs: Mapping[str, str]) -> Self:
-        """Read the outputs of both stacks, by output key.
+        """Read the outputs of all stacks, by output key.
 
         Raises:
             OpsError: an output is missing.

@@ -5,13 +5,21 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 
 from once.errors import Unparseable
 from once.names import Reason
-from once.outbox.unrouted import SnsEnvelope, unrouted
-from tests.once.outbox.relaying import PLACED, RESERVED, SweepHarness, envelope, string
+from once.outbox.unrouted import FURTHER_ROUTES_SECONDS, FurtherRoutes, SnsEnvelope, unrouted
+from tests.once.outbox.relaying import (
+    PLACED,
+    REGION,
+    RESERVED,
+    SweepHarness,
+    envelope,
+    string,
+)
 from tests.once.support import facts
 
 BODY = '{"id": "1", "source": "/shop", "type": "order.placed"}'
@@ -148,6 +156,32 @@ def test_a_message_that_cannot_be_kept_comes_again_and_its_neighbours_do_not(
     assert harness.handle(*(record(envelope(name), f"m-{name}") for name in names)) == ["m-second"]
     assert [made.kwargs["MessageBody"] for made in send.call_args_list] == names
     assert "ClientError Throttled" in harness.stream.getvalue()
+
+
+def test_a_type_of_a_further_stack_is_unrouted_until_that_stack_has_written_its_parameter(
+    harness: SweepHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Mock(return_value=1.0)
+    monkeypatch.setattr("once.outbox.unrouted.time.monotonic", clock)
+    ssm = boto3.client("ssm", REGION)
+    names = ("/once-service-2/routes", "/once-service-3/routes")
+    harness.sweep = replace(harness.sweep, further=FurtherRoutes(names, ssm))
+    shipped = envelope("parcel", type=string("order.shipped"))
+    assert len(kept(harness, shipped)) == 1
+    for name in names:
+        routes = json.dumps({"ingress": ["order.shipped"] if name == names[1] else []})
+        ssm.put_parameter(Name=name, Value=routes, Type="String")
+    assert len(kept(harness, shipped)) == 1
+    clock.return_value += FURTHER_ROUTES_SECONDS
+    assert kept(harness, shipped) == []
+    assert len(kept(harness, envelope("x", type=string("order.lost")))) == 1
+
+
+def test_a_message_comes_again_if_further_routes_cannot_be_read(harness: SweepHarness) -> None:
+    ssm = Mock(get_parameters=Mock(side_effect=ClientError({"Error": {"Code": "T"}}, "G")))
+    harness.sweep = replace(harness.sweep, further=FurtherRoutes(("/routes",), ssm))
+    assert harness.handle(record(envelope("known", type=string(PLACED)), "m-1")) == []
+    assert harness.handle(record(envelope("parcel", type=string("new")), "m-2")) == ["m-2"]
 
 
 def test_an_event_is_logged_without_its_content(harness: SweepHarness) -> None:

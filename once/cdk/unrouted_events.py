@@ -109,7 +109,7 @@ class UnroutedEvents(FunctionConstruct):
                 )
                 for name in further
             ]
-            statements.append(allow("ReadFurtherRoutes", ["ssm:GetParameters"], *parameters))
+            statements.append(allow("ReadFurtherRoutes", ["ssm:GetParameter"], *parameters))
         self._make_function(
             functions.FOLDER / UNROUTED,
             function_role(self, "Sweep", statements, config),

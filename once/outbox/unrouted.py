@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 from aws_lambda_powertools import Logger
+from botocore.exceptions import ClientError
 
 from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable, summary_of
 from once.failures.quarantine import allowed, carried, described, text
@@ -137,11 +138,18 @@ class FurtherRoutes:
     def types(self, topic: str) -> list[str]:
         """Return the types that are subscribed to on a topic."""
         if self.names and time.monotonic() >= self._until:
-            # The parameter of a stack that is not deployed yet is left out of the answer.
-            found = self.ssm.get_parameters(Names=list(self.names))["Parameters"]
-            self._routes = [json.loads(each["Value"]) for each in found]
+            self._routes = [json.loads(text) for text in map(self._text, self.names) if text]
             self._until = time.monotonic() + FURTHER_ROUTES_SECONDS
         return [each for routes in self._routes for each in routes.get(topic, ())]
+
+    def _text(self, name: str) -> str | None:
+        """Return the value of a parameter; None until its stack is deployed."""
+        try:
+            return str(self.ssm.get_parameter(Name=name)["Parameter"]["Value"])
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ParameterNotFound":
+                raise
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,7 @@ LEFT_OUT = {
         "sends an event again under its key: a consumer that has committed it finds a duplicate, "
         "tests/ops/webhooks/test_replay.py"
     ),
-    "once.outbox.unrouted.FurtherRoutes.types ssm.GetParameters": (
+    "once.outbox.unrouted.FurtherRoutes._text ssm.GetParameter": (
         "it writes nothing; tests/once/outbox/test_unrouted.py"
     ),
     "once.outbox.unrouted.Sweep._sweep sqs.SendMessage": (

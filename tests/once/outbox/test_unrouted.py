@@ -178,7 +178,7 @@ def test_a_type_of_a_further_stack_is_unrouted_until_that_stack_has_written_its_
 
 
 def test_a_message_comes_again_if_further_routes_cannot_be_read(harness: SweepHarness) -> None:
-    ssm = Mock(get_parameters=Mock(side_effect=ClientError({"Error": {"Code": "T"}}, "G")))
+    ssm = Mock(get_parameter=Mock(side_effect=ClientError({"Error": {"Code": "T"}}, "G")))
     harness.sweep = replace(harness.sweep, further=FurtherRoutes(("/routes",), ssm))
     assert harness.handle(record(envelope("known", type=string(PLACED)), "m-1")) == []
     assert harness.handle(record(envelope("parcel", type=string("new")), "m-2")) == ["m-2"]

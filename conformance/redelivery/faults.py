@@ -68,7 +68,7 @@ MEANING = {
     Fault.AFTER_EXPIRY: "the message arrives again when records with a time to live are gone",
     Fault.BATCH_ANSWER_LOST: "the function succeeds, and its answer to SQS is lost",
     Fault.NEIGHBOUR_FAILS: "another message of the batch lacks its fields",
-    Fault.POISON: "another message of the batch is not JSON",
+    Fault.POISON: "another message of the batch is no JSON object",
     Fault.OTHER_CONTENT: "another message has the same key and other content",
     Fault.TWO_FAULTS: "two of these faults in one course, drawn for a time (--deep)",
 }

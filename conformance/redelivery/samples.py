@@ -10,7 +10,9 @@ from typing import Any
 
 from redelivery.subject import Subject, SubjectError
 
-POISON = "{ this is not JSON"
+POISON = {"": "{ this is not JSON", "list": "[]", "null": "null", "number": "1" + 4999 * "0"}
+"""Bodies that are no JSON object, by the variant of a scenario. Python refuses so long a number."""
+
 NEIGHBOUR = json.dumps({"redelivery": "a message without the fields of its neighbours"})
 
 _LEAST_KEY_LENGTH = 3

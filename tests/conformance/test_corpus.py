@@ -193,6 +193,16 @@ def test_two_faults_find_what_one_does_not(monkeypatch: pytest.MonkeyPatch) -> N
         examine(given, replay="dies-before@9.9+refused@3")
 
 
+def test_poison_is_of_several_kinds() -> None:
+    found = examine(Case("catches_wrong_json", {}).subject(), only=[Fault.POISON])
+    kinds = {result.scenario: [d.kind for d in result.differences] for result in found.results}
+    assert kinds == {
+        "poison@first": [],
+        "poison@last": [],
+        **{f"poison@{kind}": [Kind.DEAD_LETTERED] for kind in ("list", "null", "number")},
+    }
+
+
 def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:
     tables = [replace(table, ttl=None) for table in TABLES]
     case = Case("marks_for_a_day", {Fault.AFTER_EXPIRY: SOUND})

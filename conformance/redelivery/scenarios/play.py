@@ -13,12 +13,8 @@ from redelivery.world.world import World
 
 SOON_SECONDS = 30
 REDRIVE_SECONDS = 600
-_WITHOUT_FIELDS, _NO_JSON = "a neighbour without its fields", "a message that is not JSON"
-BESIDE = {
-    Fault.NEIGHBOUR_FAILS: Message(_WITHOUT_FIELDS, NEIGHBOUR, group=_WITHOUT_FIELDS),
-    Fault.POISON: Message(_NO_JSON, POISON, group=_NO_JSON),
-}
-"""The other message of the faults that have one."""
+BESIDE = (Fault.NEIGHBOUR_FAILS, Fault.POISON)
+"""The faults with another message that should fail."""
 
 _SHOWN_BY_THE_PLAY = {
     *(Fault.IN_PARALLEL, Fault.TWO_IN_PARALLEL),
@@ -145,9 +141,19 @@ def _sent_later(run: Run, samples: Samples, scenario: Scenario) -> None:
     run.send(samples.first)
 
 
+def beside(scenario: Scenario) -> Message:
+    """Return the other message of a scenario with one that should fail."""
+    if scenario.fault is Fault.NEIGHBOUR_FAILS:
+        label, body = "a neighbour without its fields", NEIGHBOUR
+    else:
+        label = "a message that is no JSON object"
+        body = POISON.get(scenario.variant, POISON[""])
+    return Message(label, body, group=label)
+
+
 def _beside(run: Run, samples: Samples, scenario: Scenario) -> None:
-    other = BESIDE[scenario.fault]
-    run.send(*([other, samples.first] if scenario.variant == "first" else [samples.first, other]))
+    both = [beside(scenario), samples.first]
+    run.send(*(reversed(both) if scenario.variant == "last" else both))
 
 
 def _other_content(run: Run, samples: Samples, _: Scenario) -> None:

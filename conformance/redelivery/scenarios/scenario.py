@@ -29,7 +29,7 @@ _VARIANTS = {
     Fault.AFTER_EXPIRY: ("",),
     Fault.BATCH_ANSWER_LOST: ("",),
     Fault.NEIGHBOUR_FAILS: ("first", "last"),
-    Fault.POISON: ("first", "last"),
+    Fault.POISON: ("first", "last", "list", "null", "number"),
     Fault.OTHER_CONTENT: ("",),
 }
 

@@ -312,3 +312,15 @@ def gives_up_at_the_third(event: Event, _: Any) -> Event:
         except Exception:
             failures.append({"itemIdentifier": record["messageId"]})
     return {"batchItemFailures": failures}
+
+
+def catches_wrong_json(event: Event, _: Any) -> Event:
+    failures = []
+    for record in event["Records"]:
+        try:
+            order = json.loads(record["body"])
+        except json.JSONDecodeError:
+            failures.append({"itemIdentifier": record["messageId"]})
+        else:
+            once({"Put": put(order)}, {"Update": add(order)})
+    return {"batchItemFailures": failures}

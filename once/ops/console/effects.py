@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from once.ops.aws.clients import client
-from once.ops.console.jobs import Job, Progress, shown_command
+from once.ops.console.jobs import Job, Progress
 from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, record_lines
@@ -60,11 +60,6 @@ def plan_settlement(request: Request, form: FormData) -> Job:
         settle(state.deployment, table, effect, decision, f"{why}; {reason}" if reason else why)
         progress.advance(1, {"settled": 1})
 
-    options: dict[str, dict[str, object]] = {
-        "done": {"done": done},
-        "refused": {"refused": refused, "text": text},
-        "not-done": {"not_done": True, "new_key": new_key},
-    }
     return Job(
         title=f"Settle the effect {effect.intent.effect} as {decision.name}",
         plan=[
@@ -79,9 +74,4 @@ def plan_settlement(request: Request, form: FormData) -> Job:
         undo="Nothing takes it back once the next delivery has committed it.",
         deletes=True,
         back="effects",
-        command=shown_command(
-            state.deployment.service,
-            ["effects", "settle", effect.pk],
-            {**options[decision.name], "why": why},
-        ),
     )

@@ -1,14 +1,13 @@
 """Jobs: changes that an operator has seen as a dry run, has confirmed, and watches."""
 
-import shlex
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
+from math import inf
 from secrets import token_urlsafe
-from typing import cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 from starlette.concurrency import run_in_threadpool
@@ -17,10 +16,8 @@ from starlette.responses import RedirectResponse
 from typer import BadParameter
 
 from once.ops.console.rendering import FormData, Request, Response, page
+from once.ops.console.state import state_of
 from once.ops.errors import OpsError, StoppedError, error_with_remedy, unexpected_error_text
-from once.ops.terminal import DEFAULT_SERVICE
-
-_MOST_KEPT = 100
 
 
 class JobPhase(StrEnum):
@@ -103,7 +100,6 @@ class Job:
         instead: another plan that may be meant, as with a box that was not ticked.
         deletes: whether it deletes something.
         back: path of the page to return to, below the console's root.
-        command: the command that does the same; None if there is none.
     """
 
     title: str
@@ -115,52 +111,31 @@ class Job:
     instead: NextStep | None = None
     deletes: bool = False
     back: str = ""
-    command: str | None = None
-    id: str = field(default_factory=lambda: token_urlsafe(12))
     phase: JobPhase = JobPhase.PLANNED
     progress: Progress = field(default_factory=Progress)
     error: str | None = None
 
-
-class Jobs:
-    """The jobs of a console, the newest last; one that is not confirmed ends here."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
-        self._lock = threading.Lock()
-
-    def plan(self, job: Job) -> Job:
-        """Keep a job until it is confirmed."""
-        with self._lock:
-            self._jobs[job.id] = job
-            planned = [one for one in self._jobs.values() if one.phase is not JobPhase.RUNNING]
-            for old in planned[: max(0, len(self._jobs) - _MOST_KEPT)]:
-                del self._jobs[old.id]
-        return job
-
-    def find(self, job_id: str) -> Job | None:
-        """Return a job; None if there is none, or it was planned too long ago."""
-        with self._lock:
-            return self._jobs.get(job_id)
-
-    def start(self, job: Job, why: str | None) -> None:
-        """Run a planned job in a thread of its own, once and only if it changes something."""
-        with self._lock:
-            if job.phase is not JobPhase.PLANNED or not job.changes:
+    def start(self, why: str | None) -> None:
+        """Run it in a thread of its own, once and only if it changes something."""
+        with _starting:
+            if self.phase is not JobPhase.PLANNED or not self.changes:
                 return
-            job.phase = JobPhase.RUNNING
-        threading.Thread(target=self._run, args=(job, why), name=f"job {job.title}").start()
+            self.phase = JobPhase.RUNNING
+        threading.Thread(target=self._run, args=[why], name=f"job {self.title}").start()
 
-    def _run(self, job: Job, why: str | None) -> None:
+    def _run(self, why: str | None) -> None:
         try:
-            job.work(why, job.progress)
-            job.phase = JobPhase.DONE
+            self.work(why, self.progress)
+            self.phase = JobPhase.DONE
         except StoppedError as error:
-            job.phase, job.error = JobPhase.STOPPED, str(error)
+            self.phase, self.error = JobPhase.STOPPED, str(error)
         except (OpsError, BotoCoreError, ClientError) as error:
-            job.phase, job.error = JobPhase.FAILED, error_with_remedy(error)
+            self.phase, self.error = JobPhase.FAILED, error_with_remedy(error)
         except Exception as error:  # a thread's error would be seen by nobody
-            job.phase, job.error = JobPhase.FAILED, unexpected_error_text(error)
+            self.phase, self.error = JobPhase.FAILED, unexpected_error_text(error)
+
+
+_starting = threading.Lock()
 
 
 def planning(
@@ -168,43 +143,33 @@ def planning(
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return the function that answers a form: it plans a job, and leads to the job's page.
 
-    `plan` returns the job; or a page, if the form must be corrected.
+    `plan` returns the job; or a page, if the form must be corrected. It may take as long as the
+    dead letters take to be read: the job's page shows that it is under way.
     """
 
     async def answer(request: Request) -> Response:
-        planned = await run_in_threadpool(plan, request, await request.form())
-        if isinstance(planned, Response):
-            return planned
-        return _to_page(request, _jobs(request).plan(planned))
+        form, job_id = await request.form(), token_urlsafe(12)
+        found = await run_in_threadpool(
+            state_of(request).plans.latest, job_id, lambda: plan(request, form), inf
+        )
+        if found.known and isinstance(found.known[0], Response):
+            return found.known[0]
+        return _to_page(request, job_id)
 
     return answer
 
 
-def number_field(
-    text: str, least: float, most: float, fault: str, option: str | None = None
-) -> float:
-    """Return the number in a field of a form.
+def number_field(form: FormData, default: float, least: float, most: float) -> float:
+    """Return the number in the field `rate` of a form.
 
     Raises:
-        typer.BadParameter: it is no number from `least` to `most`; `fault` says so.
+        typer.BadParameter: it is no number from `least` to `most`.
     """
+    text = str(form.get("rate") or default)
     with suppress(ValueError):
         if least <= (number := float(text)) <= most:
             return number
-    raise BadParameter(f"{text!r} {fault}", param_hint=option)
-
-
-def shown_command(service: str, words: Sequence[str], options: Mapping[str, object]) -> str:
-    """Return the command that does the same as a job, with the options that are set."""
-    if service != DEFAULT_SERVICE:
-        options = {**options, "service": service}
-    told = [
-        part
-        for name, value in options.items()
-        if value
-        for part in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
-    ]
-    return shlex.join(["once", *words, *told])
+    raise BadParameter(f"{text!r} is no number from {least} to {most}", param_hint="--rate")
 
 
 def job_page(request: Request) -> Response:
@@ -215,29 +180,26 @@ def job_page(request: Request) -> Response:
 async def start_job(request: Request) -> Response:
     """Run a confirmed job, and return to its page."""
     form = await request.form()
-    job = _found(request)
-    _jobs(request).start(job, str(form.get("why") or "").strip() or None)
-    return _to_page(request, job)
+    _found(request).start(str(form.get("why") or "").strip() or None)
+    return _to_page(request, request.path_params["job_id"])
 
 
 def stop_job(request: Request) -> Response:
     """Let a job end after its present step."""
-    job = _found(request)
-    job.progress.stop.set()
-    return _to_page(request, job)
+    _found(request).progress.stop.set()
+    return _to_page(request, request.path_params["job_id"])
 
 
 def _found(request: Request) -> Job:
-    job = _jobs(request).find(request.path_params["job_id"])
-    if job is None:
+    def gone() -> Job:
         raise HTTPException(404, "there is no such job: it was planned too long ago")
-    return job
+
+    found: Job | Response = (
+        state_of(request).plans.latest(request.path_params["job_id"], gone, inf).value
+    )
+    return found if isinstance(found, Job) else gone()
 
 
-def _jobs(request: Request) -> Jobs:
-    return cast(Jobs, request.app.state.console.jobs)  # `state` imports this module
-
-
-def _to_page(request: Request, job: Job) -> Response:
-    url = request.url_for("job", job_id=job.id).path
+def _to_page(request: Request, job_id: str) -> Response:
+    url = request.url_for("job", job_id=job_id).path
     return RedirectResponse(url, status_code=HTTPStatus.SEE_OTHER)

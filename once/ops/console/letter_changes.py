@@ -21,7 +21,6 @@ from once.ops.console.jobs import (
     PlanGroup,
     Progress,
     number_field,
-    shown_command,
 )
 from once.ops.console.rendering import (
     FormData,
@@ -70,12 +69,7 @@ def plan_redrive(request: Request, form: FormData) -> Job:
         **vars(options),
         message_ids=ids,
         returning=bool(form.get("returning")),
-        rate=number_field(
-            str(form.get("rate") or "10"),
-            0.1,
-            1000,
-            "is no rate: give messages a second, from 0.1 to 1000",
-        ),
+        rate=number_field(form, 10, 0.1, 1000),
     )
     opened = partial(open_redrive, state.deployment, asked, returning_too=asked.returning)
     with state.letters.held(), opened() as redrive:
@@ -121,7 +115,6 @@ def plan_redrive(request: Request, form: FormData) -> Job:
         if left
         else None,
         back=back,
-        command=_redrive_command(asked, plan.assessed),
     )
 
 
@@ -148,19 +141,6 @@ def _plan_groups(assessed: Sequence[AssessedLetter], action: str) -> Iterator[Pl
             yield PlanGroup(
                 kind, len(some), action, first_lines(lines, _MOST_REASONS), things[:MOST_LINES]
             )
-
-
-def _redrive_command(asked: RedriveRequest, assessed: Sequence[AssessedLetter]) -> str | None:
-    """Return the command that does the same; None if there is none.
-
-    The command sends chosen letters that come back without a further option.
-    """
-    returning = any(one.verdict.comes_back for one in assessed)
-    if returning and asked.is_chosen and not asked.returning:
-        return None
-    rest = {"rate": f"{asked.rate:g}", "returning": asked.returning and not asked.is_chosen}
-    words = ["dlq", "redrive", *(asked.message_ids or ())]
-    return shown_command(asked.service, words, query_values(asked) | rest)
 
 
 def _send(
@@ -321,7 +301,6 @@ def plan_purge(request: Request, form: FormData) -> Job:
         undo="An import of the files puts the letters back; their keys are known for weeks.",
         deletes=True,
         back=back,
-        command=shown_command(options.service, ["dlq", "purge", *ids], query_values(options)),
     )
 
 
@@ -384,11 +363,6 @@ def plan_import(request: Request, form: FormData) -> Job:
         if plan.before
         else None,
         back=below_root(request, "dead-letters"),
-        command=shown_command(
-            state.deployment.service,
-            ["dlq", "import", str(file)],
-            {"into": into, "again": again},
-        ),
     )
 
 

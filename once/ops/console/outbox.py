@@ -9,7 +9,7 @@ from once.events.outgoing import events_in
 from once.names import Metric, Record
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
-from once.ops.console.jobs import Job, Progress, number_field, shown_command
+from once.ops.console.jobs import Job, Progress, number_field
 from once.ops.console.overview import read_figures
 from once.ops.console.rendering import BarChart, FormData, Request, Response, page
 from once.ops.console.state import max_age, state_of
@@ -107,8 +107,8 @@ def plan_republish(request: Request, form: FormData) -> Job:
     given = {name: str(form.get(name) or "").strip() or None for name in _OPTIONS}
     period = record_period(given["since"] or "", given["until"])
     told: dict[str, Any] = {**given}
-    if text := given["rate"]:
-        told["rate"] = number_field(text, 1, 1_000_000, "is no number from 1", "--rate")
+    if given["rate"]:
+        told["rate"] = number_field(form, 1, 1, 1_000_000)
     asked = Republication.of(deployment, period, told)
     found = asked.count(lambda *_: None)
 
@@ -148,5 +148,4 @@ def plan_republish(request: Request, form: FormData) -> Job:
         undo="What was published cannot be taken back. Events keep their ids: a consumer that has "
         "committed one acknowledges it as a duplicate.",
         back="outbox",
-        command=shown_command(deployment.service, ["outbox", "republish"], given),
     )

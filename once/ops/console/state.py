@@ -16,7 +16,6 @@ from starlette.requests import Request
 
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.console.jobs import Jobs
 from once.ops.errors import OpsError
 from once.ops.status import QueueStatus, read_status
 
@@ -192,6 +191,7 @@ class ConsoleState:
 
     Attributes:
         place: account and region of the deployment, and the endpoint if it is not AWS's.
+        plans: the jobs, by their ids.
         queues: status of all queues at each of the last readings, the oldest first.
     """
 
@@ -199,7 +199,7 @@ class ConsoleState:
     read_only: bool = False
     letters: LetterReadings = field(default_factory=LetterReadings)
     readings: Readings = field(default_factory=Readings)
-    jobs: Jobs = field(default_factory=Jobs)
+    plans: Readings = field(default_factory=Readings)
     queues: deque[Sequence[QueueStatus]] = field(default_factory=lambda: deque(maxlen=_MOST_DEPTHS))
     place: dict[str, str] = field(init=False)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer import BadParameter
 
-from once.ops.console.jobs import Job, Progress, number_field, shown_command
+from once.ops.console.jobs import Job, Progress, number_field
 from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.errors import OpsError
@@ -103,7 +103,8 @@ def plan_replay(request: Request, form: FormData) -> Job:
     """Return the job of a form, with the verdicts of `once webhooks replay` without --yes."""
     state = state_of(request)
     given = {name: str(value).strip() for name, value in form.items()}
-    asked = _asked(given, [str(one) for one in form.getlist("name") if one])
+    names = [str(one) for one in form.getlist("name") if one]
+    asked = _asked(given, names, number_field(form, 10, 0.1, 1000))
     asked.check()
     captures = _captures(state)
     target = asked.target(state.deployment)
@@ -134,23 +135,11 @@ def plan_replay(request: Request, form: FormData) -> Job:
         work=work,
         undo="What was sent cannot be taken back. A consumer recognises what it has committed.",
         back="webhooks",
-        command=shown_command(
-            state.deployment.service,
-            ["webhooks", "replay", *(asked.names or ())],
-            {
-                **({} if asked.names else _filters(given)),
-                "rate": given.get("rate"),
-                "to_queue": asked.queue,
-                "to_url": asked.url,
-                "allow_private": asked.allow_private,
-                "unsafe": asked.unsafe,
-            },
-        ),
     )
 
 
-def _asked(given: Mapping[str, str], names: list[str]) -> replay.ReplayRequest:
-    fields, rate = dict.fromkeys(_FILTERS, "") if names else _filters(given), given.get("rate")
+def _asked(given: Mapping[str, str], names: list[str], rate: float) -> replay.ReplayRequest:
+    fields = dict.fromkeys(_FILTERS, "") if names else _filters(given)
     if not names and not fields["since"]:
         raise BadParameter("give the time since which webhooks are sent", param_hint="--since")
     return replay.ReplayRequest(
@@ -160,5 +149,5 @@ def _asked(given: Mapping[str, str], names: list[str]) -> replay.ReplayRequest:
         url=given.get("url") or None,
         allow_private="allow_private" in given,
         unsafe="unsafe" in given,
-        rate=number_field(rate or "10", 0.1, 1000, "is no number from 0.1 to 1000", "--rate"),
+        rate=rate,
     )

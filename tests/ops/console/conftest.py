@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 import pytest
@@ -51,13 +52,20 @@ def planned(browser: TestClient, state: ConsoleState, path: str, **fields: Any) 
     answer = browser.post(path, data=fields)
     found = re.search(r"/jobs/([\w-]+)$", str(answer.url))
     assert found, answer.text
-    job = state.jobs.find(found[1])
-    assert job
+    job = state.plans.latest(found[1], lambda: None, inf).value
+    assert isinstance(job, Job)
     return job
 
 
-def confirmed(browser: TestClient, job: Job, why: str = "") -> str:
+def page_of(state: ConsoleState, job: Job) -> str:
+    """Return the path of a job's page."""
+    [found] = [name for name, kept in state.plans._kept.items() if kept.value == (job,)]
+    return f"jobs/{found}"
+
+
+def confirmed(browser: TestClient, state: ConsoleState, job: Job, why: str = "") -> str:
     """Confirm a job, wait for it, and return its page."""
-    browser.post(f"jobs/{job.id}/start", data={"why": why})
+    path = page_of(state, job)
+    browser.post(f"{path}/start", data={"why": why})
     finished(job)
-    return browser.get(f"jobs/{job.id}").text
+    return browser.get(path).text

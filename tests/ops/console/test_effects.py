@@ -10,7 +10,7 @@ from once.effects.declaration import Policy
 from once.ops.aws.deployment import Deployment
 from once.ops.console.state import ConsoleState
 from tests.ops.cloud import Cloud
-from tests.ops.console.conftest import confirmed, planned
+from tests.ops.console.conftest import confirmed, page_of, planned
 from tests.ops.letters import KEY, Shop, note
 
 SETTLE = "effects/settle"
@@ -47,12 +47,11 @@ def test_an_effect_is_settled_after_its_dry_run(
     evidence = "<b>seen</b> at the provider"
     given = {"key": KEY, "outcome": "done", "done": '"ref-1"', "why": evidence}
     job = planned(browser, state, SETTLE, **given)
-    shown = browser.get(f"jobs/{job.id}").text
+    shown = browser.get(page_of(state, job)).text
     assert "&lt;b&gt;seen&lt;/b&gt;" in shown
-    assert "once effects settle" in shown
     [before] = unknown.aws.items("dedup")
     assert before["standing"] == "unknown"
-    assert "<dd>1</dd>" in confirmed(browser, job, "ticket 7")
+    assert "<dd>1</dd>" in confirmed(browser, state, job, "ticket 7")
     [after] = unknown.aws.items("dedup")
     assert after["standing"] == "settled"
     assert json.loads(after["settlement"])["why"] == f"{evidence}; ticket 7"

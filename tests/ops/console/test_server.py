@@ -92,6 +92,11 @@ def test_a_taken_port_is_an_error(state: ConsoleState) -> None:
             taken.__enter__()
 
 
+def job_at(state: ConsoleState, path: str, job: Job) -> None:
+    """Let a console have planned a job."""
+    state.plans.latest(path.rpartition("/")[2], lambda: job, inf)
+
+
 def test_a_job_is_planned_confirmed_and_run_once(browser: TestClient, state: ConsoleState) -> None:
     reasons: list[str | None] = []
 
@@ -99,22 +104,49 @@ def test_a_job_is_planned_confirmed_and_run_once(browser: TestClient, state: Con
         reasons.append(why)
         progress.advance(2, {"sent": 2})
 
-    job = state.jobs.plan(Job("Redrive 2 letters", ["one", "<b>two</b>"], 2, work))
-    planned = browser.get(f"jobs/{job.id}").text
+    job = Job("Redrive 2 letters", ["one", "<b>two</b>"], 2, work)
+    job_at(state, "jobs/x", job)
+    planned = browser.get("jobs/x").text
     assert "&lt;b&gt;two&lt;/b&gt;" in planned
     assert not reasons
     for _ in range(2):
-        answer = browser.post(f"jobs/{job.id}/start", data={"why": " provider is back "})
+        answer = browser.post("jobs/x/start", data={"why": " provider is back "})
         finished(job)
     assert reasons == ["provider is back"]
     assert "<dd>2</dd>" in answer.text
 
 
 def test_a_plan_without_changes_cannot_be_started(browser: TestClient, state: ConsoleState) -> None:
-    job = state.jobs.plan(Job("Redrive nothing", [], 0, lambda why, progress: None))
-    assert "start" not in browser.get(f"jobs/{job.id}").text
-    browser.post(f"jobs/{job.id}/start")
+    job = Job("Redrive nothing", [], 0, lambda why, progress: None)
+    job_at(state, "jobs/x", job)
+    assert "start" not in browser.get("jobs/x").text
+    browser.post("jobs/x/start")
     assert job.phase is JobPhase.PLANNED
+
+
+def test_a_plan_that_takes_long_is_shown_when_it_is_there(
+    browser: TestClient, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.bury("orders", reason="permanent", error="ValueError: first")
+    monkeypatch.setattr(console_state, "PATIENCE_SECONDS", 0)
+    go, pages = threading.Event(), QueueWalk.pages
+
+    def slow_pages(walk: QueueWalk) -> Iterator[Sequence[Letter]]:
+        assert go.wait(20)
+        yield from pages(walk)
+
+    monkeypatch.setattr(QueueWalk, "pages", slow_pages)
+    answer = browser.post("dead-letters/purge", data={"consumer": "orders"})
+    assert "data-reading" in answer.text
+    go.set()
+    readings_ended()
+    assert "Export and delete 1 dead letter" in browser.get(str(answer.url)).text
+
+
+def readings_ended() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "reading":
+            thread.join(20)
 
 
 @pytest.fixture
@@ -159,11 +191,6 @@ def test_a_page_does_not_wait_for_a_long_reading(
         begun.release()
         assert shown.acquire(timeout=20)
 
-    def ended() -> None:
-        for thread in threading.enumerate():
-            if thread.name == "reading":
-                thread.join(20)
-
     monkeypatch.setattr(QueueWalk, "pages", slow_pages)
     for first in ("Reading from AWS", "ValueError: first"):
         text = browser.get("dead-letters").text
@@ -176,7 +203,7 @@ def test_a_page_does_not_wait_for_a_long_reading(
         assert "data-reading" in text
         assert "ValueError: first" in text
         shown.release()
-        ended()
+        readings_ended()
         text = browser.get("dead-letters", headers={"sec-fetch-dest": "empty"}).text
         assert "data-reading" not in text
         assert "ValueError: first" in text

@@ -8,7 +8,7 @@ from once.ops.console.jobs import JobPhase
 from once.ops.console.server import console_app
 from once.ops.console.state import ConsoleState
 from tests.ops.cloud import Cloud
-from tests.ops.console.conftest import ADDRESS, OWN, confirmed, planned
+from tests.ops.console.conftest import ADDRESS, OWN, confirmed, page_of, planned
 from tests.ops.support import refuse
 from tests.ops.webhooks.ingress import Webhooks, stripe
 
@@ -82,9 +82,9 @@ def test_a_capture_is_replayed_to_a_queue(
     capture = webhooks.receive(stripe())
     job = planned(browser, state, REPLAY, name=capture.pk, queue="orders", rate="1000")
     assert job.changes == 1
-    assert "would be sent" in browser.get(f"jobs/{job.id}").text
+    assert "would be sent" in browser.get(page_of(state, job)).text
     assert not webhooks.cloud.take("orders")
-    assert "<dt>sent</dt><dd>1</dd>" in confirmed(browser, job, "asked by finance")
+    assert "<dt>sent</dt><dd>1</dd>" in confirmed(browser, state, job, "asked by finance")
     assert sum(webhooks.cloud.take("orders").values()) == 1
     intent, outcome = webhooks.cloud.logged()
     assert (intent["command"], intent["why"]) == ("webhooks replay", "asked by finance")
@@ -97,11 +97,11 @@ def test_a_replay_is_stopped_and_a_failure_is_told(
     for number in (1, 2):
         webhooks.receive(stripe(f"evt_{number}"))
     job = planned(browser, state, REPLAY, since="1d", queue="orders")
-    browser.post(f"jobs/{job.id}/stop")
-    assert "stopped: 1 certainly sent" in confirmed(browser, job)
+    browser.post(f"{page_of(state, job)}/stop")
+    assert "stopped: 1 certainly sent" in confirmed(browser, state, job)
     refuse("sqs.SendMessage")
     job = planned(browser, state, REPLAY, since="1d", queue="orders")
-    assert "2 webhooks were not sent" in confirmed(browser, job)
+    assert "2 webhooks were not sent" in confirmed(browser, state, job)
     assert job.phase is JobPhase.FAILED
 
 

@@ -11,46 +11,17 @@ from functools import partial
 
 from typer import BadParameter
 
-from once.events.cloud_event import CloudEvent
-from once.events.identity import fingerprint
 from once.ops.aws.clients import RateLimiter, batches, client
 from once.ops.console.dead_letters import advice_of, letter_options, query_values, read_letter
-from once.ops.console.jobs import (
-    Job,
-    NextStep,
-    PlanGroup,
-    Progress,
-    number_field,
-)
-from once.ops.console.rendering import (
-    FormData,
-    Request,
-    Response,
-    below_root,
-    page,
-    query_text,
-)
+from once.ops.console.jobs import Job, NextStep, PlanGroup, Progress, number_field
+from once.ops.console.rendering import FormData, Request, Response, below_root, page, query_text
 from once.ops.console.state import ConsoleState, state_of
+from once.ops.dead_letters import export, search
 from once.ops.dead_letters.assessment import AssessedLetter, RedriveOutcome, assess_letters
 from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json, with_body
-from once.ops.dead_letters.export import (
-    FOLDER,
-    ImportJournal,
-    LetterImport,
-    LetterPurge,
-    exported_text,
-    read_export,
-)
 from once.ops.dead_letters.letter import Letter, dead_letter_queues
 from once.ops.dead_letters.letter_text import reason_text
 from once.ops.dead_letters.redrive import LetterPages, Redrive, RedriveRequest, open_redrive
-from once.ops.dead_letters.search import (
-    DEFAULT_LIMIT,
-    LetterOptions,
-    QueueWalk,
-    open_search,
-    selected_letters,
-)
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
 from once.ops.terminal import counted, first_lines
@@ -124,7 +95,7 @@ _UNDO_REDRIVE = (
 )
 
 
-def _form_fields(options: LetterOptions, form: FormData) -> list[tuple[str, str]]:
+def _form_fields(options: search.LetterOptions, form: FormData) -> list[tuple[str, str]]:
     chosen = [(name, str(form[name])) for name in ("which", "rate") if name in form]
     ids = [("id", str(one)) for one in form.getlist("id")]
     return [*query_values(options).items(), *chosen, *ids]
@@ -217,7 +188,8 @@ def plan_edit(request: Request, form: FormData) -> Job | Response:
     return Job(
         title=f"Redrive {parts['message_id']} with its new body",
         plan=[
-            *_identity_lines(before, after),
+            f"Dedup key: {after.pk or 'not known'}, before: {before.pk or 'not known'}.",
+            "The message keeps its history, which notes that the body was edited.",
             *([] if is_sent else ["`once dlq redrive --edit --unsafe` alone sends it"]),
         ],
         changes=int(is_sent),
@@ -228,35 +200,25 @@ def plan_edit(request: Request, form: FormData) -> Job | Response:
     )
 
 
-def _identity_lines(before: AssessedLetter, after: AssessedLetter) -> list[str]:
-    if not isinstance(after.event, CloudEvent):
-        return []
-    was = fingerprint(before.event) if isinstance(before.event, CloudEvent) else "none"
-    return [
-        f"event: id {after.event.id}, source {after.event.source}, type {after.event.type}",
-        f"dedup key: {after.pk or 'not known'}, before: {before.pk or 'not known'}",
-        f"fingerprint: {fingerprint(after.event)}, before: {was}",
-        "its history is kept, and notes that the body was edited",
-    ]
-
-
 def plan_purge(request: Request, form: FormData) -> Job:
     """Return the job that exports letters to files and deletes them."""
     state, (options, ids, back) = state_of(request), _chosen(request, form)
     chosen = options.letter_filter(ids)
 
-    def opened() -> AbstractContextManager[QueueWalk]:
-        return open_search(dead_letter_queues(state.deployment, options.consumer), options.limit)
+    def opened() -> AbstractContextManager[search.QueueWalk]:
+        return search.open_search(
+            dead_letter_queues(state.deployment, options.consumer), options.limit
+        )
 
-    with state.letters.held(), opened() as search:
-        letters = [letter for some in selected_letters(search, ids, chosen) for letter in some]
+    with state.letters.held(), opened() as walk:
+        letters = [letter for some in search.selected_letters(walk, ids, chosen) for letter in some]
     names = {letter.message_id for letter in letters}
     counts = Counter((letter.queue.owner, reason_text(letter.reason)) for letter in letters)
 
     def work(why: str | None, progress: Progress) -> None:
-        with state.letters.changing(), opened() as search:
-            confirmed = _ConfirmedLetters(names, search)
-            purge = LetterPurge(search, [one for some in confirmed.pages() for one in some])
+        with state.letters.changing(), opened() as walk:
+            confirmed = _ConfirmedLetters(names, walk)
+            purge = export.LetterPurge(walk, [one for some in confirmed.pages() for one in some])
             progress.total = len(purge.letters)
             files: list[str] = []
 
@@ -274,7 +236,7 @@ def plan_purge(request: Request, form: FormData) -> Job:
                         None,
                         change,
                         exported=lambda file, some: files.append(
-                            exported_text(file.resolve(), some)
+                            export.exported_text(file.resolve(), some)
                         ),
                         batch_deleted=deleted,
                     )
@@ -290,10 +252,10 @@ def plan_purge(request: Request, form: FormData) -> Job:
     return Job(
         title=f"Export and delete {counted(len(letters), 'dead letter')}",
         plan=[
-            f"A file for each consumer is written first, in {FOLDER.resolve()} of this machine, "
-            "which you alone can read. A letter that cannot be written is not deleted.",
+            f"A file for each consumer is written first, in {export.FOLDER.resolve()}, which you "
+            "alone can read. A letter that cannot be written is not deleted.",
             "Letters that have arrived since this dry run stay.",
-            search.progress_text,
+            walk.progress_text,
             *(f"{number} of {owner}: {why}" for (owner, why), number in sorted(counts.items())),
         ],
         changes=len(letters),
@@ -311,18 +273,22 @@ def _import_step(name: str) -> NextStep:
 def plan_import(request: Request, form: FormData) -> Job:
     """Return the job that puts the letters of an export back; none past its `safe_until`."""
     state, name = state_of(request), str(form.get("file") or "")
-    if name not in (file.name for file in FOLDER.glob("*.jsonl")):
-        raise BadParameter(f"{name!r} is no export in {FOLDER.resolve()}", param_hint="FILE")
-    file, into, again = FOLDER / name, str(form.get("into") or "") or None, bool(form.get("again"))
-    letters = read_export(file)
+    if name not in (file.name for file in export.FOLDER.glob("*.jsonl")):
+        raise BadParameter(f"{name!r} is no export in {export.FOLDER.resolve()}", param_hint="FILE")
+    file, into, again = (
+        export.FOLDER / name,
+        str(form.get("into") or "") or None,
+        bool(form.get("again")),
+    )
+    letters = export.read_export(file)
 
-    def planned() -> LetterImport:
+    def planned() -> export.LetterImport:
         queues = {
             owner: dead_letter_queues(state.deployment, into or owner)[0]
             for owner in dict.fromkeys(letter.consumer for letter in letters)
         }
-        found = LetterImport(client("sqs"), queues, ImportJournal.of(file))
-        found.plan(letters, DEFAULT_LIMIT, again=again, unsafe=False)
+        found = export.LetterImport(client("sqs"), queues, export.ImportJournal.of(file))
+        found.plan(letters, search.DEFAULT_LIMIT, again=again, unsafe=False)
         return found
 
     with state.letters.held():
@@ -343,7 +309,7 @@ def plan_import(request: Request, form: FormData) -> Job:
 
     stays = {
         "are there already": plan.there,
-        "were imported before, and are redriven or deleted since": plan.before,
+        "were imported before, and are gone since (a box in the form includes them)": plan.before,
         "are past the time until which an import is safe": plan.past,
     }
     return Job(
@@ -355,13 +321,6 @@ def plan_import(request: Request, form: FormData) -> Job:
         changes=len(plan.new),
         work=work,
         undo="Export and delete the letters again.",
-        instead=NextStep(
-            f"Plan again, with the {len(plan.before)} that were imported before",
-            "plan-import",
-            [("file", name), ("into", into or ""), ("again", "yes")],
-        )
-        if plan.before
-        else None,
         back=below_root(request, "dead-letters"),
     )
 
@@ -369,13 +328,13 @@ def plan_import(request: Request, form: FormData) -> Job:
 class _ConfirmedLetters:
     """Second walk for the letters of a dry run; `missing` has the ids that were not found yet."""
 
-    def __init__(self, ids: set[str], search: QueueWalk) -> None:
+    def __init__(self, ids: set[str], walk: search.QueueWalk) -> None:
         self.missing = {*ids}
-        self._search = search
+        self._walk = walk
 
     def pages(self) -> Iterator[Sequence[Letter]]:
         """Yield them in batches of one queue, until all are found or the queues are read."""
-        for some in self._search.pages():
+        for some in self._walk.pages():
             found = [letter for letter in some if letter.message_id in self.missing]
             self.missing -= {letter.message_id for letter in found}
             if found:
@@ -387,8 +346,8 @@ class _ConfirmedLetters:
         """Return what became of the letters that were not found, as lines."""
         if not self.missing:
             return []
-        self._search.count_hidden()
-        hidden = self._search.hidden
+        self._walk.count_hidden()
+        hidden = self._walk.hidden
         where = (
             f"sent, deleted or hidden by another command, or withheld by SQS ({hidden})"
             if hidden
@@ -400,7 +359,7 @@ class _ConfirmedLetters:
         ]
 
 
-def _chosen(request: Request, form: FormData) -> tuple[LetterOptions, list[str], str]:
+def _chosen(request: Request, form: FormData) -> tuple[search.LetterOptions, list[str], str]:
     """Return a form's options, the ids of its letters, and the page to return to.
 
     Without ids, the options select the letters. With ids, they name the consumer alone.
@@ -411,4 +370,4 @@ def _chosen(request: Request, form: FormData) -> tuple[LetterOptions, list[str],
         return options, [], back
     if not (ids := [str(one) for one in form.getlist("id")]):
         raise BadParameter("no letter is chosen: check one, or take all that match the filter")
-    return LetterOptions(consumer=options.consumer, service=options.service), ids, back
+    return search.LetterOptions(consumer=options.consumer, service=options.service), ids, back

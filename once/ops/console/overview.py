@@ -19,19 +19,9 @@ from once.names import UNROUTED, Metric
 from once.ops import status, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.function_logs import log_events
-from once.ops.console.dead_letters import (
-    LetterRow,
-    kind_counts,
-    letter_groups,
-    read_letters,
-)
+from once.ops.console.dead_letters import LetterRow, kind_counts, letter_groups, read_letters
 from once.ops.console.rendering import BarChart, Request, Response, page, query_text
-from once.ops.console.state import (
-    PATIENCE_SECONDS,
-    QUEUE_SECONDS,
-    max_age,
-    state_of,
-)
+from once.ops.console.state import PATIENCE_SECONDS, QUEUE_SECONDS, max_age, state_of
 from once.ops.dead_letters.assessment import RedriveOutcome
 from once.ops.errors import OpsError
 
@@ -183,7 +173,7 @@ def needs(
 
 def overview_page(request: Request) -> Response:
     """Return the page of what needs the operator, of queues, and of what the consumers counted."""
-    state, now, share = state_of(request), datetime.now(UTC), PATIENCE_SECONDS / 2
+    state, now, share = state_of(request), datetime.now(UTC), PATIENCE_SECONDS / 3
     functions = {one.name: one.function_name for one in state.deployment.consumers.values()}
     # CloudWatch bills each metric that is read: a page that is opened shows what a refresh shows.
     figures = state.readings.latest(
@@ -198,7 +188,7 @@ def overview_page(request: Request) -> Response:
     # To read the letters hides them for a moment: they are read when the page is opened alone.
     with suppress(OpsError):
         if any(row.dead_letters for row in rows):
-            found = read_letters(state, max_age(request, opened=60, refreshed=inf), patience=0)
+            found = read_letters(state, max_age(request, opened=60, refreshed=inf), None, share)
             letters = found.known[0].rows if found.known else ()
     begin = now.replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
 

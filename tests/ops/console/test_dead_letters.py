@@ -304,8 +304,7 @@ def test_edited_letter_keeps_its_identity_and_history(
     text = text.partition(">\n")[2].replace('"three"', "3").replace("\n", "\r\n")
     job = plan(path, body=text)
     told = "\n".join(job.plan)
-    assert "dedup key: orders#event#/test#id-a, before: orders#event#/test#id-a" in told
-    assert "fingerprint: " in told
+    assert "Dedup key: orders#event#/test#id-a, before: orders#event#/test#id-a." in told
     assert [(one.kind, one.action) for one in job.groups] == [("safe", "will be sent")]
     assert "sent 1" in confirm(job)
     [message] = shop.waiting()

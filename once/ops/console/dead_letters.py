@@ -263,23 +263,18 @@ def letters_page(request: Request) -> Response:
     """Return a part of the list of the letters that match a filter, their advice once."""
     _, rows, values = _filtered(request)
     rows.sort(key=_by_age)
-    pages = max(1, -(-len(rows) // PAGE_LETTERS))
-    text = request.query_params.get("page", "1")
-    asked = int(text) if text.isdecimal() and len(text) < 6 else 1
-    here = min(pages, max(1, asked))
+    text, pages = request.query_params.get("page", "1"), max(1, -(-len(rows) // PAGE_LETTERS))
+    here = min(pages, max(1, int(text) if text.isdecimal() and len(text) < 6 else 1))
     advice = Counter((row.kind, row.advice) for row in rows).most_common()
-    actions = Counter(row.action for row in rows)
+    actions = dict(Counter(row.action for row in rows).most_common())
     return page(
         request,
         "dead_letter_list.html",
         **values,
         rows=rows[(here - 1) * PAGE_LETTERS : here * PAGE_LETTERS],
-        verdicts=kind_counts(rows),
         advice=advice[:_MOST_ADVICE],
         more_advice=sum(number for _, number in advice[_MOST_ADVICE:]),
-        action="redrive"
-        if actions["redrive"]
-        else max(actions, key=lambda one: actions[one], default=None),
+        action="redrive" if "redrive" in actions else next(iter(actions), None),
         here=here,
         pages=pages,
     )

@@ -150,6 +150,20 @@ def test_letter_has_all_that_the_command_shows(browser: TestClient, shop: Shop) 
     assert json.dumps(note("a", data={"amount": 9})) in text  # as it was received
 
 
+def test_action_that_the_verdict_advises_is_the_main_button(
+    browser: TestClient, shop: Shop
+) -> None:
+    shop.fail("a")
+    shop.dead_letter("{")
+    shop.cloud.bury(RELAY, "event", reason="unpublishable")
+    text = browser.get("dead-letters/letters").text
+    buttons = [
+        re.findall(r'class="[^"]*primary"[^>]*>([^<]*)', browser.get(path).text)
+        for path in re.findall(r'<th scope="row"><a href="[^"]*/(dead-letters/[^"]*)"', text)
+    ]
+    assert sorted(buttons) == [["Edit…"], ["Publish again"], ["Redrive…"]]
+
+
 def test_letter_that_is_gone_is_told(browser: TestClient) -> None:
     answer = browser.get("dead-letters/orders/no-such-letter")
     assert answer.status_code == 502
@@ -215,17 +229,17 @@ def test_console_and_command_leave_the_same_entries(
 def test_letters_that_come_back_are_sent_if_this_is_chosen(
     browser: TestClient, state: ConsoleState, shop: Shop, plan: Plan
 ) -> None:
-    for _ in range(60):
+    for _ in range(12):
         shop.dead_letter("{")
     job = plan("dead-letters/redrive", reason="unparseable")
     assert job.changes == 0
     shown = browser.get(page_of(state, job)).text
-    assert "60 come back" in words(shown)
+    assert "12 come back" in words(shown)
     assert shown.count("Change the body with") == 1  # and not once for each
-    assert "Plan again, and send also the 60 that will come back" in shown
+    assert "Plan again, and send also the 12 that will come back" in shown
     assert job.instead is not None
     again = plan("dead-letters/redrive", **dict(job.instead.fields))
-    assert (again.changes, again.instead) == (60, None)
+    assert (again.changes, again.instead) == (12, None)
 
 
 def test_unsafe_letter_is_never_sent(shop: Shop, plan: Plan) -> None:

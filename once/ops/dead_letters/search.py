@@ -294,7 +294,7 @@ class QueueWalk:
     def _new(self, found: Iterable[Letter]) -> list[Letter]:
         new = [letter for letter in found if letter.message_id not in self._seen]
         self._seen |= {letter.message_id for letter in new}
-        self._left -= len(new)
+        self._left = max(0, self._left - len(new))
         return new
 
     def _first_letters(self) -> Iterator[tuple[DeadLetterQueue, list[Letter]]]:

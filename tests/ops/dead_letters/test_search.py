@@ -11,8 +11,9 @@ import pytest
 
 from once.ops.aws import clients
 from once.ops.aws.clients import client, depth
+from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import search
-from once.ops.dead_letters.letter import DeadLetterQueue, Letter
+from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_queues
 from tests.ops.letters import Shop
 from tests.ops.support import OK, answer_with, refusal, requests_of, run, words
 
@@ -47,6 +48,15 @@ def test_every_letter_is_yielded_once_and_visible_afterwards(full: Shop) -> None
     assert found.looked_at == MANY
     assert (full.hidden(), len(found.held)) == (0, 0)
     assert depth(full.sqs, full.box.url).visible == MANY
+
+
+def test_limit_that_the_first_letters_of_a_later_queue_exceed_ends_the_walk(full: Shop) -> None:
+    for _ in range(8):
+        full.cloud.bury("inventory")
+    [other] = dead_letter_queues(Deployment.find(), "inventory")
+    with walk_of(full, other, limit=MANY + 2) as found:
+        assert len(all_of(found)) == MANY + 8
+    assert not found.complete
 
 
 def test_letter_that_is_received_twice_counts_once(full: Shop) -> None:

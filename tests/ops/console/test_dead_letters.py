@@ -368,7 +368,7 @@ def test_export_can_be_imported_again(
     shop.fail("c")  # arrives after the dry run, and stays
     text = confirm(job)
     [file] = exports()
-    assert f"2 written to {file.resolve()}" in text
+    assert str(file.resolve()) in text
     assert file.stat().st_mode & 0o777 == 0o600
     assert len(shop.letters()) == 1
     intent, outcome = shop.cloud.logged()

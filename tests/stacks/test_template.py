@@ -36,6 +36,24 @@ def templates(folder: Path, registry: Any = REGISTRY) -> tuple[Json, Json]:
     return state, service
 
 
+def test_consumers_without_room_have_a_template_of_their_own_and_stay_in_it(
+    tmp_path: Path,
+) -> None:
+    deployed = tmp_path / "deployed.json"
+    deployed.write_text("{}")
+    registry = replace(REGISTRY, deployed=deployed)
+    with without_packages():
+        paths = write_templates(registry, tmp_path, None, {**CONTEXT, "consumers_per_stack": 2})
+        stacks = [path.name.removesuffix(".template.json") for path in paths]
+        assert stacks == ["once-state", "once-service", "once-service-2"]
+        again = write_templates(registry, tmp_path, None, CONTEXT)
+    assert again == paths
+    outputs = [json.loads(path.read_text())["Outputs"] for path in paths]
+    found = [{name for name in LINES if f"{output_key(name)}Settings" in one} for one in outputs]
+    assert [len(names) for names in found] == [0, 2, len(LINES) - 2]
+    assert {*json.loads(deployed.read_text())["once"]["stacks"]} == found[2]
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Json, Json]:
     return templates(tmp_path_factory.mktemp("template"))

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from once.cdk import ConsumerProps, DeployedNames, DeploymentConfig, TableProps, missing_name_faults
+from once.cdk import (
+    ConsumerProps,
+    DeployedNames,
+    DeploymentConfig,
+    TableProps,
+    missing_name_faults,
+    output_key,
+)
 from once.cdk.app.assembly import record_deployed, registry_faults, run_app
 from stacks.consumers import CONSUMERS as REGISTERED
 from stacks.registry import REGISTRY
@@ -123,7 +130,9 @@ def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, text: str | None)
 
 def outputs(folder: Path, service: str) -> Path:
     file = folder / "outputs.json"
-    file.write_text(json.dumps({f"{service}-state": {}, f"{service}-service": {}}))
+    keys = [f"Function{output_key(line.name)}" for line in REGISTERED]
+    found = {f"{service}-state": {}, f"{service}-service": dict.fromkeys(keys, "name")}
+    file.write_text(json.dumps(found))
     return file
 
 
@@ -141,6 +150,15 @@ def test_a_deployment_adds_its_names_and_takes_none_out(tmp_path: Path) -> None:
     before = file.read_bytes()
     assert record_deployed(registry, outputs(tmp_path, "staging")) == []
     assert file.read_bytes() == before
+
+
+def test_a_stack_that_is_deployed_alone_adds_its_own_consumers(tmp_path: Path) -> None:
+    file, found = tmp_path / "deployed.json", tmp_path / "outputs.json"
+    file.write_text("{}")
+    found.write_text('{"once-service-2": {"FunctionInventory": "once-inventory"}}')
+    record_deployed(replace(REGISTRY, deployed=file), found)
+    names = DeployedNames.read(file, "once")
+    assert (names.consumers, names.stacks) == ({"inventory": "inventory"}, {"inventory": 2})
 
 
 def test_a_malformed_file_is_not_overwritten(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Assembly of an app: its command line, the checks of its registry, the stacks of each stage."""
 
 import json
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +26,8 @@ from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps, WebhookProps, output_key
 from once.names import StackOutput
 
-_SERVICE_STACK = "-service"
+_CONSUMER_STACK = re.compile(r"(.+)-service(?:-(\d+))?")
+"""A stack of consumers: the name of the deployment, and the number of a further one."""
 _USAGE = "usage: without arguments to synthesize, or `record OUTPUTS` after `cdk deploy`"
 
 
@@ -74,38 +76,34 @@ def record_deployed(registry: Registry, outputs: Path) -> list[str]:
     Raises:
         SynthError: the file of deployed names is missing or malformed.
     """
-    stacks = json.loads(outputs.read_text())
-    services = [s.removesuffix(_SERVICE_STACK) for s in stacks if s.endswith(_SERVICE_STACK)]
-    return [new for each in services for new in record_names(registry, each, stacks)]
+    return record_names(registry, json.loads(outputs.read_text()))
 
 
-def record_names(
-    registry: Registry, service: str, outputs: Mapping[str, Collection[str]]
-) -> list[str]:
-    """Record the registry's names for one deployment; return new names.
+def record_names(registry: Registry, outputs: Mapping[str, Collection[str]]) -> list[str]:
+    """Record the registry's names for each deployment whose stacks are given; return new names.
 
     Args:
         registry: the service.
-        service: the name of the deployment.
-        outputs: keys of the outputs of its stacks, by the stack's name.
+        outputs: keys of the outputs of each stack, by the stack's name.
 
     Raises:
         SynthError: the file of deployed names is missing or malformed.
     """
-    further = {
-        int(number): keys
-        for stack, keys in outputs.items()
-        for name, _, number in [stack.rpartition("-")]
-        if name == f"{service}{_SERVICE_STACK}" and number.isdecimal()
-    }
-    stacks = {
-        each.name: number
-        for each in registry.consumers
-        for number, keys in further.items()
-        if f"{StackOutput.FUNCTION}{output_key(each.name)}" in keys
-    }
-    names = DeployedNames.of(registry.consumers, registry.webhooks, stacks)
-    return names.record(registry.deployed, service)
+    services: dict[str, dict[str, int]] = {}
+    for stack, keys in outputs.items():
+        if named := _CONSUMER_STACK.fullmatch(stack):
+            services.setdefault(named[1], {}).update(
+                (each.name, int(named[2] or 1))
+                for each in registry.consumers
+                if f"{StackOutput.FUNCTION}{output_key(each.name)}" in keys
+            )
+    added = []
+    for service, stacks in services.items():
+        lines = [each for each in registry.consumers if each.name in stacks]
+        further = {name: number for name, number in stacks.items() if number > 1}
+        names = DeployedNames.of(lines, registry.webhooks, further)
+        added += names.record(registry.deployed, service)
+    return added
 
 
 def _deployed(registry: Registry, config: DeploymentConfig) -> DeployedNames:
@@ -193,7 +191,7 @@ def _add_stacks(
     }
     state = StateStack(app, f"{config.service}-state", registry, config=config, **options)
     lines = _deployed(registry, config).place(registry.consumers, config.consumers_per_stack)
-    name = f"{config.service}{_SERVICE_STACK}"
+    name = f"{config.service}-service"
     further = {f"{name}-{number}": each for number, each in enumerate(lines[1:], 2)}
     options |= {"config": config, "state": state}
     service = ServiceStack(app, name, registry, further=further, **options)

@@ -53,8 +53,7 @@ def write_templates(
         paths.append(folder / f"{name}.template.json")
         paths[-1].write_text(json.dumps(template, indent=1) + "\n")
     if not deployed.local:
-        outputs = {name: template["Outputs"] for name, template in templates.items()}
-        record_names(registry, deployed.service, outputs)
+        record_names(registry, {name: each["Outputs"] for name, each in templates.items()})
     return paths
 
 

@@ -115,7 +115,7 @@ def _copy(message: Message) -> _Copy | None:
         DeadLetter.FIRST_SEEN: text(first_seen(delivery)),
         DeadLetter.LINEAGE: text(lineage(delivery)),
     }
-    found = whole(OriginalMessage.of(delivery.record), facts)
+    found = whole(OriginalMessage.of(delivery.record.raw_event), facts)
     if found is None:
         return None
     body, attributes = found

@@ -85,7 +85,7 @@ class Quarantine:
             grouping = {"MessageGroupId": message_id, "MessageDeduplicationId": message_id}
         elif delivery.group is not None:
             grouping = {"MessageGroupId": delivery.group}
-        original = OriginalMessage.of(delivery.record)
+        original = OriginalMessage.of(delivery.record.raw_event)
         body, attributes = carried(original, {name: text(value) for name, value in facts.items()})
         self._client.send_message(
             QueueUrl=self._settings.dead_letter_url,

@@ -12,16 +12,13 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, to_builtins
 from msgspec.json import decode
 
 from once.errors import UNREADABLE
 from once.names import DeadLetter
-
-if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 MOVED = f"The message is in the attribute {DeadLetter.ORIGINAL_GZIP}"
 
@@ -59,19 +56,22 @@ class OriginalMessage(Struct, frozen=True):
     packed: bytes | None = None
 
     @classmethod
-    def of(cls, record: "SQSRecord") -> "OriginalMessage":
-        """Read a message. Attributes whose names begin with `once-` are never the producer's."""
-        attributes = record.raw_event.get("messageAttributes") or {}
+    def of(cls, record: Mapping[str, Any]) -> "OriginalMessage":
+        """Read a record of Lambda's SQS event.
+
+        Attributes whose names begin with `once-` are never the producer's.
+        """
+        attributes = record.get("messageAttributes") or {}
         found = restored(text_of(attributes, DeadLetter.ATTRIBUTES) or "")
         for name, each in attributes.items():
             if not name.startswith(_RESERVED):
                 # Without the list values, which Lambda always sends empty.
                 found[name] = {part: each[part] for part in _PARTS if each.get(part) is not None}
         packed = None
-        if record.body == MOVED:
+        if record["body"] == MOVED:
             with suppress(KeyError, TypeError, ValueError):
                 packed = b64decode(attributes[DeadLetter.ORIGINAL_GZIP]["binaryValue"]) or None
-        return cls(record.body, found, packed)
+        return cls(record["body"], found, packed)
 
     def plain(self) -> dict[str, Any]:
         """Return the attribute of a dead letter that holds the producer's attributes, if any."""

@@ -2,20 +2,20 @@
 
 import os
 from enum import IntEnum
-
-from botocore import exceptions as aws
+from typing import Any
 
 _SIGN_IN = "sign in (`aws configure` or `aws sso login`), or name a profile in AWS_PROFILE"
-_REMEDIES: dict[type[Exception], str] = {
-    aws.NoCredentialsError: _SIGN_IN,
-    aws.PartialCredentialsError: _SIGN_IN,
-    aws.CredentialRetrievalError: _SIGN_IN,
-    aws.TokenRetrievalError: _SIGN_IN,
-    aws.SSOError: _SIGN_IN,
-    aws.ProfileNotFound: "`aws configure list-profiles` shows which there are",
-    aws.NoRegionError: "set AWS_REGION, or give the profile a region",
-    aws.SSLError: "set AWS_CA_BUNDLE to the certificate of the server in AWS_ENDPOINT_URL",
+_REMEDIES = {
+    "NoCredentialsError": _SIGN_IN,
+    "PartialCredentialsError": _SIGN_IN,
+    "CredentialRetrievalError": _SIGN_IN,
+    "TokenRetrievalError": _SIGN_IN,
+    "SSOError": _SIGN_IN,
+    "ProfileNotFound": "`aws configure list-profiles` shows which there are",
+    "NoRegionError": "set AWS_REGION, or give the profile a region",
+    "SSLError": "set AWS_CA_BUNDLE to the certificate of the server in AWS_ENDPOINT_URL",
 }
+"""By the class of botocore, which is not imported: the help of a command needs none of it."""
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
 _UNKNOWN = frozenset(
     {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch"}
@@ -63,25 +63,34 @@ def unexpected_error_text(error: Exception) -> str:
     return f"unexpected, a fault of this command: {error!r}"
 
 
+def is_of_aws(error: Exception) -> bool:
+    """Tell whether botocore raised an error."""
+    return bool({"BotoCoreError", "ClientError"} & {*_kinds(error)})
+
+
 def error_with_remedy(error: Exception) -> str:
     """Return an error's text, with its remedy where one is known."""
-    remedy = _remedy(error)
+    remedy = _remedy(error, _kinds(error))
     text = str(error).strip().removesuffix(".")
     return f"{text}: {remedy}" if remedy else text
 
 
-def _remedy(error: Exception) -> str | None:
-    if isinstance(error, aws.ClientError):
+def _kinds(error: Exception) -> list[str]:
+    kinds = type(error).__mro__
+    return [kind.__name__ for kind in kinds if kind.__module__ == "botocore.exceptions"]
+
+
+def _remedy(error: Any, kinds: list[str]) -> str | None:
+    if "ClientError" in kinds:
         code = error.response.get("Error", {}).get("Code", "")
         if code in _EXPIRED | _UNKNOWN:
             return _SIGN_IN
         if "AccessDenied" in code or code == "AuthorizationError":
             return "have this action granted to who you are (`aws sts get-caller-identity`)"
         return None
-    for kind, remedy in _REMEDIES.items():
-        if isinstance(error, kind):
-            return remedy
-    if isinstance(error, (aws.ConnectionError, aws.HTTPClientError)):
+    if found := [_REMEDIES[kind] for kind in kinds if kind in _REMEDIES]:
+        return found[0]
+    if {"ConnectionError", "HTTPClientError"} & {*kinds}:
         endpoint = os.environ.get("AWS_ENDPOINT_URL", "not set")
         return f"see to the network, and to AWS_ENDPOINT_URL ({endpoint})"
     return None

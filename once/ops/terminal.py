@@ -10,20 +10,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 from typer import BadParameter
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-from once.ops.errors import ExitCode, OpsError, error_with_remedy
+from once.ops.errors import ExitCode, OpsError, error_with_remedy, is_of_aws
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console: Console
+    error_console: Console
 
 NOT_READABLE = "not-readable"
 """Shown for a value that exists and cannot be read."""
@@ -41,23 +45,27 @@ _AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
-class _EscapingConsole(Console):
-    """A console that escapes control characters, so that a text cannot control the terminal.
+@cache
+def _console(*, stderr: bool) -> "Console":
+    """Return a console that escapes control characters, so that a text cannot control the terminal.
 
     A text is escaped before its width is measured; markup and emoji codes are off. A
     `rich.text.Text` is not escaped: see `escape_controls`.
     """
+    from rich.console import Console  # not for the help: it takes as long as the rest of it
 
-    def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
+    class EscapingConsole(Console):
+        def render_str(self, text: str, **options: Any) -> "Text":
+            return super().render_str(with_service(escape_controls(text)), **options)
 
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Return the text as rich shows it."""
-        return super().render_str(with_service(escape_controls(text)), **options)
+    return EscapingConsole(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
-console = _EscapingConsole()
-error_console = _EscapingConsole(stderr=True)
+def __getattr__(name: str) -> Any:
+    if name in {"console", "error_console"}:
+        return _console(stderr=name == "error_console")
+    raise AttributeError(name)
+
 
 DEFAULT_SERVICE = "once"
 SERVICE_VARIABLE = "ONCE_SERVICE"
@@ -179,10 +187,12 @@ class Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            error_console.print("stopped: run the same command again")
+            _console(stderr=True).print("stopped: run the same command again")
             raise typer.Exit(ExitCode.STOPPED) from None
-        except (OpsError, BotoCoreError, ClientError) as error:
-            error_console.print(f"error: {error_with_remedy(error)}", soft_wrap=True)
+        except Exception as error:
+            if not (isinstance(error, OpsError) or is_of_aws(error)):
+                raise
+            _console(stderr=True).print(f"error: {error_with_remedy(error)}", soft_wrap=True)
             raise typer.Exit(getattr(error, "exit_code", ExitCode.FAILED)) from error
 
 
@@ -243,11 +253,13 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def table(*columns: str, **options: Any) -> Table:
+def table(*columns: str, **options: Any) -> "Table":
     """Return a table that cuts no value: names and numbers are whole, the other columns fold.
 
     The first column has names; `>` before the name of a column says that it has numbers.
     """
+    from rich.table import Table
+
     made = Table(**options)
     for position, name in enumerate(columns):
         if name.startswith(">"):

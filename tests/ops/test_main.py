@@ -93,7 +93,16 @@ try:
 finally:
     print(*sys.modules, file=sys.stderr)
 """
-HEAVY = {"boto3", "botocore.client", "aws_cdk", "starlette", "msgspec", "aws_lambda_powertools"}
+HEAVY = {
+    "boto3",
+    "botocore",
+    "rich.console",
+    "pydantic",
+    "aws_cdk",
+    "starlette",
+    "msgspec",
+    "aws_lambda_powertools",
+}
 
 
 def test_help_imports_no_command_and_tells_what_each_one_says_of_itself() -> None:

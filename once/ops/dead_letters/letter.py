@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from msgspec import Struct
 from msgspec.json import decode, encode
 
@@ -281,7 +280,7 @@ def _original(queue: DeadLetterQueue, message: "MessageTypeDef") -> OriginalMess
         with suppress(Unparseable):
             return SnsEnvelope.read(message["Body"]).original
     record = {"body": message["Body"], "messageAttributes": as_lambda_shows(attributes)}
-    return decompressed(OriginalMessage.of(SQSRecord(record)))
+    return decompressed(OriginalMessage.of(record))
 
 
 class _Content(Struct, forbid_unknown_fields=True):

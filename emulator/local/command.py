@@ -24,6 +24,7 @@ from emulator.local.quick_deployment import QuickDeployment
 from emulator.local.steps import step
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
+from once.ops.progress import saying
 from once.ops.terminal import ServiceOption, command_group, console, escape_controls
 
 _FOLLOW_SECONDS = 1.0
@@ -162,7 +163,8 @@ def logs(
 @app.command()
 def down() -> None:
     """End the embedded AWS of this folder, and delete everything in it."""
-    was_running = background().end()
+    with saying("ending the embedded AWS: its functions may run for half a minute"):
+        was_running = background().end()
     console.print("ended" if was_running else "none was running")
 
 

@@ -144,8 +144,18 @@ def _service_of_project(file: Path) -> str:
     return str(found)
 
 
+_QUIET = {
+    "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "18,20",
+    "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
+    "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+    "NODE_NO_WARNINGS": "1",
+}
+"""The banners of Node and of the CDK's bridge to it are longer than what a command prints."""
+
+
 def main() -> None:
     """Run the command line; the entry of the console script."""
+    os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
     if found := _service_of_project(Path("pyproject.toml")):
         os.environ.setdefault(SERVICE_VARIABLE, found)
     try:

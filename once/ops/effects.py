@@ -25,6 +25,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, letter, search
 from once.ops.errors import OpsError
+from once.ops.progress import saying
 
 MOST_READ = 20_000
 """Most records that are read by default."""
@@ -50,7 +51,8 @@ def list_command(
     table = dedup_records.DedupRecordReader(
         client("dynamodb"), Deployment.find(service).dedup_table
     )
-    found = list_pending(table, limit)
+    with saying("reading the dedup table"):
+        found = list_pending(table, limit)
     if as_json:
         effects = [one.as_json() for one in found.effects]
         terminal.print_json({"effects": effects, "read": found.read, "left": found.left})
@@ -121,7 +123,8 @@ def settle_command(
     decision = read_decision(done, refused, text, is_not_done=is_not_done, new_key=new_key)
     deployment = Deployment.find(service)
     table = dedup_records.DedupRecordReader(client("dynamodb"), deployment.dedup_table)
-    effect = _named_effect(deployment, table, key)
+    with saying("looking for the record"):
+        effect = _named_effect(deployment, table, key)
     now = datetime.now(UTC)
     effect.check_ended(now)
     lines = dedup_records.record_lines(effect.item, now)

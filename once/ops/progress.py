@@ -1,6 +1,8 @@
 """Progress of a command: a bar on a terminal, lines elsewhere."""
 
-from threading import Event, Thread
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread, Timer
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
@@ -70,3 +72,16 @@ def progress(*, as_json: bool = False) -> LineProgress:
         MofNCompleteColumn(),
         console=error_console if as_json else console,
     )
+
+
+@contextmanager
+def saying(what: str, *, after: float = 2.0) -> Iterator[None]:
+    """Say on stderr what a command does, once that has taken so many seconds."""
+    timer = Timer(after, lambda: error_console.print(f"{what} …", soft_wrap=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()

@@ -16,6 +16,7 @@ from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode, OpsError
+from once.ops.progress import saying
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -113,7 +114,8 @@ def status(
     seconds = terminal.parse_age_option(max_age, option="--max-age").total_seconds()
     deployment = Deployment.find(service)
     if not watch:
-        rows = read_status(deployment)
+        with saying("reading queues and logs"):
+            rows = read_status(deployment)
         _show(rows, service, seconds, as_json=as_json)
         if lines := [f"  {row.consumer}: {one}" for row in rows for one in row.stuck(seconds)]:
             told = "\n".join(lines)

@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import runpy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from once.ops import terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
+from once.ops.progress import saying
 from once.settings import SETTINGS
 
 _CDK_FILE = Path(__file__).parent / "new" / "templates" / "service" / "cdk.json.jinja"
@@ -105,11 +105,10 @@ def _write(
     values |= {name: value for name, _, value in pairs}
     if not file.is_file():
         raise OpsError(f"there is no module {file}: name it with --registry")
-    # An old Node is the machine's matter, and its banner is longer than what is written here.
-    os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "18,20")
     sys.path.insert(0, str(file.resolve().parent))  # what the module imports lies beside it
     try:
-        found = runpy.run_path(str(file))
+        with saying(f"importing {file}, and the CDK"):
+            found = runpy.run_path(str(file))
     finally:
         sys.path.pop(0)
     if "REGISTRY" not in found:
@@ -118,7 +117,8 @@ def _write(
 
     write = {"template": templates.write_templates, "package": templates.write_packages}[what]
     try:
-        written = write(found["REGISTRY"], out, found.get("CONFIG"), values)
+        with saying(f"writing into {out}"):
+            written = write(found["REGISTRY"], out, found.get("CONFIG"), values)
     except SynthError as error:
         raise OpsError(str(error)) from None
     _print("written", written, as_json=as_json)

@@ -25,9 +25,10 @@ from once.ops.dead_letters.redrive import (
 )
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_log import Change, ChangeOptions, logged_change
-from once.ops.progress import progress
+from once.ops.progress import progress, saying
 
 _MAX_FAILURE_LINES = 20
+_READING = "reading the dead letters"
 
 _MessageIdArgument = Annotated[
     str, Argument(metavar="MESSAGE_ID", help="Id that `list` shows; its beginning is enough.")
@@ -43,7 +44,7 @@ def list_command(options: search.LetterOptions, as_json: terminal.JsonOption = F
     letter_filter = options.letter_filter()
     queues = dead_letter_queues(Deployment.find(options.service), options.consumer)
     with search.open_search(queues, options.limit) as walk:
-        letters = [one for page in search.selected_letters(walk, (), letter_filter) for one in page]
+        letters = _read(search.selected_letters(walk, (), letter_filter))
     if as_json:
         terminal.print_json(
             {**walk.as_json(), "letters": list(map(letter_text.letter_json, letters))}
@@ -59,6 +60,11 @@ def list_command(options: search.LetterOptions, as_json: terminal.JsonOption = F
     walk.raise_if_hidden()
 
 
+def _read(pages: LetterPages) -> list[Letter]:
+    with saying(_READING):
+        return [one for page in pages for one in page]
+
+
 @app.command()
 def show(
     message_id: _MessageIdArgument,
@@ -69,7 +75,8 @@ def show(
 ) -> None:
     """Show one dead letter, its dedup record, and whether it is safe to send it back."""
     deployment = Deployment.find(service)
-    with search.open_search(dead_letter_queues(deployment, consumer), limit) as walk:
+    queues = dead_letter_queues(deployment, consumer)
+    with search.open_search(queues, limit) as walk, saying(_READING):
         [letter] = search.letters_by_id(walk, [message_id])
     records = dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
     [assessed] = assessment.assess_letters(records, [letter])
@@ -112,7 +119,8 @@ def redrive(request: RedriveRequest, how: ChangeOptions) -> None:
             job.walk.raise_if_lapsed()
         plan = None
         if how.dry_run or not how.yes:
-            plan = job.dry_run(pages := [*pages])
+            with saying(_READING):
+                plan = job.dry_run(pages := [*pages])
             job.walk.count_hidden()
             number = terminal.counted(len(plan.sent), "dead letter")
             how.agreed(
@@ -231,9 +239,7 @@ def purge(
     with search.open_search(
         dead_letter_queues(deployment, options.consumer), options.limit
     ) as walk:
-        letters = [
-            one for page in search.selected_letters(walk, names, letter_filter) for one in page
-        ]
+        letters = _read(search.selected_letters(walk, names, letter_filter))
         walk.count_hidden()
         job = export.LetterPurge(walk, letters)
         number = terminal.counted(len(letters), "dead letter")
@@ -302,7 +308,8 @@ def import_letters(
         for name in dict.fromkeys(letter.consumer for letter in letters)
     }
     job = export.LetterImport(client("sqs"), queues, journal)
-    job.plan(letters, limit, again=again, unsafe=unsafe)
+    with saying(_READING):
+        job.plan(letters, limit, again=again, unsafe=unsafe)
     number = terminal.counted(len(job.new), "dead letter")
     if how.agreed(f"import {number}?" if job.new else None, _import_table(job, dry_run=True)):
         asked = {"into": into, "again": again, "unsafe": unsafe, "service": service}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from once.ops.errors import OpsError
+from once.ops.progress import saying
 
 _SETTINGS = """\
 [tool.once]
@@ -63,9 +64,10 @@ class Project:
             if words[0] == "python":
                 words[0] = sys.executable  # the one that imports what the project imports
             # The project's own setting, as that of a build tool.
-            done = subprocess.run(  # noqa: S603
-                words, cwd=self.root, capture_output=True, text=True, check=False
-            )
+            with saying(f"running `{command}`"):
+                done = subprocess.run(  # noqa: S603
+                    words, cwd=self.root, capture_output=True, text=True, check=False
+                )
             if done.returncode:
                 tail = f"{done.stdout}{done.stderr}".splitlines()[-_TAIL_LINES:]
                 raise OpsError("\n".join([f"`{command}` failed; nothing was written:", *tail]))
@@ -83,7 +85,8 @@ def load_project(root: Path) -> Project:
     """
     settings = _settings(root)
     place = str(settings.get("registry", ""))
-    registry = _registry(root, place)
+    with saying(f"importing {place}, and the CDK"):
+        registry = _registry(root, place)
     lines = registry.consumers
     webhooks = registry.webhooks.event_types if registry.webhooks else ()
     folders = {line.name: Path(registry.folder_of(line)).resolve() for line in lines}

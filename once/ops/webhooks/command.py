@@ -16,7 +16,7 @@ from once.names import CLOCK_MARGIN_SECONDS
 from once.ops import operator_log, terminal
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError, StoppedError
-from once.ops.progress import progress
+from once.ops.progress import progress, saying
 from once.ops.terminal import console, error_console, format_time, print_json
 from once.ops.webhooks import capture_text
 from once.ops.webhooks._http import (
@@ -173,7 +173,8 @@ def list_command(
     """Show the webhooks that were captured, the newest first; without --since, those of a day."""
     conditions = options.conditions(LIST_PERIOD)
     found = Captures.of(Deployment.find(service)).matching(conditions)
-    captures = [*islice(found, limit)]
+    with saying("reading the webhooks"):
+        captures = [*islice(found, limit)]
     more = next(found, None) is not None
     if as_json:
         terminal.print_json(
@@ -253,7 +254,8 @@ def replay(
     target = asked.target(deployment)
     plan = ReplayRun(asked, captures, target, asked.chosen(captures), dry_run=True)
     if how.dry_run or not how.yes:
-        plan.run()
+        with saying("reading the webhooks"):
+            plan.run()
     number = plan.number(*DONE)
     question = f"send {terminal.counted(number, 'webhook')}?" if number or how.yes else None
     if how.agreed(question, *_lines(plan)):

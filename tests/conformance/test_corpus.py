@@ -35,6 +35,7 @@ from tests.conformance.test_check import call_at
 HERE = Path(__file__).parent / "handlers"
 ORDER = {"order_id": "o-1", "customer": "c-1", "amount": 5}
 TABLES = [Table("orders", "order_id", compared=False), Table("totals", "customer")]
+REQUESTS = {"orders": [{"PutRequest": {"Item": {"order_id": {"S": "o-1"}}}}]}
 COMPARED = [Table("orders", "order_id")]
 NOTIFICATION = {"Type": "Notification", "Message": json.dumps(ORDER)}
 SOUND: tuple[Kind, ...] = ()
@@ -116,6 +117,17 @@ CASES = (
         {"queues": ["mails"], "environment": {"MAILS": "{queue:mails}"}, "tables": []},
     ),
     Case("inserts_by_statement", {Fault.DIES_AFTER: SOUND, Fault.REDRIVEN: SOUND}, given=IN_ORDERS),
+    Case(
+        "invokes_a_function",
+        {Fault.DIES_AFTER: DOUBLED, Fault.DIES_BEFORE: SOUND},
+        "invoke",
+        {"tables": []},
+    ),
+    Case(  # with the text of a neighbour as the requests to a table
+        "writes_what_it_is_told",
+        {Fault.NEIGHBOUR_FAILS: SOUND, Fault.DIES_AFTER: SOUND},
+        given={"events": [REQUESTS], "key": "", "tables": COMPARED},
+    ),
     Case("adds_by_reading", {Fault.TWO_IN_PARALLEL: LOST}, "put_item"),
     Case("adds_in_one_write", {Fault.TWO_IN_PARALLEL: SOUND, Fault.IN_PARALLEL: SOUND}),
     Case(
@@ -220,6 +232,7 @@ def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:
             "does not process the sample, without any fault: add --table missing:KEY",
         ),
         ("starts_a_process", IN_ORDERS, r"starts a process at corpus\.py:\d+"),
+        ("spawns_a_process", {}, r"starts a process at corpus\.py:\d+"),
     ],
 )
 def test_a_handler_without_a_verdict_is_explained(

@@ -408,6 +408,7 @@ def intercepted(names: Names) -> Iterator[None]:
             )
             token = request.token(marked)
         except Exception as error:
+            _call(client, operation, parameters)  # raises if the parameters are wrong
             raise UnreadableRequest(f"{request.name}: {error!r}") from error
 
         def send(parameters: Mapping[str, Any]) -> Any:

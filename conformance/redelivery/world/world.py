@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 from unittest.mock import patch
 
 import time_machine
@@ -27,6 +27,9 @@ from redelivery.world.resources import Resources, environment, names
 from redelivery.world.sdk import accelerated
 
 START = dt.datetime(2026, 1, 5, 12, tzinfo=dt.UTC)
+_WITHOUT_DOCKER: Any = {"lambda": {"use_docker": False}, "batch": {"use_docker": False}}
+"""Functions and jobs that the handler starts are not run: that they are started is the effect."""
+
 _sleep, _end_process = time.sleep, os._exit
 
 
@@ -114,7 +117,7 @@ def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, variables))
         stack.enter_context(accelerated())
-        simulated = stack.enter_context(mock_aws())
+        simulated = stack.enter_context(mock_aws(config=_WITHOUT_DOCKER))
         # A clock that stands still between calls: the same seed gives the same report.
         clock = stack.enter_context(time_machine.travel(START, tick=False))
         chance = random.Random()
@@ -130,6 +133,7 @@ def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
         stack.enter_context(http.intercepted(servers))
         stack.enter_context(connections.refused())
         machine.watch()
+        stack.enter_context(machine.spawning_refused())
         stack.enter_context(inherited())
         caught = stack.enter_context(warnings.catch_warnings(record=True, action="always"))
         output = _Echo(sys.stderr) if echo else io.StringIO()

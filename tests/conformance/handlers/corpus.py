@@ -2,6 +2,7 @@
 
 import io
 import json
+import multiprocessing
 import os
 import signal
 import sqlite3
@@ -323,4 +324,26 @@ def catches_wrong_json(event: Event, _: Any) -> Event:
             failures.append({"itemIdentifier": record["messageId"]})
         else:
             once({"Put": put(order)}, {"Update": add(order)})
+    return {"batchItemFailures": failures}
+
+
+def spawns_a_process(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        multiprocessing.get_context("spawn").Process(target=print, args=(order,)).start()
+
+
+def invokes_a_function(event: Event, _: Any) -> None:
+    for record in event["Records"]:
+        boto3.client("lambda").invoke(
+            FunctionName="mailer", InvocationType="Event", Payload=record["body"]
+        )
+
+
+def writes_what_it_is_told(event: Event, _: Any) -> Event:
+    failures = []
+    for record in event["Records"]:
+        try:
+            client.batch_write_item(RequestItems=json.loads(record["body"]))
+        except Exception:
+            failures.append({"itemIdentifier": record["messageId"]})
     return {"batchItemFailures": failures}

@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -29,6 +30,8 @@ class PublicHandler:
         package: files and folders that its deployment packs together. A folder that is a Python
             package is packed as one; of another folder, its content is packed.
         subject: what to check. Its root is filled in by the run.
+        correction: the fields that differ in the subject of its correction, a function of
+            `corrections.py`; None without one.
     """
 
     name: str
@@ -38,6 +41,14 @@ class PublicHandler:
     licence: str
     package: Sequence[str]
     subject: Subject
+    correction: Mapping[str, Any] | None = None
+
+    @property
+    def corrected(self) -> Subject:
+        """The subject of the correction."""
+        name = "_".join(self.name.lower().split())
+        changes = {"root": Path(__file__).parent, "batch_failures": True, **(self.correction or {})}
+        return replace(self.subject, handler=f"corrections.{name}", **changes)
 
     @property
     def clone(self) -> str:
@@ -308,6 +319,104 @@ _CSV_IMPORT = PublicHandler(
     ),
 )
 
+
+def _client_rows(first: str, second: str) -> dict[str, object]:
+    puts = [{"PutRequest": {"Item": {"CLIENT-KEY": {"S": key}}}} for key in (first, second)]
+    return {"CLIENT": puts}
+
+
+# Writes the rows of a message with one BatchWriteItem; errors are logged.
+_BATCH_INSERT = PublicHandler(
+    name="batch insert",
+    repository=_SERVERLESS_PATTERNS,
+    commit=_PATTERNS_COMMIT,
+    path="sqs-lambda-dynamodb-cdk/lambda_fns/insertRecord.py",
+    licence="MIT-0",
+    package=("sqs-lambda-dynamodb-cdk/lambda_fns",),
+    subject=Subject(
+        handler="insertRecord.handler",
+        events=(_client_rows("1|0", "1|1"), _client_rows("2|0", "2|1")),
+        tables=(Table("CLIENT", key="CLIENT-KEY"),),
+        batch_failures=False,
+        timeout_seconds=3,
+        visibility_seconds=300,
+    ),
+    correction={},
+)
+
+
+def _frame(connection: str, request: str) -> dict[str, object]:
+    ids = {"connectionId": connection, "requestId": request}
+    attributes = {k: {"stringValue": v, "dataType": "String"} for k, v in ids.items()}
+    return {"body": json.dumps({"text": request}), "messageAttributes": attributes}
+
+
+# Answers each message over the WebSocket connection that it came by.
+_WEBSOCKET_ANSWER = PublicHandler(
+    name="WebSocket answer",
+    repository=_SERVERLESS_PATTERNS,
+    commit=_PATTERNS_COMMIT,
+    path="apigw-websocket-api-sqs-lambda-terraform/src/app.py",
+    licence="MIT-0",
+    package=("apigw-websocket-api-sqs-lambda-terraform/src",),
+    subject=Subject(
+        handler="app.lambda_handler",
+        events=({"Records": [_frame("c-1", "r-1"), _frame("c-2", "r-2")]},),
+        environment={"ApiGatewayEndpoint": f"https://abc.execute-api.{_REGION}.amazonaws.com/dev"},
+        fifo=True,
+        batch_failures=False,
+        timeout_seconds=15,
+        visibility_seconds=30,
+        skip=("in-parallel",),  # the function ends long before its messages are visible again
+    ),
+    correction={"repeatable": ("apigatewaymanagementapi.PostToConnection",)},
+)
+
+# Hands each message to a function with one environment for each tenant, which it does not wait for.
+_TENANT_DISPATCH = PublicHandler(
+    name="tenant dispatch",
+    repository=_SERVERLESS_PATTERNS,
+    commit=_PATTERNS_COMMIT,
+    path="sqs-lambda-tenant-isolation-sam-py/sqs-processor/index.py",
+    licence="MIT-0",
+    package=("sqs-lambda-tenant-isolation-sam-py/sqs-processor",),
+    subject=Subject(
+        handler="index.handler",
+        events=({"tenant": "t-1", "order": "o-1"}, {"tenant": "t-2", "order": "o-2"}),
+        key="tenant",  # becomes the message group
+        environment={"TENANT_ISOLATED_FUNCTION_NAME": "tenant-isolated-processor"},
+        fifo=True,
+        batch_failures=False,
+        timeout_seconds=30,
+        visibility_seconds=300,
+        max_receives=3,
+        # The function ends long before its messages are visible again, and another message of a
+        # tenant is no duplicate.
+        skip=("in-parallel", "other-content"),
+    ),
+    correction={"repeatable": ("tenant-isolated-processor",)},
+)
+
+# Stores the result of a test that came by a queue.
+_TEST_RESULT = PublicHandler(
+    name="result of a test",
+    repository="aws-samples/serverless-test-samples",
+    commit="a801c92eda191dc1ed0caa4a866500775a861f0f",
+    path="python-test-samples/apigw-sqs-lambda-sqs/src/write-test-result/write_test_result.py",
+    licence="MIT-0",
+    package=("python-test-samples/apigw-sqs-lambda-sqs/src/write-test-result",),
+    subject=Subject(
+        handler="write_test_result.lambda_handler",
+        events=tuple({"data": {"id": f"t-{n}", "message": "passed"}} for n in (1, 2)),
+        environment={"TESTRESULTSTABLE_TABLE_NAME": "results"},
+        tables=(Table("results", key="id"),),
+        batch_failures=False,
+        timeout_seconds=5,
+        visibility_seconds=5,
+    ),
+    correction={},
+)
+
 ALL = (
     _DOCUMENT_QUEUE,
     _POWERTOOLS_BATCH,
@@ -317,4 +426,8 @@ ALL = (
     _FIFO_TO_SNS,
     _QUEUE_TO_QUEUE,
     _CSV_IMPORT,
+    _BATCH_INSERT,
+    _WEBSOCKET_ANSWER,
+    _TENANT_DISPATCH,
+    _TEST_RESULT,
 )

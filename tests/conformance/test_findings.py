@@ -12,7 +12,8 @@ import pytest
 from docs.findings import __main__ as command
 from docs.findings.handlers import ALL, PublicHandler
 from docs.findings.results import table
-from redelivery import Subject, Table
+from redelivery import Fault, Subject, Table
+from redelivery.examination import examine
 from tests.architecture.imports import ROOT
 
 PAGE = (ROOT / "docs" / "conformance-findings.md").read_text()
@@ -53,6 +54,17 @@ def test_the_page_names_where_a_handler_is_and_what_the_check_showed(
     told = COURSE.findall(section)
     assert told
     assert set(told) <= {entry["fault"] for entry in found}
+
+
+@pytest.mark.parametrize(
+    "handler", [h for h in ALL if h.correction is not None], ids=lambda handler: str(handler.name)
+)
+def test_a_correction_passes_where_the_handler_fails(handler: PublicHandler) -> None:
+    [found] = [h["findings"] for h in RESULTS["handlers"] if h["name"] == handler.name]
+    faults = [Fault(entry["fault"]) for entry in found]
+    results = examine(handler.corrected, only=faults).results
+    assert [(r.scenario, r.differences) for r in results if r.fired and r.differences] == []
+    assert {r.fault for r in results if r.fired} == set(faults)
 
 
 def test_a_missing_clone_is_named_with_the_command_that_makes_it(

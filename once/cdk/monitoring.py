@@ -370,12 +370,12 @@ class _Part:
         # Not the age of the oldest message: SQS leaves out messages that were received three times,
         # and each look at a letter is a receive.
         there = _messages(queue, _HOUR, local=self.local)
-        what = "letters have been there for four days and are deleted after 14"
+        what = "dead letters have been there for four days and are deleted after 14"
         self.add("OldLettersAlarm", there, 1, "old-dead-letters", what, _OLD_LETTERS_HOURS)
         # Not a change of the number of letters, which is approximate. A letter that SQS moved by
         # itself does not count here: the function's errors or throttles come first.
         sent = queue.metric_number_of_messages_sent(period=_MOMENT, statistic=SUM)
-        what = "letters have arrived, perhaps beside others"
+        what = "dead letters have arrived, perhaps beside others"
         return self.add("NewLettersAlarm", sent, 1, "new-dead-letters", what)
 
     def on_age(self, queue: sqs.IQueue, kept: str = "messages", alarm: str = "AgeAlarm") -> None:

@@ -124,7 +124,7 @@ def _result(record: FormerRecord, item: Item, now: float) -> CommitResult | None
         FormerUnfinished(
             "the former function began with the event and did not finish it: check in the data "
             "whether it changed them, then mark its record as done or delete the record, and "
-            f"redrive the letter ({page_url('migrating')}). Its record in {records.table.name} is "
+            f"redrive the message ({page_url('migrating')}). Its record in {records.table.name} is "
             f"{' / '.join(record.key)}"
         )
     )

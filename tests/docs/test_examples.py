@@ -48,6 +48,12 @@ def test_the_readme_can_be_read_in_five_minutes() -> None:
     assert text.count("](") <= 15
 
 
+def test_the_glossary_has_at_most_thirty_words_of_once() -> None:
+    own = (ROOT / "docs/glossary.md").read_text().partition("## Words of the field")[0]
+    words = re.findall(r"^\| (?!word |-)([^|]+) \|", own, re.MULTILINE)
+    assert 20 < len(words) <= 30, words
+
+
 def test_the_fifo_page_declares_lines_and_publishes_in_a_group() -> None:
     document, calls = ROOT / "docs" / "fifo.md", list[dict[str, Any]]()
     sns = SimpleNamespace(publish=lambda **call: calls.append(call))

@@ -281,10 +281,10 @@ def import_letters(
         Path, Argument(metavar="FILE", exists=True, dir_okay=False, help="File that `purge` wrote.")
     ],
     again: Annotated[
-        bool, Option("--again", help="Import also letters that were imported from FILE before.")
+        bool, Option("--again", help="Import also what was imported from FILE before.")
     ] = False,
     unsafe: Annotated[
-        bool, Option("--unsafe", help="Import also letters whose key may be forgotten.")
+        bool, Option("--unsafe", help="Import also messages whose key may be forgotten.")
     ] = False,
     into: Annotated[
         str | None,
@@ -293,12 +293,12 @@ def import_letters(
     limit: search.LimitOption = search.DEFAULT_LIMIT,
     service: terminal.ServiceOption = "once",
 ) -> None:
-    """Put the letters of a purge's export back into their dead-letter queues, as they were.
+    """Put the messages of a purge's export back into their dead-letter queues, as they were.
 
-    A letter that is there already is not sent again, so that the command can be
-    repeated. A letter that was imported before and is gone was redriven or purged
+    A message that is there already is not sent again, so that the command can be
+    repeated. One that was imported before and is gone was redriven or purged
     since: it is left out, unless --again is given. This is known from the file
-    FILE.imported. After the time `safe_until` of a letter, its key may be
+    FILE.imported. After the time `safe_until` of a message, its key may be
     forgotten, and its event may be processed twice: it is left out as well.
     """
     letters, journal = export.read_export(file), export.ImportJournal.of(file)

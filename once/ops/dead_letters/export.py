@@ -213,7 +213,7 @@ def read_line(line: bytes) -> ExportedLetter:
     try:
         return decode(line, type=ExportedLetter)
     except ValidationError as error:
-        raise ValueError(f"it is no exported letter ({error})") from None
+        raise ValueError(f"it is no exported dead letter ({error})") from None
     except UNREADABLE:
         raise ValueError("it is not JSON, or nested too deeply") from None
 
@@ -398,7 +398,7 @@ class ImportJournal:
             return cls(path, frozenset(json.loads(line)["message_id"] for line in lines))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OpsError(
-                f"{path} cannot be read ({error!r}), and says which letters were imported: "
+                f"{path} cannot be read ({error!r}), and says what was imported: "
                 "repair it, or move it away and give --again"
             ) from None
 

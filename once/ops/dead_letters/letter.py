@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Group = tuple[str, str]
 """URL of a FIFO dead-letter queue, and a message group of its consumer's queue."""
 
-WAITS = "not sent: an earlier letter of its message group was not sent"
+WAITS = "not sent: an earlier message of its group was not sent"
 
 REASON = re.compile(r"[a-z-]{1,40}", re.ASCII)
 """Form of a reason code."""

@@ -94,7 +94,7 @@ def letter_rows(assessed: AssessedLetter, now: datetime) -> Iterator[tuple[str, 
     if letter.original.attributes:
         yield "attributes", json.dumps(letter.original.attributes, ensure_ascii=False)
     if letter.left_out:
-        yield "left out", f"{letter.left_out}: the letter would have been over SQS's limit"
+        yield "left out", f"{letter.left_out}: the message would have been over SQS's limit"
     if assessed.pk is None:
         key = str(assessed.rejection or assessed.doubt or "none: its event cannot be read")
     else:

@@ -268,7 +268,7 @@ class Redrive:
         told = "".join(f"\n  {name}: {doubt}" for doubt, names in doubts.items() for name in names)
         return (
             f"stopped: {len(self.sent)} certainly sent back; in doubt: {self.counts['in_doubt']}; "
-            "all others are as they were. Run the command again: a letter that is sent twice is a "
+            "all others are as they were. Run the command again: what is sent twice is a "
             f"duplicate{told}"
         )
 
@@ -279,13 +279,13 @@ class Redrive:
         if number:
             named = ", ".join(names[:_MAX_OVERTAKEN]) + (", …" if number > _MAX_OVERTAKEN else "")
             return (
-                f"warning: {number} earlier letters of the same message groups stay; redriven "
+                f"warning: {number} earlier messages of the same groups stay; redriven "
                 f"later, they are processed after those that are sent now: {named}"
             )
         if self.perhaps_overtaken:
             return (
-                "warning: not all letters were read, and earlier ones of the same message groups "
-                "may stay: raise --limit"
+                "warning: not all dead letters were read, and earlier ones of the same message "
+                "groups may stay: raise --limit"
             )
         return None
 

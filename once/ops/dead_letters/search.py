@@ -520,7 +520,7 @@ class HiddenLetters:
 
     def __str__(self) -> str:
         such = f", such as {', '.join(self.earlier)}" if self.earlier else ""
-        behind = f"behind earlier letters of their message group{such}"
+        behind = f"behind earlier ones of their message group{such}"
         parts = (
             (self.number, f"hidden until {self.until:%H:%M:%S} UTC, by another command"),
             (self.withheld, f"withheld by SQS {behind}"),
@@ -532,12 +532,12 @@ class HiddenLetters:
         remedies = []
         if self.number:
             remedies.append(
-                "A command that still runs hides them for longer, and SQS may count letters that "
+                "A command that still runs hides them for longer, and SQS may count messages that "
                 "were just deleted for another minute: run this command again then"
             )
         if self.withheld:
             remedies.append(
-                "SQS moved these letters by itself, and returns ten of a message group at most: "
+                "SQS moved these messages by itself, and returns ten of a message group at most: "
                 "redrive or purge the earlier ones, and run this command again"
             )
         return LettersHiddenError(". ".join([f"{effect}{self}", *remedies]))

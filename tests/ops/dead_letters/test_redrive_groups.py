@@ -149,7 +149,7 @@ def test_every_letter_of_a_fifo_consumer_is_listed_filtered_and_redriven_in_orde
     sent = run("dlq", "redrive", "--yes", "--key", "id-a-14", "--json")
     assert json.loads(sent.stdout)["sent"] == 1
     assert len(json.loads(sent.stdout)["overtaken"]) == 14
-    assert "14 earlier letters of the same message groups stay" in words(sent.stderr)
+    assert "14 earlier messages of the same groups stay" in words(sent.stderr)
     assert ordered.arrived() == ["a-14"]
 
     sent = run("dlq", "redrive", "--yes", "--rate", 1000, "--json")
@@ -200,7 +200,7 @@ def test_the_letters_behind_a_refused_one_of_their_group_stay(shop: Shop, *, dry
         assert shop.arrived() == ["a-0", "b-0"]
         # It is sent when it is chosen without the other, with a warning.
         chosen = run("dlq", "redrive", "--yes", "--key", "id-a-2")
-        assert "1 earlier letters of the same message groups stay" in words(chosen.stderr)
+        assert "1 earlier messages of the same groups stay" in words(chosen.stderr)
         assert shop.arrived() == ["a-2"]
 
 
@@ -230,7 +230,7 @@ def test_letters_that_sqs_withholds_are_not_blamed_on_another_command(moved: Sho
     told = run("dlq", "list")
     assert told.exit_code == ExitCode.HIDDEN
     first = moved.letters()[0].message_id
-    assert f"2 withheld by SQS behind earlier letters of their message group, such as {first}" in (
+    assert f"2 withheld by SQS behind earlier ones of their message group, such as {first}" in (
         words(told.stdout)
     )
     assert "redrive or purge the earlier ones, and run this command again" in words(told.stderr)

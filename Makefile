@@ -5,6 +5,7 @@
 PYTHON ?= python3
 VENV := .venv
 AWS_VENV := .venv-aws
+CLI_VENV := .venv-cli
 BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -54,7 +55,7 @@ test: setup ## ruff, mypy --strict, and every test
 types: installed
 	@echo "mypy"   && $(BIN)/mypy
 
-tests: installed
+tests: installed $(CLI_VENV)/.ready
 	@$(BIN)/pytest --collect-only -qq >/dev/null || :  # what all workers import is compiled once
 	@$(BIN)/pytest -n 3
 
@@ -132,10 +133,11 @@ lock: setup ## resolve the requirements anew, and lock them with hashes
 	@$(LOCK) pyproject.toml --all-extras functions/*/requirements.in requirements-dev.in \
 		-c requirements.txt -o requirements-dev.txt
 	@$(LOCK) emulator/requirements.in -o emulator/requirements.txt
+	@$(LOCK) tests/e2e/requirements.in -o tests/e2e/requirements.txt
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
 
 clean: ## everything that was generated
-	rm -rf $(VENV) $(AWS_VENV) node_modules .cache build cdk.out dist reports
+	rm -rf $(VENV) $(AWS_VENV) $(CLI_VENV) node_modules .cache build cdk.out dist reports
 
 $(VENV)/.ready: requirements-dev.txt emulator/pyproject.toml conformance/pyproject.toml
 	@echo "installing Python packages ($(VENV))"
@@ -150,6 +152,12 @@ $(AWS_VENV)/.ready: emulator/requirements.txt | $(VENV)/.ready
 	@echo "installing the embedded AWS ($(AWS_VENV))"
 	@$(PYTHON) -m venv --clear --without-pip $(AWS_VENV)
 	@$(call INSTALL,$(AWS_VENV)/bin/python,emulator/requirements.txt)
+	@touch $@
+
+$(CLI_VENV)/.ready: tests/e2e/requirements.txt | $(VENV)/.ready
+	@echo "installing the AWS CLI, for tests ($(CLI_VENV))"
+	@$(PYTHON) -m venv --clear --without-pip $(CLI_VENV)
+	@$(call INSTALL,$(CLI_VENV)/bin/python,tests/e2e/requirements.txt)
 	@touch $@
 
 node_modules/.ready: package-lock.json $(VENV)/.ready

@@ -1,72 +1,80 @@
 """The examples for other tools than the CDK, deployed into the embedded AWS."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import hcl2
 import pytest
-from botocore.exceptions import ClientError
 from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
-from demo.quiescence import wait_until, wait_until_empty
+from demo.quiescence import wait_until_empty
 from emulator.connection import REGION
 from emulator.embedded_aws import EmbeddedAws
 from emulator.installed import ROOT
 from once.ops.aws.clients import depth
+from once.ops.errors import ExitCode
 from tests.e2e.deployment import REST_SECONDS, once
 
 EXAMPLES = ROOT / "examples"
 BUCKET, SERVICE, NAME = "packages", "tickets", "tickets-tickets"
 OUTPUT = re.compile(r"Tickets(?:Settings|PolicyArn|QueueArn|IsolationQueueArn)")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+AWS_CLI, OSLS = ROOT / ".venv-cli" / "bin" / "aws", ROOT / "node_modules" / ".bin" / "osls"
 
 
 class World:
-    """The embedded AWS, with the stacks of `once template` and the uploaded packages."""
+    """The embedded AWS, with the stacks of `once template`, which the AWS CLI has deployed."""
 
-    def __init__(self, aws: EmbeddedAws, out: Path) -> None:
-        self.aws = aws
+    def __init__(self, aws: EmbeddedAws, folder: Path) -> None:
+        self.aws, self.folder = aws, folder
         self.cloudformation, self.sqs = aws.client("cloudformation"), aws.client("sqs")
-        s3 = aws.client("s3")
-        s3.create_bucket(Bucket=BUCKET)
-        for each in (out / "packages").iterdir():
-            s3.upload_file(str(each), BUCKET, each.name)
+        aws.client("s3").create_bucket(Bucket=BUCKET)
         self.outputs: dict[str, str] = {}
         for part in ("state", "service"):
-            template = json.loads((out / f"{SERVICE}-{part}.template.json").read_text())
-            self.outputs |= self.deploy(f"{SERVICE}-{part}", template)
+            name = f"{SERVICE}-{part}"
+            self.outputs |= self.deploy(name, f"once.out/{name}.template.json")
 
-    def deploy(self, name: str, template: dict[str, Any]) -> dict[str, str]:
-        """Deploy twice, as `aws cloudformation package` and `deploy` do; return the outputs."""
-        for resource in template["Resources"].values():
-            code = resource["Properties"].get("Code")
-            if resource["Type"] == "AWS::Lambda::Function" and isinstance(code, str):
-                resource["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": Path(code).name}
-        told = {"StackName": name, "TemplateBody": json.dumps(template)}
-        self.cloudformation.create_stack(**told, Capabilities=["CAPABILITY_IAM"])
-        made = self._settled(name)
-        with pytest.raises(ClientError, match="No updates are to be performed"):
-            self.cloudformation.update_stack(**told, Capabilities=["CAPABILITY_IAM"])
-        assert self._settled(name) == made
-        return made
-
-    def _settled(self, name: str) -> dict[str, str]:
-        wait_until(f"{name} is deployed", lambda: self._status(name), timeout=REST_SECONDS)
+    def deploy(self, name: str, template: str) -> dict[str, str]:
+        """Deploy a file twice, as the page says; return the outputs."""
+        packaged = f"once.out/{name}.packaged.yaml"
+        self.run(
+            *(AWS_CLI, "cloudformation", "package", "--template-file", template),
+            *("--s3-bucket", BUCKET, "--output-template-file", packaged),
+        )
+        deployment = (
+            *(AWS_CLI, "cloudformation", "deploy", "--stack-name", name),
+            *("--template-file", packaged, "--s3-bucket", BUCKET),
+            *("--capabilities", "CAPABILITY_IAM", "--no-fail-on-empty-changeset"),
+        )
+        assert "Successfully created" in self.run(*deployment)
+        assert "No changes to deploy" in self.run(*deployment)
         [stack] = self.cloudformation.describe_stacks(StackName=name)["Stacks"]
         return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
 
-    def _status(self, name: str) -> bool:
-        [stack] = self.cloudformation.describe_stacks(StackName=name)["Stacks"]
-        assert "FAILED" not in stack["StackStatus"], stack
-        assert "ROLLBACK" not in stack["StackStatus"], stack
-        return bool(stack["StackStatus"].endswith("_COMPLETE"))
+    def run(self, *command: str | Path, cwd: str = "") -> str:
+        """Run a tool in the folder of the examples; return what it prints."""
+        environment = {**os.environ, **self.aws.environment()}
+        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+        done = subprocess.run(
+            list(map(str, command)),
+            cwd=self.folder / cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     def physical(self, stack: str, logical: str) -> str:
         found = self.cloudformation.describe_stack_resource(
@@ -109,7 +117,10 @@ def world(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> World:
     packages = json.loads(once(aws, "package", *told, "--json"))["written"]
     assert {Path(each).name for each in packages} == {*first}
     assert first == {each: (here / "once.out" / "packages" / each).read_bytes() for each in first}
-    return World(aws, here / "once.out")
+    for path in (Path("cloudformation/template.yaml"), Path("serverless/serverless.yml")):
+        text = (here / path).read_text()
+        (here / path).write_text(text.replace("python3.12", f"python{PYTHON}"))
+    return World(aws, here)
 
 
 class NoManagedPolicies:
@@ -120,37 +131,65 @@ class NoManagedPolicies:
 
 
 def read(path: str) -> dict[str, Any]:
-    text = (EXAMPLES / path).read_text().replace("python3.12", f"python{PYTHON}")
-    template: dict[str, Any] = yaml_parse(text)
+    template: dict[str, Any] = yaml_parse((EXAMPLES / path).read_text())
     return template
 
 
-def sam() -> dict[str, Any]:
+@contextmanager
+def sam(world: World) -> Iterator[None]:
+    """Deploy the example of SAM, as its transformation expands it."""
     template = read("sam/template.yaml")
     function = template["Resources"]["Tickets"]["Properties"]
-    function["CodeUri"] = f"s3://{BUCKET}/{Path(function['CodeUri']).name}"  # `sam package`
-    expanded: dict[str, Any] = transform(template, {}, NoManagedPolicies())
-    return expanded
+    function["Runtime"] = f"python{PYTHON}"
+    uri = f"s3://{BUCKET}/tickets.zip"  # as `sam package` does
+    package = world.folder / "sam" / function["CodeUri"]
+    world.aws.client("s3").upload_file(str(package), BUCKET, "tickets.zip")
+    function["CodeUri"] = uri
+    expanded = transform(template, {}, NoManagedPolicies())
+    (world.folder / "expanded.json").write_text(json.dumps(expanded))
+    world.deploy("tickets-sam", "expanded.json")
+    yield
+    world.delete("tickets-sam")
 
 
-def plain() -> dict[str, Any]:
-    return read("cloudformation/template.yaml")
+@contextmanager
+def plain(world: World) -> Iterator[None]:
+    """Deploy the example of CloudFormation."""
+    world.deploy("tickets-plain", "cloudformation/template.yaml")
+    yield
+    world.delete("tickets-plain")
 
 
-@pytest.mark.parametrize("tool", [sam, plain])
+@contextmanager
+def serverless(world: World) -> Iterator[None]:
+    """Deploy the example of the Serverless Framework with osls, its maintained fork."""
+    assert "Service deployed" in world.run(OSLS, "deploy", cwd="serverless")
+    assert "No changes to deploy" in world.run(OSLS, "deploy", cwd="serverless")
+    yield
+    world.run(OSLS, "remove", cwd="serverless")
+
+
+Tool = Callable[[World], AbstractContextManager[None]]
+
+
+@pytest.mark.parametrize("tool", [sam, plain, serverless])
 def test_a_message_that_comes_twice_changes_one_item(
-    world: World, tool: Callable[[], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    world: World, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)  # the expansion asks for one
-    stack, found = f"tickets-{tool.__name__}", world.outputs
-    world.deploy(stack, tool())
-    letters = found["DeadLettersTickets"]
-    letter = world.book_twice(found["QueueTickets"], letters, found["TableSeats"])
-    assert letter["once-reason"]["StringValue"] == "permanent"
-    listed = json.loads(once(world.aws, "dlq", "list", "--service", SERVICE, "--json"))
-    assert [each["reason"] for each in listed["letters"]] == ["permanent"]
-    world.sqs.purge_queue(QueueUrl=letters)
-    world.delete(stack)
+    letters = world.outputs["DeadLettersTickets"]
+    with tool(world):
+        seats = world.outputs["TableSeats"]
+        letter = world.book_twice(world.outputs["QueueTickets"], letters, seats)
+        assert letter["once-reason"]["StringValue"] == "permanent"
+        told = ("--service", SERVICE, "--json")
+        listed = json.loads(once(world.aws, "dlq", "list", *told))
+        assert [each["reason"] for each in listed["letters"]] == ["permanent"]
+        traced = json.loads(once(world.aws, "trace", "other", "--no-logs", *told))
+        assert "permanent" in str(traced["moments"])
+        status = json.loads(once(world.aws, "status", *told, code=ExitCode.STUCK))
+        assert (status["queues"][0]["consumer"], status["stuck"]) == ("tickets", True)
+        world.sqs.purge_queue(QueueUrl=letters)
 
 
 def test_check_names_what_differs_from_the_line(world: World) -> None:
@@ -160,7 +199,7 @@ def test_check_names_what_differs_from_the_line(world: World) -> None:
 
     [missing] = faults()
     assert missing.startswith("tickets-tickets does not exist")
-    world.deploy("tickets-check", plain())
+    world.deploy("tickets-check", "cloudformation/template.yaml")
     functions, url = world.aws.client("lambda"), world.outputs["QueueTickets"]
     timeout, concurrency = faults()  # the example has those of AWS
     assert timeout == f"{NAME}: Timeout is 30; set it to 5"
@@ -191,7 +230,7 @@ def test_check_names_what_differs_from_the_line(world: World) -> None:
 
 
 def test_the_library_alone_needs_a_table_a_queue_a_role_and_a_function(world: World) -> None:
-    world.deploy("tickets-alone", read("cloudformation/alone.yaml"))
+    world.deploy("tickets-alone", "cloudformation/alone.yaml")
     parts = [world.physical("tickets-alone", each) for each in ("Queue", "Letters", "Seats")]
     letter = world.book_twice(*parts)
     assert letter["once-reason"]["StringValue"] == "permanent"
@@ -209,16 +248,6 @@ def of_sam() -> Function:
         [output], most = OUTPUT.findall(str(each["Queue"])), each["ScalingConfig"]
         mappings.append((output, each["BatchSize"], most["MaximumConcurrency"]))
     return (own["FunctionName"], own["Handler"], own["MemorySize"], own["Timeout"]), mappings
-
-
-def of_serverless() -> Function:
-    own = read("serverless/serverless.yml")["functions"]["tickets"]
-    events = [each["sqs"] for each in own["events"]]
-    assert {each["functionResponseType"] for each in events} == {"ReportBatchItemFailures"}
-    return (own["name"], own["handler"], own["memorySize"], own["timeout"]), [
-        (OUTPUT.findall(each["arn"])[0], each["batchSize"], each["maximumConcurrency"])
-        for each in events
-    ]
 
 
 def of_terraform() -> Function:
@@ -240,13 +269,7 @@ def of_terraform() -> Function:
     ]
 
 
-@pytest.mark.parametrize(
-    ("path", "tool"),
-    [("terraform/main.tf", of_terraform), ("serverless/serverless.yml", of_serverless)],
-)
-def test_an_example_that_is_not_deployed_makes_the_function_of_one_that_is(
-    world: World, path: str, tool: Callable[[], Function]
-) -> None:
-    assert tool() == of_sam()
-    used = {*OUTPUT.findall((EXAMPLES / path).read_text())}
+def test_an_example_that_is_not_deployed_makes_the_function_of_one_that_is(world: World) -> None:
+    assert of_terraform() == of_sam()
+    used = {*OUTPUT.findall((EXAMPLES / "terraform" / "main.tf").read_text())}
     assert used == {key for key in world.outputs if OUTPUT.fullmatch(key)}

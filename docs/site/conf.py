@@ -13,7 +13,10 @@ author = "the authors of Once"
 version = release = version_of("once-consumer")
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    *("myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"),
+    *("sphinx_copybutton", "sphinx_design"),
+]
 
 # The source folder is the root of the repository, so that the links between pages are the same
 # on the site and in a checkout.
@@ -31,6 +34,8 @@ exclude_patterns = [
 myst_heading_anchors = 4
 """Headings have the anchors that GitHub gives them."""
 myst_links_external_new_tab = False
+myst_enable_extensions = ["colon_fence"]
+"""sphinx-design's directives, which hold Markdown."""
 
 # Docstrings are plain text with code in single backquotes.
 suppress_warnings = ["ref.python"]  # a field named like a builtin type

@@ -93,17 +93,21 @@ def _section(kind: type[Exception]) -> Iterator[str]:
     for text in remedies(kind):
         yield f"**Do**: {text}"
     if (reason := getattr(kind, "reason", None)) and not _has_children(kind):
-        yield f"Reason in a dead letter: [`{reason}`](#reasons)."
+        yield f"Reason in a dead letter: {_page_of(reason)}."
+
+
+def _page_of(reason: Reason) -> str:
+    return f"[`{reason}`](../reasons/{reason}.md)"
 
 
 def reasons() -> str:
     """Return a table of the reasons of dead letters, with the errors and remedies of each."""
     every = errors()
     rows = [
-        f"| `{reason}` | {_classes(reason, every)} | {remedy(reason) or _NO_ACTION} |"
+        f"| {_page_of(reason)} | {_classes(reason, every)} | {remedy(reason) or _NO_ACTION} |"
         for reason in Reason
     ]
-    none = f"| none was recorded | – | {remedy(None)} |"
+    none = f"| [none was recorded](../reasons/died.md) | – | {remedy(None)} |"
     return "\n".join(["| reason | errors | before a redrive |", "|---|---|---|", *rows, none])
 
 

@@ -1,11 +1,20 @@
-"""Generated parts of pages: a marker in a page is replaced while the site is built."""
+"""Parts of pages that the site alone shows: markers in a page are replaced while it is built.
+
+On GitHub the markers are invisible comments, and the page reads well without them.
+"""
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 from docs.site import command_reference, error_reference, package_reference, settings_reference
 
+ROOT = Path(__file__).parents[2]
 _MARKER = re.compile(r"^<!-- generated: ([a-z ]+) -->$", re.MULTILINE)
+_FILE = re.compile(r"^<!-- file: ([\w./-]+) -->$", re.MULTILINE)
+_TABS = re.compile(r"^<!-- tabs -->$(.*?)^<!-- end of tabs -->$", re.MULTILINE | re.DOTALL)
+_TAB = re.compile(r"^### ([^\n]+)$(.*?)(?=^### |\Z)", re.MULTILINE | re.DOTALL)
+_LANGUAGES = {".tf": "terraform", ".yaml": "yaml", ".yml": "yaml"}
 
 
 def filled(page: str) -> str:
@@ -13,8 +22,23 @@ def filled(page: str) -> str:
 
     Raises:
         KeyError: no part has the marker's name.
+        OSError: a file cannot be read.
     """
-    return _MARKER.sub(lambda marker: PARTS[marker[1]](), page)
+    page = _MARKER.sub(lambda marker: PARTS[marker[1]](), page)
+    page = _FILE.sub(lambda marker: _code_of(ROOT / marker[1]), page)
+    return _TABS.sub(lambda marker: _tabs(marker[1]), page)
+
+
+def _code_of(file: Path) -> str:
+    return f"```{_LANGUAGES[file.suffix]}\n{file.read_text().rstrip()}\n```"
+
+
+def _tabs(sections: str) -> str:
+    """Return a tab for each section; its heading is the tab's label."""
+    tabs = (
+        f":::{{tab-item}} {label}\n{text.strip()}\n:::" for label, text in _TAB.findall(sections)
+    )
+    return "\n".join(["::::{tab-set}", *tabs, "::::"])
 
 
 def _once() -> str:
@@ -31,6 +55,7 @@ def _redelivery() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "decisions": lambda: "```{toctree}\n:glob:\n:hidden:\n\n0*\n```",
+    "reason pages": lambda: "```{toctree}\n:glob:\n:hidden:\n\nreasons/*\n```",
     "commands of once": _once,
     "commands of redelivery": _redelivery,
     "once": lambda: package_reference.reference("once"),

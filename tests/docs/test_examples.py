@@ -37,8 +37,9 @@ def run(document: Path, *examples: str, **given: Any) -> dict[str, Any]:
     return names
 
 
-def test_the_handler_and_its_test_run() -> None:
-    names = run(README, *blocks(README))
+@pytest.mark.parametrize("page", [README, ROOT / "docs" / "index.md"], ids=lambda page: page.name)
+def test_the_handler_and_its_test_run(page: Path) -> None:
+    names = run(page, *blocks(page))
     assert set(names["consumer"].handlers) == {"seat.booked"}
 
 
@@ -183,6 +184,7 @@ RUN_BY = {
     "docs/effects.md": "tests/docs/test_examples.py",
     "docs/fifo.md": "tests/docs/test_examples.py",
     "docs/handlers.md": "tests/docs/test_examples.py",
+    "docs/index.md": "tests/docs/test_examples.py",
     "docs/migrating.md": "tests/docs/test_migrating.py",
     "docs/testing.md": "tests/docs/test_examples.py",
     "docs/webhooks.md": "tests/docs/test_webhooks_page.py",

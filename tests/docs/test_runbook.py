@@ -1,10 +1,12 @@
-"""Entries of the runbook for alarms and reasons, and rows of the page on real AWS for checks."""
+"""Entries of the runbook for alarms, a page for each reason, and rows of the page on real AWS."""
 
 import re
 
 import pytest
 
-from once.names import Reason
+from once.names import DOCUMENTATION, Reason
+from once.ops.dead_letters.assessment import remedy
+from once.ops.dead_letters.letter import DIED
 from proof.real_aws.checks import CHECKS
 from tests.architecture.imports import ROOT
 from tests.stacks.booking_office import booking_office
@@ -38,8 +40,31 @@ def test_every_alarm_has_an_entry_and_every_entry_an_alarm(cloud: Cloud, office:
     assert set(entries()) == named
 
 
-def test_every_reason_has_one_row_and_every_row_a_reason() -> None:
-    assert ROW.findall(RUNBOOK) == list(Reason)
+SECTIONS = [
+    *("What it means", "Why it happens", "What to do now"),
+    "Is it safe to redrive, and will it come back?",
+]
+"""Sections of a reason's page. `test_assessment` compares the verdicts of the last one."""
+
+
+def test_the_runbook_leads_to_a_page_for_each_reason_and_for_none() -> None:
+    pages = [path.stem for path in (ROOT / "docs" / "reasons").glob("*.md")]
+    linked = re.findall(r"\]\(reasons/([a-z-]+)\.md\)", RUNBOOK)
+    assert sorted(linked) == sorted(pages) == sorted([*Reason, DIED])
+
+
+@pytest.mark.parametrize("reason", [*Reason, DIED])
+def test_the_page_of_a_reason_says_what_to_do_as_the_commands_do(reason: str) -> None:
+    page = (ROOT / "docs" / "reasons" / f"{reason}.md").read_text()
+    title, *parts = re.split(r"^##? ", page, flags=re.MULTILINE)[1:]
+    texts = dict(part.split("\n", maxsplit=1) for part in parts)
+    assert title.startswith(reason)
+    assert list(texts) == SECTIONS
+    assert all(text.strip() for text in texts.values())
+    todo = " ".join(texts["What to do now"].split())
+    advice = remedy(None if reason == DIED else reason) or ""
+    assert advice.partition(f": {DOCUMENTATION}")[0] in todo
+    assert "once dlq show MESSAGE_ID" in todo
 
 
 def test_the_page_of_real_aws_lists_every_check_in_its_order() -> None:

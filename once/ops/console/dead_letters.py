@@ -299,6 +299,7 @@ def _filtered(request: Request) -> tuple[LetterReading, list[LetterRow], dict[st
         "reading": reading,
         "number": len(rows),
         "query": lambda **more: query_text(given | more),
+        "help": letter_text.reason_page(options.reason) if options.reason else None,
     }
     return reading.value, rows, values
 

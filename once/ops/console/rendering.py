@@ -15,6 +15,7 @@ from starlette.requests import Request as Request
 from starlette.responses import HTMLResponse
 from starlette.responses import Response as Response
 
+from once.names import DOCUMENTATION
 from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time, parse_timestamp
 
 NAVIGATION = (
@@ -37,6 +38,7 @@ _LINKED = re.compile(
     r"(?P<id>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
     r"|(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC)"
     r"|`(?P<code>[^`\n]{1,100})`"
+    rf"|(?P<page>{re.escape(DOCUMENTATION)}[a-z/-]+\.html(?:#[a-z-]+)?)"
 )
 
 
@@ -93,7 +95,8 @@ def _time(moment: datetime | None, shown: str = "") -> str:
 
 @pass_context
 def _linked(context: Context, text: object) -> Markup:
-    """Return a text with links at message ids, times that follow the zone, and commands as code."""
+    """Return a text with links at message ids and at pages of the documentation, times that follow
+    the zone, and commands as code."""
     parts: list[str] = []
     end, whole = 0, escape_controls(str(text))
     for found in _LINKED.finditer(whole):
@@ -103,6 +106,8 @@ def _linked(context: Context, text: object) -> Markup:
             parts.append(element.format(context["link"]("message"), name, name))
         elif found["time"]:
             parts.append(_time(parse_timestamp(f"{found[0][:10]}T{found[0][11:19]}"), found[0]))
+        elif found["page"]:
+            parts.append(Markup('<a href="{0}">{0}</a>').format(found["page"]))
         else:
             parts.append(Markup("<code>{}</code>").format(found["code"]))
         end = found.end()

@@ -12,10 +12,10 @@ from once.errors import OnceError
 from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.identity import key_hash
 from once.events.strict_json import parse
-from once.names import Limits
+from once.names import Limits, Reason, page_url
 from once.ops import dedup_records, terminal
 from once.ops.dead_letters.assessment import AssessedLetter, RedriveOutcome, Verdict, event_of
-from once.ops.dead_letters.letter import Letter, QueueStay
+from once.ops.dead_letters.letter import DIED, Letter, QueueStay
 from once.ops.dead_letters.search import error_pattern
 
 _NAME_WIDTH = len("dead-lettered")
@@ -27,6 +27,12 @@ NO_REASON = "no reason recorded: the function died"
 def reason_text(reason: str | None) -> str:
     """Return a letter's reason as text."""
     return reason or NO_REASON
+
+
+def reason_page(reason: str | None) -> str | None:
+    """Return the URL of the page about a reason; None if no page has it."""
+    name = reason or DIED
+    return page_url(f"reasons/{name}") if name in {*Reason, DIED} else None
 
 
 _STYLES = dict(zip(RedriveOutcome, ("green", "yellow", "bold red", "cyan"), strict=True))
@@ -74,7 +80,8 @@ def letter_rows(assessed: AssessedLetter, now: datetime) -> Iterator[tuple[str, 
     letter, event = assessed.letter, assessed.event
     yield "message", letter.message_id
     yield "consumer", letter.queue.owner
-    yield "reason", reason_text(letter.reason)
+    about = (reason_text(letter.reason), reason_page(letter.reason))
+    yield "reason", "\n".join(filter(None, about))
     if letter.error:
         yield "error", terminal.single_line(letter.error)
     for name, moment in (("dead-lettered", letter.sent_at), ("first seen", letter.first_seen)):

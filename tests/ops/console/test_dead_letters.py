@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from once.names import RELAY, DeadLetter
+from once.names import RELAY, DeadLetter, page_url
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console import dead_letters
@@ -138,7 +138,9 @@ def test_letter_has_all_that_the_command_shows(browser: TestClient, shop: Shop) 
     shop.dead_letter(note("a", data={"amount": 9}), tenant="x")
     letter = shop.letter()
     text = html.unescape(browser.get(f"dead-letters/orders/{letter.message_id}").text)
-    assert "key-conflict" in text
+    about = page_url("reasons/key-conflict")
+    for page in (text, browser.get("dead-letters/letters?reason=key-conflict").text):
+        assert f'<a href="{about}">{about}</a>' in page
     assert "accepted, committed at" in text
     assert f"<dd>{KEY}\n" in text
     assert '"tenant"' in text

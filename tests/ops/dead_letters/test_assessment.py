@@ -1,24 +1,28 @@
 """The verdict on redriving a dead letter, and its outcome when it is redriven."""
 
 import json
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from once.effects.declaration import Policy
 from once.errors import NotDone
+from once.events.claim_check import ClaimMissing
 from once.events.cloud_event import read_event
 from once.events.identity import Key, fingerprint
 from once.intake.original_message import OriginalMessage
-from once.names import CLOCK_MARGIN_SECONDS, RELAY, DeadLetter, Limits, Reason
+from once.names import CLOCK_MARGIN_SECONDS, RELAY, UNROUTED, DeadLetter, Limits, Reason
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import RedriveOutcome, Verdict, assess_letters, remedy
-from once.ops.dead_letters.letter import dead_letter_queues
+from once.ops.dead_letters.letter import DIED, dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk
+from tests.architecture.imports import ROOT
 from tests.ops.cloud import Cloud
 from tests.ops.letters import DAY, HOUR, KEY, KEY_LIFETIME, Shop, note
 from tests.ops.support import run
@@ -291,3 +295,74 @@ def test_unknown_effect_takes_precedence_over_a_difference_that_may_be_volatile(
     other = OriginalMessage(json.dumps(note(data={"amount": 9})), {})
     [found] = assess_letters(shop.records, [replace(shop.letter(), original=other)])
     assert found.verdict.outcome is RedriveOutcome.NEEDS_A_PERSON
+
+
+RULES = re.compile(r"^\| ([^|]+) \| (\S [a-z ]+) \|$", re.MULTILINE)
+UNROUTED_REASONS = [Reason.NO_TYPE, Reason.UNSUBSCRIBED_TYPE, Reason.TOO_MANY_ATTRIBUTES]
+
+
+def told(reason: Reason | None) -> dict[str, str]:
+    """Return the verdicts of a reason's page, by what else decides."""
+    page = ROOT / "docs" / "reasons" / f"{reason or DIED}.md"
+    return dict(RULES.findall(page.read_text()))
+
+
+def as_told(found: Mapping[str, RedriveOutcome]) -> dict[str, str]:
+    return {when: f"{one.symbol} {one.words}" for when, one in found.items()}
+
+
+@pytest.mark.parametrize("reason", [*Reason, None])
+def test_page_of_a_reason_has_its_verdicts(shop: Shop, reason: Reason | None) -> None:
+    rules = {when: one for when, one in told(reason).items() if not when.startswith("pending")}
+    assert rules == as_told(verdicts(shop, reason))
+
+
+def test_page_of_unknown_effects_has_the_verdicts_on_pending_ones(failing: Failing) -> None:
+    shop = failing(Policy.PROVIDER_KEY)
+    remembered, forgotten = (shop.verdict(in_seconds=s).outcome for s in (0, LAST_TAKEOVER + 1))
+    run("effects", "settle", "--yes", KEY, "--done", '"reference"')
+    found = {
+        "pending; the provider remembers the key": remembered,
+        "pending; no key that the provider remembers": forgotten,
+        "pending; outcome recorded with `once effects settle`": shop.verdict().outcome,
+    }
+    rules = told(Reason.EFFECT_UNKNOWN)
+    assert {when: rules[when] for when in rules if when.startswith("pending")} == as_told(found)
+
+
+def verdicts(shop: Shop, reason: Reason | None) -> dict[str, RedriveOutcome]:
+    """Return the verdicts on dead letters with a reason, by what else decides."""
+
+    def judge(**changed: Any) -> RedriveOutcome:
+        letter = replace(shop.letter(), **{"reason": reason, **changed})
+        [found] = assess_letters(shop.records, [letter])
+        return found.verdict.outcome
+
+    shop.fail("a")
+    if reason in UNROUTED_REASONS:
+        [box] = dead_letter_queues(Deployment.find(), UNROUTED)
+        other = OriginalMessage(json.dumps(note() | {"type": "unheard"}), {})
+        return {
+            "a consumer takes it from producers": judge(queue=box),
+            "no consumer takes it from producers": judge(queue=box, original=other),
+        }
+    if reason is Reason.UNPUBLISHABLE:
+        return {"any": judge(queue=dead_letter_queues(Deployment.find(), RELAY)[0])}
+    found = {"none": judge()}
+    edited = judge(edited=True)
+    shop.process(note("a"))
+    found["same content committed"] = judge()
+    shop.aws.given("dedup", shop.aws.items("dedup")[0] | {"fingerprint": "0" * 64})
+    found["other content committed"] = judge()
+    if reason is Reason.CLAIM_MISSING:
+        there = {f"there; {when}": one for when, one in found.items()}
+        gone = Mock(read=Mock(side_effect=ClaimMissing()))
+        body = {name: value for name, value in note().items() if name != "data"}
+        large = OriginalMessage(json.dumps(body | {"dataref": "s3://bucket/producers/a"}), {})
+        missing = judge(original=large, queue=replace(shop.box, claims=gone))
+        return {"still missing": missing, **there}
+    if len({*found.values()}) == 1:
+        found = {"any": found["none"]}
+    if edited not in found.values():
+        found["none, body edited with `--edit`"] = edited
+    return found

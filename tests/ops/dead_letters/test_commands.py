@@ -10,7 +10,7 @@ import pytest
 
 from once.errors import PermanentError
 from once.events.identity import key_hash
-from once.names import RELAY
+from once.names import RELAY, page_url
 from once.ops.aws import clients
 from tests.ops.letters import KEY, Shop, note
 from tests.ops.support import rows, stderr_of, stdout_of
@@ -122,7 +122,7 @@ def test_letter_is_shown_with_its_metadata(shop: Shop) -> None:
     for line in (
         f"message {letter.message_id}",
         "consumer orders",
-        "reason permanent",
+        f"reason permanent\n{page_url('reasons/permanent')}",
         "error PermanentError: no such counter",
         "receives 3",
         f"lineage {sent}",

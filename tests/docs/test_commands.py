@@ -33,8 +33,9 @@ def lines(text: str) -> Iterator[str]:
 
 
 def documented() -> list[str]:
-    """Return the commands of all shell blocks."""
-    texts = (text for page in PAGES for text in SHELL.findall(Path(page).read_text()))
+    """Return the commands of all shell blocks, and those in the text of CONTRIBUTING."""
+    texts = [text for page in PAGES for text in SHELL.findall(Path(page).read_text())]
+    texts += re.findall(r"`([^`\n]+)`", (ROOT / "CONTRIBUTING.md").read_text())
     return sorted({line for text in texts for line in lines(text)})
 
 
@@ -59,6 +60,13 @@ def test_make_knows_every_target() -> None:
     }
     given = [word for line in OURS if line.startswith("make ") for word in line.split()[1:]]
     assert {word for word in given if "=" not in word} <= known
+
+
+def test_the_tests_that_a_page_runs_exist() -> None:
+    run = [word for line in OURS if line.startswith("pytest ") for word in line.split()[1:]]
+    named = {word for word in run if word.startswith("tests/")}
+    assert named
+    assert {each for each in named if not (ROOT / each).exists()} == set()
 
 
 def test_a_command_of_the_aws_cli_has_its_operation_and_parameters() -> None:

@@ -77,7 +77,7 @@ coverage: setup ## the share of once/ that the tests without an embedded AWS run
 	printf '{"percent": %s}\n' "$$percent" | tee reports/coverage.json
 
 docs: setup ## the documentation site, into build/site; its links and anchors are checked (LINKS=1: those to other sites too)
-	@$(PY) -m sphinx -q -W --keep-going -b html -c docs/site . build/site
+	@$(PY) -m sphinx -q -W --keep-going -b html -d build/doctrees -c docs/site . build/site
 	@$(if $(LINKS),$(PY) -m sphinx -q -W --keep-going -b linkcheck -c docs/site . build/links)
 	@echo "build/site/index.html"
 

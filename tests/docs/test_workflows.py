@@ -29,6 +29,12 @@ def test_a_workflow_has_no_rights_and_secrets_and_pins_its_actions(workflow: Pat
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 
 
+def release_files(job: dict[str, Any]) -> list[str]:
+    """Return the files that a job attaches to the release."""
+    [created] = [step["run"] for step in job["steps"] if "gh release create" in step.get("run", "")]
+    return str(created).partition("--generate-notes ")[2].split()
+
+
 def test_only_jobs_without_code_of_the_project_sign_publish_and_write() -> None:
     release: dict[Any, Any] = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
     jobs: dict[str, dict[str, Any]] = release["jobs"]
@@ -40,7 +46,11 @@ def test_only_jobs_without_code_of_the_project_sign_publish_and_write() -> None:
         "release": ("publish", {"contents": "write"}),
     }
     runs = [step["run"] for step in jobs.pop("build")["steps"] if "run" in step]
-    assert runs == ["make wheels", "make test", "make audit"]
+    assert runs[:4] == ["make wheels", "make test", "make audit", "make docs"]
+    [zipped] = runs[4:]
+    file = zipped.split()[-2]
+    assert zipped == f"python3 -m zipfile -c {file} build/site"
+    assert file in release_files(jobs["release"])
     for job in jobs.values():
         steps = " ".join(f"{step.get('uses')} {step.get('run')}" for step in job["steps"])
         assert not re.search(r"actions/checkout|\b(make|pip|python|npm)\b", steps)

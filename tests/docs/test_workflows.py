@@ -45,12 +45,15 @@ def test_only_jobs_without_code_of_the_project_sign_publish_and_write() -> None:
         "publish": ("attest", {"id-token": "write"}),
         "release": ("publish", {"contents": "write"}),
     }
-    runs = [step["run"] for step in jobs.pop("build")["steps"] if "run" in step]
+    steps = jobs.pop("build")["steps"]
+    runs = [step["run"] for step in steps if "run" in step]
     assert runs[:4] == ["make wheels", "make test", "make audit", "make docs"]
     [zipped] = runs[4:]
     file = zipped.split()[-2]
     assert zipped == f"python3 -m zipfile -c {file} build/site"
-    assert file in release_files(jobs["release"])
+    kept = [step["with"]["path"].split() for step in steps if "path" in step.get("with", {})]
+    assert kept == [release_files(jobs["release"])]
+    assert file in kept[0]
     for job in jobs.values():
         steps = " ".join(f"{step.get('uses')} {step.get('run')}" for step in job["steps"])
         assert not re.search(r"actions/checkout|\b(make|pip|python|npm)\b", steps)

@@ -149,3 +149,14 @@ def test_a_standard_queue_may_have_no_dead_letters_at_a_fifo_topic(
 ) -> None:
     found = stacks.every("AWS::SNS::Subscription", stage).values()
     assert all("RedrivePolicy" in each for each in found) is has
+
+
+@pytest.mark.parametrize(("stage", "most"), [("prod", 7), ("test", 14)])
+def test_a_stack_has_no_more_consumers_than_its_stage_says(
+    stacks: Stacks, stage: str, most: int
+) -> None:
+    _, *found = ([*each.template["Outputs"]] for each in stacks.of(stage))
+    consumers = [sum(key.startswith("Function") for key in outputs) for outputs in found]
+    assert [*consumers[:-1]] == [most] * (len(consumers) - 1)
+    assert 0 < consumers[-1] <= most
+    assert (len(consumers) > 1) is (stage == "prod")

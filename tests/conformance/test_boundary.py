@@ -191,14 +191,22 @@ def test_a_message_sent_twice_meets_itself_under_another_id(tmp_path: Path) -> N
     assert all("sent-twice" in name for name in doubled)
 
 
-def test_a_request_that_the_kit_cannot_read_is_not_the_handlers_error(tmp_path: Path) -> None:
-    call = "orders.meta.client.transact_write_items(TransactItems=[7])"
-    swallowed = f"""try:
-                {call}
+def test_a_request_that_the_kit_cannot_read_is_not_the_handlers_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swallowed = """try:
+                orders.get_item(Key={"order_id": "o-1"})
             except Exception:
                 pass"""
-    with pytest.raises(RuntimeError, match=r"cannot read the request dynamodb\.TransactWriteItems"):
+    monkeypatch.setattr(AwsRequest, "is_eventual", property(lambda _: {}["unknown"]))
+    with pytest.raises(RuntimeError, match=r"cannot read the request dynamodb\.GetItem"):
         examine(subject(tmp_path, PUT.format(before="", call=swallowed)))
+
+
+def test_a_request_that_botocore_refuses_is_the_handlers_error(tmp_path: Path) -> None:
+    call = "orders.meta.client.transact_write_items(TransactItems=[7])"
+    with pytest.raises(SubjectError, match=r"without any fault: ParamValidationError"):
+        examine(subject(tmp_path, PUT.format(before="", call=call)))
 
 
 def test_a_repeated_upload_has_its_body(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ from once.ops.dead_letters.letter import DIED, dead_letter_queues
 FRESH_SECONDS = 15
 """A page that is opened shows a reading of at most this age; a refresh, the last reading."""
 PAGE_LETTERS = 100
-MOST_GROUPS = 100
+MOST_GROUPS = 40
 """Most groups that a page shows, the largest first."""
-BUCKETS = 24
+BUCKETS = 12
 """Number of bars of a group's chart."""
 _FILTERS = ("consumer", "reason", "error", "key", "until", "since")
 _MOST_ADVICE, _MOST_CHARACTERS = 4, 600

@@ -10,7 +10,7 @@ from once.ops.dedup_records import DedupRecordReader, record_lines
 from once.ops.effects import list_pending, pending_effect, read_decision, settle
 from once.ops.errors import OpsError
 
-_MOST_SHOWN = 100
+_MOST_SHOWN = 60
 
 
 def _records(state: ConsoleState) -> DedupRecordReader:

@@ -26,7 +26,7 @@ from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
 from once.ops.terminal import counted, first_lines
 
-MOST_LINES = 50
+MOST_LINES = 30
 """Most letters that the page of a job names one by one."""
 _MOST_REASONS = 5
 _MOST_EDITED = 30_000

@@ -11,7 +11,7 @@ from once.ops.console.jobs import Job, Progress, number_field
 from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.errors import OpsError
-from once.ops.terminal import counted
+from once.ops.terminal import counted, first_lines
 from once.ops.webhooks import capture_text, replay
 from once.ops.webhooks.captures import LIST_PERIOD, CaptureOptions, Captures
 from once.webhooks.capture import Capture, Standing
@@ -127,10 +127,9 @@ def plan_replay(request: Request, form: FormData) -> Job:
         run.raise_if_left()
 
     number, lines = judged.number(*replay.DONE), [str(one) for one in judged.results]
-    more = len(lines) - replay.MOST_LINES
     return Job(
         title=f"Replay {counted(number, 'webhook')} to {asked.queue or 'a URL'}",
-        plan=[*lines[: replay.MOST_LINES], *([f"… and {more} more"] if more > 0 else [])],
+        plan=first_lines(lines, replay.MOST_LINES),
         changes=number,
         work=work,
         undo="What was sent cannot be taken back. A consumer recognises what it has committed.",

@@ -4,8 +4,10 @@ import html
 import json
 import re
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,8 +18,10 @@ from once.names import RELAY, DeadLetter, page_url
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console import dead_letters
+from once.ops.console.dead_letters import LetterReading, LetterRow
 from once.ops.console.jobs import Job, JobPhase
 from once.ops.console.state import ConsoleState
+from once.ops.dead_letters.assessment import RedriveOutcome
 from once.ops.dead_letters.search import QueueWalk
 from tests.ops.console.conftest import confirmed, page_of, planned
 from tests.ops.dead_letters.test_hostile import records, time_out_of_range
@@ -119,6 +123,31 @@ def test_long_list_has_parts(
         seen |= {one for one in ids if one in text}
     assert seen == ids
     assert browser.get("dead-letters/letters?page=99999").text.count("<tr>\n") == 1
+
+
+def test_pages_of_ten_thousand_letters_are_small(browser: TestClient, state: ConsoleState) -> None:
+    safe, now = RedriveOutcome.SAFE, datetime.now(UTC)
+    rows = [
+        LetterRow(
+            consumer="orders",
+            message_id=str(UUID(int=number)),
+            reason="permanent",
+            error=f"{number % 200} {'<&>' * 50}",
+            sent_at=now - timedelta(seconds=number),
+            event_type="order.placed",
+            event_id=f"<{number}>" * 20,
+            key=None,
+            kind=safe,
+            advice="<fix it first>" * 40,
+            action="redrive",
+        )
+        for number in range(10_000)
+    ]
+    state.letters.latest(None, lambda: LetterReading(rows, "10,000 letters"), 15)
+    for path in ("dead-letters", "dead-letters/letters", "dead-letters/letters?page=99"):
+        text = browser.get(path, headers=BACKGROUND).text
+        assert "order.placed" in text or "160 smaller groups are not shown" in text
+        assert len(text) < 200_000
 
 
 def test_page_that_is_read_again_in_the_background_receives_no_letter(

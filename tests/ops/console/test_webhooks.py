@@ -76,19 +76,20 @@ def test_a_body_that_is_no_text_or_is_gone_is_told(browser: TestClient, webhooks
     assert "\x1b" not in text
 
 
-def test_a_capture_is_replayed_to_a_queue(
+def test_chosen_captures_are_replayed_to_a_queue(
     browser: TestClient, state: ConsoleState, webhooks: Webhooks
 ) -> None:
-    capture = webhooks.receive(stripe())
-    job = planned(browser, state, REPLAY, name=capture.pk, queue="orders", rate="1000")
-    assert job.changes == 1
+    chosen = [webhooks.receive(stripe(f"evt_{number}")).pk for number in range(3)][1:]
+    assert browser.get("webhooks").text.count('name="name"') == 3
+    job = planned(browser, state, REPLAY, name=chosen, queue="orders", rate="1000")
+    assert job.changes == 2
     assert "would be sent" in browser.get(page_of(state, job)).text
     assert not webhooks.cloud.take("orders")
-    assert "<dt>sent</dt><dd>1</dd>" in confirmed(browser, state, job, "asked by finance")
-    assert sum(webhooks.cloud.take("orders").values()) == 1
+    assert "<dt>sent</dt><dd>2</dd>" in confirmed(browser, state, job, "asked by finance")
+    assert sum(webhooks.cloud.take("orders").values()) == 2
     intent, outcome = webhooks.cloud.logged()
     assert (intent["command"], intent["why"]) == ("webhooks replay", "asked by finance")
-    assert outcome["counts"] == {"sent": 1}
+    assert outcome["counts"] == {"sent": 2}
 
 
 def test_a_replay_is_stopped_and_a_failure_is_told(

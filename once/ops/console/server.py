@@ -205,7 +205,7 @@ class ConsoleServer(uvicorn.Server):
         try:
             self.run(sockets=[self._listener])
         finally:
-            self._state.letters.closed = True
+            self._state.letters.close()
 
 
 @contextmanager

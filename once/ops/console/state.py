@@ -27,6 +27,7 @@ PATIENCE_SECONDS = 0.12
 """Time that a page waits for what it shows, before it says that this is being read."""
 _MOST_DEPTHS = 120
 _MOST_KEPT = 50
+_END_SECONDS = 5.0
 
 _T = TypeVar("_T")
 
@@ -131,7 +132,7 @@ class Readings:
 
         for old in [*self._kept][:-_MOST_KEPT]:
             del self._kept[old]
-        threading.Thread(target=run, name="reading").start()
+        threading.Thread(target=run, name="reading", daemon=True).start()
         return task
 
 
@@ -157,6 +158,12 @@ class LetterReadings(Readings):
                 return read()
 
         return super().latest(key, read_alone, max_age, patience)
+
+    def close(self) -> None:
+        """End the reading under way, and wait for some seconds until its letters are given back."""
+        self.closed = True
+        if self._receiving.acquire(timeout=_END_SECONDS):
+            self._receiving.release()
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -9,9 +9,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from demo.browser import chromium, console_process, read_completely, take_pictures
+from demo.quiescence import wait_until
 from emulator.installed import ROOT
 from once.testing import cloud_event
-from tests.e2e.deployment import Deployment
+from tests.e2e.deployment import REST_SECONDS, Deployment
 from tests.e2e.test_orders import assert_counted_once, place_order, placed, shelf, unique
 
 HOSTILE = "<img src=x onerror=document.title='owned'>\u202e"
@@ -139,16 +140,20 @@ def test_a_dead_letter_is_deleted_put_back_edited_and_processed(
         page.get_by_role("button", name=button).click()
         expect(page.locator(".phase")).to_contain_text("Done")
 
-    page.goto(f"{url}dead-letters/letters?consumer=inventory&key=placed-{order}")
-    read_completely(page)
+    def opened_list() -> bool:
+        """Open the list; its reading may be some seconds old."""
+        page.goto(f"{url}dead-letters/letters?consumer=inventory&key=placed-{order}")
+        read_completely(page)
+        return page.locator("tbody a").count() == 1
+
+    wait_until("the dead letter is listed", opened_list, timeout=REST_SECONDS)
     page.get_by_role("checkbox", name="check all").check()
     expect(page.get_by_label("Letters")).to_have_value("chosen")
     page.get_by_role("button", name="Export and delete…").click()
     confirm("Export and delete 1 dead letter")
     page.get_by_role("button", name="Plan the import").click()
     confirm("Import 1 dead letter")
-    page.goto(f"{url}dead-letters/letters?consumer=inventory&key=placed-{order}")
-    read_completely(page)
+    wait_until("the dead letter is back", opened_list, timeout=REST_SECONDS)
     page.locator("tbody a").first.click()
     page.get_by_role("link", name="Edit…").click()
     body = page.get_by_label("Body")

@@ -1,7 +1,6 @@
 """One message: a search as `once trace` has it, and the story of what was found.
 
-The story is a list and a sequence picture: an arrow for each step between the parts of a service,
-with coordinates that are the same for the same steps.
+The story is a list and a sequence picture: an arrow for each step between the parts of a service.
 """
 
 import json
@@ -37,12 +36,6 @@ TOPIC = "relay and topic"
 PROVIDER = "provider"
 DEAD_LETTERS = "dead letters"
 _FIRST, _LAST = (PRODUCER, TOPIC), (PROVIDER, TABLE, DEAD_LETTERS)
-
-_WIDTH, _STEP_HEIGHT = 1200, 34
-_NARROWEST_LANE, _WIDEST_LANE = 96, 220
-_TIME_WIDTH, _TOP, _BOTTOM = 92, 56, 14
-_CHARACTER_WIDTH = 6.6
-_HEAD = 7
 
 
 def message_page(request: Request) -> Response:
@@ -179,41 +172,9 @@ def _record_steps(entry: TimelineEntry, name: str) -> Iterator[Step]:
 
 
 def sequence_picture(steps: Sequence[Step]) -> dict[str, Any]:
-    """Return the picture of the first steps: its size, its lanes and its arrows, for the template.
-
-    A lane is a part of the service, a vertical line at `x`. An arrow is a step from `x1` to `x2`;
-    `head` has its head's points. `shown` and `label` are what fits of their texts.
-    """
+    """Return the lanes of the picture from left to right, and the first steps, for the template."""
     drawn = steps[:MOST_STEPS]
     used = dict.fromkeys(name for step in drawn for name in (step.source, step.target))
     consumers = [name for name in used if name not in (*_FIRST, *_LAST)]
-    names = [name for name in (*_FIRST, *consumers, *_LAST) if name in used]
-    # All lanes are in view at the width of a page.
-    width = (_WIDTH - _TIME_WIDTH) // max(1, len(names))
-    width = min(_WIDEST_LANE, max(_NARROWEST_LANE, width))
-    middle = _TIME_WIDTH + width // 2
-    places = {name: middle + width * number for number, name in enumerate(names)}
-    bottom = _TOP + _STEP_HEIGHT * len(drawn) + _BOTTOM
-    arrows = []
-    for number, step in enumerate(drawn, 1):
-        x1, x2, y = places[step.source], places[step.target], _TOP + _STEP_HEIGHT * number - 8
-        back = x2 - _HEAD if x2 > x1 else x2 + _HEAD
-        head = f"{x2},{y} {back},{y - 4} {back},{y + 4}"
-        label = _cut(step.label, int(abs(x2 - x1) / _CHARACTER_WIDTH))
-        arrows.append({"x1": x1, "x2": x2, "y": y, "head": head, "label": label, "step": step})
-    return {
-        "width": _TIME_WIDTH + width * len(names),
-        "box": width - 12,
-        "height": bottom + 4,
-        "bottom": bottom,
-        "lanes": [
-            {"name": name, "shown": _cut(name, int((width - 20) / _CHARACTER_WIDTH)), "x": x}
-            for name, x in places.items()
-        ],
-        "arrows": arrows,
-        "left_out": len(steps) - len(drawn),
-    }
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    lanes = [name for name in (*_FIRST, *consumers, *_LAST) if name in used]
+    return {"lanes": lanes, "steps": drawn, "left_out": len(steps) - len(drawn)}

@@ -29,8 +29,6 @@ NAVIGATION = (
 )
 """Route and title of each page in the navigation."""
 
-_CHART_WIDTH, _CHART_HEIGHT = 160, 32
-"""Size of a chart, in units of its view box."""
 _FOLDED_LINES, _FOLDED_CHARACTERS, _MOST_CHARACTERS = 40, 4_000, 12_000
 """What is shown of a long text before it is unfolded; and at most, so that a page stays small."""
 
@@ -59,21 +57,6 @@ class BarChart:
     def most(self) -> float:
         """The highest value."""
         return max(self.values, default=0)
-
-    @property
-    def bars(self) -> list[dict[str, Any]]:
-        """A rectangle for each value over 0, with its time; the largest is as high as the chart."""
-        step, period = _CHART_WIDTH / max(1, len(self.values)), self.end - self.begin
-        bars = []
-        for position, value in enumerate(self.values):
-            if value:
-                height = max(2, _CHART_HEIGHT * value / self.most)  # what is small stays visible
-                place = {"x": position * step, "width": step - 1}
-                size = {"y": _CHART_HEIGHT - height, "height": height}
-                bar = {name: round(number, 1) for name, number in (place | size).items()}
-                at = self.begin + period * position / len(self.values)
-                bars.append({**bar, "value": value, "at": at})
-        return bars
 
 
 def _age(value: float | timedelta | None) -> str:

@@ -34,10 +34,11 @@ _FILTERS = ("consumer", "reason", "error", "key", "until", "since")
 _MOST_ADVICE, _MOST_CHARACTERS = 4, 600
 
 
-def advice_of(verdict: assessment.Verdict) -> str:
+def advice_of(assessed: assessment.AssessedLetter) -> str:
     """Return the sentences of a verdict without ids and numbers, which letters alike share."""
-    text = " ".join(filter(None, (verdict.why, verdict.advice)))
-    return search.error_pattern(text, most=_MOST_CHARACTERS)
+    text = " ".join(filter(None, (assessed.verdict.why, assessed.verdict.advice)))
+    general = text.replace(assessed.letter.message_id, "MESSAGE_ID")
+    return search.error_pattern(general, most=_MOST_CHARACTERS)
 
 
 def advised_action(assessed: assessment.AssessedLetter) -> str | None:
@@ -100,7 +101,7 @@ class LetterRow:
             event_id=search.event_id(event),
             key=assessed.pk,
             kind=assessed.verdict.outcome,
-            advice=advice_of(assessed.verdict),
+            advice=advice_of(assessed),
             action=advised_action(assessed),
         )
 

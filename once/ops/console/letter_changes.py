@@ -106,7 +106,7 @@ def _plan_groups(assessed: Sequence[AssessedLetter], action: str) -> Iterator[Pl
     for kind in RedriveOutcome:
         some = [one for one in assessed if one.verdict.outcome is kind]
         if some:
-            whys = Counter(advice_of(one.verdict) for one in some).most_common()
+            whys = Counter(advice_of(one) for one in some).most_common()
             lines = [why if number == len(some) else f"{number}: {why}" for why, number in whys]
             things = [(one.letter.queue.owner, one.letter.message_id) for one in some]
             yield PlanGroup(

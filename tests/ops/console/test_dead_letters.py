@@ -266,7 +266,7 @@ def test_letters_that_come_back_are_sent_if_this_is_chosen(
     assert job.changes == 0
     shown = browser.get(page_of(state, job)).text
     assert "12 come back" in words(shown)
-    assert shown.count("Change the body with") == 1  # and not once for each
+    assert shown.count("once dlq redrive MESSAGE_ID --edit") == 1  # and not once for each
     assert "Plan again, and send also the 12 that will come back" in shown
     assert job.instead is not None
     again = plan("dead-letters/redrive", **dict(job.instead.fields))

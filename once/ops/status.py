@@ -1,13 +1,10 @@
 """The command `status`: depth of each queue, age of its oldest message, what is stuck."""
 
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.live import Live
 from rich.table import Table
 
 from once.names import RELAY, UNROUTED, Limits, page_url
@@ -20,8 +17,6 @@ from once.ops.progress import saying
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
-
-WATCH_SECONDS = 2.0
 
 MAX_AGE = "1h"
 """Age of an oldest message from which its queue counts as stuck."""
@@ -95,7 +90,6 @@ class QueueStatus:
 @app.command()
 def status(
     service: terminal.ServiceOption = "once",
-    watch: Annotated[bool, typer.Option(help="Repeat until Ctrl-C.")] = False,
     max_age: Annotated[
         str,
         typer.Option(metavar="AGE", help="A queue with an older message is stuck: 90m, 26h, 2d."),
@@ -113,38 +107,17 @@ def status(
     """
     seconds = terminal.parse_age_option(max_age, option="--max-age").total_seconds()
     deployment = Deployment.find(service)
-    if not watch:
-        with saying("reading queues and logs"):
-            rows = read_status(deployment)
-        _show(rows, service, seconds, as_json=as_json)
-        if lines := [f"  {row.consumer}: {one}" for row in rows for one in row.stuck(seconds)]:
-            told = "\n".join(lines)
-            raise StuckError(
-                f"stuck; `once dlq list` and {page_url('runbook')} say what to do\n{told}"
-            )
-    elif as_json or not terminal.console.is_terminal:
-        _repeat(lambda: _show(read_status(deployment), service, seconds, as_json=as_json))
+    with saying("reading queues and logs"):
+        rows = read_status(deployment)
+    if as_json:
+        queues = [{**asdict(row), "stuck": row.stuck(seconds)} for row in rows]
+        stuck = any(one["stuck"] for one in queues)
+        terminal.print_json({"service": service, "stuck": stuck, "queues": queues})
     else:
-        with Live(console=terminal.console, auto_refresh=False) as live:
-            _repeat(lambda: live.update(_table(read_status(deployment), seconds), refresh=True))
-
-
-def _show(
-    rows: Sequence[QueueStatus], service: str, max_age_seconds: float, *, as_json: bool
-) -> None:
-    if not as_json:
-        terminal.console.print(_table(rows, max_age_seconds))
-        return
-    queues = [{**asdict(row), "stuck": row.stuck(max_age_seconds)} for row in rows]
-    stuck = any(one["stuck"] for one in queues)
-    terminal.print_json({"service": service, "stuck": stuck, "queues": queues})
-
-
-def _repeat(show: Callable[[], None]) -> None:
-    with suppress(KeyboardInterrupt):
-        while True:
-            show()
-            time.sleep(WATCH_SECONDS)
+        terminal.console.print(_table(rows, seconds))
+    if lines := [f"\n  {row.consumer}: {one}" for row in rows for one in row.stuck(seconds)]:
+        told = "".join(lines)
+        raise StuckError(f"stuck; `once dlq list` and {page_url('runbook')} say what to do{told}")
 
 
 def read_status(deployment: Deployment) -> list[QueueStatus]:

@@ -6,7 +6,7 @@ In: values, and texts that an operator or a producer wrote. Out: escaped texts, 
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -267,6 +267,18 @@ def table(*columns: str, **options: Any) -> "Table":
         else:
             made.add_column(name, no_wrap=not position, overflow="fold")
     return made
+
+
+def fact_lines(facts: Iterable[tuple[str, str]], style: str = "") -> Iterator["Text"]:
+    """Yield a line for each line of a fact, after the fact's name; to be printed with `soft_wrap`.
+
+    A table would cut or fold a long key, which could then not be copied.
+    """
+    from rich.text import Text
+
+    for name, value in facts:
+        for number, line in enumerate(escape_controls(value).split("\n")):
+            yield Text.assemble((f"{'' if number else name:<15}", "dim"), (line, style))
 
 
 def counted(number: int, noun: str) -> str:

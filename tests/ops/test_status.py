@@ -1,7 +1,6 @@
 """`status`: a table of queue depths, or the same as JSON."""
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -160,16 +159,3 @@ def test_a_queue_that_refuses_large_messages_is_named(cloud: Cloud) -> None:
 def test_age_is_unknown_if_cloudwatch_refuses(cloud: Cloud) -> None:
     refuse("cloudwatch.GetMetricData")
     assert rows(stdout_of("status"))[1][4] == "–"
-
-
-def test_watch_repeats_until_it_is_interrupted(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waits = iter([None, None])
-
-    def sleep(seconds: float) -> None:
-        if next(waits, KeyboardInterrupt) is KeyboardInterrupt:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(time, "sleep", sleep)
-    assert stdout_of("status", "--watch").count("inventory") == 3

@@ -18,9 +18,6 @@ from once.ops.dead_letters.assessment import AssessedLetter, RedriveOutcome, Ver
 from once.ops.dead_letters.letter import DIED, Letter, QueueStay
 from once.ops.dead_letters.search import error_pattern
 
-_NAME_WIDTH = len("dead-lettered")
-
-
 NO_REASON = "no reason recorded: the function died"
 
 
@@ -44,16 +41,10 @@ def _verdict_cells(verdict: Verdict) -> tuple[str, str]:
 
 
 def letter_lines(assessed: AssessedLetter, now: datetime) -> Iterator[Text]:
-    """Yield the lines of a letter without its body, to be printed with `soft_wrap`.
-
-    A table would cut or fold a long key, which could then not be copied.
-    """
-    rows = [(*row, "") for row in letter_rows(assessed, now)]
-    verdict = ("if sent back", *_verdict_cells(assessed.verdict))
-    for name, value, style in (*rows, verdict):
-        names = (name, *[""] * value.count("\n"))
-        for left, line in zip(names, terminal.escape_controls(value).split("\n"), strict=True):
-            yield Text.assemble((f"{left:<{_NAME_WIDTH}}  ", "dim"), (line, style))
+    """Yield the lines of a letter without its body, to be printed with `soft_wrap`."""
+    yield from terminal.fact_lines(letter_rows(assessed, now))
+    told, style = _verdict_cells(assessed.verdict)
+    yield from terminal.fact_lines([("if sent back", told)], style)
 
 
 def body_text(letter: Letter) -> str:

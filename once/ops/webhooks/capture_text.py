@@ -16,7 +16,7 @@ from once.events.strict_json import parse
 from once.names import SOURCE_PREFIX
 from once.ops.terminal import (
     UNKNOWN,
-    escape_controls,
+    fact_lines,
     format_age,
     format_time,
     shortened,
@@ -39,7 +39,6 @@ CONFLICTS = {
 }
 
 _HASH_CHARACTERS = 12
-_NAME_WIDTH = 12
 _HEX_BYTES = 32
 
 
@@ -99,8 +98,7 @@ def capture_line(capture: Capture) -> str:
 
 def capture_lines(capture: Capture, now: datetime) -> Iterator[Text]:
     """Yield the lines of a capture without its body, to be printed with `soft_wrap`."""
-    for name, value in capture_rows(capture, now):
-        yield Text.assemble((f"{name:<{_NAME_WIDTH}}  ", "dim"), escape_controls(value))
+    return fact_lines(capture_rows(capture, now))
 
 
 def capture_rows(capture: Capture, now: datetime) -> Iterator[tuple[str, str]]:

@@ -82,7 +82,7 @@ def test_show_tells_everything_of_a_webhook(webhooks: Webhooks) -> None:
     output = stdout_of("webhooks", "show", "evt_1")
     event_id = f"{key_hash(capture.pk)}.0"
     for text in (
-        *("endpoint      stripe, profile stripe", "standing      handed on"),
+        *("endpoint       stripe, profile stripe", "standing       handed on"),
         f"stripe.charge.refunded, id {event_id}, source /once/webhooks",
         *("content-type: application/json", "stripe-signature: t=", '"id": "evt_1"'),
         *(capture.pk, capture.body_sha256, f"once trace {event_id} --source /once/webhooks"),
@@ -191,7 +191,7 @@ def test_a_conflict_is_listed_and_shown_with_its_reason_and_the_earlier_webhook(
     assert row[2:4] == ["push", "conflict, other type"]
     output = stdout_of("webhooks", "show", row[5])
     assert "its bytes came before with another type, which is not signed" in output
-    assert f"earlier key   {first.pk}" in output
+    assert f"earlier key    {first.pk}" in output
     found = shown(row[5])
     assert (found["dedup_key"], found["conflict"]) == (second.pk, "type")
     assert shown(found["conflicts_with"])["type"] == "issues"

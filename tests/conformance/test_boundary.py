@@ -198,7 +198,7 @@ def test_a_request_that_the_kit_cannot_read_is_not_the_handlers_error(
                 orders.get_item(Key={"order_id": "o-1"})
             except Exception:
                 pass"""
-    monkeypatch.setattr(AwsRequest, "is_eventual", property(lambda _: {}["unknown"]))
+    monkeypatch.setattr(AwsRequest, "is_eventual", property(lambda _: dict[str, bool]()["unknown"]))
     with pytest.raises(RuntimeError, match=r"cannot read the request dynamodb\.GetItem"):
         examine(subject(tmp_path, PUT.format(before="", call=swallowed)))
 

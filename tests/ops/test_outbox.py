@@ -38,6 +38,9 @@ def test_events_are_published_as_they_were_committed_and_counted_by_type(cloud: 
     dry_run = support.stdout_of(*REPUBLISH, "2h", "--dry-run")
     assert "┃ to be published " in dry_run
     assert support.numbers(dry_run) == counts
+    asking = support.stderr_of("outbox", "republish", "--since", "2h")
+    assert "publish 3 events again?" in asking
+    assert "nothing was changed: answer y, or give --yes" in asking
     assert published(cloud) == set()
     output = support.stdout_of(*REPUBLISH, "2h")
     assert "┃ published " in output

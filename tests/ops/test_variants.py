@@ -130,7 +130,7 @@ def test_send_reaches_the_ingress_and_names_the_way_of_a_consumers_own_producers
     other.set_types("inventory", [])
     for to in (("--to", "orders"), ()):
         error = stderr_of(*SEND, "{}", *to)
-        assert "in the envelope of Source.sns, which `once send` does not write" in error
+        assert "in the envelope of Source.sns, which this command does not write" in error
         assert "with `aws sns publish` to its topic" in error
 
 

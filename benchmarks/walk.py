@@ -208,7 +208,7 @@ def _dead_letter(aws: FakeAws, number: int) -> str:
 
 def _redrive(message_id: str) -> None:
     # With a higher limit, other threads receive the letters, and are not followed.
-    result = CliRunner().invoke(app, ["redrive", message_id, "--limit", "1"])
+    result = CliRunner().invoke(app, ["redrive", message_id, "--limit", "1", "--yes"])
     if result.exit_code:
         raise AssertionError(
             f"the dead letter was not sent back: {result.output}"

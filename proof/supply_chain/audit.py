@@ -47,7 +47,13 @@ def _tool(name: str) -> Path:
 
 def python_locks() -> list[Path]:
     """Return every lock file of Python packages."""
-    patterns = ("*.txt", "emulator/*.txt", "functions/*/*.txt", "once/cdk/**/*.txt")
+    patterns = (
+        "*.txt",
+        "emulator/*.txt",
+        "functions/*/*.txt",
+        "once/cdk/**/*.txt",
+        "tests/e2e/*.txt",
+    )
     return sorted(path for p in patterns for path in ROOT.glob(p) if "requirements" in path.name)
 
 

@@ -20,6 +20,7 @@ from once.cdk import (
     deployment_faults,
 )
 from once.cdk.checks.deployment_options import stage_faults, unfit_option_faults
+from once.names import page_url
 from tests.stacks.booking_office import LINES
 from tests.stacks.full_service import (
     ENDPOINTS,
@@ -86,7 +87,7 @@ def test_every_option_together_has_no_fault() -> None:
             "keys",
             CustomerKeys(logs=allowing()),
             "keys.logs: the policy of the key does not allow 'logs', and it encrypts log groups; "
-            "add a statement to the key's policy (docs/your-service.md#keys), and 'logs' to",
+            f"add a statement to the key's policy ({page_url('your-service#keys')}), and 'logs' to",
         ),
         (
             "keys",

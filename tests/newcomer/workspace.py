@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.architecture.imports import ROOT
 
-INSTALLED = (".venv", ".venv-aws", "node_modules")
+INSTALLED = (".venv", ".venv-aws", ".venv-cli", "node_modules")
 CACHES = ("jsii", "node", "site")
 NOT_COPIED = (*INSTALLED, ".git", ".cache", "build", "cdk.out", "dist", "reports")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from once.cdk.props import ConsumerProps
-from once.names import RELAY, UNROUTED, Metric
+from once.names import RELAY, UNROUTED, Metric, page_url
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import STATE, Cloud, Json, flat, listed, name_of
 
@@ -17,7 +17,7 @@ HIDDEN = "ApproximateNumberOfMessagesNotVisible"
 SENT = "NumberOfMessagesSent"
 VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
 
-DESCRIPTION = re.compile(r"once-[a-z_-]+: [^.]+\. docs/runbook\.md#[a-z-]+")
+DESCRIPTION = re.compile(rf"once-[a-z_-]+: [^.]+\. {re.escape(page_url('runbook'))}#[a-z-]+")
 
 Alarm = tuple[str, str, int, int, str]
 """Metric, statistic, period, threshold, and the one value of the dimension."""

@@ -84,7 +84,7 @@ def test_the_command_line_shows_a_message_that_cannot_be_read(
     with step("once status and once dlq list"):
         shown = installation.run("once", "status", "--service", SERVICE)
         listed = installation.run("once", "dlq", "list", "--service", SERVICE)
-    assert shown.stderr.endswith("tickets: 1 dead letters\n")
+    assert shown.stderr.endswith("tickets: 1 dead letter\n")
     assert listed.returncode == 0, listed.stderr
     assert "unparseable" in listed.stdout
 

@@ -4,6 +4,7 @@ The npm package `@sparticuz/chromium` is unpacked once, and starts without a dis
 `make redraw` and `PICTURES=1 make demo` take the pictures of the console in docs/img.
 """
 
+import hashlib
 import io
 import json
 import os
@@ -132,7 +133,7 @@ def take_pictures(
     """Take pictures of the pages, and of the first ones in dark colours as well.
 
     Returns the files `console-*.png`; the AWS has a deployment that has processed the order, and
-    dead letters.
+    dead letters. `console.sha256` tells of which pages they are.
     """
     files: list[Path] = []
     with console_process(aws) as url:
@@ -146,7 +147,18 @@ def take_pictures(
                     files.append(folder / f"console-{name}{suffix}.png")
                     _take_picture(page, files[-1])
             page.close()
+    (folder / SHOWN).write_text(f"{digest_of_pages()}\n")
     return files
+
+
+SHOWN = "console.sha256"
+
+
+def digest_of_pages() -> str:
+    """Return the SHA-256 of the console's templates and styles, which the pictures show."""
+    console = ROOT / "once" / "ops" / "console"
+    files = [*sorted((console / "templates").iterdir()), console / "static" / "console.css"]
+    return hashlib.sha256(b"".join(each.read_bytes() for each in files)).hexdigest()
 
 
 _DARK = ("overview", "dead-letters")

@@ -14,6 +14,7 @@ import pytest
 from moto.core.base_backend import BackendDict
 from msgspec import Struct
 
+from demo import browser
 from once import Consumer, Key, S3Object, Source, Transaction
 from once.cdk import ConsumerProps, Dedup, Pollers, TableProps, WarmThroughput
 from once.cdk.checks.consumer_props import line_group_faults
@@ -185,6 +186,11 @@ def test_the_chart_of_the_bench_shows_the_figures_of_the_page_beside_it() -> Non
     for panel, column in zip(panels, ("5 ms", "model"), strict=True):
         _, *shown = re.findall(r">([^<\n]+)</text>", panel)
         assert shown == [cell for row in rows for cell in (row[1], row[head.index(column)])]
+
+
+def test_the_pictures_of_the_console_are_of_its_pages_as_they_are_now() -> None:
+    shown = (ROOT / "docs" / "img" / browser.SHOWN).read_text()
+    assert shown == f"{browser.digest_of_pages()}\n", "run `make redraw`"
 
 
 RUN_BY = {

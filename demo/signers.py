@@ -14,7 +14,7 @@ SECRET_PREFIX = "whsec_"  # noqa: S105
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """How a provider signs a request: its body, and of the headers only those named in `before`.
+    """A provider's form of signatures: over the body, and the headers that `before` names.
 
     Attributes:
         signature, id, type, time: the names of the headers; empty where there is none.

@@ -1,4 +1,4 @@
-"""What the embedded AWS needs besides this package: MiniStack's environment, the CDK, a cache.
+"""Installation of the embedded AWS: MiniStack's virtual environment, the CDK, and a cache.
 
 `make setup` installs them in a checkout. The package from a wheel installs the environment on
 first use, into the user's cache: MiniStack has dependencies that an app may need in other versions.

@@ -127,7 +127,7 @@ def examine(
         only: names of faults; empty for all.
         replay: the name of the only scenario.
         deep: seconds for which scenarios with two faults are drawn after the others.
-        progress: is told of what happens.
+        progress: receives each result, so that it outlives the end of the process.
 
     Raises:
         SubjectError: the subject is wrong, its handler fails without a fault, or no scenario has

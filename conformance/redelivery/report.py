@@ -41,7 +41,7 @@ class Difference:
 
 
 class Severity(StrEnum):
-    """What a failure costs, the worst first."""
+    """Severity of a failure, the most severe first."""
 
     LOST = "lost"
     DOUBLED = "doubled"

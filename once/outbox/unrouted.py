@@ -118,7 +118,7 @@ def unrouted(envelope: SnsEnvelope, subscribed: Collection[str]) -> OnceError | 
 
 
 FURTHER_ROUTES_SECONDS = 10
-"""How old the sweep's knowledge of further stacks may be."""
+"""Age at which the sweep reads the types of further stacks again."""
 
 
 @dataclass(slots=True)

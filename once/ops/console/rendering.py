@@ -30,7 +30,8 @@ NAVIGATION = (
 """Route and title of each page in the navigation."""
 
 _FOLDED_LINES, _FOLDED_CHARACTERS, _MOST_CHARACTERS = 40, 4_000, 12_000
-"""What is shown of a long text before it is unfolded; and at most, so that a page stays small."""
+"""Lines and characters of a long text that a page shows folded; and the most that it shows at all,
+which keeps pages small."""
 
 _LINKED = re.compile(
     r"(?P<id>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"

@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[_T]):
-    """What was read of one thing; a page shows it with its age.
+    """The result of reading one thing from AWS; a page shows it with its age.
 
     Attributes:
         known: what was read, or the first part of a first reading; empty before.
@@ -48,7 +48,7 @@ class Reading(Generic[_T]):
 
     @property
     def value(self) -> _T:
-        """What was read.
+        """The result.
 
         Raises:
             NotReadYetError: nothing was read yet.
@@ -72,7 +72,7 @@ class _Kept:
 
 
 class Readings:
-    """What was read lately, each under its key; safe for threads.
+    """Cache of the latest readings by key; safe for threads.
 
     A reading runs in a thread of its own, and no page waits for long: it shows the last reading,
     what a first one has found so far, or that it is under way, and requests itself again.

@@ -177,8 +177,7 @@ class _Run:
         for shard in range(self._scenario.shards) if now >= self._scenario.relays_from else ():
             if shard not in self._service.relaying and self._service.unread(shard):
                 yield partial(self._relay, shard)
-        is_due = self._has_loss or self._letters_visible_at <= now
-        if is_due and not self._is_operating:
+        if not self._is_operating and (self._has_loss or self._letters_visible_at <= now):
             yield self._operate
 
     def _next_time(self) -> float:

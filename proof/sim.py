@@ -81,7 +81,7 @@ class Evidence:
     def missing(self) -> list[str]:
         """Gaps of this run: a fault that did not occur, a scope that did not end."""
         fired = {*map(str, (*Fault, *PlatformFault))} - {*map(str, self.seeds.fired)}
-        unfinished = [one for one in self.explored if one.must_end and not one.complete]
+        unfinished = [one for one in self.explored if not one.complete]
         return [
             *(f"not caught: {name}" for name, is_caught in self.caught.items() if not is_caught),
             *(f"never took place: {kind}" for kind in sorted(fired)),
@@ -167,8 +167,8 @@ def collected(seeds: range, processes: int) -> Evidence:
     scopes = search.parts()
     parts = [
         *scopes,
-        *(Part(name, "protocols", 1, *method, 2.0) for name, method in methods.items()),
-        *(Part("seeds", "seeds", CHUNK, run_seeds, (chunk, ""), 0.03) for chunk in chunks),
+        *(Part(name, "protocols", 1, *method, 1.0) for name, method in methods.items()),
+        *(Part("seeds", "seeds", CHUNK, run_seeds, (chunk, ""), 0.05) for chunk in chunks),
     ]
     results = iter(run_parts(parts, processes, console))
     explored = [next(results) for _ in scopes]

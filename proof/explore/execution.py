@@ -10,16 +10,18 @@ nothing but what it wrote is left. The identifiers that a process draws follow f
 that two schedules that do the same in another order reach the same state.
 """
 
+import marshal
 import math
 import os
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from itertools import islice
+from operator import attrgetter
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from functions.payments import provider
@@ -49,6 +51,10 @@ _LATE_SECONDS = (2.0, 60.0)
 """When a late call takes effect: while its caller still asks for the outcome, and afterwards."""
 _LATE_CHARGE_SECONDS = (2.0, 9.0)
 """The same for the provider: within the caller's timeout, and between two later deliveries."""
+_content = attrgetter(
+    *("id", "body", "attributes", "sent_at", "visible_at", "first_received_at"),
+    *("handles", "deleted", "group", "number"),
+)
 _READS = {"GetItem", "BatchGetItem", "ReceiveMessage", "Scan"}
 
 
@@ -148,8 +154,7 @@ class ScheduledWorld(World):
         return blake2b(f"{name} {self._drawn[name]}".encode(), digest_size=size).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One way to go on.
 
     Attributes:
@@ -165,8 +170,8 @@ class Option:
     fault: str = ""
 
 
-Choose = Callable[["Execution", Sequence[Option]], int]
-"""Returns the position of the option to take, or raises Pruned where none is to be taken."""
+Choose = Callable[["Execution", Sequence[Option]], object]
+"""Is told the options of a new state, of which the first is taken; may raise Pruned."""
 
 
 class Pruned(Exception):
@@ -178,7 +183,8 @@ class Execution:
 
     Args:
         scope: the scope.
-        choose: chooses among options.
+        prefix: the position of each option to take at first.
+        choose: is told the options of each state after that.
 
     Attributes:
         choices: the position of each option that was taken.
@@ -186,8 +192,9 @@ class Execution:
         preemptions, faults: how many there were so far.
     """
 
-    def __init__(self, scope: Scope, choose: Choose) -> None:
+    def __init__(self, scope: Scope, prefix: Sequence[int], choose: Choose) -> None:
         self.scope = scope
+        self._prefix = prefix
         self.choices: list[int] = []
         self.words: list[str] = []
         self.preemptions = self.faults = 0
@@ -245,7 +252,7 @@ class Execution:
             [
                 (
                     each.name,
-                    sorted(map(repr, each.messages.values())),
+                    [_content(message) for _, message in sorted(each.messages.items())],
                     sorted(m.id for m in each.ever),
                 )
                 for place in self._places
@@ -259,7 +266,8 @@ class Execution:
             sorted((key, sorted(ids)) for key, ids in ledger.commits.items()),
             (sorted(ledger.published), sorted(ledger.premature)),
         )
-        return blake2b(repr(state).encode(), digest_size=16).digest()
+        # This version of the format has no references: equal states have equal bytes.
+        return blake2b(marshal.dumps(state, 2), digest_size=16).digest()
 
     def _standing_of(self, task: Task) -> tuple[Any, ...]:
         world, process = self.world, task.process
@@ -293,9 +301,16 @@ class Execution:
             self.ledger.check_state()
         raise Violation("never at rest", f"after {MOST_STEPS} steps")
 
-    def _take(self, options: Sequence[Option]) -> None:
-        choice = self._choose(self, options)
-        option = options[choice]
+    def _take(self, options: Iterator[Option]) -> None:
+        step = len(self.choices)
+        choice = self._prefix[step] if step < len(self._prefix) else 0
+        if step >= len(self._prefix):
+            every = [*options]
+            self._choose(self, every)
+            options = iter(every)
+        option = next(islice(options, choice, None), None)
+        if option is None:
+            raise LookupError(f"there is no choice {choice} in step {step}: is it the same code?")
         self.choices.append(choice)
         self.words.append(option.words)
         self.preemptions += option.preemptions
@@ -303,14 +318,17 @@ class Execution:
         random.seed(0)  # jitter is the same in every step
         self._running = option.take()
 
-    def _options(self) -> list[Option]:
-        """Return what can happen next; the first costs nothing."""
-        options = list(self._steps())
-        if options and not (options[0].fault or options[0].preemptions):
-            return options
-        self.ledger.disturbed = bool(self.faults) or self._outages < int(self.scope.outage)
-        self.ledger.check_rest()
-        return [Option("all is at rest", self._next_stage), *options]
+    def _options(self) -> Iterator[Option]:
+        """Yield what can happen next; the first costs nothing."""
+        steps = self._steps()
+        first = next(steps, None)
+        if first is None or first.fault or first.preemptions:
+            self.ledger.disturbed = bool(self.faults) or self._outages < int(self.scope.outage)
+            self.ledger.check_rest()
+            yield Option("all is at rest", self._next_stage)
+        if first is not None:
+            yield first
+        yield from steps
 
     def _next_stage(self) -> None:
         self._is_over = not self._stages

@@ -112,9 +112,9 @@ SCOPES = (
     _effect("two deliveries of a charge", 28_000, _CHARGES, effect_calls=1),
     _effect(
         "two deliveries of a charge by skewed clocks",
-        45_000,
+        500,
         _CHARGES,
-        preemptions=1,
+        faults=0,
         effect_calls=1,
         clocks=_skewed("payments"),
     ),
@@ -157,7 +157,14 @@ SCOPES = (
         effect_calls=1,
     ),
     _entries("entries of one account", 22_000, Entry(0), Entry(1)),
-    _entries("entries of two accounts", 60_000, Entry(0), Entry(1, "b")),
+    Scope(
+        "entries of two accounts",
+        2_500,
+        (Entry(0), Entry(1, "b")),
+        scenario="fifo",
+        running=("ledger",),
+        preemptions=0,
+    ),
     _entries("three entries of two accounts", 2_000, Entry(0), Entry(1, "b"), Entry(2), faults=0),
     Scope(
         "a body that ends the function beside another event",

@@ -15,7 +15,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from proof.explore.execution import DEATH, Execution, Option, Pruned
@@ -25,9 +25,6 @@ from proof.workers import Part, Tell, untold
 from proof.world.faults import Fault
 
 KINDS = frozenset({*map(str, Fault), DEATH})
-MOST_FAULTS = 2
-MOST_SCHEDULES = 1_000
-"""So many schedules with two faults are executed where all of them would take too long."""
 _MOST_WHEN_BROKEN = 5_000
 """So many schedules are executed in the search for a broken protocol."""
 
@@ -64,7 +61,6 @@ class Explored:
         calls: calls to the outside, of all executions.
         seconds: how long it took.
         complete: whether nothing within the bounds is left.
-        must_end: whether all schedules were to be executed.
         faults_by_kind: how often each kind of fault was chosen.
         found: the violations.
     """
@@ -75,7 +71,6 @@ class Explored:
     calls: int = 0
     seconds: float = 0.0
     complete: bool = False
-    must_end: bool = True
     faults_by_kind: Counter[str] = field(default_factory=Counter)
     found: list[Found] = field(default_factory=list)
 
@@ -99,18 +94,8 @@ class Overgrown(Exception):
 
 
 def parts() -> list[Part]:
-    """Return the parts of the exploration of all scopes, each with the result `Explored`.
-
-    A scope is explored to the end with its bounds. One with a single fault is then explored with
-    two, as far as `MOST_SCHEDULES`: that would take too long to the end.
-    """
-    deeper = [replace(scope, faults=MOST_FAULTS) for scope in SCOPES if scope.faults < MOST_FAULTS]
-    names = {one: f"{one.name}, two faults" for one in deeper}
-    most = MOST_SCHEDULES
-    return [
-        *(Part(one.name, "states", one.states, explore, (one, None), 0.005) for one in SCOPES),
-        *(Part(names[one], "schedules", most, explore, (one, most), 0.006) for one in deeper),
-    ]
+    """Return the parts of the exploration of all scopes, each with the result `Explored`."""
+    return [Part(one.name, "states", one.states, explore, (one, None), 0.006) for one in SCOPES]
 
 
 def explore(scope: Scope, most_schedules: int | None = None, tell: Tell = untold) -> Explored:
@@ -119,7 +104,7 @@ def explore(scope: Scope, most_schedules: int | None = None, tell: Tell = untold
     Args:
         scope: the scope.
         most_schedules: where to stop; None to go on to the end.
-        tell: called with the number of states, or of schedules if those are limited.
+        tell: called with the number of states.
 
     Raises:
         Overgrown: the scope has more states than its share.
@@ -127,13 +112,12 @@ def explore(scope: Scope, most_schedules: int | None = None, tell: Tell = untold
     began = time.monotonic()
     search = _Search(scope)
     explored = search.explored
-    explored.must_end = most_schedules is None
     most = math.inf if most_schedules is None else most_schedules
     while search.waiting and not explored.found and explored.schedules < most:
         search.follow(search.waiting.pop())
         explored.states = len(search.seen)
-        tell(explored.states if explored.must_end else explored.schedules)
-        if explored.must_end and explored.states > scope.states:
+        tell(explored.states)
+        if most_schedules is None and explored.states > scope.states:
             raise Overgrown(
                 f"the scope {scope.name!r} has more states than its share of {scope.states:,}: "
                 "give it less traffic, smaller bounds or a larger share, in proof/explore/scopes.py"
@@ -159,15 +143,7 @@ def replayed(scope: str, choices: Sequence[int]) -> Found | None:
     Raises:
         LookupError: there is no such scope, or a choice is not possible where it is made.
     """
-
-    def choose(execution: Execution, options: Sequence[Option]) -> int:
-        step = len(execution.choices)
-        choice = choices[step] if step < len(choices) else 0
-        if choice >= len(options):
-            raise LookupError(f"there is no choice {choice} in step {step}: is it the same code?")
-        return choice
-
-    return _found(Execution(scope_named(scope), choose))
+    return _found(Execution(scope_named(scope), choices, lambda *_: None))
 
 
 def _found(execution: Execution) -> Found | None:
@@ -186,13 +162,11 @@ class _Search:
         self.seen: dict[bytes, list[tuple[int, int]]] = {}
         self.explored = Explored(scope)
         self._scope = scope
-        self._prefix: tuple[int, ...] = ()
 
     def follow(self, prefix: tuple[int, ...]) -> None:
         """Execute by a prefix of choices, and from there without preemptions and faults."""
-        self._prefix = prefix
         self.explored.schedules += 1
-        execution = Execution(self._scope, self._choose)
+        execution = Execution(self._scope, prefix, self._branch)
         try:
             if found := _found(execution):
                 self.explored.found.append(found)
@@ -200,10 +174,7 @@ class _Search:
             pass
         self.explored.calls += len(execution.world.log)
 
-    def _choose(self, execution: Execution, options: Sequence[Option]) -> int:
-        step = len(execution.choices)
-        if step < len(self._prefix):
-            return self._prefix[step]
+    def _branch(self, execution: Execution, options: Sequence[Option]) -> None:
         left = (
             self._scope.preemptions - execution.preemptions,
             self._scope.faults - execution.faults,
@@ -214,7 +185,6 @@ class _Search:
                 self.waiting.append((*execution.choices, choice))
                 if option.fault:
                     self.explored.faults_by_kind[option.fault] += 1
-        return 0
 
     def _check_new(self, state: bytes, left: tuple[int, int]) -> None:
         before = self.seen.setdefault(state, [])

@@ -334,7 +334,7 @@ class Webhooks(Scenario):
 
     def _body(self, capture: Item) -> bytes:
         if CaptureAttribute.BODY in capture:
-            return base64.b64decode(capture[CaptureAttribute.BODY]["B"])
+            return _decoded(capture[CaptureAttribute.BODY]["B"])
         return self.world.objects.content.get(capture[CaptureAttribute.BODY_OBJECT]["S"], b"")
 
     def _events(self) -> defaultdict[Label, set[str]]:
@@ -360,6 +360,11 @@ class Webhooks(Scenario):
 
     def _counted(self, label: Label) -> int:
         return int(self.row(_TABLE, f"{label[0]} {label[1]}").get("times", 0))
+
+
+@lru_cache(maxsize=100)
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text)
 
 
 @lru_cache(maxsize=100)

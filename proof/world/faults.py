@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from typing import Any
 
 from demo.payment_sandbox import PaymentFault, Response, key_in_use, rate_limited, server_error
 from once.names import CLOCK_SKEW_SECONDS
@@ -232,6 +234,11 @@ class Plan:
         return point, action
 
 
+@cache
+def _in_order(possible: Kinds) -> tuple[Any, ...]:
+    return tuple(sorted(possible))
+
+
 def chance(seed: int, fault_rate: float, platform_rate: float) -> Draw:
     """Return a draw of random faults, which depends on the seed alone.
 
@@ -244,8 +251,8 @@ def chance(seed: int, fault_rate: float, platform_rate: float) -> Draw:
     clocks = random.Random(f"clocks {seed}")
 
     def drawn(point: InjectionPoint) -> Action | None:
-        [*what] = sorted(point.possible)
-        if what == [PlatformFault.SKEWED]:
+        what = _in_order(point.possible)
+        if what == (PlatformFault.SKEWED,):
             if clocks.random() >= _SKEWED:
                 return None
             seconds = clocks.choice(_SKEWS)

@@ -74,6 +74,7 @@ class Queue:
         messages: every message by id, also deleted ones.
         ever: every message, in order of arrival.
         sent: of a FIFO queue, the last message of each group and deduplication id.
+        is_fifo: whether it delivers each message group in its order, one receive at a time.
     """
 
     name: str
@@ -83,11 +84,10 @@ class Queue:
     messages: dict[str, Message] = field(default_factory=dict)
     ever: list[Message] = field(default_factory=list)
     sent: dict[Sent, Message] = field(default_factory=dict)
+    is_fifo: bool = field(init=False)
 
-    @property
-    def is_fifo(self) -> bool:
-        """Whether it delivers each message group in its order, one receive at a time."""
-        return self.name.endswith(".fifo")
+    def __post_init__(self) -> None:
+        self.is_fifo = self.name.endswith(".fifo")
 
     @property
     def waiting(self) -> list[Message]:
@@ -97,8 +97,11 @@ class Queue:
     def deliverable(self, now: float) -> list[Message]:
         """Return the messages that a receive may return, in their order."""
         waiting = self.waiting
-        locked = {each.group for each in waiting if each.visible_at > now} if self.is_fifo else ()
-        return [each for each in waiting if each.visible_at <= now and each.group not in locked]
+        visible = [each for each in waiting if each.visible_at <= now]
+        if not self.is_fifo or len(visible) == len(waiting):
+            return visible
+        locked = {each.group for each in waiting if each.visible_at > now}
+        return [each for each in visible if each.group not in locked]
 
     def first_of_groups(self, messages: list[Message]) -> list[Message]:
         """Return the messages that a receive may begin with; on a standard queue any."""

@@ -1,8 +1,9 @@
 """DynamoDB: tables with a partition key, transactions with cancellation reasons, and a stream."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import msgspec
 
 from proof.world.calls import ServiceError
 from proof.world.expressions import Item, Scope, holds, updated
@@ -34,7 +35,7 @@ class Tables:
         self._keys = dict(keys)
         self._streamed = streamed
         self._clock = clock
-        self.tokens: dict[str, tuple[float, str]] = {}
+        self.tokens: dict[str, tuple[float, bytes]] = {}
         self.items: dict[str, dict[str, Item]] = {name: {} for name in keys}
         self.stream: list[dict[str, Any]] = []
         self.transactions = 0
@@ -85,7 +86,7 @@ class Tables:
             raise ServiceError("TransactionCanceledException", CancellationReasons=reasons)
         for entry in entries:
             self._apply(entry)
-        self.tokens[token] = (self._clock(), json.dumps(entries))
+        self.tokens[token] = (self._clock(), msgspec.json.encode(entries))
         self.transactions += 1
         return {}
 
@@ -100,10 +101,10 @@ class Tables:
         return {}
 
     def _is_repeated(self, token: str, entries: Any) -> bool:
-        when, content = self.tokens.get(token, (-_TOKEN_SECONDS, ""))
+        when, content = self.tokens.get(token, (-_TOKEN_SECONDS, b""))
         if token not in self.tokens or self._clock() - when > _TOKEN_SECONDS:
             return False
-        if content != json.dumps(entries):
+        if content != msgspec.json.encode(entries):
             raise ServiceError("IdempotentParameterMismatchException")
         return True
 

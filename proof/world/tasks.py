@@ -127,7 +127,8 @@ class Tasks:
         if task.process.deadline < self.now:
             task.process.dead = True
         task.thread.switch()
-        self._end_killed()
+        if task.process.dead or task.ended:
+            self._end_killed()
 
     def fire(self) -> None:
         """Run the timers that are due."""

@@ -23,8 +23,7 @@ _PATIENCE = 0.2
 _LEAST_PATIENCE = 0.02
 """Seconds, about the time of a commit: an answer that arrives later commits alone."""
 
-_ONE_LOOP = Lock()
-"""Two threads must not make a loop each."""
+_ONE_LOOP = Lock()  # two threads must not make a loop each
 
 
 class ConcurrentCalls:

@@ -63,23 +63,17 @@ class EffectAttempt:
     outcome: Any = None
 
 
+@dataclass(frozen=True, slots=True)
 class EffectExecutor:
     """Executes the effects of one consumer, which it has by name.
 
     A refusal is restored as one of the classes that the consumer answers with `@consumer.rejects`.
     """
 
-    def __init__(
-        self,
-        effects: Mapping[str, Effect[Any, Any]],
-        refusals: Collection[type[Refusal]],
-        ledger: EffectLedger,
-        timeout_seconds: float,
-    ) -> None:
-        self._effects = effects
-        self._refusals = refusals
-        self._ledger = ledger
-        self._timeout = timeout_seconds
+    effects: Mapping[str, Effect[Any, Any]]
+    refusals: Collection[type[Refusal]]
+    ledger: EffectLedger
+    timeout_seconds: float
 
     def intend(
         self, pk: str, requested: tuple[Effect[Any, Any], bytes], deadline: Deadline
@@ -93,7 +87,7 @@ class EffectExecutor:
         """
         self._check_time(deadline)
         effect, request = requested
-        if self._effects.get(effect.name) is not effect:
+        if self.effects.get(effect.name) is not effect:
             raise InvalidWrite(
                 f"the effect {effect.name!r} is none of this consumer's: declare it with "
                 "@consumer.effect"
@@ -104,11 +98,11 @@ class EffectExecutor:
             raise InvalidWrite(
                 f"the request of {effect.name!r} breaks its model: {error}"
             ) from None
-        return self._ledger.open(effect, request, pk, deadline.seconds_to_the_end)
+        return self.ledger.open(effect, request, pk, deadline.seconds_to_the_end)
 
     def begin(self, pk: str, intent: Intent, deadline: Deadline) -> EffectAttempt:
         """Return the attempt of the delivery that has just committed the intent."""
-        return EffectAttempt(pk, self._effects[intent.effect], intent, deadline, clean=True)
+        return EffectAttempt(pk, self.effects[intent.effect], intent, deadline, clean=True)
 
     def resume(self, pk: str, found: Intent, deadline: Deadline) -> EffectAttempt:
         """Take over an effect that an earlier delivery left pending.
@@ -118,17 +112,17 @@ class EffectExecutor:
         Raises:
             OnceError: this delivery may not call the effect, or no delivery may.
         """
-        if found.effect not in self._effects:
+        if found.effect not in self.effects:
             text = f"the pending effect {found.effect!r} is none of this consumer's any more"
             raise self.stuck(found, PermanentError(f"{text}: bring it back"))
-        effect = self._effects[found.effect]
+        effect = self.effects[found.effect]
         if found.standing is Standing.SETTLED:
-            outcome = restored(effect, found.outcome or "", self._refusals)
+            outcome = restored(effect, found.outcome or "", self.refusals)
             return EffectAttempt(
                 pk, effect, found, deadline, clean=False, is_done=True, outcome=outcome
             )
         self._check_time(deadline)
-        mine = self._ledger.take_over(effect, pk, found, deadline.seconds_to_the_end)
+        mine = self.ledger.take_over(effect, pk, found, deadline.seconds_to_the_end)
         clean = found.standing is Standing.NOT_DONE
         return EffectAttempt(pk, effect, mine, deadline, clean=clean)
 
@@ -159,10 +153,10 @@ class EffectExecutor:
                 self._attempt(attempt, request, within)
             except (NotDone, Unanswered):
                 is_last = calls == _MAX_CALLS or not deadline.pause(calls)
-                if is_last or deadline.seconds < self._timeout:
+                if is_last or deadline.seconds < self.timeout_seconds:
                     raise
             else:
-                _check_outcome(attempt)
+                _check_outcome(effect, attempt.outcome)
                 return
 
     def hand_back(self, attempt: EffectAttempt, error: OnceError) -> OnceError:
@@ -178,7 +172,7 @@ class EffectExecutor:
             standing = Standing.UNKNOWN
             with suppress(NotKept):
                 text, standing = kept_text(attempt.effect, attempt.outcome), Standing.SETTLED
-        is_stored = self._ledger.hand_back(attempt.pk, attempt.intent, standing, text)
+        is_stored = self.ledger.hand_back(attempt.pk, attempt.intent, standing, text)
         is_safe = (is_stored and text) or attempt.effect.policy is not Policy.AT_MOST_ONCE
         if is_safe or not attempt.is_done:
             return error
@@ -192,20 +186,14 @@ class EffectExecutor:
     def stuck(self, found: Intent, error: PermanentError) -> OnceError:
         """Return the error of a pending effect whose message cannot go on because of `error`."""
         try:
-            self._ledger.check_ended(found)
+            self.ledger.check_ended(found)
         except InFlight as running:  # the owner may go on
             return running
         is_known = found.standing in (Standing.NOT_DONE, Standing.SETTLED)
         return (type(error) if is_known else EffectUnknown)(f"{error}; {found.account}")
 
     def _attempt(self, attempt: EffectAttempt, request: Any, within: Within) -> None:
-        """Call the provider once, and set the outcome. Updates whether the attempt is clean.
-
-        Raises:
-            NotDone: nothing happened.
-            Unexpected: there is an outcome, and a hook failed.
-            OnceError: there is no outcome, and something may have happened.
-        """
+        """Call the provider once, and set the outcome. Updates whether the attempt is clean."""
         clean, attempt.clean = attempt.clean, False
         run = _Run(attempt.effect.function, request, self._terms(attempt), within)
         if run.is_answered:
@@ -232,27 +220,24 @@ class EffectExecutor:
         elif run.error is not None:
             raise _unanswered(attempt, run.error) from run.error
         else:
-            attempt.intent = self._ledger.renew_key(attempt.effect, attempt.pk, attempt.intent)
+            attempt.intent = self.ledger.renew_key(attempt.effect, attempt.pk, attempt.intent)
             attempt.clean = True
             raise NotDone("the provider's attempt ended in an error, and did nothing")
 
     def _terms(self, attempt: EffectAttempt) -> Call:
-        seconds = min(self._timeout, attempt.deadline.seconds)
+        seconds = min(self.timeout_seconds, attempt.deadline.seconds)
         return Call(attempt.intent.provider_key, seconds, attempt.intent.request)
 
     def _check_time(self, deadline: Deadline) -> None:
-        if deadline.seconds < self._timeout:
+        if deadline.seconds < self.timeout_seconds:
             raise OutOfTime("a call to the outside world would not fit into this invocation")
 
 
 class _Run:
     """One run of an effect's function, or of its look-up, within the hooks.
 
-    Attributes:
-        answer: what the function returned, or the Refusal that it raised.
-        is_answered: whether there is an answer, whatever a hook does then.
-        has_begun: whether the function may have run before it raised an error.
-        error: the exception of function or hooks.
+    The answer is the value that the function returned, or the Refusal that it raised. `has_begun`
+    says whether it may have run before it raised another error; `error` is its own or a hook's.
     """
 
     def __init__(
@@ -283,11 +268,7 @@ class _Run:
 
 
 def _settle(attempt: EffectAttempt, run: _Run) -> None:
-    """Set the outcome. It stays the outcome if a hook has failed after the call.
-
-    Raises:
-        Unexpected: a hook failed. The next delivery commits the outcome.
-    """
+    """Set the outcome. If a hook has failed after the call, the next delivery commits it."""
     attempt.outcome, attempt.is_done = run.answer, True
     if run.error is not None and run.error is not run.answer:
         raise Unexpected(run.error)
@@ -329,28 +310,24 @@ def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
 
 
 def _has_begun(function: Callable[..., object], error: Exception) -> bool:
-    """Return whether a function may have run before it raised an error.
-
-    A Python function that ran is in the traceback, after the frame that called it. If it is not,
-    the call itself failed, for example because of its arguments. Of any other callable, such as a
-    compiled one, the traceback tells nothing.
-    """
+    # A Python function that ran is in the traceback, after the frame that called it. If it is not,
+    # the call itself failed, for example because of its arguments. Of any other callable, such as a
+    # compiled one, the traceback tells nothing.
     is_python = isinstance(getattr(function, "__func__", function), FunctionType)
     first = error.__traceback__
     return not is_python or first is None or first.tb_next is not None
 
 
-def _check_outcome(attempt: EffectAttempt) -> None:
+def _check_outcome(effect: Effect[Any, Any], outcome: Any) -> None:
     """Check that the outcome could be kept: otherwise only a recovery would find the mistake."""
-    if isinstance(attempt.outcome, Refusal):
+    if isinstance(outcome, Refusal):
         return
-    effect = attempt.effect
     try:
-        kept_text(effect, attempt.outcome)
+        kept_text(effect, outcome)
     except NotKept as error:
         raise WrongOutcome(
             f"the effect {effect.name!r} was done, and returned a value of the type "
-            f"{type(attempt.outcome).__qualname__}, which does not fit the declared "
+            f"{type(outcome).__qualname__}, which does not fit the declared "
             f"{formatannotation(effect.outcome_type)} ({error}): correct the function or its "
             "annotation, deploy, and redrive"
         ) from None

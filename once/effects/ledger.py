@@ -70,7 +70,7 @@ class Intent:
 
     @property
     def next_key(self) -> str:
-        """The provider key that replaces this one if it cannot be used any more."""
+        """The provider key that replaces this one."""
         stem, _, number = self.provider_key.rpartition("-")
         return f"{stem}-{int(number) + 1}"
 
@@ -86,8 +86,8 @@ class Intent:
             owner=item[Record.OWNER]["S"],
             lease_until=int(item[Record.LEASE_UNTIL]["N"]),
             standing=Standing(item[Record.STANDING]["S"]),
-            outcome=_text(item, Record.EFFECT_OUTCOME),
-            settlement=_text(item, Record.SETTLEMENT),
+            outcome=item[Record.EFFECT_OUTCOME]["S"] if Record.EFFECT_OUTCOME in item else None,
+            settlement=item[Record.SETTLEMENT]["S"] if Record.SETTLEMENT in item else None,
         )
 
     def item(self) -> dict[str, Any]:
@@ -147,13 +147,8 @@ def settled(found: Intent, outcome: str, settlement: str) -> Intent:
 
     The settlement says as JSON who settled it, when and why.
     """
-    return replace(
-        found,
-        standing=Standing.SETTLED,
-        outcome=outcome,
-        settlement=settlement,
-        owner=uuid4().hex,
-    )
+    mine = replace(found, owner=uuid4().hex, settlement=settlement)
+    return replace(mine, standing=Standing.SETTLED, outcome=outcome)
 
 
 def not_done(found: Intent, settlement: str, *, new_key: bool = False) -> Intent:
@@ -161,20 +156,12 @@ def not_done(found: Intent, settlement: str, *, new_key: bool = False) -> Intent
 
     It gets a new provider key if the old one returns a saved error only.
     """
-    return replace(
-        found,
-        standing=Standing.NOT_DONE,
-        outcome=None,
-        settlement=settlement,
-        owner=uuid4().hex,
-        provider_key=found.next_key if new_key else found.provider_key,
-    )
+    key = found.next_key if new_key else found.provider_key
+    mine = replace(found, owner=uuid4().hex, settlement=settlement)
+    return replace(mine, standing=Standing.NOT_DONE, outcome=None, provider_key=key)
 
 
-def _text(item: Mapping[str, Any], name: str) -> str | None:
-    return item[name]["S"] if name in item else None
-
-
+@dataclass(frozen=True, slots=True)
 class EffectLedger:
     """Opens, takes over and hands back the effects of one consumer.
 
@@ -182,19 +169,11 @@ class EffectLedger:
     the margin.
     """
 
-    def __init__(
-        self,
-        client: "DynamoDBClient",
-        table: str,
-        clock: Callable[[], float],
-        logger: "Logger",
-        margin_seconds: float,
-    ) -> None:
-        self._client = client
-        self._table = table
-        self._margin = margin_seconds
-        self._clock = clock
-        self._logger = logger
+    client: "DynamoDBClient"
+    table: str
+    clock: Callable[[], float]
+    logger: "Logger"
+    margin_seconds: float
 
     def open(
         self, effect: Effect[Any, Any], request: bytes, pk: str, lease_seconds: float
@@ -281,7 +260,7 @@ class EffectLedger:
             else:
                 return True
         extra = {"key_hash": key_hash(pk), "error": summary}
-        self._logger.warning("effect not handed back", extra=extra)
+        self.logger.warning("effect not handed back", extra=extra)
         return False
 
     def check_ended(self, found: Intent) -> None:
@@ -290,7 +269,7 @@ class EffectLedger:
         Raises:
             InFlight: it may still be calling.
         """
-        self._check_lease(found, self._margin)
+        self._check_lease(found, self.margin_seconds)
 
     def _check(self, effect: Effect[Any, Any], found: Intent) -> None:
         # While the provider remembers the key, an early takeover is harmless: the provider answers
@@ -312,7 +291,7 @@ class EffectLedger:
             )
 
     def _check_lease(self, found: Intent, margin: float) -> None:
-        remaining = found.lease_until / _MILLISECONDS + margin - self._clock()
+        remaining = found.lease_until / _MILLISECONDS + margin - self.clock()
         if found.standing is Standing.IN_FLIGHT and remaining > 0:
             raise InFlight(
                 f"another delivery is at the effect {found.effect!r} for at most {remaining:.0f} s "
@@ -322,20 +301,20 @@ class EffectLedger:
 
     def _is_remembered(self, found: Intent) -> bool:
         expiry = found.key_expires_at
-        return expiry is not None and self._clock() + self._margin < expiry
+        return expiry is not None and self.clock() + self.margin_seconds < expiry
 
     def _key_expiry(self, effect: Effect[Any, Any]) -> int | None:
         if effect.policy is not Policy.PROVIDER_KEY:
             return None
-        return int(self._clock()) + effect.key_lifetime_seconds
+        return int(self.clock()) + effect.key_lifetime_seconds
 
     def _lease(self, seconds: float) -> int:
-        return int((self._clock() + seconds) * _MILLISECONDS)
+        return int((self.clock() + seconds) * _MILLISECONDS)
 
     def _change(self, pk: str, before: Intent, after: Intent) -> None:
-        update = pending_update(self._table, pk, before, after)
+        update = pending_update(self.table, pk, before, after)
         try:
-            self._client.transact_write_items(TransactItems=[{"Update": update}])
+            self.client.transact_write_items(TransactItems=[{"Update": update}])
         except (ClientError, BotoCoreError, ResponseParserError) as error:
             response: Any = error.response if isinstance(error, ClientError) else {}
             codes = [reason["Code"] for reason in response.get("CancellationReasons", [])]

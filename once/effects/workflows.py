@@ -59,10 +59,7 @@ _STEP_FUNCTIONS_DAYS = 90
 """Days for which Step Functions keeps a name after the execution has ended."""
 
 _HASH_DIGITS = 56
-"""With prefix, hyphen and two digits 64 characters, the longest name of a durable execution.
-
-Step Functions takes 80. A provider key gets another number only if a person gives it one.
-"""
+"""With prefix, hyphen and two digits 64 characters, the longest name of a durable execution."""
 
 # The effect ledger retries. Two requests end within the least timeout of an effect that starts one.
 ONE_ATTEMPT = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
@@ -168,11 +165,6 @@ def _start_execution(machine: str, call: Call) -> str:
     execution with the name, including one with an equal input that has ended, it answers
     `ExecutionAlreadyExists`; the input of that execution then decides. Source: StartExecution in
     the API reference of Step Functions.
-
-    Raises:
-        KeyConflict: the name belongs to an execution with another input.
-        EffectUnknown: an execution was started that its name does not identify.
-        Exception: see `meaning_of`.
     """
     name, text = execution_name(call.key), call.request.decode()
     expected = _execution_arn(machine, name)
@@ -204,10 +196,10 @@ def _execution_arn(machine: str, name: str) -> str:
 
 
 class _NameTaken(PermanentError, reason=Reason.KEY_CONFLICT):
-    """The name belongs to an execution with another payload.
+    """The name belongs to an execution with another payload, which Lambda does not show.
 
-    This is no KeyConflict: Lambda does not show that payload. After an attempt without an answer,
-    the execution may be the effect's own, for example if an alias has moved since.
+    This is no KeyConflict: after an attempt without an answer, the execution may be the effect's
+    own, for example if an alias has moved since.
     """
 
 
@@ -218,10 +210,6 @@ def _start_durable_execution(function: str, call: Call) -> str:
     retention period is over. For another payload it answers
     `DurableExecutionAlreadyStartedException`. Source: "Idempotency" of durable functions in the
     Lambda developer guide.
-
-    Raises:
-        EffectUnknown: the function was invoked, and no durable execution has the name.
-        Exception: see `meaning_of`.
     """
     name = execution_name(call.key)
     try:
@@ -263,10 +251,8 @@ def meaning_of(error: Exception, workflow: str) -> Exception:
 
 
 def _code_of(error: Exception) -> str:
-    """Return the code of AWS's error; empty if AWS gave no answer."""
-    if not isinstance(error, ClientError):
-        return ""
-    return str(error.response.get("Error", {}).get("Code", ""))
+    response: Any = error.response if isinstance(error, ClientError) else {}
+    return str(response.get("Error", {}).get("Code", ""))
 
 
 @cache

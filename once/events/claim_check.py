@@ -120,11 +120,7 @@ def event_key(consumer: str, event_id: str, content: bytes) -> str:
     It ends with the content's SHA-256. Two attempts of a handler may publish different data under
     one event id, and only one of them commits: the other must not replace its object.
     """
-    return f"{_event_prefix(consumer, event_id)}{sha256(content).hexdigest()}"
-
-
-def _event_prefix(consumer: str, event_id: str) -> str:
-    return f"{consumer_objects(consumer)}{event_id}/"
+    return f"{consumer_objects(consumer)}{event_id}/{sha256(content).hexdigest()}"
 
 
 class ClaimStore:
@@ -182,11 +178,8 @@ class ClaimStore:
             if isinstance(error, ClientError) and error.response["Error"]["Code"] in _MISSING:
                 raise ClaimMissing("the object that it refers to does not exist") from None
             raise ClaimUnavailable(f"no object was read: {summary_of(error)}") from None
-        committed = reference.key.rpartition("/")[2]
-        if (
-            not reference.key.startswith(PRODUCER_OBJECTS)
-            and sha256(content).hexdigest() != committed
-        ):
+        is_producers = reference.key.startswith(PRODUCER_OBJECTS)
+        if not is_producers and sha256(content).hexdigest() != reference.key.rpartition("/")[2]:
             raise InvalidClaim("the object was changed: its SHA-256 is not the one in its key")
         return content
 
@@ -217,7 +210,7 @@ def claimed_data(uri: object, store: ClaimStore | None, *, source: str, event_id
     """
     place = PRODUCER_OBJECTS
     if source.startswith(SOURCE_PREFIX):
-        place = _event_prefix(source.removeprefix(SOURCE_PREFIX), event_id)
+        place = f"{consumer_objects(source.removeprefix(SOURCE_PREFIX))}{event_id}/"
     return _text(Reference.of_uri(uri), store, place)
 
 

@@ -156,13 +156,8 @@ class Key:
 
 def _scalar(value: Any, name: str) -> str:
     """Return a value with its type, since the number 1 and the text "1" are two identities."""
-    match value:
-        case bool():
-            pass
-        case int():
-            return f"int:{value}"
-        case str() if value.strip():
-            return f"str:{value}"
+    if type(value) is int or (isinstance(value, str) and value.strip()):
+        return f"{type(value).__name__}:{value}"
     raise NoKey(f"{name} is the event's key: it must be a non-blank string or a whole number")
 
 
@@ -178,9 +173,8 @@ def field_values(pk: str) -> tuple[str, tuple[str, ...]] | None:
     """
     match _parts_of(pk):
         case ["field", event_type, *parts] if parts and len(parts) % 2 == 0:
-            values = parts[1::2]
-            if all(value.startswith("str:") for value in values):
-                return event_type, tuple(value.removeprefix("str:") for value in values)
+            values = tuple(value.removeprefix("str:") for value in parts[1::2])
+            return (event_type, values) if all(v.startswith("str:") for v in parts[1::2]) else None
     return None
 
 
@@ -322,35 +316,26 @@ def _write(value: Any, written: bytearray, step: Iterator[None]) -> None:
         members = {_composed(name): member for name, member in value.items()}
         if len(members) != len(value):
             raise Unparseable("an object has two keys that differ only in their Unicode form")
-        written += b"{"
+        separator = b"{"
         for name in sorted(members, key=lambda name: name.encode("utf-16-be")):
-            written += _SORTED.encode(name)
-            written += b":"
+            written += separator + _SORTED.encode(name) + b":"
             _write(members[name], written, step)
-            written += b","
-        _close(written, b"}", empty=not members)
+            separator = b","
+        written += b"}" if members else b"{}"
     elif kind is list:
-        written += b"["
+        separator = b"["
         for member in value:
+            written += separator
             _write(member, written, step)
-            written += b","
-        _close(written, b"]", empty=not value)
-    elif kind is str:
-        written += _SORTED.encode(_composed(value))
+            separator = b","
+        written += b"]" if value else b"[]"
     elif kind in _SAME:
-        written += _SORTED.encode(value)
+        written += _SORTED.encode(_composed(value) if kind is str else value)
     else:
         # Imported late: few functions ever need it.
         import rfc8785
 
         written += rfc8785.dumps(value)
-
-
-def _close(written: bytearray, bracket: bytes, *, empty: bool) -> None:
-    if empty:
-        written += bracket
-    else:
-        written[-1:] = bracket  # in place of the last comma
 
 
 def _composed(text: str) -> str:

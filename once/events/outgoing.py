@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 GROUP_EXTENSION = "oncegroup"
 """Extension attribute of events without data: the message group that their data gives."""
 
-_ENVELOPE_BYTES = 1024
-"""Kept for the message attribute that filter policies read: SNS counts it in the size."""
-_MOST_BYTES = Limits.TOPIC_MESSAGE_BYTES - _ENVELOPE_BYTES
+_MOST_BYTES = Limits.TOPIC_MESSAGE_BYTES - 1024
+"""The rest is for the message attribute that filter policies read: SNS counts it in the size."""
 
 _INLINE_BYTES = Limits.TOPIC_MESSAGE_BYTES - 16 * 1024
 """With a claim-check bucket, the most data of one event. The rest of a message is its envelope."""
@@ -169,7 +168,6 @@ def written(
         TooLarge: an event is over SNS's limit.
     """
     root = key_hash(pk)
-    source = SOURCE_PREFIX + consumer
     time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
     bodies = []
     for position, event in enumerate(drafts):
@@ -183,7 +181,7 @@ def written(
         envelope = {
             "specversion": "1.0",
             "id": event_id,
-            "source": source,
+            "source": SOURCE_PREFIX + consumer,
             "type": event.type,
             **({} if event.subject is None else {"subject": event.subject}),
             "time": time,
@@ -236,10 +234,8 @@ def _body(envelope: Mapping[str, Any]) -> str:
 
 
 def _simple_text(envelope: Mapping[str, Any]) -> str | None:
-    """Return the text of an envelope that parses strictly for sure; None if it has to be tried.
-
-    The text is the one of `json.dumps`, which together with parsing takes twenty times as long.
-    """
+    """Return the text of an envelope that parses strictly for sure; None if it has to be tried."""
+    # The text is that of `json.dumps`, which together with parsing takes twenty times as long.
     if not has_plain_numbers([envelope]):
         return None
     text = _ENCODER.encode(envelope)

@@ -36,10 +36,10 @@ class Adapter(Protocol):
         """Return the event in a body of at most `max_bytes` bytes, read until the deadline.
 
         Raises:
-            Unparseable, TooLarge, NoKey, InvalidEvent: see `once.events.cloud_event.read_event`.
+            Unparseable, TooLarge, NoKey, InvalidEvent, OutOfTime: see
+                `once.events.cloud_event.read_event`.
             UntrustedSource: the event is of another sender than the declared ones.
             NoEvent: the message holds no event.
-            OutOfTime: see `once.events.strict_json.parse`.
         """
 
 
@@ -57,7 +57,6 @@ def adapter_of(source: Source | None) -> Adapter:
 
 _Parse = Callable[[str], Any]
 """Parses a text strictly, within the limits of its message."""
-
 _Form = TypeVar("_Form")
 
 
@@ -98,11 +97,7 @@ def _from_event_bridge(source: EventBridgeSource, body: str, parsed: _Parse) -> 
         type=envelope.detail_type,
         time=envelope.time,
         data=envelope.detail,
-        extensions={
-            "account": envelope.account,
-            "region": envelope.region,
-            "resources": envelope.resources,
-        },
+        extensions={name: getattr(envelope, name) for name in ("account", "region", "resources")},
     )
 
 
@@ -117,12 +112,8 @@ class _Notification(msgspec.Struct, rename="pascal"):
 
 
 def _from_sns(source: SnsSource, body: str, parsed: _Parse) -> CloudEvent:
-    found = _converted(
-        parsed(body),
-        _Notification,
-        "a notification of SNS",
-        ". If its subscription has raw delivery, turn that off",
-    )
+    hint = ". If its subscription has raw delivery, turn that off"
+    found = _converted(parsed(body), _Notification, "a notification of SNS", hint)
     if found.type != "Notification":
         raise InvalidEvent(
             f"a message of SNS about a subscription ({found.type}), and no event: confirm it by "

@@ -180,17 +180,15 @@ class RecordReader:
 
     def read(self, delivery: Delivery, deadline: Deadline) -> DecodedEvent | OnceError:
         """Read the body of a message; return its event, or the error that prevents reading it."""
-        decoded: DecodedEvent | OnceError
         try:
-            decoded = self._decode(delivery, deadline)
+            delivery.decoded = self._decode(delivery, deadline)
         except OnceError as error:
             # Its traceback and context would keep the decoded data alive.
             error.__context__ = None
-            decoded = error.with_traceback(None)
+            delivery.decoded = error.with_traceback(None)
         except Exception as error:  # must not affect the other messages of the batch
-            decoded = Unexpected(error)
-        delivery.decoded = decoded
-        return decoded
+            delivery.decoded = Unexpected(error)
+        return delivery.decoded
 
     def _decode(self, delivery: Delivery, deadline: Deadline) -> DecodedEvent:
         settings, body = self._settings, delivery.record.body

@@ -90,13 +90,7 @@ class Rejection:
         """Yield the mistakes in the registration, each with its remedy."""
         if not (inspect.isclass(self.refusal) and issubclass(self.refusal, Refusal)):
             yield f"{_name_of(self.function)} rejects {self.refusal!r}; derive it from once.Refusal"
-        if _would_never_run(self.function):
-            yield f"{_name_of(self.function)} would never run; make it a plain function"
-        if not _takes(self.function, 3):
-            yield (
-                f"{_name_of(self.function)} is called with an event, a refusal and a transaction; "
-                "give it these three arguments"
-            )
+        yield from _answer_faults(self.function, "a refusal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +104,15 @@ class Completion:
         """Yield the mistakes in the registration, each with its remedy."""
         if not isinstance(self.effect, Effect):
             yield f"{_name_of(self.function)} completes {self.effect!r}; name an effect"
-        if _would_never_run(self.function) or not _takes(self.function, 3):
-            yield (
-                f"{_name_of(self.function)} is called with an event, an outcome and a transaction; "
-                "make it a plain function of these three arguments"
-            )
+        yield from _answer_faults(self.function, "an outcome")
+
+
+def _answer_faults(function: Callable[..., object], what: str) -> Iterator[str]:
+    if _would_never_run(function) or not _takes(function, 3):
+        yield (
+            f"{_name_of(function)} is called with an event, {what} and a transaction; make it a "
+            "plain function of these three arguments"
+        )
 
 
 def effect_faults(effect: Effect[Any, Any]) -> Iterator[str]:

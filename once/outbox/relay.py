@@ -11,7 +11,7 @@ group waiting; a dead letter does not.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -37,12 +37,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 _PERMANENT = {
-    "InvalidParameter",
-    "InvalidParameterValue",
-    "ParameterValueInvalid",
-    "ValidationError",
-    "ValidationException",
-    "BatchRequestTooLong",
+    *("InvalidParameter", "InvalidParameterValue", "ParameterValueInvalid"),
+    *("ValidationError", "ValidationException", "BatchRequestTooLong"),
 }
 _MAY_PASS = ("Throttl", "KMS", "Authorization", "AccessDenied")
 """Prefixes of codes that SNS marks as `SenderFault` although the event is not the cause."""
@@ -155,38 +151,64 @@ class Unpublished:
     permanent: bool
 
 
+@dataclass(frozen=True, slots=True)
 class Publisher:
-    """Publishes events to one topic, and checks the result of each entry.
+    """Publishes each event to the standard topic or to the FIFO topic, by its type.
 
-    SNS answers PublishBatch with HTTP 200 even if some entries of the batch failed.
+    SNS answers PublishBatch with HTTP 200 even if some entries of the batch failed, so the result
+    of each entry is checked.
 
-    Events for a FIFO topic need a message group each, and no two of them the same.
+    Events of `ordered_types`, for the FIFO topic, need a message group each.
     """
 
-    def __init__(self, client: "SNSClient", topic_arn: str, *, is_fifo: bool = False) -> None:
-        self._client = client
-        self._topic_arn = topic_arn
-        self._is_fifo = is_fifo
+    client: "SNSClient"
+    topic_arn: str
+    ordered_topic_arn: str | None = None
+    ordered_types: Collection[str] = ()
+
+    def next_of(self, events: Sequence[OutgoingEvent]) -> list[OutgoingEvent]:
+        """Return the events that may be published together: one of each ordered message group.
+
+        SNS may take a later event of a batch and refuse an earlier one, so that two of one group
+        in a batch could change places.
+        """
+        groups: set[str | None] = set()
+        going = []
+        for event in events:
+            if event.type not in self.ordered_types or event.group not in groups:
+                going.append(event)
+            if event.type in self.ordered_types:
+                groups.add(event.group)
+        return going
 
     def publish(self, events: Sequence[OutgoingEvent]) -> list[Unpublished]:
-        """Try once to publish each event.
+        """Try once to publish each event; return those that are not known to be published.
 
         SNS may refuse a batch without naming the failing event. Such a batch is halved until that
         event is alone. A batch without an answer counts as not published: if it was, consumers
         deduplicate the events of the next attempt.
-
-        Returns:
-            Those events that are not known to be published.
         """
-        batches = batches_by_size(
-            events, _size, most=Limits.TOPIC_BATCH, most_bytes=Limits.TOPIC_MESSAGE_BYTES
+        standard = [event for event in events if event.type not in self.ordered_types]
+        ordered = [event for event in events if event.type in self.ordered_types]
+        most, most_bytes = Limits.TOPIC_BATCH, Limits.TOPIC_MESSAGE_BYTES
+        batches = (
+            *batches_by_size(standard, _size, most=most, most_bytes=most_bytes),
+            *batches_by_size(ordered, _size, most=most, most_bytes=most_bytes),
         )
         return [event for batch in batches for event in self._attempt(batch)]
 
+    def refusal(self, failure: Unpublished) -> Unpublishable:
+        """Return the error of an event that its topic refuses for good."""
+        text = f"the topic refuses {failure.event.type}: {failure.error}"
+        if failure.event.type in self.ordered_types:
+            text = f"{text}; the later events of its message group are published"
+        return Unpublishable(text)
+
     def _attempt(self, batch: Sequence[OutgoingEvent]) -> list[Unpublished]:
+        is_ordered = batch[0].type in self.ordered_types
         try:
-            answer = self._client.publish_batch(
-                TopicArn=self._topic_arn,
+            answer = self.client.publish_batch(
+                TopicArn=self.ordered_topic_arn or "" if is_ordered else self.topic_arn,
                 PublishBatchRequestEntries=[self._entry(*each) for each in enumerate(batch)],
             )
         except (ClientError, BotoCoreError, ResponseParserError) as error:
@@ -208,7 +230,7 @@ class Publisher:
         }
         if event.group is not None:
             entry["MessageGroupId"] = event.group
-        if self._is_fifo:
+        if event.type in self.ordered_types:
             # Derived from the inbound key: within five minutes SNS itself drops a second publish.
             entry["MessageDeduplicationId"] = event.id
         return entry
@@ -229,44 +251,6 @@ def _refused(batch: Sequence[OutgoingEvent], answer: Any) -> Iterator[Unpublishe
             error = entry.get("Code", "no answer for this entry")
             permanent = bool(entry.get("SenderFault")) and not error.startswith(_MAY_PASS)
             yield Unpublished(event, error, permanent)
-
-
-class Topics:
-    """Publishes each event to the standard topic or to the FIFO topic, by its type."""
-
-    def __init__(self, client: "SNSClient", settings: RelaySettings) -> None:
-        self._ordered_types = settings.ordered_types
-        self._standard = Publisher(client, settings.topic_arn)
-        self._ordered = Publisher(client, settings.ordered_topic_arn or "", is_fifo=True)
-
-    def next_of(self, events: Sequence[OutgoingEvent]) -> list[OutgoingEvent]:
-        """Return the events that may be published together: one of each ordered message group.
-
-        SNS may take a later event of a batch and refuse an earlier one, so that two of one group
-        in a batch could change places.
-        """
-        groups: set[str | None] = set()
-        going = []
-        for event in events:
-            if event.type not in self._ordered_types:
-                going.append(event)
-            elif event.group not in groups:
-                groups.add(event.group)
-                going.append(event)
-        return going
-
-    def publish(self, events: Sequence[OutgoingEvent]) -> list[Unpublished]:
-        """Try once to publish each event; return those that are not known to be published."""
-        standard = [event for event in events if event.type not in self._ordered_types]
-        ordered = [event for event in events if event.type in self._ordered_types]
-        return self._standard.publish(standard) + self._ordered.publish(ordered)
-
-    def refusal(self, failure: Unpublished) -> Unpublishable:
-        """Return the error of an event that its topic refuses for good."""
-        text = f"the topic refuses {failure.event.type}: {failure.error}"
-        if failure.event.type in self._ordered_types:
-            text = f"{text}; the later events of its message group are published"
-        return Unpublishable(text)
 
 
 def remaining(
@@ -323,7 +307,7 @@ class Relay:
         deadline = Deadline(context.get_remaining_time_in_millis, margin, self.sleep)
         origins: dict[str, Origin] = {}
         events: list[OutgoingEvent] = []
-        letters: list[str] = []
+        dead_letters: list[str] = []
         for record in filter(is_new, event["Records"]):
             origin = Origin.of(record)
             try:
@@ -332,31 +316,34 @@ class Relay:
                         events.append(found)
                         origins[found.id] = origin
                     else:
-                        letters.append(self._dead_letter(origin, found.body, error))
+                        dead_letters.append(self._dead_letter(origin, found.body, error))
             except Unpublishable as error:
-                letters.append(self._dead_letter(origin, origin.outbox, error))
-        published = self._publish(events, origins, deadline, letters)
+                dead_letters.append(self._dead_letter(origin, origin.outbox, error))
+        published = self._publish(events, origins, deadline, dead_letters)
         self._report(origins.values(), published=published.total())
-        return {"published": dict(published), "dead_lettered": letters}
+        return {"published": dict(published), "dead_lettered": dead_letters}
 
     def _publish(
         self,
         events: Sequence[OutgoingEvent],
         origins: Mapping[str, Origin],
         deadline: Deadline,
-        letters: list[str],
+        dead_letters: list[str],
     ) -> Counter[str]:
         """Publish events until each is published or dead-lettered; count the published by type."""
-        topics = Topics(self.sns, self.settings)
+        settings = self.settings
+        publisher = Publisher(
+            self.sns, settings.topic_arn, settings.ordered_topic_arn, settings.ordered_types
+        )
         published = Counter(event.type for event in events)
         attempt = 0
         while events:
-            going = topics.next_of(events)
-            left = topics.publish(going)
+            going = publisher.next_of(events)
+            left = publisher.publish(going)
             for failure in left:
                 if failure.permanent:
                     origin, body = origins[failure.event.id], failure.event.body
-                    letters.append(self._dead_letter(origin, body, topics.refusal(failure)))
+                    dead_letters.append(self._dead_letter(origin, body, publisher.refusal(failure)))
                     published[failure.event.type] -= 1
             waiting = [failure for failure in left if not failure.permanent]
             events = remaining(events, going, waiting)

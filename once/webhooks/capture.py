@@ -91,9 +91,6 @@ class Verified(StrEnum):
     PREVIOUS = "previous"
 
 
-_TEXTS = ("pk", "endpoint", "profile", "method", "path", "body_sha256")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
     """A capture; `received_at` is in milliseconds and `expires_at` in seconds since the epoch.
@@ -105,9 +102,9 @@ class Capture:
     received_at: int
     endpoint: str
     profile: str
-    webhook_id: str
-    webhook_type: str
-    event_type: str | None
+    webhook_id: str = ""
+    webhook_type: str = ""
+    event_type: str | None = None
     standing: Standing
     conflict: Conflict | None = None
     conflicts_with: str | None = None
@@ -115,8 +112,8 @@ class Capture:
     method: str
     path: str
     headers: Mapping[str, str]
-    body: bytes | None
-    body_object: str | None
+    body: bytes | None = None
+    body_object: str | None = None
     body_bytes: int
     body_sha256: str
     expires_at: int
@@ -140,20 +137,19 @@ class Capture:
         Raises:
             KeyError, TypeError, ValueError: it is no capture of this version.
         """
-        body, conflict = (item.get(n) for n in (CaptureAttribute.BODY, CaptureAttribute.CONFLICT))
-        given: dict[str, Any] = {
-            **{name: int(item[name]) for name in ("received_at", "body_bytes", "expires_at")},
-            **{name: item.get(name, "") for name in ("webhook_id", "webhook_type")},
-            **{name: item.get(name) for name in ("event_type", "body_object", "conflicts_with")},
-            **{name: item[name] for name in _TEXTS},
-        }
+        given: dict[str, Any] = {name: item[name] for name in cls.__slots__ if name in item}
+        given |= {name: int(item[name]) for name in ("received_at", "body_bytes", "expires_at")}
+        if CaptureAttribute.CONFLICT in given:
+            given[CaptureAttribute.CONFLICT] = Conflict(given[CaptureAttribute.CONFLICT])
+        if CaptureAttribute.BODY in given:
+            given[CaptureAttribute.BODY] = bytes(given[CaptureAttribute.BODY])
         return cls(
-            **given,
-            standing=Standing(item[CaptureAttribute.STANDING]),
-            conflict=None if conflict is None else Conflict(conflict),
-            verified=Verified(item[CaptureAttribute.VERIFIED]),
-            headers=json.loads(item[CaptureAttribute.HEADERS]),
-            body=None if body is None else bytes(body),
+            **{
+                **given,
+                CaptureAttribute.STANDING: Standing(item[CaptureAttribute.STANDING]),
+                CaptureAttribute.VERIFIED: Verified(item[CaptureAttribute.VERIFIED]),
+                CaptureAttribute.HEADERS: json.loads(item[CaptureAttribute.HEADERS]),
+            }
         )
 
 

@@ -386,12 +386,8 @@ _FIELD = re.compile(r"\{([^{}]*)\}")
 _FIELDS = {"body", "timestamp", "id"}
 
 
-def endpoint_faults(endpoint: Endpoint) -> list[str]:
-    """Return every fault of an endpoint and its profile, without the endpoint's name."""
-    return [*_endpoint_faults(endpoint), *profile_faults(endpoint.profile)]
-
-
-def _endpoint_faults(endpoint: Endpoint) -> Iterator[str]:
+def endpoint_faults(endpoint: Endpoint) -> Iterator[str]:
+    """Yield every fault of an endpoint and its profile, without the endpoint's name."""
     if not ENDPOINT_NAME.fullmatch(endpoint.name):
         yield (
             f"{endpoint.name!r} is not a valid name, which is also the endpoint's path: use up to "
@@ -412,17 +408,13 @@ def _endpoint_faults(endpoint: Endpoint) -> Iterator[str]:
                 f"{event_type!r} is not a valid event type: a queue selects types literally, "
                 "without commas, asterisks, or spaces at the ends"
             )
+    yield from profile_faults(endpoint.profile)
 
 
 def profile_faults(profile: Profile) -> list[str]:
     """Return every fault of a profile. Its name stands first, since endpoints can share it."""
-    found = [
-        *_name_faults(profile),
-        *_signed_faults(profile),
-        *_time_faults(profile),
-        *_form_faults(profile),
-    ]
-    return [f"profile {profile.name}: {fault}" for fault in found]
+    checks = (_name_faults, _signed_faults, _time_faults, _form_faults)
+    return [f"profile {profile.name}: {fault}" for check in checks for fault in check(profile)]
 
 
 def _name_faults(profile: Profile) -> Iterator[str]:
@@ -497,7 +489,6 @@ def _form_faults(profile: Profile) -> Iterator[str]:
 
 
 def _size_fault(size: int) -> str:
-    """Return the fault of a largest body that Lambda cannot take."""
     return (
         f"`body_bytes` is {size}: Lambda takes requests of 6 MB, in which a body may be base64; "
         f"set at most {MAX_REQUEST_BYTES}"

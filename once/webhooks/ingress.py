@@ -10,7 +10,8 @@ never answered with success, so that the provider sends it again.
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import boto3
@@ -38,7 +39,7 @@ from once.transaction import Identity, Table, Transaction
 from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified
 from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
 from once.webhooks.signature import SecretCache, Secrets, Verdict, verify
-from once.webhooks.webhook import LambdaAnswer, Request, RequestLine, Webhook, answer, body_bytes
+from once.webhooks.webhook import LambdaAnswer, Request, Webhook, answer, body_bytes, route_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -92,35 +93,33 @@ _BY_STANDING = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
 class WebhookIngress:
     """Takes webhooks. Tests can replace each of its parts.
 
     `s3` is None without a claim-check bucket; the clock is in seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        *,
-        settings: WebhookSettings,
-        dynamodb: "DynamoDBClient",
-        secrets: SecretCache,
-        logger: Logger,
-        s3: S3Client | None = None,
-        metrics: MetricsLog | None = None,
-        clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._settings = settings
-        self._endpoints = {each.name: each for each in settings.endpoints}
-        self._secrets = secrets
-        self._committer = CaptureCommitter(Committer(dynamodb, settings, clock), settings, s3)
-        self._logger = logger
-        self._metrics = metrics or MetricsLog()
-        self._clock = clock
-        self._sleep = sleep
+    settings: WebhookSettings
+    dynamodb: "DynamoDBClient"
+    secrets: SecretCache
+    logger: Logger
+    s3: S3Client | None = None
+    metrics: MetricsLog = field(default_factory=MetricsLog)
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+    @cached_property
+    def _endpoints(self) -> dict[str, Endpoint]:
+        return {each.name: each for each in self.settings.endpoints}
+
+    @cached_property
+    def _committer(self) -> "CaptureCommitter":
+        committer = Committer(self.dynamodb, self.settings, self.clock)
+        return CaptureCommitter(committer, self.settings, self.s3)
 
     @classmethod
-    def of(cls, settings: WebhookSettings, *, region: str | None = None) -> "WebhookIngress":
+    def of(cls, settings: WebhookSettings, *, region: str | None = None) -> Self:
         """Return the ingress of a deployed function."""
         dynamodb = boto3.client("dynamodb", region, config=SDK)
         secrets = boto3.client("secretsmanager", region, config=SDK)
@@ -134,13 +133,13 @@ class WebhookIngress:
 
     def handle(self, event: Mapping[str, Any], context: Context) -> LambdaAnswer:
         """Answer one request of a function URL or an HTTP API. No error leaves this function."""
-        began, endpoint = self._clock(), None
+        began, endpoint = self.clock(), None
         try:
-            line = RequestLine.of(event)
-            endpoint = self._endpoints.get(line.endpoint)
+            method, name = route_of(event)
+            endpoint = self._endpoints.get(name)
             if endpoint is None:
                 outcome = _UNKNOWN_PATH
-            elif line.method != "POST":
+            elif method != "POST":
                 outcome = _OTHER_METHOD
             else:
                 outcome = self._received(endpoint, event, self._deadline(endpoint, context, began))
@@ -153,7 +152,7 @@ class WebhookIngress:
         self, endpoint: Endpoint, event: Mapping[str, Any], deadline: Deadline
     ) -> Outcome:
         limit = endpoint.limit
-        if self._settings.claim_bucket is None:
+        if self.settings.claim_bucket is None:
             limit = min(limit, INLINE_BYTES)
         if body_bytes(event) > limit:  # before the body is decoded, and before its HMAC
             return _TOO_LARGE
@@ -166,18 +165,18 @@ class WebhookIngress:
         webhook = Webhook.of(endpoint, request)
         if (challenge := webhook.challenge) is not None:
             return Outcome(answer(200, challenge), Metric.WEBHOOK_HANDSHAKES)
-        received_at = int(self._clock() * 1000)
+        received_at = int(self.clock() * 1000)
         pk, standing = self._committer.commit(webhook, verified, received_at, deadline)
         metric = Metric.WEBHOOK_DUPLICATES if standing is None else Metric.WEBHOOKS_TAKEN
         return Outcome(answer(200), metric, standing, key_hash(pk))
 
     def _verdict(self, endpoint: Endpoint, request: Request) -> tuple[Verdict, Verified]:
-        now, name = self._clock(), endpoint.name
-        known = self._secrets.of(name)
+        now, name = self.clock(), endpoint.name
+        known = self.secrets.of(name)
         found = _verdict_by(known, endpoint, request, now)
         if found[0] is not Verdict.FORGED:
             return found
-        fresh = self._secrets.of(name, refreshed=True)  # the secret may have been rotated
+        fresh = self.secrets.of(name, refreshed=True)  # the secret may have been rotated
         return found if fresh == known else _verdict_by(fresh, endpoint, request, now)
 
     def _deadline(self, endpoint: Endpoint, context: Context, began: float) -> Deadline:
@@ -185,16 +184,16 @@ class WebhookIngress:
         ends = began + endpoint.profile.answer_seconds - _ANSWER_SECONDS
 
         def remaining_ms() -> int:
-            of_function = context.get_remaining_time_in_millis() - self._settings.time_margin_ms
-            return min(of_function, int((ends - self._clock()) * 1000))
+            of_function = context.get_remaining_time_in_millis() - self.settings.time_margin_ms
+            return min(of_function, int((ends - self.clock()) * 1000))
 
-        return Deadline(remaining_ms, 0, self._sleep)
+        return Deadline(remaining_ms, 0, self.sleep)
 
     def _report(self, outcome: Outcome, endpoint: Endpoint | None, began: float) -> None:
         """Write one line with the figures of a request that began at this time."""
         properties = {
-            "endpoint": "" if endpoint is None else endpoint.name,
-            "standing": str(outcome.standing or ""),
+            "endpoint": endpoint and endpoint.name,
+            "standing": outcome.standing and str(outcome.standing),
             "key_hash": outcome.key_hash,
         }
         given: dict[str, Any] = {name: value for name, value in properties.items() if value}
@@ -204,18 +203,17 @@ class WebhookIngress:
             if outcome.standing in _BY_STANDING:
                 figures[_BY_STANDING[outcome.standing]] = [1]
             if outcome.key_hash:
-                figures[Metric.WEBHOOK_MS] = [round((self._clock() - began) * 1000, 3)]
-            self._metrics.report(figures, self._clock(), **given)
-            self._metrics.flush()
+                figures[Metric.WEBHOOK_MS] = [round((self.clock() - began) * 1000, 3)]
+            self.metrics.report(figures, self.clock(), **given)
+            self.metrics.flush()
             if outcome.error:
                 extra = {**given, "error": outcome.error}
-                self._logger.warning("webhook not captured", extra=extra)
+                self.logger.warning("webhook not captured", extra=extra)
 
 
 def _verdict_by(
     secrets: Secrets, endpoint: Endpoint, request: Request, now: float
 ) -> tuple[Verdict, Verified]:
-    """Return the verdict, and the version of the secret that gives it."""
     for version, values in zip(Verified, secrets, strict=True):
         verdict = verify(endpoint.profile, values, request, now)
         if verdict is not Verdict.FORGED:
@@ -313,7 +311,7 @@ class CaptureCommitter:
         return webhook.draft(event_type, pk, group_field=group_field, claims=place)
 
     def _claims(self, transaction: Transaction, capture: Capture, body: bytes) -> "list[Claim]":
-        """Return what is too large for an item: the data of the event, and the body."""
+        """Return the objects for data and body that are too large for an item."""
         claims = [draft.claim for draft in transaction.drafts if draft.claim is not None]
         if capture.body_object is not None and self.settings.claim_bucket is not None:
             from once.events.claim_check import Claim, Reference

@@ -204,7 +204,6 @@ _REMEDY = (
 
 
 def _standard_signature(secret: str, request: SignedRequest) -> str:
-    """Return the value of the header `webhook-signature`."""
     if secret.startswith(PUBLIC_KEY):
         raise ValueError("a public key (whpk_) cannot sign: give its secret key (whsk_)")
     if not secret.startswith(SECRET_KEY):
@@ -295,10 +294,7 @@ class Secrets(NamedTuple):
 
 @dataclass(slots=True)
 class _Kept:
-    """The last reading that succeeded, and the last one at all; times as the clock's.
-
-    `fault` says why the last one failed; it is empty if it succeeded.
-    """
+    """The last reading that succeeded, and the time of the last one at all, with its `fault`."""
 
     values: Secrets | None
     read_at: float

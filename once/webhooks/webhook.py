@@ -60,42 +60,25 @@ class LambdaAnswer(TypedDict):
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLine:
-    """The first line of a request, which is read before its body.
+def route_of(event: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a request's method, in capitals, and the name of its endpoint.
 
-    Attributes:
-        method: the method, in capitals.
-        path: the path with the query, as they were sent.
-        endpoint: the name of the endpoint: the whole path without slashes, query and stage.
+    The name is the whole path without slashes, query and stage.
+
+    Raises:
+        KeyError, TypeError: it is not of payload format 2.0.
     """
-
-    method: str
-    path: str
-    endpoint: str
-
-    @classmethod
-    def of(cls, event: Mapping[str, Any]) -> Self:
-        """Read Lambda's event.
-
-        Raises:
-            KeyError, TypeError: it is not of payload format 2.0.
-        """
-        context, path = event["requestContext"], _text(event["rawPath"])
-        query, stage, name = _text(event.get("rawQueryString") or ""), context.get("stage"), path
-        # The paths of an HTTP API begin with the stage, except on some domain names of its own.
-        if stage not in (None, _DEFAULT_STAGE) and f"{path}/".startswith(f"/{stage}/"):
-            name = path.removeprefix(f"/{stage}")
-        return cls(
-            method=_text(context["http"]["method"]).upper(),
-            path=f"{path}?{query}" if query else path,
-            endpoint=name.strip("/"),
-        )
+    context, path = event["requestContext"], _text(event["rawPath"])
+    stage = context.get("stage")
+    # The paths of an HTTP API begin with the stage, except on some domain names of its own.
+    if stage not in (None, _DEFAULT_STAGE) and f"{path}/".startswith(f"/{stage}/"):
+        path = path.removeprefix(f"/{stage}")
+    return _text(context["http"]["method"]).upper(), path.strip("/")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request. Method and path are as in `RequestLine`, and names of headers in lower case."""
+    """A request: the method and the names of headers in one case, path and query as sent."""
 
     method: str
     path: str
@@ -109,10 +92,11 @@ class Request:
         Raises:
             KeyError, TypeError, ValueError: it is not of payload format 2.0.
         """
-        line, headers = RequestLine.of(event), event.get("headers") or {}
+        path, query = _text(event["rawPath"]), _text(event.get("rawQueryString") or "")
+        headers = event.get("headers") or {}
         return cls(
-            method=line.method,
-            path=line.path,
+            method=route_of(event)[0],
+            path=f"{path}?{query}" if query else path,
             headers={_text(name).lower(): _text(value) for name, value in headers.items()},
             body=_body(event),
         )
@@ -131,11 +115,8 @@ def body_bytes(event: Mapping[str, Any]) -> int:
 
 def answer(status: int, body: str = "", **headers: str) -> LambdaAnswer:
     """Return an answer. No answer tells a sender why it was refused."""
-    return {
-        "statusCode": status,
-        "headers": {"content-type": "text/plain", **headers},
-        "body": body,
-    }
+    headers = {"content-type": "text/plain", **headers}
+    return {"statusCode": status, "headers": headers, "body": body}
 
 
 def _body(event: Mapping[str, Any]) -> bytes:

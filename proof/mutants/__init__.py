@@ -90,7 +90,7 @@ _IN_SHOP: Changes = {
     "a fresh provider key on each attempt": edit(
         EffectExecutor._terms,
         "attempt.intent.provider_key",
-        "f'{attempt.pk} at {self._ledger._clock()}'",
+        "f'{attempt.pk} at {self.ledger.clock()}'",
     ),
     "a fresh key on each delivery": value(
         "once.events.identity.Key.of", lambda *_, consumer, **__: f"{consumer}#{uuid4().hex}"
@@ -136,7 +136,7 @@ _IN_ORDER: Changes = {
     "ordered events relayed from record and sequence item": edit(
         relay.found_in, "if event.type in elsewhere:", "if False:"
     ),
-    "several events of a group in one call": instead(relay.Topics.next_of, "return [*events]"),
+    "several events of a group in one call": instead(relay.Publisher.next_of, "return [*events]"),
     "a later event after a failed one": edit(
         relay.remaining,
         "in events if",

@@ -12,8 +12,8 @@ from once.names import Metric
 from once.runtime.metrics_log import MetricsLog
 from once.testing.events import FakeContext
 from once.testing.faults import Fault, answer_lost, cancelled, inject, never_sent, refused
+from once.webhooks import ingress
 from once.webhooks.signature import REFRESH_SECONDS
-from once.webhooks.webhook import RequestLine
 from tests.once.webhooks.service import (
     SECRET,
     Service,
@@ -273,7 +273,7 @@ def test_an_error_that_nobody_expects_is_logged_by_its_class_and_place(
     def fail(event: Any) -> Any:
         raise ValueError(MARK) from KeyError(MARK)
 
-    monkeypatch.setattr(RequestLine, "of", fail)
+    monkeypatch.setattr(ingress, "route_of", fail)
     assert service.post(marked(stripe_request(BODY))) == 503
     [line] = service.log.getvalue().splitlines()
     assert json.loads(line)["error"].startswith("ValueError at fail:")

@@ -23,7 +23,7 @@ from once.webhooks.endpoint import (
     hmac_profile,
 )
 from once.webhooks.signature import sign
-from once.webhooks.webhook import Request, RequestLine, Webhook, answer, body_bytes
+from once.webhooks.webhook import Request, Webhook, answer, body_bytes, route_of
 from tests.once.webhooks.service import NOW, SECRET, Service, github_request, request
 
 CONTEXT = {
@@ -78,7 +78,7 @@ def test_the_examples_of_aws_are_read(event: dict[str, Any]) -> None:
         {"header1": "value1", "header2": "value1,value2"},
         event["body"].encode(),
     )
-    assert RequestLine.of(event).endpoint == "my/path"
+    assert route_of(event)[1] == "my/path"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_examples_of_aws_are_read(event: dict[str, Any]) -> None:
 )
 def test_the_endpoint_is_the_path_without_the_stage(path: str, stage: str, endpoint: str) -> None:
     event = EVENT | {"rawPath": path, "requestContext": CONTEXT | {"stage": stage}}
-    assert RequestLine.of(event).endpoint == endpoint
+    assert route_of(event)[1] == endpoint
 
 
 BODIES: dict[str, tuple[dict[str, Any], bytes]] = {

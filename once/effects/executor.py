@@ -63,7 +63,7 @@ class EffectAttempt:
     outcome: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class EffectExecutor:
     """Executes the effects of one consumer, which it has by name.
 

@@ -161,7 +161,7 @@ def not_done(found: Intent, settlement: str, *, new_key: bool = False) -> Intent
     return replace(mine, standing=Standing.NOT_DONE, outcome=None, provider_key=key)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class EffectLedger:
     """Opens, takes over and hands back the effects of one consumer.
 

@@ -116,8 +116,8 @@ _SIDE_BY_SIDE: Changes = {
     "an outcome that all messages share": (
         edit(
             EffectExecutor.call,
-            "_check_outcome(attempt)",
-            "self._last = attempt.outcome; _check_outcome(attempt)",
+            "_check_outcome(effect,",
+            "self._last = attempt.outcome; _check_outcome(effect,",
         ),
         edit(MessageSteps._complete, "attempt.outcome", "self.effects._last"),
     ),

@@ -172,15 +172,6 @@ def test_x1_a_hand_back_without_an_answer_is_retried_and_then_logged(
     till.assert_paid_once(calls=4)
 
 
-def test_an_effect_that_was_not_done_and_not_handed_back_is_unknown(make: Make) -> None:
-    till, event = make(*[NotDone()] * 3, policy=Policy.AT_MOST_ONCE), note()
-    with till.faults(None, *[never_sent()] * 3):
-        assert not till.deliver(event)
-    till.later(TAKEOVER)
-    assert till.deliver(event)
-    assert reasons(till.aws) == ["effect-unknown"]
-
-
 # Policies: whether an effect with an unknown outcome is called again, and for how long.
 
 

@@ -9,7 +9,7 @@ from unicodedata import combining, normalize
 
 import pytest
 
-from once.errors import NoKey, OutOfTime, TooLarge, Unparseable
+from once.errors import OutOfTime, TooLarge, Unparseable
 from once.events.identity import Key, canonical
 from once.events.strict_json import (
     BYTES_PER_CONTAINER,
@@ -19,7 +19,6 @@ from once.events.strict_json import (
     MAX_SAFE_INTEGER,
     parse,
 )
-from once.names import Limits
 from once.runtime.deadline import Deadline
 from tests.in_memory import Start
 from tests.once.support import amounts, consumer_of, event_of, invoke, note, reasons, record
@@ -264,9 +263,3 @@ def test_composed_text_has_at_least_half_as_many_bytes_as_characters_before(
 ) -> None:
     for one, parts in decompositions:
         assert len(parts) <= 2 * len(normalize("NFC", one).encode())
-
-
-@pytest.mark.parametrize("length", [2 * Limits.PARTITION_KEY_BYTES, 3 * MARKS_LIMIT])
-def test_a_blank_key_of_any_length_is_no_key(length: int) -> None:
-    with pytest.raises(NoKey):
-        Key.field("a").of(event_of({"a": " " * length}), fingerprint="f", consumer="notes")

@@ -141,11 +141,6 @@ def test_o6_an_event_without_an_answer_counts_as_not_published(
     assert left == [Unpublished(EVENTS[n], e, permanent=False) for n, e in errors.items()]
 
 
-def test_o6_the_entries_of_each_batch_are_numbered_from_0() -> None:
-    left = Topic(always=lambda entries: batch_answer(taken="0")).publish(EVENTS[:12])
-    assert [entry.event for entry in left] == [*EVENTS[1:10], EVENTS[11]]
-
-
 @pytest.mark.parametrize("code", ["InvalidParameter", "Throttled", "KMSDisabled", "AccessDenied"])
 @pytest.mark.parametrize("sender", [True, False])
 def test_o4_a_sender_fault_is_permanent_unless_its_code_may_pass(

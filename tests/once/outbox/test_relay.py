@@ -15,7 +15,7 @@ from once.events.outgoing import OutgoingEvent, events_in
 from once.names import CLOCK_MARGIN_SECONDS, Limits
 from once.outbox.relay import NotRelayed, Relay
 from once.runtime.sdk import SDK
-from once.testing import FakeAws, FakeContext, Fault, answer_lost, inject, never_sent, refused
+from once.testing import FakeAws, FakeContext, Fault, inject, never_sent, refused
 from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.outbox.relaying import (
@@ -177,13 +177,6 @@ def test_o2_a_topic_that_takes_nothing_until_the_time_is_up_fails_the_batch(
     assert harness.published() == []
     assert harness.dead_letters() == []
     assert "relayed" not in harness.stream.getvalue()
-
-
-def test_o2_events_are_published_again_unchanged_after_a_lost_answer(harness: RelayHarness) -> None:
-    with inject(harness.relay.sns, "PublishBatch", answer_lost()) as left:
-        harness.handle(BATCH)
-    assert left == []
-    assert harness.published() == BODIES * 2
 
 
 def test_o6_of_a_batch_that_half_fails_under_http_200_only_the_failed_are_sent_again(

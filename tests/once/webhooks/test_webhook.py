@@ -350,18 +350,6 @@ def test_the_content_type_does_not_decide_how_a_body_is_read(profile: Profile) -
     assert json.loads(event.body)["data"] == json.loads(body)
 
 
-def test_a_form_is_known_by_its_signed_bytes() -> None:
-    service = service_of()
-    for profile in (GITHUB, SLACK):
-        body = urlencode({"payload": BODY.decode()}).encode()
-        for content_type in ("", "application/json", FORM, "text/plain"):
-            assert service.post(signed(profile, body, content_type=content_type)) == 200
-    assert {json.dumps(json.loads(each.body)["data"]) for each in service.events()} == {
-        BODY.decode()
-    }
-    assert service.counted() == [TAKEN, *[DUPLICATE] * 3] * 2
-
-
 @pytest.mark.parametrize("order", [1, -1], ids=["before", "after"])
 @pytest.mark.parametrize("other", ["issues", "unknown", ""])
 def test_another_type_for_known_bytes_is_a_conflict_that_is_counted_and_kept(
@@ -402,29 +390,3 @@ def test_a_trusted_id_makes_two_webhooks_and_hides_no_type() -> None:
         assert service.post(sent) == 200
     assert len(service.events()) == 2
     assert service.counted() == [TAKEN, TAKEN, CONFLICT, DUPLICATE]
-
-
-@pytest.mark.parametrize("type_in_key", [False, True])
-def test_a_generic_profile_says_whether_equal_bodies_have_several_types(
-    type_in_key: bool,  # noqa: FBT001
-) -> None:
-    acme = hmac_profile(
-        "acme",
-        signature_header="x-acme",
-        type=("header:x-kind",),
-        retry_seconds=60,
-        type_in_key=type_in_key,
-    )
-    service = Service((Endpoint("acme", acme, types=("paid", "sent")),))
-    made = sign(acme, SECRET, b'{"n": 1}', webhook_id="", now=NOW)
-    for kind in ("paid", "sent"):
-        assert service.post(request("/acme", b'{"n": 1}', made | {"x-kind": kind})) == 200
-    assert service.counted() == [TAKEN, TAKEN if type_in_key else CONFLICT]
-    assert len(service.events()) == 1 + type_in_key
-
-
-def test_profiles_say_which_types_are_signed() -> None:
-    assert {p.name for p in PROFILES.values() if p.has_signed_type} == {
-        *(STRIPE.name, SLACK.name, STANDARD.name),
-    }
-    assert [p.name for p in PROFILES.values() if p.type_in_key] == [SHOPIFY.name]

@@ -10,7 +10,7 @@ import pytest
 
 from once.cdk.app.registry import event_sources
 from once.cdk.deployment_options import KNOWN_PYTHONS, DeploymentConfig
-from once.cdk.props import ConsumerProps, Rollout
+from once.cdk.props import ConsumerProps, Rollout, WarmThroughput
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
 from tests.stacks.cloud import CONTEXT, Cloud
@@ -59,6 +59,10 @@ MALFORMED: list[tuple[str, Any, str]] = [
     ("ingress_publishers", "1234", "give ids of accounts, s3 and events"),
     ("consumers_per_stack", "0", "give a whole number, 1 or more"),
     ("python_runtime", "3.10", "use one of 3.11, 3.12"),
+    *(
+        ("dedup_warm_throughput", text, "give read and write units a second, such as 24000,8000")
+        for text in ("24000", "24000,", "24000,8000,1", "-1,8000", "a,b")
+    ),
 ]
 
 
@@ -67,6 +71,12 @@ def test_malformed_context_is_a_fault_with_a_remedy() -> None:
         (fault,) = read(**{key: value}).faults
         assert fault.startswith(f"context {key}={value!r}: {remedy}")
     assert len(read(local="yes", redrives="two").faults) == 2
+
+
+def test_warm_throughput_is_read_and_is_none_on_the_embedded_aws() -> None:
+    warm = WarmThroughput(24_000, 8_000)
+    assert read(dedup_warm_throughput="24000,8000").dedup_warm_throughput == warm
+    assert (read().warm(warm), read(local=True).warm(warm)) == (warm, None)
 
 
 def test_runtime_is_the_python_that_synthesizes_or_the_one_that_is_named() -> None:
@@ -111,7 +121,13 @@ ONE_CALL_AT_A_TIME = {"effect_timeout_seconds": 2, "effect_concurrency": 1}
 def test_times_on_the_embedded_aws_are_short(
     given: dict[str, Any], effect: int, timeout: int
 ) -> None:
-    adapted = read(local=True).adapt(replace(LINE, **given))
+    on_aws: dict[str, Any] = {"reserved_concurrency": 60, "snap_start": True}
+    adapted = read(local=True).adapt(replace(LINE, **on_aws, **given))
+    assert (adapted.pollers, adapted.reserved_concurrency, adapted.snap_start) == (
+        None,
+        None,
+        False,
+    )
     assert (adapted.effect_timeout_seconds, adapted.timeout_seconds) == (effect, timeout)
     assert (adapted.visibility, adapted.max_concurrency) == (6 * timeout, 3)
 

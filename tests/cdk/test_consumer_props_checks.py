@@ -8,13 +8,12 @@ import pytest
 
 from once.cdk.checks.consumer_props import MARGIN_SECONDS, consumer_props_faults
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import ConsumerProps, TableProps
+from once.cdk.props import ConsumerProps, Pollers, TableProps, WarmThroughput
 from once.names import RELAY, UNROUTED
 from once.settings import Settings
 
-GOOD = ConsumerProps(
-    "refunds", external=("order.refunded",), tables=(TableProps("refunds", "order_id"),)
-)
+TABLE = TableProps("refunds", "order_id")
+GOOD = ConsumerProps("refunds", external=("order.refunded",), tables=(TABLE,))
 CONFIG = DeploymentConfig(parameters={"payment_api": "https://example.com"})
 A_NAME = "use at most 40 lower-case letters"
 WINDOW = {"batch_window_seconds": 1}
@@ -79,7 +78,6 @@ def test_a_number_has_limits(
             ({"tables": tables}, f"tables={tables!r}", "give a tuple of tables, such as (TablePro")
             for tables in WRONG_TABLES
         ),
-        ({"batch_size": "10"}, "batch_size='10'", "give a whole number"),
         ({"memory_mb": 512.0}, "memory_mb=512.0", "give a whole number"),
         ({"group_size": True}, "group_size=True", "give a whole number"),
         ({"visibility_seconds": "180"}, "visibility_seconds='180'", "give a whole number, or None"),
@@ -127,6 +125,31 @@ def test_a_number_has_limits(
         ),
         ({**FIFO, "ordered_by": "a."}, "ordered_by='a.' names no field", "dots for nesting"),
         *(({"name": n}, f"the name {n!r}", A_NAME) for n in ("", "R", "re-funds", "2x", "r" * 41)),
+        (
+            {"pollers": Pollers(2, 4), "max_concurrency": 10},
+            *("it has pollers= and max_concurrency=10", "leave max_concurrency out"),
+        ),
+        ({"pollers": Pollers(1, 4)}, "minimum=1", "choose 2 to 200"),
+        ({"pollers": Pollers(201, 400)}, "minimum=201", "choose 2 to 200"),
+        ({"pollers": Pollers(2, 10_001)}, "maximum=10001", "choose 2 to 10000"),
+        ({"pollers": Pollers(5, 4)}, "minimum=5 over maximum=4", "lower the minimum"),
+        ({"pollers": Pollers(2, "4")}, "pollers=", "give Pollers(minimum=2, maximum=20)"),  # type: ignore[arg-type]
+        ({"reserved_concurrency": 11}, "its queue makes up to 10", "raise it to 12"),
+        ({"reserved_concurrency": 9, "batch_size": 1}, "isolation queue 0", "raise it to 10"),
+        (
+            {"reserved_concurrency": 41, "pollers": Pollers(2, 4)},
+            *("its queue makes up to 40", "raise it to 42, or lower max_concurrency"),
+        ),
+        (
+            {"tables": (replace(TABLE, warm_throughput=WarmThroughput(12_000, 3_999)),)},
+            *("the table 'refunds' has warm_throughput=12000,3999", "raise both to that or more"),
+        ),
+        ({"claim_check_mb": 65}, "claim_check_mb=65", "choose 1 to 64"),
+        ({"claim_check_mb": -1}, "claim_check_mb=-1", "or 0 for none"),
+        (
+            {"claim_check_mb": 7, "batch_size": 2},
+            *("memory_mb=512 does not hold", "raise memory_mb to 680"),
+        ),
     ],
     ids=str,
 )
@@ -159,11 +182,22 @@ def test_a_fault_states_mistake_and_remedy(
         FIFO,
         {**FIFO, "blocks_group": True, "ordered_by": "order.id"},
         {"fair_by": "tenant_id", "batch_size": 100, **WINDOW},
+        {"pollers": Pollers(2, 2), "reserved_concurrency": 22},
+        {"reserved_concurrency": 10, "batch_size": 1},
+        {"tables": (replace(TABLE, warm_throughput=WarmThroughput(12_000, 4_000)),)},
     ],
     ids=str,
 )
 def test_sound_properties_have_no_fault(change: dict[str, Any]) -> None:
     assert faults(**change) == []
+
+
+def test_snap_start_on_python_3_11_is_a_fault() -> None:
+    props = replace(GOOD, snap_start=True)
+    old, new = (DeploymentConfig(python_runtime=version) for version in ("3.11", "3.12"))
+    [fault] = consumer_props_faults(props, old)
+    assert fault.startswith("snap_start=True on Python 3.11, of which Lambda takes no snapshots")
+    assert list(consumer_props_faults(props, new)) == []
 
 
 def test_l1_a_type_that_a_consumer_publishes_into_its_own_queue_is_a_fault() -> None:

@@ -8,12 +8,13 @@ import pytest
 from once.cdk.checks.consumer_set import consumer_set_faults
 from once.cdk.checks.deployment_options import deployment_faults
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import ConsumerProps, TableProps
+from once.cdk.props import ConsumerProps, TableProps, WarmThroughput
 
 GOOD = ConsumerProps(
     "refunds", external=("order.refunded",), tables=(TableProps("refunds", "order_id"),)
 )
 RETURNS = ConsumerProps("returns", external=("parcel.returned",))
+WARM = WarmThroughput(24_000, 8_000)
 PAYOUTS = replace(GOOD, name="payouts", renamed_from="credits")
 
 
@@ -51,6 +52,15 @@ REFUSED = {
     "out, or take the type with fifo=True": [
         replace(RETURNS, fifo=True, ordered_by="shop"),
         replace(RETURNS, name="depot", fair_by="shop"),
+    ],
+    "table 'refunds' is declared with 2 different warm_throughput; declare it once and share it": [
+        GOOD,
+        replace(RETURNS, tables=(TableProps("refunds", "order_id", warm_throughput=WARM),)),
+    ],
+    "consumer 'refunds': it takes 'parcel.checked', whose data may have 5 MiB in S3; set its "
+    "claim_check_mb= to that of consumer 'returns'": [
+        replace(GOOD, events=(CHECKED,)),
+        replace(RETURNS, publishes=(CHECKED,), claim_check_mb=5, batch_size=2),
     ],
     "consumer 'refunds': events='parcel.checked'; give a tuple of types, such as "
     "('order.placed',)": [replace(GOOD, events=cast(Any, CHECKED))],
@@ -93,8 +103,12 @@ def test_sound_consumers_have_no_fault(consumers: list[ConsumerProps]) -> None:
         (DeploymentConfig(redrives=3), "raise it to 74, or lower redrives"),
         (DeploymentConfig(provider_retry_days=46), "raise it to 46"),
         (DeploymentConfig(faults=("a malformed value",)), "a malformed value"),
+        (
+            DeploymentConfig(dedup_warm_throughput=WarmThroughput(11_999, 4_000)),
+            "raise both to that or more, or leave it out",
+        ),
     ],
-    ids=["a redrive", "more redrives", "a provider", "context"],
+    ids=["a redrive", "more redrives", "a provider", "context", "a cold table"],
 )
 def test_a_window_shorter_than_a_message_lives_is_refused(
     config: DeploymentConfig, fault: str

@@ -2,20 +2,69 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
-from once.cdk import ConsumerProps, DedupTable, IdempotentConsumer, Source, Topics, UnroutedEvents
+from once.cdk import (
+    ConsumerProps,
+    DedupTable,
+    IdempotentConsumer,
+    Source,
+    SynthError,
+    Topics,
+    UnroutedEvents,
+)
+from once.cdk.checks.consumer_props import consumer_props_faults
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.topics import NO_EVENT
 from once.settings import Settings
-from tests.cdk.source_lines import LINES, SENDER, TOPIC, Make, line
 from tests.stacks.cloud import Json, flat
+
+TOPIC = "arn:aws:sns:eu-west-1:111122223333:orders"
+SENDER = "arn:aws:iam::111122223333:role/shop"
+HANDLER = """
+from msgspec import Struct
+from once import Consumer, Key, Transaction
+consumer = Consumer({name!r})
+class Data(Struct):
+    name: str
+{handlers}
+lambda_handler = consumer.lambda_handler
+"""
+HANDLES = """
+@consumer.handles({event!r}, Data, key={key})
+def handle_{number}(event: Data, tx: Transaction) -> None:
+    pass
+"""
+LINES = {
+    "bridge": (("Instance Changed", "Instance Gone"), Source.event_bridge("aws.ec2", bus="own")),
+    "files": (("ObjectCreated", "ObjectRemoved"), Source.s3("pictures", prefix="in/")),
+    "topic": (("order.placed",), Source.sns(TOPIC, attribute="kind", type_field="kind")),
+    "plain": (("order.placed",), Source.json(type="order.placed", senders=(SENDER,))),
+    "nightly": (("night.fell",), Source.schedule("cron(0 3 * * ? *)", timezone="Europe/Berlin")),
+}
+Make = Callable[..., ConsumerProps]
+
+
+def line(folder: Path, name: str, key: str = 'Key.field("name")', **change: Any) -> ConsumerProps:
+    """Return a consumer, with a handler of this key rule for each of its types."""
+    types, source = LINES[name]
+    props = replace(ConsumerProps(name, external=types, source=source), **change)
+    handlers = "".join(
+        HANDLES.format(event=event, key=key, number=number)
+        for number, event in enumerate(props.external)
+    )
+    folder.mkdir()
+    folder.joinpath("handler.py").write_text(HANDLER.format(name=name, handlers=handlers))
+    return replace(props, folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -186,18 +235,17 @@ def test_each_function_has_its_source_in_its_settings(deployed: Deployed) -> Non
 
 
 def test_a_retiring_consumer_gets_nothing_more(props_of: Make, tmp_path: Path) -> None:
-    deployed = Deployed(tmp_path, [props_of(name, retiring=True) for name in LINES])
+    lines = [props_of(name, retiring=True) for name in LINES]
+    lines[-1] = replace(lines[-1], renamed_from="evenings")
+    deployed = Deployed(tmp_path, lines)
     assert deployed.one("AWS::Events::Rule")["State"] == "DISABLED"
     assert deployed.one("AWS::Scheduler::Schedule")["State"] == "DISABLED"
     assert deployed.every("Custom::S3BucketNotifications") == []
     [own] = [s for s in deployed.every("AWS::SNS::Subscription") if s["TopicArn"] == TOPIC]
     assert own["FilterPolicy"] == {"kind": ["once, no event"]}
     assert "Sender0" not in json.dumps(deployed.template)
-
-
-def test_a_renamed_schedule_keeps_the_source_of_its_events(props_of: Make, tmp_path: Path) -> None:
-    renamed = replace(props_of("nightly"), renamed_from="evenings")
-    target = Deployed(tmp_path, [renamed]).one("AWS::Scheduler::Schedule")["Target"]
+    # A renamed schedule keeps the source of its events.
+    target = deployed.one("AWS::Scheduler::Schedule")["Target"]
     assert json.loads(target["Input"])["source"] == "once-evenings"
 
 
@@ -212,3 +260,70 @@ def test_the_bucket_of_another_stack_is_given_to_the_construct(
     app.synth()
     template = Template.from_stack(stack)
     template.resource_count_is("Custom::S3BucketNotifications", 1)
+
+
+BRIDGE = Source.event_bridge("aws.ec2")
+PLACED = {"external": ("order.placed",)}
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "events of consumers": ({"source": BRIDGE, "events": ("a",)}, "a consumer of its own"),
+    "a message group": ({"source": BRIDGE, "fair_by": "tenant"}, "leave one of the two out"),
+    "no source": ({"source": Source.event_bridge()}, "name one in Source.event_bridge"),
+    "a blank source": ({"source": Source.event_bridge(" ")}, "give the `source` of the events"),
+    "a reserved source": ({"source": Source.event_bridge("/once/a")}, "does not begin with"),
+    "a bus by ARN": ({"source": Source.event_bridge("a", bus="arn:x")}, "the name of an event bus"),
+    "another event of S3": ({"source": Source.s3("bucket"), **PLACED}, "event_bridge('aws.s3')"),
+    "a bucket by ARN": ({"source": Source.s3("arn:aws:s3:::b")}, "give its name, not its ARN"),
+    "a topic by name": ({"source": Source.sns("orders")}, "is no ARN of a standard topic"),
+    "a FIFO topic": ({"source": Source.sns(f"{TOPIC}.fifo")}, "is no ARN of a standard topic"),
+    "an id of its own": ({"source": Source.sns(TOPIC, envelope_id=True)}, "have an id of their"),
+    "no type": ({"source": Source.json()}, "give one of the two"),
+    "two types": ({"source": Source.json(type="a", type_field="b")}, "give one of the two"),
+    "another type": ({"source": Source.json(type="a"), **PLACED}, "give external=('a',)"),
+    "a sender by name": ({"source": Source.json(type="a", senders=("shop",))}, "no ARN of a prin"),
+    "no schedule": ({"source": Source.schedule("daily")}, "give cron(…), rate(…) or at(…)"),
+    "two types of a schedule": (
+        {"source": Source.schedule("rate(1 day)"), "external": ("a", "b")},
+        "a consumer for each further schedule",
+    ),
+    "no Source": ({"source": "aws.ec2"}, "give a source, such as Source.event_bridge('aws.ec2')"),
+}
+CONFIG = DeploymentConfig()
+LINE = ConsumerProps("bridge", external=("ObjectCreated",))
+
+
+@pytest.mark.parametrize(("change", "remedy"), BAD.values(), ids=BAD)
+def test_a_bad_source_is_refused_with_its_remedy(change: dict[str, Any], remedy: str) -> None:
+    faults = consumer_props_faults(replace(LINE, **change), CONFIG)
+    assert any(remedy in fault for fault in faults), list(faults)
+
+
+@pytest.mark.parametrize("name", ["bridge", "topic", "plain"])
+def test_the_default_key_is_refused_at_synthesis(tmp_path: Path, name: str) -> None:
+    faults = list(consumer_props_faults(line(tmp_path / name, name, key="Key.event()"), CONFIG))
+    assert len(faults) == len(LINES[name][0])
+    assert "handler.py" in faults[0]
+    assert "has the default key" in faults[0]
+
+
+WIRING: dict[str, tuple[str, dict[str, Any], str]] = {
+    "no bucket": ("files", {"source": Source.s3()}, "its source names no bucket"),
+    "two buckets": ("files", {}, "it has bucket="),
+    "a bucket of another source": ("plain", {}, "it has bucket="),
+}
+
+
+@pytest.mark.parametrize(("name", "change", "text"), WIRING.values(), ids=WIRING)
+def test_a_bucket_is_given_once(
+    tmp_path: Path, name: str, change: dict[str, Any], text: str
+) -> None:
+    stack = cdk.Stack(cdk.App(outdir=str(tmp_path), context={"local": True}), "s")
+    given: dict[str, Any] = (
+        {} if change else {"bucket": s3.Bucket.from_bucket_name(stack, "B", "other")}
+    )
+    with pytest.raises(SynthError, match=text):
+        IdempotentConsumer(
+            stack,
+            line(tmp_path / name, name, **change),
+            dedup_table=DedupTable(stack, "d"),
+            **given,
+        )

@@ -1,4 +1,4 @@
-"""A function's package: its content, and that its handler loads from it alone."""
+"""A function's package: its content, that its handler loads from it alone, and the same bytes."""
 
 import gzip
 import json
@@ -23,9 +23,9 @@ from once.cdk.checks.aws_clients_in_code import OWN_SERVICES
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging import function_package as package_module
-from once.cdk.packaging.function_package import install_wheels, locks_of, package
+from once.cdk.packaging.function_package import SITES, install_wheels, locks_of, package
 from stacks.folders import ROOT
-from tests.cdk.packages import EVERY, HERE, LOCK, Function, names, tree
+from tests.cdk.packages import EVERY, HERE, Function, names, tree
 from tests.e2e.app import LOYALTY
 from tests.stacks.cloud import Cloud, environment
 
@@ -224,7 +224,7 @@ def test_an_asset_is_the_package_without_bytecode_that_others_leave_in_it(
     assert assets[0] == assets[1]
 
 
-@pytest.mark.usefixtures("staged")
+@pytest.mark.usefixtures("staged", "_without_pip")
 def test_a_changed_line_of_code_changes_its_own_package_only(tmp_path: Path) -> None:
     function = EVERY[0]
     folder = tmp_path / "source"
@@ -249,8 +249,46 @@ def test_another_recipe_gives_another_package(
     assert package(*EVERY[0], HERE) != before
 
 
-def test_the_lock_of_a_function_is_added_to_that_of_the_library(tmp_path: Path) -> None:
-    assert locks_of(tmp_path, HERE) == [LOCK]
-    own = tmp_path / "requirements.txt"
-    own.touch()
-    assert locks_of(tmp_path, HERE) == [LOCK, own]
+BUILD = """
+import os, random, sys
+from pathlib import Path
+from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.packaging.function_package import package
+
+def shuffled(self, pattern, walk=Path.rglob):
+    found = list(walk(self, pattern))
+    random.shuffle(found)
+    return iter(found)
+
+Path.rglob = shuffled
+os.umask(0o077)
+print(package(sys.argv[1], Path(sys.argv[2]), (), DeploymentConfig(local=True)))
+"""
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.relative_to(folder).as_posix(): path.stat().st_mode for path in folder.rglob("*")}
+
+
+def test_another_place_time_order_umask_and_hash_seed_give_the_same_package(tmp_path: Path) -> None:
+    name, source, _ = EVERY[0]
+    here = package(name, source, (), HERE)
+    copy = tmp_path / "elsewhere" / "source"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in copy.rglob("*"):
+        os.utime(path, (0, 0))
+    # Installed wheels are compared in test_wheels.py; another installation takes long.
+    (tmp_path / SITES.parts[0]).symlink_to(SITES.parent.absolute())
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, name, str(copy)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "4711", "TZ": "Asia/Tokyo"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    there = Path(done.stdout.strip())
+    assert there.is_relative_to(tmp_path)
+    assert there.name == here.name
+    assert tree(there) == tree(here)
+    assert modes(there) == modes(here)

@@ -22,9 +22,6 @@ from tests.stacks.cloud import Json, flat, new_app, without_packages
 
 Templates = dict[str, Json]
 
-MOST_BYTES = 1024 * 1024
-"""CloudFormation's quota for a template."""
-
 
 def desk(number: int) -> ConsumerProps:
     table = (TableProps("sales", "id"),)
@@ -37,28 +34,26 @@ def synthesized(folder: Path, registry: Registry, config: DeploymentConfig) -> T
         app = new_app(folder, service="theatre", email_sender="office@theatre.de")
         assemble(app, registry, config)
         app.synth()
-    files = {
-        file.name.removesuffix(".template.json"): file.read_text()
+    return {
+        file.name.removesuffix(".template.json"): json.loads(file.read_text())
         for file in folder.glob("theatre-*.template.json")
     }
-    assert max(map(len, files.values())) < MOST_BYTES
-    return {name: json.loads(text) for name, text in files.items()}
 
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Templates, Templates, Registry]:
-    """A deployed service of 17 consumers, and the same one when it has 40."""
+    """A deployed service of 4 consumers, and the same one when it has 8, and room for 3."""
     folder = tmp_path_factory.mktemp("theatre")
-    every = [desk(number) for number in range(40)]
-    lines = lines_in(folder / "functions", every[:17])
+    every = [desk(number) for number in range(8)]
+    lines = lines_in(folder / "functions", every[:4])
     small = registry_in(folder, lines)
-    before = synthesized(folder / "before", small, DeploymentConfig(consumers_per_stack=17))
+    before = synthesized(folder / "before", small, DeploymentConfig(consumers_per_stack=4))
     outputs = folder / "outputs.json"
     outputs.write_text(json.dumps({name: each["Outputs"] for name, each in before.items()}))
     assert record_deployed(small, outputs)
     # The new lines come first: the order of the lines says nothing about their stacks.
-    large = replace(small, consumers=[*lines_in(folder / "functions", every[17:]), *lines])
-    after = synthesized(folder / "after", large, DeploymentConfig())
+    large = replace(small, consumers=[*lines_in(folder / "functions", every[4:]), *lines])
+    after = synthesized(folder / "after", large, DeploymentConfig(consumers_per_stack=3))
     outputs.write_text(json.dumps({name: each["Outputs"] for name, each in after.items()}))
     assert record_deployed(large, outputs)
     return before, after, large
@@ -70,10 +65,10 @@ def functions(template: Json) -> set[str]:
     return {one["FunctionName"].removeprefix("theatre-") for one in kinds} & DESKS
 
 
-DESKS = {desk(number).name for number in range(40)}
+DESKS = {desk(number).name for number in range(8)}
 
 
-def test_from_17_to_40_consumers_nothing_that_is_deployed_moves(
+def test_nothing_that_is_deployed_moves_as_a_service_grows(
     grown: tuple[Templates, Templates, Registry],
 ) -> None:
     before, after, _ = grown
@@ -81,9 +76,9 @@ def test_from_17_to_40_consumers_nothing_that_is_deployed_moves(
     sizes = {name: len(functions(each)) for name, each in after.items()}
     assert sizes == {
         "theatre-state": 0,
-        "theatre-service": 17,
-        "theatre-service-2": 14,
-        "theatre-service-3": 9,
+        "theatre-service": 4,
+        "theatre-service-2": 3,
+        "theatre-service-3": 1,
     }
     for name, template in before.items():
         now = after[name]["Resources"]
@@ -101,7 +96,7 @@ def test_from_17_to_40_consumers_nothing_that_is_deployed_moves(
         if resource["Type"] == "AWS::SQS::Queue"
     )
     assert {*queues.values()} == {1}
-    assert len(queues) == 2 * 40 + 3
+    assert len(queues) == 2 * 8 + 3
 
 
 def test_a_later_synthesis_puts_each_consumer_where_it_was_deployed(
@@ -111,16 +106,16 @@ def test_a_later_synthesis_puts_each_consumer_where_it_was_deployed(
     names = DeployedNames.read(registry.deployed, "theatre")
     lines = [*registry.consumers]
 
-    def placed(*lines: ConsumerProps, most: int = 14) -> list[set[str]]:
+    def placed(*lines: ConsumerProps, most: int = 3) -> list[set[str]]:
         return [{each.name for each in stack} for stack in names.place(lines, most)]
 
     stacks = [functions(after[f"theatre-service{end}"]) for end in ("", "-2", "-3")]
-    assert placed(*lines) == placed(*reversed(lines)) == placed(*lines, most=40) == stacks
-    new = [desk(number) for number in range(40, 47)]
+    assert placed(*lines) == placed(*reversed(lines)) == placed(*lines, most=8) == stacks
+    new = [desk(number) for number in range(8, 12)]
     more = placed(*new, *lines)
     assert more[:2] == stacks[:2]
-    assert more[2] - stacks[2] == {each.name for each in new[:5]}
-    assert more[3] == {each.name for each in new[5:]}
+    assert more[2] - stacks[2] == {each.name for each in new[:2]}
+    assert more[3] == {each.name for each in new[2:]}
     # CloudFormation deletes what leaves a template, and nothing of a stack that has left the app.
     assert placed(*(each for each in lines if each.name not in stacks[2])) == [*stacks[:2], set()]
 
@@ -151,7 +146,7 @@ def test_the_sweep_learns_of_a_further_stack_once_its_subscriptions_exist(
             name for name, each in resources.items() if each["Type"] == "AWS::SNS::Subscription"
         }
         known.append(taken(json.loads(flat(parameter["Properties"]["Value"]))))
-    assert [len(types) for types in known] == [17, 14, 9]
+    assert [len(types) for types in known] == [4, 3, 1]
     assert set[str]().union(*known) == {each.external[0] for each in registry.consumers}
 
 

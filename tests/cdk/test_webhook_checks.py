@@ -3,16 +3,21 @@
 from dataclasses import replace
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 
 from once.cdk import (
     GITHUB,
     SLACK,
     STRIPE,
+    CaptureTable,
     ConsumerProps,
+    DedupTable,
     DeployedNames,
     DeploymentConfig,
     Endpoint,
+    SynthError,
+    WebhookIngress,
     WebhookProps,
     consumer_set_faults,
     event_sources,
@@ -143,6 +148,15 @@ def test_the_parts_of_an_ingress_are_checked(tmp_path: Any) -> None:
     ):
         (fault,) = faults
         assert fault.startswith(start)
+
+
+def test_faults_of_the_parts_end_the_synthesis_together() -> None:
+    stack = cdk.Stack()
+    dedup, captures = DedupTable(stack, "dedup"), CaptureTable(stack, "captures")
+    props = WebhookProps(endpoints=(PUSHES,))
+    with pytest.raises(SynthError) as caught:
+        WebhookIngress(stack, props, dedup_table=dedup, captures=captures, secrets={})
+    assert len(caught.value.faults) == 4
 
 
 def test_a_deployed_endpoint_stays() -> None:

@@ -75,12 +75,6 @@ def test_it_may_start_its_workflows_and_read_what_it_started(stack: cdk.Stack) -
     assert rights["StartDurableExecutions"] == ("lambda:InvokeFunction", FUNCTION)
 
 
-def test_it_has_no_right_that_its_workflows_do_not_need(stack: cdk.Stack) -> None:
-    _, allowed = function_and_policy(stack, DurableFunctionProps("bill", FUNCTION))
-    assert "states:" not in json.dumps(allowed)
-    assert "lambda:InvokeFunction" in json.dumps(allowed)
-
-
 def test_a_start_through_an_alias_is_allowed_on_the_machine(stack: cdk.Stack) -> None:
     machine = f"{MACHINE}:live"
     variables, allowed = function_and_policy(stack, StateMachineProps("fulfil", machine))

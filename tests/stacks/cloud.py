@@ -178,6 +178,19 @@ def denies_plain_http(policy: Json) -> bool:
     )
 
 
+def references(value: Any) -> Iterator[str]:
+    """Yield the logical ids that a part of a template refers to."""
+    match value:
+        case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), _]}:
+            yield name
+        case dict():
+            for each in value.values():
+                yield from references(each)
+        case list():
+            for each in value:
+                yield from references(each)
+
+
 def placeholder(name: str, attribute: str = "") -> str:
     return f"<{name}.{attribute}>" if attribute else f"<{name}>"
 

@@ -6,6 +6,7 @@ import pytest
 
 from once.cdk.props import ConsumerProps
 from stacks.consumers import CONSUMERS
+from tests.stacks.booking_office import booking_office
 from tests.stacks.cloud import Cloud, without_packages
 from tests.stacks.full_service import Stacks
 
@@ -26,6 +27,12 @@ def either_cloud(request: pytest.FixtureRequest) -> Cloud:
 def stacks(tmp_path_factory: pytest.TempPathFactory) -> Stacks:
     """A service with every option, in two stages."""
     return Stacks(tmp_path_factory.mktemp("stages"))
+
+
+@pytest.fixture(scope="session")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
+    """A service with FIFO and fair queues, which sends no e-mail."""
+    return booking_office(tmp_path_factory.mktemp("office"))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -107,13 +107,21 @@ MORE = (
         rollout=Rollout.CANARY_10_PERCENT_5_MINUTES,
         pollers=Pollers(minimum=2, maximum=4),
         reserved_concurrency=42,
+        mapping_metrics=False,
         snap_start=True,
     ),
     ConsumerProps("uploads", external=("ObjectCreated",), source=Source.s3("theatre-uploads")),
     ConsumerProps(
         "rule", external=("Moved",), source=Source.event_bridge("theatre.stage", envelope_id=True)
     ),
-    ConsumerProps("tallies", events=("seat.taken",), fifo=True, ordered_by="show.id"),
+    ConsumerProps(
+        "tallies",
+        events=("seat.taken", "github.push"),
+        fifo=True,
+        ordered_by="show.id",
+        claim_check_mb=4,
+        batch_size=1,
+    ),
     ConsumerProps("nightly", external=("night.fell",), source=Source.schedule("rate(1 day)")),
 )
 ON_ITEMS = ConsumerProps(

@@ -1,11 +1,16 @@
 """Each option of a deployment's account, in the templates of a service that uses all of them."""
 
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.stacks.cloud import Json, flat, listed
+from once.cdk import DeploymentConfig
+from once.cdk.checks.deployment_options import reserved_sender
+from stacks.consumers import CONSUMERS
+from tests.stacks.cloud import Cloud, Json, flat, listed
 from tests.stacks.full_service import (
     BOUNDARY,
     KEY,
@@ -30,6 +35,7 @@ def has(*path: str) -> Callable[[Json], Any]:
     return value
 
 
+FUNCTION = "AWS::Lambda::Function"
 VPC = {"SubnetIds": [*NETWORK.subnets], "SecurityGroupIds": [*NETWORK.security_groups]}
 BUCKET_KEY = [
     {
@@ -42,10 +48,10 @@ BUCKET_KEY = [
 @pytest.mark.parametrize(
     ("kind", "value", "expected"),
     [
-        ("AWS::Lambda::Function", has("VpcConfig"), VPC),
-        ("AWS::Lambda::Function", has("Layers"), [LAYER]),
+        (FUNCTION, has("VpcConfig"), VPC),
+        (FUNCTION, has("Layers"), [LAYER]),
         (
-            "AWS::Lambda::Function",
+            FUNCTION,
             has("Environment", "Variables", "ONCE_OTLP_ENDPOINT"),
             "http://localhost:4318",
         ),
@@ -93,7 +99,7 @@ ENCRYPTED = {"sqs", "sns", "dynamodb", "s3", "secretsmanager"}
 
 
 def test_each_role_may_use_the_key_through_each_service_that_it_calls(stacks: Stacks) -> None:
-    functions = stacks.every("AWS::Lambda::Function").values()
+    functions = stacks.every(FUNCTION).values()
     roles = {each["Role"]["Fn::GetAtt"][0] for each in functions}
     roles |= {name for name in stacks.every("AWS::IAM::Role") if "ScheduleRole" in name}
     assert len(roles) == len(functions) + 1
@@ -155,8 +161,84 @@ def test_a_standard_queue_may_have_no_dead_letters_at_a_fifo_topic(
 def test_a_stack_has_no_more_consumers_than_its_stage_says(
     stacks: Stacks, stage: str, most: int
 ) -> None:
-    _, *found = ([*each.template["Outputs"]] for each in stacks.of(stage))
+    # Thirteen of most kinds fit into one stack, by both of CloudFormation's quotas.
+    templates = [each.template for each in stacks.of(stage)]
+    assert max(len(each["Resources"]) for each in templates) < 500
+    assert max(len(json.dumps(each, indent=1)) for each in templates) < 1024 * 1024
+    _, *found = ([*each["Outputs"]] for each in templates)
     consumers = [sum(key.startswith("Function") for key in outputs) for outputs in found]
     assert [*consumers[:-1]] == [most] * (len(consumers) - 1)
     assert 0 < consumers[-1] <= most
     assert (len(consumers) > 1) is (stage == "prod")
+
+
+INSIDE = {"AWS::ApiGatewayV2::Stage", "AWS::IAM::Policy"}
+"""Types whose names are unique in the resource that holds them, and not in the account."""
+
+
+def names(stacks: Stacks, stage: str) -> Iterator[tuple[str, str]]:
+    """Yield type and name of every resource with a fixed name, or with an identity."""
+    for stack in stacks.of(stage):
+        for resource in stack.template["Resources"].values():
+            kind, properties = resource["Type"], resource.get("Properties", {})
+            for key in (f"{kind.rpartition('::')[2]}Name", "EmailIdentity"):
+                if kind not in INSIDE and isinstance(properties.get(key), str):
+                    yield kind, properties[key]
+
+
+def test_a_second_stage_takes_no_name_and_no_identity_of_the_first(stacks: Stacks) -> None:
+    ours, theirs = set(names(stacks, "prod")), set(names(stacks, "test"))
+    assert {kind for kind, _ in ours} >= {"AWS::SQS::Queue", FUNCTION}
+    assert ("AWS::SES::EmailIdentity", "office@theatre.de") in ours
+    assert ours & theirs == set()
+
+
+NOTIFICATIONS = next(line for line in CONSUMERS if line.sends_email)
+ORDERS = next(line for line in CONSUMERS if not line.sends_email)
+
+
+@pytest.mark.parametrize(
+    ("sender", "refused"),
+    [
+        ("orders@example.com", True),
+        ("orders@shop.example.org", True),
+        ("orders@EXAMPLE.NET", True),
+        ("orders@shop.test", True),
+        ("orders@my-example.com", False),
+        ("orders@example.company.com", False),
+    ],
+)
+def test_a_sender_that_ses_cannot_verify_is_a_warning(sender: str, *, refused: bool) -> None:
+    config = DeploymentConfig(email_sender=sender)
+    warning = reserved_sender(NOTIFICATIONS, config)
+    assert bool(warning) is refused
+    assert warning is None or "-c email_sender=" in warning
+    assert reserved_sender(ORDERS, config) is None
+    assert reserved_sender(NOTIFICATIONS, DeploymentConfig(email_sender=sender, local=True)) is None
+
+
+def test_the_warning_appears_at_the_consumer_that_sends_email(cloud: Cloud) -> None:
+    metadata = json.loads((cloud.directory / "once-service.metadata.json").read_text())
+    found = [path for path, entries in metadata.items() if "RFC 2606" in json.dumps(entries)]
+    assert found == ["/once-service/notifications"]
+
+
+def test_scaling_options_are_on_the_function_its_mapping_and_the_dedup_table(
+    stacks: Stacks,
+) -> None:
+    def of_mails(kind: str, stage: str = "prod") -> Json:
+        [found] = [v for k, v in stacks.every(kind, stage).items() if re.match("mails[MF]", k)]
+        return dict(found)
+
+    mapping, function = of_mails("AWS::Lambda::EventSourceMapping"), of_mails(FUNCTION)
+    assert mapping["ProvisionedPollerConfig"] == {"MinimumPollers": 2, "MaximumPollers": 4}
+    assert mapping.keys().isdisjoint({"ScalingConfig", "MetricsConfig"})
+    alarms = stacks.every("AWS::CloudWatch::Alarm")
+    assert [key for key in alarms if key.startswith("mailsHandOver")] == []
+    assert function["ReservedConcurrentExecutions"] == 42
+    assert function["SnapStart"] == {"ApplyOn": "PublishedVersions"}
+    others = [v for k, v in stacks.every(FUNCTION).items() if not k.startswith("mails")]
+    assert not [each for each in others if {"ReservedConcurrentExecutions", "SnapStart"} & {*each}]
+    tables = stacks.every("AWS::DynamoDB::Table", "test").items()
+    warm = {key[:5]: each["WarmThroughput"] for key, each in tables if "WarmThroughput" in each}
+    assert warm == {"dedup": {"ReadUnitsPerSecond": 24_000, "WriteUnitsPerSecond": 8_000}}

@@ -2,8 +2,6 @@
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sqs as sqs
 
 from once.cdk import ConsumerProps, DedupTable, OutboxRelay, SynthError, Topics
 from once.cdk.monitoring import WAIT_ALARM_SECONDS
@@ -11,16 +9,10 @@ from once.cdk.topics import NO_EVENT
 from once.names import RELAY, UNROUTED, Limits, StackOutput
 from once.ops.aws.deployment import Deployment
 from once.settings import RelaySettings, Settings, SweepSettings
-from tests.stacks.booking_office import booking_office
 from tests.stacks.cloud import Cloud, Json, environment, flat, statements
 from tests.stacks.test_stack_outputs import outputs_of
 
 TOPICS = ("Ingress", "Events", "OrderedIngress", "OrderedEvents")
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
-    return booking_office(tmp_path_factory.mktemp("office"))
 
 
 def test_only_queues_of_fifo_consumers_are_fifo_with_high_throughput(office: Cloud) -> None:
@@ -200,15 +192,3 @@ def test_a_relay_needs_a_fifo_topic_for_ordered_types() -> None:
     publishes = {"shop": line.external}
     with pytest.raises(SynthError, match="so there is no FIFO topic for them; move them to events"):
         OutboxRelay(stack, topics=topics, publishes=publishes, dedup_table=dedup)
-
-
-@pytest.mark.parametrize("given", [True, False])
-def test_only_by_an_option_a_standard_queue_has_no_dead_letters_at_a_fifo_topic(
-    *, given: bool
-) -> None:
-    stack = cdk.Stack()
-    fifo = sns.Topic(stack, "Fifo", fifo=True)
-    queues = [sqs.Queue(stack, "Standard"), sqs.Queue(stack, "Ordered", fifo=True)]
-    topics = Topics(ingress=fifo, events=sns.Topic(stack, "Plain"), fifo_letters=given)
-    has = [topics.letters(t, q) is not None for t in (fifo, topics.events) for q in queues]
-    assert has == [given, True, True, True]

@@ -1,8 +1,6 @@
 """Rollout: a deployment changes code and variables of a function in one step, and in what order."""
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from aws_cdk import aws_codedeploy as codedeploy
@@ -11,24 +9,11 @@ from once.cdk import Rollout
 from once.cdk.props import ConsumerProps
 from once.names import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
-from tests.stacks.cloud import Cloud, Json, Name, name_of
+from tests.stacks.cloud import Cloud, Json, Name, name_of, references
 from tests.stacks.full_service import Stacks
 
 FUNCTIONS: list[Name] = [*CONSUMERS, RELAY, UNROUTED]
 ALIAS = "Live"
-
-
-def references(value: Any) -> Iterator[str]:
-    """Yield the logical ids that a part of a template refers to."""
-    match value:
-        case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), _]}:
-            yield name
-        case dict():
-            for each in value.values():
-                yield from references(each)
-        case list():
-            for each in value:
-                yield from references(each)
 
 
 def before(cloud: Cloud, logical_id: str) -> set[str]:

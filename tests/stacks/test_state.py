@@ -2,19 +2,16 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from once.cdk.app.stacks import CAPTURES, StateStack
-from once.cdk.deployment_options import DEDUP, DeploymentConfig
+from once.cdk.app.stacks import CAPTURES
+from once.cdk.deployment_options import DEDUP
 from once.cdk.props import TableProps, output_key
 from once.webhooks.capture import BY_TIME, CaptureAttribute
 from stacks.consumers import CONSUMERS
-from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
-from tests.stacks.cloud import STATE, Cloud, denies_plain_http, new_app, types
+from tests.stacks.cloud import STATE, Cloud, denies_plain_http, types
 
 TABLES = tuple({table: None for line in CONSUMERS for table in line.tables})
 CAPTURE_ATTRIBUTES = [value for name, value in vars(CaptureAttribute).items() if name.isupper()]
@@ -73,10 +70,6 @@ def test_dedup_table_expires_records_and_streams_both_images(cloud: Cloud) -> No
     assert found["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
-def test_operator_log_keeps_its_logical_id(cloud: Cloud) -> None:
-    assert cloud.id_of(STATE, "operator-log") == "operatorlogF8F930DB"
-
-
 def test_outputs_name_tables_secrets_and_bucket(cloud: Cloud) -> None:
     outputs = cloud.state["Outputs"].items()
     named = {key: each["Value"] for key, each in outputs if not key.startswith("PublishOutput")}
@@ -104,7 +97,8 @@ def test_no_value_of_the_state_stack_is_held_by_the_service_stack(either_cloud: 
     assert "Fn::ImportValue" not in json.dumps(either_cloud.service)
 
 
-def test_operator_log_is_kept_for_a_year(cloud: Cloud) -> None:
+def test_operator_log_is_kept_for_a_year_under_one_logical_id(cloud: Cloud) -> None:
+    assert cloud.id_of(STATE, "operator-log") == "operatorlogF8F930DB"
     assert cloud.of(STATE, "operator-log") == {"RetentionInDays": 365}
 
 
@@ -133,16 +127,9 @@ def test_captures_expire_and_are_listed_by_time_without_their_bodies(cloud: Clou
     assert {*index["Projection"]["NonKeyAttributes"]} == every
 
 
-def test_email_comes_from_the_address_of_the_context(cloud: Cloud) -> None:
+def test_only_a_service_that_sends_email_has_an_identity(cloud: Cloud, office: Cloud) -> None:
     assert cloud.of(STATE, "sender")["EmailIdentity"] == "orders@example.com"
-
-
-def test_without_a_consumer_that_sends_email_there_is_no_identity(tmp_path: Path) -> None:
-    app = new_app(tmp_path)
-    silent = [line for line in CONSUMERS if not line.sends_email]
-    StateStack(app, STATE, replace(REGISTRY, consumers=silent), config=DeploymentConfig())
-    app.synth()
-    assert "AWS::SES::EmailIdentity" not in types(Cloud(tmp_path).state)
+    assert "AWS::SES::EmailIdentity" not in types(office.state)
 
 
 def test_bucket_of_the_relay_is_encrypted_private_and_refuses_plain_http(cloud: Cloud) -> None:

@@ -1,13 +1,13 @@
-"""The webhook ingress of the shop: address, function, rights and alarms."""
+"""Webhook ingress: the shop's with a function URL, and one with an HTTP API and large bodies."""
 
 from once.cdk.props import DAY_SECONDS
 from once.names import Metric
 from once.settings import TableSettings
 from once.webhooks.endpoint import CAPTURES, WebhookSettings
 from stacks.webhooks import WEBHOOKS
-from tests.stacks.cloud import STATE, Cloud, Json, environment
+from tests.stacks.cloud import STATE, Cloud, Json, environment, flat, listed
+from tests.stacks.full_service import ENDPOINTS, Stacks
 from tests.stacks.test_alarms import on_function, simple_alarms
-from tests.stacks.test_permissions import IN_TRANSACTIONS_ONLY, Right, log_and_trace, rights
 
 NAME = WEBHOOKS.name
 SECRET = "secret-endpoint-stripe"
@@ -69,23 +69,6 @@ def test_settings_go_back_through_the_environment(either_cloud: Cloud) -> None:
     assert either_cloud.id_of(STATE, SECRET) in found.secrets["stripe"]
 
 
-def test_the_ingress_has_these_rights_only(either_cloud: Cloud) -> None:
-    dedup = {either_cloud.text(STATE, "dedup-records", attribute="Arn")}
-    captures = {either_cloud.text(STATE, CAPTURES, attribute="Arn")}
-    secret = {either_cloud.text(STATE, SECRET, attribute="Id")}
-    own: Json = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["webhooks#*"]}}
-    if not either_cloud.local:  # the embedded AWS does not know the key
-        own["Null"] = {"dynamodb:LeadingKeys": "false"}
-    put = {"dynamodb:PutItem"}
-    assert rights(either_cloud, NAME) == {
-        "WriteOwnRecordsInTransactions": Right(put, dedup, IN_TRANSACTIONS_ONLY | own),
-        "ReadOwnRecords": Right({"dynamodb:BatchGetItem"}, dedup, own),
-        "CaptureInTransactions": Right(put, captures, IN_TRANSACTIONS_ONLY),
-        "ReadSecrets": Right({"secretsmanager:GetSecretValue"}, secret),
-        **log_and_trace(either_cloud, NAME),
-    }
-
-
 def test_alarms_of_the_ingress(cloud: Cloud) -> None:
     quarter, service = HOUR // 4, f"once-{NAME}"
     assert simple_alarms(cloud, NAME) == {
@@ -98,3 +81,40 @@ def test_alarms_of_the_ingress(cloud: Cloud) -> None:
         "StaleAlarm": (Metric.WEBHOOKS_STALE, "Sum", HOUR, 10, service),
         **on_function(cloud, NAME),
     }
+
+
+def only(stacks: Stacks, kind: str, start: str = "") -> Json:
+    """Return the one resource of a type whose logical id begins with a text."""
+    found: Json
+    [found] = [each for key, each in stacks.every(kind, "test").items() if key.startswith(start)]
+    return found
+
+
+def test_large_bodies_and_ordered_types_are_declared_to_the_function(stacks: Stacks) -> None:
+    variables = only(stacks, "AWS::Lambda::Function", "webhooks")["Environment"]["Variables"]
+    settings = WebhookSettings.from_env({name: flat(value) for name, value in variables.items()})
+    # Group and order of its types, as its consumers declare them.
+    assert settings.groups == {"github.push": "show.id"}
+    assert settings.ordered_types == ("github.push",)
+    assert settings.max_body_bytes == ENDPOINTS[0].profile.body_bytes
+    assert settings.claim_bucket
+    [policy] = only(stacks, "AWS::IAM::Role", "webhooks")["Policies"]
+    [stores] = [s for s in policy["PolicyDocument"]["Statement"] if s["Sid"] == "StoreClaims"]
+    patterns = sorted(flat(arn).partition("/")[2] for arn in listed(stores["Resource"]))
+    assert (stores["Action"], patterns) == ("s3:PutObject", ["consumers/webhooks/*", "webhooks/*"])
+    rules = only(stacks, "AWS::S3::Bucket", "claims")["LifecycleConfiguration"]["Rules"]
+    kept = {rule.get("Prefix", ""): rule["ExpirationInDays"] for rule in rules}
+    assert kept == {"": 90, "webhooks/": 30}
+
+
+def test_the_http_api_takes_any_path_with_a_throttle_and_a_log(stacks: Stacks) -> None:
+    assert only(stacks, "AWS::ApiGatewayV2::Route")["RouteKey"] == "$default"
+    assert only(stacks, "AWS::ApiGatewayV2::Integration")["PayloadFormatVersion"] == "2.0"
+    stage = only(stacks, "AWS::ApiGatewayV2::Stage")
+    assert (stage["StageName"], stage["AutoDeploy"]) == ("$default", True)
+    throttle = {"ThrottlingBurstLimit": 500, "ThrottlingRateLimit": 500}
+    assert stage["DefaultRouteSettings"] == throttle
+    form = stage["AccessLogSettings"]["Format"]
+    assert '"status":"$context.status"' in form
+    assert "querystring" not in form.lower()
+    assert stacks.every("AWS::Lambda::Url", "test") == {}

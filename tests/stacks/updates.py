@@ -1,18 +1,16 @@
 """Updates without an account: templates are deployed into a simulated one, by AWS's own rules.
 
 `Account` holds what CloudFormation would have made, kept and deleted. Each deployment returns the
-findings: `RULES` says what AWS does, and where it says so. The property changes that replace a
+findings: `rules.csv` says what AWS does, and where it says so. The property changes that replace a
 resource, and the properties that name it, come from CloudFormation's resource schemas, which
 cfn-lint brings along.
 """
 
-import csv
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER as SCHEMAS
@@ -29,10 +27,6 @@ NO_WEBHOOKS = "a deployment without `webhooks=`"
 
 ACCOUNT, REGION, PARTITION = "111122223333", "ap-southeast-2", "aws-us-gov"
 """The longest names of a Region and of a partition."""
-
-with Path(__file__).with_name("rules.csv").open() as _file:
-    RULES = {rule: page for rule, _, page in csv.reader(_file)}
-"""AWS's rules: the pages that say them, by their names here. What each says is in the file."""
 
 Stacks = Sequence[tuple[str, Json]]
 """Names and templates in the order in which they are deployed."""
@@ -135,13 +129,8 @@ class Resource:
 
 @dataclass
 class Account:
-    """An account: its resources, and the templates of its stacks.
+    """An account: its resources, and the templates of its stacks."""
 
-    Attributes:
-        concurrency: the quota of concurrent executions of functions.
-    """
-
-    concurrency: int = 1000
     resources: list[Resource] = field(default_factory=list)
     stacks: dict[tuple[str, str], Json] = field(default_factory=dict)
     _made: int = 0
@@ -203,7 +192,6 @@ class Account:
             for each in sorted(_readings(template))
             if self._reading(each, region) is None
         ]
-        exports = self._exports(region) if before else {}
         new = self._resolved(name, template, region, old)
         for each in new.values():  # CloudFormation deletes at the end
             if each not in old.values():
@@ -216,8 +204,6 @@ class Account:
                 found += self._replace(each, after)
         self.resources += [each for each in new.values() if each not in self.resources]
         self.stacks[region, name] = template
-        if before:
-            found += self._export_faults(name, region, exports)
         limits = [each for each in self._limits(name, region) if each not in self._told]
         self._told += limits
         return [*found, *limits]
@@ -302,11 +288,7 @@ class Account:
                 self.resources.remove(other)
 
     def _delete_stack(self, name: str, region: str, *, rolled_back: bool = False) -> list[Finding]:
-        found = [
-            Finding("export-in-use", f"{name}/{export}")
-            for export in self._exports(region, name)
-            if self._readers(export, name, region)
-        ]
+        found: list[Finding] = []
         for each in self.of(name, region).values():
             policy = each.policy("DeletionPolicy")
             undone = rolled_back and policy == "RetainExceptOnCreate"
@@ -314,41 +296,14 @@ class Account:
         self.stacks.pop((region, name), None)
         return found
 
-    def _exports(self, region: str, stack: str | None = None) -> dict[str, str]:
-        return {
-            output["Export"]["Name"]: self._output(name, output["Value"], region)
-            for (where, name), template in self.stacks.items()
-            if where == region and stack in (None, name)
-            for output in template.get("Outputs", {}).values()
-            if "Export" in output
-        }
-
-    def _output(self, stack: str, value: Any, region: str) -> str:
-        return str(self._value(value, self.of(stack, region), region))
-
-    def _readers(self, export: str, but: str, region: str) -> list[str]:
-        return [
-            name
-            for (where, name), template in self.stacks.items()
-            if (where, name) != (region, but) and where == region and export in _imports(template)
-        ]
-
-    def _export_faults(
-        self, name: str, region: str, before: Mapping[str, str]
-    ) -> Iterator[Finding]:
-        after = self._exports(region)
-        for export, value in before.items():
-            if after.get(export) != value and self._readers(export, name, region):
-                yield Finding("export-in-use", f"{name}/{export}")
-
     def _reading(self, reading: str, region: str) -> str | None:
-        """Return a value that a template reads from another stack; None if it is missing."""
+        """Return an output that a template reads from another stack; None if it is missing."""
         stack, _, output = reading.partition("/")
-        if not output:
-            return self._exports(region).get(stack)
         template = self.stacks.get((region, stack), {})
         found = template.get("Outputs", {}).get(output)
-        return None if found is None else self._output(stack, found["Value"], region)
+        if found is None:
+            return None
+        return str(self._value(found["Value"], self.of(stack, region), region))
 
     def _changes_unread(self, name: str, region: str) -> list[str]:
         return [
@@ -361,7 +316,7 @@ class Account:
     def _value(self, value: Any, new: Mapping[str, Resource], region: str) -> Any:
         """Return a template's value with its references followed."""
         match value:
-            case {"Fn::ImportValue": _} | {"Fn::GetStackOutput": _}:
+            case {"Fn::GetStackOutput": _}:
                 [reading] = _readings(value)
                 return self._reading(reading, region) or f"<{reading}>"
             case dict() if len(value) == 1 and {*value} <= _INTRINSICS.keys():
@@ -388,33 +343,12 @@ class Account:
         ]
 
     def _limits(self, name: str, region: str) -> Iterator[Finding]:
-        mine = self.of(name, region).values()
-        reserved = [
-            (each, each.properties["ReservedConcurrentExecutions"])
-            for each in self.resources
-            if each.short == "Function" and each.properties.get("ReservedConcurrentExecutions")
-        ]
-        if sum(number for _, number in reserved) > max(self.concurrency - 100, 0):
-            yield from (Finding("concurrency", each.place) for each, _ in reserved)
-        for each in mine:
-            yield from self._limits_of(each)
-
-    def _limits_of(self, each: Resource) -> Iterator[Finding]:
-        given = each.properties
-        match each.short:
-            case "ManagedPolicy" if size(given["PolicyDocument"]) > 6144:
+        for each in self.of(name, region).values():
+            if each.short == "ManagedPolicy" and size(each.properties["PolicyDocument"]) > 6144:
                 yield Finding("policy-size", each.place)
-            case "Role":
-                inline = [policy["PolicyDocument"] for policy in given.get("Policies", ())]
-                if sum(map(size, inline)) > 10_240:
-                    yield Finding("inline-size", each.place)
-                attached = [p for p in self.resources if each.name in p.properties.get("Roles", ())]
-                if len(attached) + len(given.get("ManagedPolicyArns", ())) > 10:
-                    yield Finding("policy-count", each.place)
-            case "Topic" if str(given.get("KmsMasterKeyId")).endswith(":alias/aws/sns"):
-                yield Finding("key-alias", each.place)
-            case "Secret" if given.get("GenerateSecretString") == {}:
-                yield Finding("secret-filled", each.place)
+            inline = each.properties.get("Policies", ()) if each.short == "Role" else ()
+            if sum(size(policy["PolicyDocument"]) for policy in inline) > 10_240:
+                yield Finding("inline-size", each.place)
 
     def _deliveries(self) -> Iterator[Finding]:
         """Yield the subscriptions that outlived their stack, and those that a queue refuses."""
@@ -524,10 +458,8 @@ def _replaces(before: Resource, after: Resource) -> bool:
 
 
 def _readings(value: Any) -> set[str]:
-    """Return what a template reads from other stacks: exports, and outputs as `stack/output`."""
+    """Return the outputs of other stacks that a template reads, as `stack/output`."""
     match value:
-        case {"Fn::ImportValue": str(name)}:
-            return {name}
         case {"Fn::GetStackOutput": {"StackName": stack, "OutputName": output}}:
             return {f"{stack}/{output}"}
         case dict():
@@ -535,10 +467,6 @@ def _readings(value: Any) -> set[str]:
         case list():
             return {each for part in value for each in _readings(part)}
     return set()
-
-
-def _imports(template: Json) -> set[str]:
-    return {each for each in _readings(template) if "/" not in each}
 
 
 def _last(value: Any) -> Any:

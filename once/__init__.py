@@ -1,7 +1,7 @@
 """Once: SQS consumers on Lambda that change their data once, however often a message is delivered.
 
 The names below are the whole public interface. They load on first use, so that the infrastructure
-code can read `once.names` and `once.settings` with nothing but the standard library.
+code can read `once.names` and `once.settings` without loading the runtime.
 """
 
 from importlib import import_module

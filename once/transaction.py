@@ -37,7 +37,7 @@ from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused, RetryableE
 from once.events.cloud_event import CloudEvent, as_item, as_json, converter
 from once.events.outgoing import ClaimPlace, Draft, draft
 from once.names import COMMIT_ATTRIBUTE
-from once.settings import TableSettings
+from once.settings import CommitSettings, TableSettings
 
 if TYPE_CHECKING:
     from boto3.dynamodb.conditions import ConditionBase
@@ -198,22 +198,18 @@ class Transaction:
         self,
         event: CloudEvent,
         identity: Identity,
+        settings: CommitSettings,
         *,
-        tables: Mapping[str, TableSettings],
-        publishes: Collection[str],
         read: Reader,
         claims: ClaimPlace | None = None,
-        groups: Mapping[str, str] = MappingProxyType({}),
         owned: Intent | None = None,
     ) -> None:
         self.event = event
         self.identity = identity
         self.owned = owned
-        self._tables = tables
-        self._publishes = publishes
+        self._settings = settings
         self._read = read
         self._claims = claims
-        self._groups = groups
         self.commit_id = os.urandom(16).hex()
         self.refusal: Refusal | None = None
         self.drafts: list[Draft] = []
@@ -231,7 +227,7 @@ class Transaction:
     ) -> None:
         """Write a whole item. It replaces an item with the same key."""
         whole = table.item_of(item)
-        key = {name: whole.get(name) for name in self._tables[table.name].key}
+        key = {name: whole.get(name) for name in self._settings.tables[table.name].key}
         self._add(table, key, terms, values, kind="Put", item=whole)
 
     def update(
@@ -278,7 +274,7 @@ class Transaction:
         Raises:
             RetryableError: the item does not fit the table's model.
         """
-        settings = self._tables[table.name]
+        settings = self._settings.tables[table.name]
         found = _item_key(table, settings, key)
         if found not in self._reads:
             item, kind = self._read(settings, key), "ConditionCheck"
@@ -300,14 +296,15 @@ class Transaction:
                 the field of its message group, or the transaction already performs an effect.
             TooLarge: with a claim-check bucket, the data is over its largest object.
         """
-        if event_type not in self._publishes:
+        if event_type not in self._settings.publishes:
             raise InvalidWrite(
                 f"{event_type} is not among what this consumer publishes: add it to publishes= of "
                 "the consumer's declaration in the CDK app"
             )
         if self.request is not None:
             raise InvalidWrite(_PUBLISHED_EARLY)
-        each = draft(event_type, data, subject, grouped_by=self._groups.get(event_type))
+        group_field = self._settings.groups.get(event_type)
+        each = draft(event_type, data, subject, grouped_by=group_field)
         if self._claims is not None:
             each = self._claims.fitting(each, self.drafts, self.identity.pk)
         self.drafts.append(each)
@@ -355,11 +352,9 @@ class Transaction:
         answer = Transaction(
             self.event,
             self.identity,
-            tables=self._tables,
-            publishes=self._publishes,
+            self._settings,
             read=self._read,
             claims=self._claims,
-            groups=self._groups,
             owned=self.owned,
         )
         answer.refusal = refusal
@@ -376,17 +371,6 @@ class Transaction:
         }
         return writes | {key: check for key, check in checks.items() if key not in writes}
 
-    def rendered(
-        self, more: dict[ItemKey, "Action"]
-    ) -> tuple[dict[ItemKey, "Action"], list["TransactWriteItemTypeDef"]]:
-        """Return the actions to commit, then `more` of them; and each as an entry of TransactItems.
-
-        Raises:
-            InvalidWrite: a value that DynamoDB has no type for.
-        """
-        actions = self.actions() | more
-        return actions, [action.render(self.commit_id) for action in actions.values()]
-
     def _add(
         self,
         table: Table[Any],
@@ -399,7 +383,7 @@ class Transaction:
         update: str | None = "",
         changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        settings = self._tables[table.name]
+        settings = self._settings.tables[table.name]
         found = _item_key(table, settings, key)
         if "otherwise" in terms and not terms.get("condition"):
             raise InvalidWrite(f"a write to {table.name} has an otherwise without a condition")

@@ -133,11 +133,9 @@ class HandlerRunner:
         return Transaction(
             event.event,
             event.identity,
-            tables=self.settings.tables,
-            publishes=self.settings.publishes,
+            self.settings,
             read=self.read,
             claims=self.claim_place,
-            groups=self.settings.groups,
             owned=owned,
         )
 

@@ -83,7 +83,9 @@ class Committer:
     def __init__(
         self, client: "DynamoDBClient", settings: CommitSettings, clock: Callable[[], float]
     ) -> None:
-        _take_encoded_entries(client)
+        events: Any = client.meta.events
+        for moment, hook in (("provide-client-params", _set_aside), ("before-call", _put_back)):
+            events.register(f"{moment}.dynamodb.TransactWriteItems", hook, unique_id=hook.__name__)
         self._client = client
         self._settings = settings
         self._clock = clock
@@ -168,7 +170,8 @@ class Committer:
             from once.commit._former_records import former_action
 
             more |= former_action(transaction, transaction.identity.former, self._settings, now)
-        actions, entries = transaction.rendered(more)
+        actions = transaction.actions() | more
+        entries = [action.render(transaction.commit_id) for action in actions.values()]
         return actions, [record, *entries]
 
     def _send(self, entries: Any) -> None:
@@ -246,7 +249,6 @@ class Committer:
 # this takes longer than all other work of the SDK. Values are in DynamoDB's own JSON form already,
 # so they are encoded directly. The SDK still signs, sends and retries the request.
 
-_OPERATION = "dynamodb.TransactWriteItems"
 _ITEMS = "TransactItems"
 _SET_ASIDE = "once_items"
 
@@ -261,12 +263,6 @@ def encoded(entries: Iterable[Any]) -> list[msgspec.Raw]:
         return [msgspec.Raw(_ENCODER.encode(entry)) for entry in entries]
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidWrite(f"a write that cannot be sent to DynamoDB: {error}") from None
-
-
-def _take_encoded_entries(client: "DynamoDBClient") -> None:
-    events: Any = client.meta.events
-    events.register(f"provide-client-params.{_OPERATION}", _set_aside, unique_id="once-set-aside")
-    events.register(f"before-call.{_OPERATION}", _put_back, unique_id="once-put-back")
 
 
 def _set_aside(params: dict[str, Any], context: dict[str, Any], **_: Any) -> dict[str, Any]:

@@ -78,9 +78,9 @@ class Quarantine:
             facts[DeadLetter.KEY] = key_text(delivery.pk)
         if delivery.ordered_group is not None:
             facts[DeadLetter.GROUP] = str(_place(delivery, delivery.ordered_group))
-            # Each letter of a FIFO queue is a message group of its own: SQS returns no more
+            # Each dead letter of a FIFO queue is a message group of its own: SQS returns no more
             # messages of a group while a command holds earlier ones, which would put the later
-            # letters out of its reach.
+            # dead letters out of its reach.
             message_id = delivery.record.message_id
             grouping = {"MessageGroupId": message_id, "MessageDeduplicationId": message_id}
         elif delivery.group is not None:
@@ -98,12 +98,12 @@ class Quarantine:
 def _place(delivery: "Delivery", group: str) -> Place:
     """Return the place of a message in its FIFO queue; that of its first stay, if it is known.
 
-    A letter that SQS's own redrive brought back is in the message group of the letter, which is
-    the last id of its lineage.
+    A message that SQS's own redrive brought back is in the message group of its dead letter, which
+    is the last id of its lineage.
     """
     noted = Place.read(_earlier(delivery, DeadLetter.GROUP))
-    letter = _earlier(delivery, DeadLetter.LINEAGE).rpartition(",")[2]
-    if noted is not None and group in {noted.group, letter}:
+    last_id = _earlier(delivery, DeadLetter.LINEAGE).rpartition(",")[2]
+    if noted is not None and group in {noted.group, last_id}:
         return noted
     return Place(group, int(delivery.record["attributes"].get("SequenceNumber", 0)))
 

@@ -272,8 +272,7 @@ class CaptureCommitter:
         transaction = Transaction(
             webhook.event,
             identity,
-            tables=self.settings.tables,
-            publishes=self.settings.publishes,
+            self.settings,
             read=lambda table, key: None,  # noqa: ARG005
         )
         try:

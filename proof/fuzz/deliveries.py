@@ -287,8 +287,7 @@ def _transaction(actions: list[str], fingerprint: str = _OWN) -> Transaction:
     event = CloudEvent(id="e-0", source="/shop", type="order.placed")
     identity = Identity("orders#event#/shop#e-0", fingerprint)
     seen = {"sku": "tea", "once_commit": "seen"}
-    tables = _SETTINGS.tables
-    tx = Transaction(event, identity, tables=tables, publishes=(), read=lambda _, __: seen)
+    tx = Transaction(event, identity, _SETTINGS, read=lambda _, __: seen)
     for position, action in enumerate(actions):
         key = {"sku": f"0-{position}"}
         terms: Any = {"condition": "available > :zero", "values": {":zero": 0}}

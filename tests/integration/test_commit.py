@@ -50,8 +50,7 @@ def _transaction(bench: Bench, name: str, fingerprint: str = "f", **change: Any)
     transaction = Transaction(
         read_event(json.dumps(event("added", name)), max_bytes=1000),
         Identity(f"probe#{name}", fingerprint),
-        tables=bench.settings.tables,
-        publishes=(),
+        bench.settings,
         read=no_reads,
     )
     transaction.update(COUNTERS, {"id": name}, "ADD amount :by", {":by": 1}, **change)

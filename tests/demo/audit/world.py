@@ -166,12 +166,11 @@ class World:
     def commit(self, consumer: str, event_type: str, name: str, *published: str) -> None:
         """Write the dedup record of an event of order `name`, as the library writes it."""
         event, key = _event(event_type, name), record_key(consumer, event_type, name)
-        tx = Transaction(
-            event, Identity(key, "f"), tables={}, publishes=published, read=lambda *_: None
-        )
+        settings = _settings(consumer, published)
+        tx = Transaction(event, Identity(key, "f"), settings, read=lambda *_: None)
         for published_type in published:
             tx.publish(published_type, {"order_id": name})
-        item = record_put(tx, _settings(consumer), COMMITTED_AT)["Put"]["Item"]
+        item = record_put(tx, settings, COMMITTED_AT)["Put"]["Item"]
         self.dynamodb.put_item(TableName="dedup", Item=item)
 
     def forget(self, consumer: str, event_type: str, name: str) -> None:
@@ -276,7 +275,7 @@ def _event(event_type: str, name: str) -> CloudEvent:
     return CloudEvent(id=name, source=f"/{event_type}", type=event_type, data=None)
 
 
-def _settings(consumer: str) -> Settings:
+def _settings(consumer: str, publishes: tuple[str, ...]) -> Settings:
     return Settings(
         consumer=consumer,
         event_types=(),
@@ -285,4 +284,5 @@ def _settings(consumer: str) -> Settings:
         dedup_table="dedup",
         tables={},
         dedup_window_seconds=1,
+        publishes=publishes,
     )

@@ -45,24 +45,18 @@ def reservations(aws: FakeAws) -> dict[str, str]:
     return {i["order_id"]: f"{i['status']} {i.get('out_of_stock', '')}".strip() for i in items}
 
 
-def test_every_line_is_reserved_once(aws: FakeAws) -> None:
-    aws.deliver(placed(("tea", 3), ("cup", 10)))
-    assert stock(aws) == {"tea": 7, "cup": 0}
-    assert reservations(aws) == {"o-1": "reserved"}
-
-
-def test_an_article_on_two_lines_is_one_write(aws: FakeAws) -> None:
+def test_an_article_on_two_lines_is_reserved_by_one_write(aws: FakeAws) -> None:
     with calls(aws.runtime.dynamodb) as made:
-        aws.deliver(placed(("tea", 3), ("cup", 1), ("tea", 4)))
+        aws.deliver(placed(("tea", 3), ("cup", 10), ("tea", 4)))
     assert len(made[0][1]["TransactItems"]) == 4  # record, tea, cup, reservation
-    assert stock(aws) == {"tea": 3, "cup": 9}
+    assert stock(aws) == {"tea": 3, "cup": 0}
+    assert reservations(aws) == {"o-1": "reserved"}
 
 
 @pytest.mark.parametrize(
     ("lines", "short"),
     [
         ([("tea", 6), ("tea", 6)], "tea"),
-        ([("tea", 1), ("cup", 11)], "cup"),
         ([("tea", 1), ("nowhere", 1)], "nowhere"),
         ([("tea", 11), ("cup", 11)], "tea"),
     ],
@@ -83,7 +77,6 @@ def test_an_article_out_of_stock_refuses_the_whole_order(
     [
         pytest.param([], "invalid-data", id="no lines"),
         pytest.param([("tea", 0)], "invalid-data", id="quantity of zero"),
-        pytest.param([("tea", -1)], "invalid-data", id="negative quantity"),
         pytest.param([(f"sku-{i}", 1) for i in range(99)], "too-large", id="too many articles"),
     ],
 )
@@ -113,8 +106,7 @@ def test_a_paid_order_is_sold_and_a_declined_one_released_once(aws: FakeAws) -> 
     assert reservations(aws) == {"o-1": "released", "o-2": "sold"}
 
 
-@pytest.mark.parametrize("second", ENDS)
-@pytest.mark.parametrize("first", ENDS)
+@pytest.mark.parametrize(("first", "second"), [ENDS, ENDS[::-1]])
 def test_a_second_end_of_an_order_is_retried_and_changes_nothing(
     aws: FakeAws, first: str, second: str
 ) -> None:
@@ -125,9 +117,8 @@ def test_a_second_end_of_an_order_is_retried_and_changes_nothing(
     assert (stock(aws), reservations(aws)) == found
 
 
-@pytest.mark.parametrize("event_type", ENDS)
-def test_the_end_of_an_order_without_reservation_is_retried(aws: FakeAws, event_type: str) -> None:
+def test_the_end_of_an_order_without_reservation_is_retried(aws: FakeAws) -> None:
     aws.deliver(placed(("tea", 11)))  # refused
-    assert len(failures(aws.deliver(ended(event_type), ended(event_type, "o-9"), fails=True))) == 2
+    assert len(failures(aws.deliver(ended(ENDS[0]), ended(ENDS[1], "o-9"), fails=True))) == 2
     assert stock(aws) == FULL
     assert reservations(aws) == {"o-1": "refused tea"}

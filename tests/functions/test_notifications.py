@@ -3,13 +3,13 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sesv2.models import sesv2_backends
 
 from functions.notifications import mail
 from once import Call
-from once.testing import FakeAws, Fault, answer_lost, cloud_event, inject, never_sent, refused
+from once.testing import FakeAws, Fault, answer_lost, cloud_event, inject, refused
 from tests.once.support import facts, failures, reasons
 
 SEND = "SendEmail"
@@ -72,8 +72,8 @@ def test_a_decline_and_a_refusal_have_their_own_text(
 
 @pytest.mark.parametrize(
     ("fault", "count"),
-    [(answer_lost(), 1), (never_sent(), 0), (refused("InternalFailure", status=500), 0)],
-    ids=["answer lost", "no answer", "server error"],
+    [(answer_lost(), 1), (refused("InternalFailure", status=500), 0)],
+    ids=["answer lost", "server error"],
 )
 def test_an_e_mail_with_unknown_outcome_is_not_sent_again(
     aws: FakeAws, client: Any, fault: Fault, count: int
@@ -87,9 +87,8 @@ def test_an_e_mail_with_unknown_outcome_is_not_sent_again(
     assert len(sent()) == count
 
 
-@pytest.mark.parametrize("code", ["TooManyRequestsException", "LimitExceededException"])
-def test_a_throttled_e_mail_is_sent_later(aws: FakeAws, client: Any, code: str) -> None:
-    event, fault = event_of(), refused(code, status=429)
+def test_a_throttled_e_mail_is_sent_later(aws: FakeAws, client: Any) -> None:
+    event, fault = event_of(), refused("TooManyRequestsException", status=429)
     with inject(client, SEND, fault, fault, fault) as left:
         assert len(failures(aws.deliver(event, fails=True))) == 1
     assert left == []
@@ -97,21 +96,17 @@ def test_a_throttled_e_mail_is_sent_later(aws: FakeAws, client: Any, code: str) 
     assert len(sent()) == 1
 
 
-@pytest.mark.parametrize("code", ["MessageRejected", "BadRequestException", "NotFoundException"])
-def test_an_e_mail_that_ses_rejects_is_quarantined(aws: FakeAws, client: Any, code: str) -> None:
-    with inject(client, SEND, refused(code)) as left:
+def test_an_e_mail_that_ses_rejects_is_quarantined(aws: FakeAws, client: Any) -> None:
+    with inject(client, SEND, refused("MessageRejected")) as left:
         assert failures(aws.deliver(event_of(), fails=True)) == []
     assert left == []
     [letter] = aws.dead_letters()
     assert facts(letter)["reason"] == "permanent"
-    assert code in facts(letter)["error"]
+    assert "MessageRejected" in facts(letter)["error"]
 
 
-@pytest.mark.parametrize("error", [ConnectTimeoutError, EndpointConnectionError])
-def test_an_attempt_that_did_not_reach_ses_is_repeated(
-    aws: FakeAws, client: Any, error: type[Exception]
-) -> None:
-    left = [error(endpoint_url="ses")]  # type: ignore[call-arg]
+def test_an_attempt_that_did_not_reach_ses_is_repeated(aws: FakeAws, client: Any) -> None:
+    left = [ConnectTimeoutError(endpoint_url="ses")]
 
     def fail(**_: Any) -> None:
         if left:
@@ -137,7 +132,7 @@ def test_the_sdk_does_not_retry(client: Any) -> None:
     assert len(attempts) == 1
 
 
-@pytest.mark.parametrize(("given", "used"), [(3, 3), (3.9, 3), (1, 1), (0.2, 1)])
+@pytest.mark.parametrize(("given", "used"), [(3.9, 3), (0.2, 1)])
 def test_the_timeout_is_rounded_to_whole_seconds(given: float, used: int) -> None:
     mail.send(to="a@example.com", subject="s", text="t", call=Call("key", given))
     config: Any = mail._client(used).meta.config

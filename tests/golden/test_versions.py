@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from once.names import SCHEMA_VERSION
-from tests.golden.versions import FOLDER, VERSIONS, Item, cases, golden, reader
+from tests.golden.versions import FOLDER, VERSIONS
 
 FILES = (
     *("captures", "changes", "consumers", "events", "item_records", "items", "keys", "letters"),
@@ -36,21 +36,3 @@ def test_a_reader_imports_the_standard_library_only(version: int) -> None:
         elif isinstance(node, ast.ImportFrom):
             modules.add(str(node.module))
     assert {module.partition(".")[0] for module in modules} <= sys.stdlib_module_names
-
-
-@pytest.mark.parametrize(("version", "case"), cases("records"))
-def test_a_reader_reads_the_records_of_its_own_version(version: int, case: Item) -> None:
-    assert reader(version).record(case["item"]) == case["read"]
-    assert reader(version).trail(case["item"]) == case["trail"]
-
-
-@pytest.mark.parametrize("name", ["commit", "committed_at", "expires_at", "fingerprint", "state"])
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_reader_rejects_a_record_without_a_required_attribute(version: int, name: str) -> None:
-    module = reader(version)
-    item = golden(version, "records")["accepted"]["item"]
-    renamed = {key: value for key, value in item.items() if key != name} | {f"new_{name}": {}}
-    retyped = item | {name: {"BOOL": True}}
-    for broken in (renamed, retyped):
-        with pytest.raises(module.Unreadable, match=name):
-            module.record(broken)

@@ -39,6 +39,7 @@ SETTINGS = Settings(
     tables=TABLES,
     dedup_window_seconds=86400,
 )
+PUBLISHING = replace(SETTINGS, publishes=PUBLISHES)
 
 quick = hypothesis.settings(deadline=None, database=None, max_examples=40)
 
@@ -83,9 +84,7 @@ def offline(
 ) -> Transaction:
     """A transaction whose reads all find the same item."""
     identity = Identity(pk, fingerprint)
-    return Transaction(
-        event_of(), identity, tables=TABLES, publishes=PUBLISHES, read=lambda table, key: item
-    )
+    return Transaction(event_of(), identity, PUBLISHING, read=lambda table, key: item)
 
 
 def record(
@@ -221,9 +220,7 @@ class Bench:
         """An event's transaction, still empty; `name` is its identity."""
         identity = Identity(f"notes#{name}", fingerprint)
         read = partial(read_item, self.client)
-        return Transaction(
-            event_of(id=name), identity, tables=TABLES, publishes=PUBLISHES, read=read
-        )
+        return Transaction(event_of(id=name), identity, PUBLISHING, read=read)
 
     def counting(self, name: str = "a", *, fingerprint: str = "f") -> Transaction:
         """A transaction that counts on the item of the same name."""

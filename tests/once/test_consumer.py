@@ -7,14 +7,10 @@ import pytest
 
 from once import Consumer
 from once.errors import RegistrationError, SettingsError
-from once.settings import Settings, TableSettings
+from once.settings import Settings
 from once.testing import FakeContext
 from tests.in_memory import Start
 from tests.once.support import SETTINGS, Note, amounts, consumer_of, count, failures, note
-
-
-def with_settings(**changes: Any) -> Settings:
-    return replace(SETTINGS, **changes)
 
 
 @pytest.fixture
@@ -51,7 +47,7 @@ def bind(start: Start, changes: dict[str, Any], *types: str) -> Any:
     consumer = consumer_of()
     for event_type in types:
         consumer.handles(event_type, Note)(count)
-    return consumer.bound_to(replace(start().runtime, settings=with_settings(**changes)))
+    return consumer.bound_to(replace(start().runtime, settings=replace(SETTINGS, **changes)))
 
 
 IN_THE_APP = "the declaration of 'notes' in the CDK app"
@@ -94,11 +90,6 @@ def test_all_disagreements_are_reported_together(start: Start) -> None:
     with pytest.raises(RegistrationError) as raised:
         bind(start, changes)
     assert len(raised.value.faults) == 4
-
-
-def test_a_table_that_no_handler_uses_is_accepted(start: Start) -> None:
-    tables = {**SETTINGS.tables, "spare": TableSettings("spare", ("id",))}
-    assert callable(bind(start, {"tables": tables}))
 
 
 def test_a_batch_without_failures_uses_no_sqs_client(start: Start) -> None:

@@ -16,7 +16,6 @@ from once.batch.hooks import Kind
 from once.effects.declaration import Policy
 from once.errors import RegistrationError
 from once.events.identity import key_hash
-from once.names import COMMIT_ATTRIBUTE
 from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.function import batch_of
@@ -79,38 +78,17 @@ def test_each_step_runs_within_all_hooks_in_their_order(till: Till) -> None:
     assert ("declined", "effect") in seen
 
 
-def test_a_hook_runs_again_with_its_handler(start: Start) -> None:
-    def read_and_count(event: Note, tx: Transaction) -> None:
-        tx.get(COUNTERS, {"name": event.name})
-        count(event, tx)
-
-    consumer, kinds = consumer_of(read_and_count), []
-
-    @consumer.around
-    def note_kind(step: Step) -> Iterator[None]:
-        kinds.append(step.kind)
-        yield
-        if len(kinds) == 1:  # another writer changes the item before the commit
-            aws.given("counters", {"name": "a", "amount": 5, COMMIT_ATTRIBUTE: "other"})
-
-    aws = start(consumer)
-    aws.deliver(note())
-    assert kinds == ["handler", "handler"]
-    assert amounts(aws) == {"a": 6}
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(
-    ("error", "reason", "counted"),
+    ("error", "after", "reason", "counted"),
     [
-        (SoldOut(), [], {"refused": 1}),
-        (PermanentError("no tenant"), ["permanent"], {}),
-        (KeyError("tenant"), ["retries-exhausted"], {}),
+        (SoldOut(), True, [], {"refused": 1}),
+        (PermanentError("no tenant"), False, ["permanent"], {}),
+        (KeyError("tenant"), True, ["retries-exhausted"], {}),
     ],
     ids=["refusal", "permanent", "other"],
 )
 def test_an_error_of_a_hook_counts_as_raised_by_the_handler(
-    start: Start, error: Exception, reason: list[str], counted: dict[str, int], *, after: bool
+    start: Start, error: Exception, *, after: bool, reason: list[str], counted: dict[str, int]
 ) -> None:
     consumer = consumer_of()
     consumer.around(Failing("handler", error, after=after).around)

@@ -11,7 +11,8 @@ from msgspec import Struct
 from once.consumer import Consumer
 from once.effects.declaration import Policy
 from once.errors import NotDone
-from once.testing import Fault, never_sent, refused
+from once.names import Limits
+from once.testing import never_sent, refused
 from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.function import READ, SECOND, WRITE, Function, Make, batch_of, message
@@ -95,18 +96,19 @@ def test_a_record_that_is_committed_after_the_look_up_makes_a_duplicate(make: Ma
     assert notes.reasons() == []
 
 
-def test_more_than_a_hundred_messages_take_a_second_read(function: Function) -> None:
-    names = [f"n{i}" for i in range(101)]
-    function.seed(*names)
-    made = function.run(*batch_of(*names, **SECOND))
-    assert made.operations == [READ, READ]
-    assert made.asked == [names[:100], names[100:]]
+def test_one_read_asks_for_as_many_keys_as_dynamodb_takes(
+    function: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Limits, "BATCH_GET_KEYS", 4)
+    function.seed(*TEN)
+    made = function.run(*batch_of(*TEN, **SECOND))
+    assert made.operations == [READ] * 3
+    assert made.asked == [TEN[:4], TEN[4:8], TEN[8:]]
 
 
-@pytest.mark.parametrize("fault", [never_sent(), refused("ResourceNotFoundException")])
-def test_a_failed_look_up_fails_no_message(function: Function, fault: Fault) -> None:
+def test_a_failed_look_up_fails_no_message(function: Function) -> None:
     function.seed("known")
-    made = function.run(*batch_of("known", "a", "b", **SECOND), reads=[fault])
+    made = function.run(*batch_of("known", "a", "b", **SECOND), reads=[never_sent()])
     assert made.groups == [["known", "a", "b"], ["a", "b"]]
     assert function.amounts == {"known": 1, "a": 1, "b": 1}
 

@@ -215,10 +215,9 @@ def test_a_handler_with_another_effect_than_the_one_write_is_quarantined(
         assert [item["order_id"] for item in shop.stored] == ["o-2"]
 
 
-@pytest.mark.parametrize(("key", "reason"), [(7, "no-key"), (" ", "no-key")])
-def test_a_key_that_is_no_text_is_quarantined(shop: Orders, key: Any, reason: str) -> None:
-    assert shop.run(event("placed", key), event("placed", "o-2")) == []
-    assert reasons(shop.aws) == [reason]
+def test_a_key_that_is_no_text_is_quarantined(shop: Orders) -> None:
+    assert shop.run(event("placed", 7), event("placed", "o-2")) == []  # type: ignore[arg-type]
+    assert reasons(shop.aws) == ["no-key"]
 
 
 def test_no_part_of_a_message_is_logged(shop: Orders) -> None:

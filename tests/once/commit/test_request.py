@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 from boto3.dynamodb.types import TypeSerializer
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from once.commit.committer import Committer, encoded
@@ -201,7 +201,7 @@ VALUES = st.recursive(
 )
 
 
-@quick
+@settings(quick, max_examples=15)
 @given(value=VALUES)
 @example(value=10**38 - 1)
 @example(value=10**38)
@@ -219,7 +219,7 @@ def test_a_value_equals_that_of_boto3_and_is_longer_as_json(value: Any) -> None:
     assert item_bytes(expected) < len(bytes(json_form))
 
 
-@quick
+@settings(quick, max_examples=10)
 @given(items=st.lists(st.dictionaries(TEXT, VALUES, max_size=2), min_size=1, max_size=2))
 def test_a_body_equals_that_of_boto3(clients: tuple[Any, Any], items: list[dict[str, Any]]) -> None:
     theirs, ours = clients

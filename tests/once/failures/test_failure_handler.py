@@ -69,14 +69,12 @@ def test_the_longest_delay_doubles_with_each_receive_up_to_a_cap(
 
 
 def test_a_delay_is_random_from_zero(start: Start) -> None:
-    found = delays(start, *[3] * 40)
+    found = delays(start, *[3] * 10)
     assert all(isinstance(delay, int) and 0 <= delay <= 8 for delay in found)
     assert len(set(found)) > 1
 
 
-@pytest.mark.parametrize(
-    ("lease", "delay"), [(0, 0), (0.001, 1), (29.5, 30), (30, 30), (900, 900), (901, 901)]
-)
+@pytest.mark.parametrize(("lease", "delay"), [(0, 0), (0.001, 1), (30, 30), (901, 901)])
 def test_a_message_in_flight_is_delayed_until_its_lease_ends(
     start: Start, lease: float, delay: int
 ) -> None:

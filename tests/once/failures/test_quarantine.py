@@ -30,23 +30,18 @@ NOT_ALLOWED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 INVALID_DATA = note(amount="many")  # type: ignore[arg-type]
 
 
-def text(value: str) -> dict[str, Any]:
+def attribute(value: str) -> dict[str, Any]:
     """A message attribute in Lambda's form."""
-    lists: dict[str, Any] = {"stringListValues": [], "binaryListValues": []}
-    return {"stringValue": value, "dataType": "String", **lists}
-
-
-def kept(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes as a dead letter keeps them: without the lists."""
-    parts = ("stringValue", "dataType")
-    return {name: {part: value[part] for part in parts} for name, value in attributes.items()}
+    return {"stringValue": value, "dataType": "String"}
 
 
 def quarantined(aws: FakeAws, body: Any, message_id: str = "m-1", **more: Any) -> dict[str, Any]:
-    """Let a message be quarantined; return the dead letter."""
+    """Let a message be quarantined; return the dead letter, which is within SQS's limits."""
     message = record(body if isinstance(body, str) else json.dumps(body), message_id, **more)
     assert invoke(aws, CONSUMER, message) == []
     [letter] = aws.dead_letters()
+    assert size_of(letter) <= Limits.MESSAGE_BYTES
+    assert len(letter["MessageAttributes"]) <= 10
     return letter
 
 
@@ -95,16 +90,17 @@ def test_a_dead_letter_names_its_dedup_key(start: Start, event_id: str, text: st
     assert key_of(text) == record_["pk"]
 
 
-ORIGINALS = {"traceparent": text("00-1"), "tenant": text("é{}\"'")}
+ORIGINALS = {"traceparent": attribute("00-1"), "tenant": attribute("é{}\"'")}
+LISTS: dict[str, Any] = {"stringListValues": [], "binaryListValues": []}
 
 
-@pytest.mark.parametrize("number", [0, 1, 10])
-def test_the_attributes_of_the_message_are_kept_in_one(start: Start, number: int) -> None:
+def test_the_attributes_of_the_message_are_kept_in_one(start: Start) -> None:
     # A message has ten attributes at most, and the facts need most of them.
-    originals = {f"attribute-{i}": text("é{}\"'") for i in range(number)}
-    letter = quarantined(start(), INVALID_DATA, messageAttributes=originals)
+    originals = {f"attribute-{i}": attribute("é{}\"'") for i in range(10)}
+    sent = {name: value | LISTS for name, value in originals.items()}
+    letter = quarantined(start(), INVALID_DATA, messageAttributes=sent)
     assert len(letter["MessageAttributes"]) <= 10
-    assert json.loads(facts(letter).get("attributes", "{}")) == kept(originals)
+    assert json.loads(facts(letter)["attributes"]) == originals
 
 
 def test_redrives_keep_attributes_and_first_seen_and_extend_the_lineage(start: Start) -> None:
@@ -122,7 +118,7 @@ def test_redrives_keep_attributes_and_first_seen_and_extend_the_lineage(start: S
     assert found["lineage"] == "m-1,m-2,m-3"
     assert found["first-seen"] == FIRST_SEEN
     assert (found["reason"], found["receive-count"]) == ("no-key", "1")
-    assert json.loads(found["attributes"]) == kept(ORIGINALS)
+    assert json.loads(found["attributes"]) == ORIGINALS
 
 
 def test_a_letter_of_a_fifo_queue_is_a_group_of_its_own_and_keeps_its_place(start: Start) -> None:
@@ -142,9 +138,9 @@ def test_a_letter_of_a_fifo_queue_is_a_group_of_its_own_and_keeps_its_place(star
         assert facts(letter)["group"] == place
 
 
-@pytest.mark.parametrize("forged", ["a", "a ", "a -1", "a 1 2", "a " + "1" * 40, "é 1", ""])
+@pytest.mark.parametrize("forged", ["a", "a -1", "a 1 2", "a " + "1" * 40, "é 1"])
 def test_a_place_that_no_quarantine_has_written_does_not_count(start: Start, forged: str) -> None:
-    attributes = {DeadLetter.GROUP: text(forged), DeadLetter.LINEAGE: text("a")}
+    attributes = {DeadLetter.GROUP: attribute(forged), DeadLetter.LINEAGE: attribute("a")}
     letter = quarantined(start(), "{", "m-1", group="a", number=2, messageAttributes=attributes)
     assert facts(letter)["group"] == "a 2"
 
@@ -162,12 +158,10 @@ def test_a_letter_of_a_fair_queue_keeps_its_group(start: Start) -> None:
         "\x00\x01\x1f\x7f",
         "\ud800",
         "\ufffe\uffff",
-        "tab\tline\nreturn\r",
         "x" * 5000,
         "😀" * 1500,
-        "",
     ],
-    ids=["control", "surrogate", "no characters", "white space", "long", "wide", "empty"],
+    ids=["control", "surrogate", "no characters", "long", "wide"],
 )
 def test_the_text_of_any_error_is_within_the_limits_of_sqs(start: Start, message: str) -> None:
     def raising(event: Note, tx: Transaction) -> None:
@@ -219,7 +213,6 @@ ASCII = string.printable[:95]
 TWO_BYTES = "".join(map(chr, range(0x80, 0x800)))
 CJK = "".join(map(chr, range(0x4E00, 0x9FA5)))
 WIDE = "".join(map(chr, range(0x20000, 0x2A6D6)))
-BODIES = {"ASCII": ASCII, "CJK": CJK, "wide": WIDE, "mixed": ASCII * 200 + CJK + WIDE}
 INCOMPRESSIBLE = b64encode(RANDOM.randbytes(Limits.MESSAGE_BYTES - 100)).decode()
 
 
@@ -241,10 +234,6 @@ def dense() -> str:
     return cut_to(Limits.MESSAGE_BYTES, "".join(map(RANDOM.choice, kinds)))
 
 
-def attribute(value: str) -> dict[str, Any]:
-    return {"stringValue": value, "dataType": "String"}
-
-
 def size_of(letter: dict[str, Any]) -> int:
     """Return the size of a message as SQS counts it: body, and attributes with names and types."""
     return len(letter["Body"].encode()) + sum(
@@ -255,15 +244,6 @@ def size_of(letter: dict[str, Any]) -> int:
     )
 
 
-def quarantined_with(aws: FakeAws, body: str, attributes: dict[str, Any]) -> dict[str, Any]:
-    """Let a message be quarantined; return the dead letter, which is within SQS's limits."""
-    assert invoke(aws, CONSUMER, record(body, "m-1", messageAttributes=attributes)) == []
-    [letter] = aws.dead_letters()
-    assert size_of(letter) <= Limits.MESSAGE_BYTES
-    assert len(letter["MessageAttributes"]) <= 10
-    return letter
-
-
 def original(letter: dict[str, Any]) -> dict[str, Any]:
     content = letter["MessageAttributes"][DeadLetter.ORIGINAL_GZIP]
     assert content["DataType"] == "Binary"
@@ -271,15 +251,14 @@ def original(letter: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("with_attributes", [False, True])
-@pytest.mark.parametrize("alphabet", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize(("alphabet", "number"), [(ASCII, 0), (ASCII * 200 + CJK + WIDE, 10)])
 def test_the_largest_message_is_kept_byte_for_byte(
-    start: Start, alphabet: str, *, with_attributes: bool
+    start: Start, alphabet: str, number: int
 ) -> None:
-    attributes = {f"a{i}": attribute("é" * 500) for i in range(10)} if with_attributes else {}
+    attributes = {f"a{i}": attribute("é" * 500) for i in range(number)}
     taken = sum(len(n) + len("String") + 1000 for n in attributes)
     body = body_of(alphabet, Limits.MESSAGE_BYTES - taken)
-    letter = quarantined_with(start(), body, attributes)
+    letter = quarantined(start(), body, messageAttributes=attributes)
     assert letter["Body"] == "The message is in the attribute once-original-gzip"
     assert original(letter) == {"body": body, "attributes": attributes}
     assert facts(letter)["reason"] == "too-large"
@@ -297,7 +276,7 @@ def test_compression_takes_less_than_a_second(
 
 def test_attributes_that_are_too_large_are_compressed(start: Start) -> None:
     attributes = {"a": attribute(body_of(ASCII, Limits.MESSAGE_BYTES - 100))}
-    letter = quarantined_with(start(), "{", attributes)
+    letter = quarantined(start(), "{", messageAttributes=attributes)
     assert original(letter) == {"body": "{", "attributes": attributes}
     assert facts(letter)["reason"] == "unparseable"
 
@@ -305,9 +284,9 @@ def test_attributes_that_are_too_large_are_compressed(start: Start) -> None:
 def test_a_compressed_message_that_sqs_sends_back_is_kept_for_the_operator(start: Start) -> None:
     aws = start()
     body = body_of(ASCII, Limits.MESSAGE_BYTES)
-    letter = quarantined_with(aws, body, {"tenant": attribute("t")})
+    letter = quarantined(aws, body, messageAttributes={"tenant": attribute("t")})
     for _ in range(2):
-        letter = quarantined_with(aws, letter["Body"], redriven(letter))
+        letter = quarantined(aws, letter["Body"], messageAttributes=redriven(letter))
     assert original(letter) == {"body": body, "attributes": {"tenant": attribute("t")}}
     assert facts(letter)["reason"] == "unparseable"
     assert "dlq redrive" in facts(letter)["error"]
@@ -315,7 +294,7 @@ def test_a_compressed_message_that_sqs_sends_back_is_kept_for_the_operator(start
 
 def test_attributes_that_do_not_fit_when_compressed_are_left_out(start: Start) -> None:
     attributes = {"a": {"binaryValue": INCOMPRESSIBLE, "dataType": "Binary"}}
-    letter = quarantined_with(start(), "{", attributes)
+    letter = quarantined(start(), "{", messageAttributes=attributes)
     assert letter["Body"] == "{"
     assert facts(letter)["left-out"] == "attributes"
     assert facts(letter)["reason"] == "unparseable"
@@ -328,7 +307,7 @@ def test_the_densest_text_fits_beside_the_longest_facts(start: Start) -> None:
     attributes: dict[str, Any] = {}
     for _ in range(2):  # the second time as SQS sends it back, with longer facts
         attributes |= {DeadLetter.LINEAGE: attribute(",".join(["m" * 120] * 50))}
-        letter = quarantined_with(aws, body, attributes)
+        letter = quarantined(aws, body, messageAttributes=attributes)
         body, attributes = letter["Body"], redriven(letter)
         assert len(facts(letter)["lineage"]) > 2000
         assert DeadLetter.LEFT_OUT not in letter["MessageAttributes"]

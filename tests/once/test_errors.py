@@ -117,7 +117,7 @@ for module, code in {cases}:
     sys.modules[module] = None
     try:
         exec(code)
-    except ImportError as error:
+    except (ImportError, SystemExit) as error:
         print(f"{{type(error).__name__}}: {{error}}")
     del sys.modules[module]
 """
@@ -131,11 +131,12 @@ def test_a_missing_module_of_an_extra_names_the_extra_and_the_remedy() -> None:
     )
     for (extra, module, _, remedy), error in zip(CASES, done.stdout.splitlines(), strict=True):
         if extra:
-            text = rf"MissingExtra: No module named '{module}[\w.]*', which the extra `{extra}` of"
-            assert re.match(text, error), error
+            text = rf"No module named '{module}[\w.]*', which the extra `{extra}` of"
+            assert re.search(text, error), error
             assert remedy.format(extra=extra) in error
         else:
-            assert error.startswith(f"ModuleNotFoundError: import of {module}"), error
+            assert error.startswith("ModuleNotFoundError: No module named 'werkzeug"), error
+            assert "extra" not in error
 
 
 @pytest.mark.parametrize(

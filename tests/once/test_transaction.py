@@ -68,7 +68,7 @@ MORE_THAN_THE_KEY = {"name": "a", "more": "b"}
 """To a put, this is an item with its key."""
 
 
-@pytest.mark.parametrize(("first", "second"), permutations(WRITES, 2))
+@pytest.mark.parametrize(("first", "second"), [*permutations(WRITES, 2)])
 def test_two_actions_on_one_item_are_refused(first: str, second: str) -> None:
     tx = offline()
     ACTIONS[first](tx, {"name": "a"})

@@ -5,7 +5,6 @@ A sample is checked: orders, failures and requests must be right, or its figures
 
 import gc
 import random
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import count
@@ -25,7 +24,7 @@ from benchmarks.contenders import (
 )
 from benchmarks.dynamodb import MODEL, Delay
 from benchmarks.orders import Event, lambda_event, order_id
-from benchmarks.rows import USUAL, Row, middle, ratio, row_of, side_by_side
+from benchmarks.rows import USUAL, Row, middle, ratio, row_of, side_by_side, timed
 from benchmarks.server import BenchServer, Seen
 from once.testing.events import FakeContext
 
@@ -231,17 +230,23 @@ def take(server: BenchServer, setting: Setting, contender: Contender, *, seed: i
     server.faults(0, conflicts=setting.conflicts, seed=seed)
     failed += run(handle, load.warm)
     server.faults(setting.delay_ms, conflicts=setting.conflicts, seed=seed)
+    sample, seen, more = measured(server, handle, load.measured, load.messages)
+    if faults := list(_faults(setting, contender, load, seen, [*failed, *more])):
+        raise Wrong(f"{contender.name}, {setting}: {'; '.join(faults)}")
+    return sample
+
+
+def measured(
+    server: BenchServer, handle: Handle, events: Sequence[Event], messages: int
+) -> tuple[Sample, Seen, list[str]]:
+    """Invoke a function with each event; return its cost, the server's counts, and the failures."""
     server.count()
     gc.collect()
-    wall, cpu = time.perf_counter(), time.process_time()
-    failed += run(handle, load.measured)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    failed, wall, cpu = timed(lambda: run(handle, events))
     seen = server.seen()
-    if faults := list(_faults(setting, contender, load, seen, failed)):
-        raise Wrong(f"{contender.name}, {setting}: {'; '.join(faults)}")
     counts = seen.counts
     costs = (counts.requests, counts.write_units, counts.write_units_least, counts.read_units)
-    return Sample(*(each / load.messages for each in (wall * 1e6, cpu * 1e6, *costs)))
+    return Sample(*(each / messages for each in (wall, cpu, *costs))), seen, failed
 
 
 def run(handle: Handle, events: Iterable[Event]) -> list[str]:

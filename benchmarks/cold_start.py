@@ -1,13 +1,10 @@
 """Cold start: CPU time and modules of each function's imports, compared with boto3 alone."""
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,38 +37,37 @@ class Contender:
     name: str
     imports: str
     folder: Path
-    bytecode: bool
     environment: Mapping[str, str]
 
 
-def measure(repeats: int = 7) -> list[dict[str, Any]]:
+def measure(repeats: int) -> list[dict[str, Any]]:
     """Measure the import of every function, and of boto3 with one client, in fresh processes.
 
-    Imports come from the packages for the embedded AWS, and from copies without bytecode. Each
-    repeat measures every contender once.
-
-    Args:
-        repeats: number of samples of each contender.
+    Imports come from the packages for the embedded AWS. Each repeat measures every contender once.
 
     Returns:
-        Two rows for each contender, with and without bytecode: `contender`, `bytecode`, `cpu_ms`
-        (the median, in milliseconds), `modules` (the number of loaded modules), and `vs_boto3`
-        (the median ratio of CPU time to boto3's in the same repeat, with the same `bytecode`).
+        A row for each contender: `contender`, `cpu_ms` (the median, in milliseconds), `modules`
+        (the number of loaded modules), and `vs_boto3` (the median ratio of CPU time to boto3's in
+        the same repeat).
 
     Raises:
         SynthError: a package cannot be built.
         RuntimeError: a handler does not load; the message has the reason.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        rows = []
-        for bytecode in (True, False):
-            found = {each.name: each for each in _contenders(Path(scratch), bytecode=bytecode)}
-            samples = side_by_side(list(found), repeats, partial(_sample, found))
-            rows += [_row(found[name], own, samples[BOTO3]) for name, own in samples.items()]
-    return rows
+    contenders = {each.name: each for each in _contenders()}
+    samples = side_by_side(list(contenders), repeats, lambda name, _: _sample(contenders[name]))
+    return [
+        {
+            "contender": name,
+            "cpu_ms": middle(cpu_ms for cpu_ms, _ in own),
+            "modules": own[-1][1],
+            "vs_boto3": ratio(own, samples[BOTO3], lambda each: each[0], digits=2),
+        }
+        for name, own in samples.items()
+    ]
 
 
-def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
+def _contenders() -> Iterator[Contender]:
     sources = {
         **{e.name: (REGISTRY.folder_of(e), e.aws_services) for e in (*CONSUMERS, WEBHOOKS)},
         RELAY: (functions.FOLDER / RELAY, ()),
@@ -83,13 +79,9 @@ def _contenders(scratch: Path, *, bytecode: bool) -> Iterator[Contender]:
     }
     for number, (name, source) in enumerate(sources.items()):
         folder = package(name, *source, DeploymentConfig(local=True))
-        if not bytecode:
-            bare = shutil.ignore_patterns("__pycache__")
-            folder = shutil.copytree(folder, scratch / name, ignore=bare)
         if number == 0:
-            yield Contender(BOTO3, _BOTO3, folder, bytecode, {})
-        imports = f"import functions.{name}.handler"
-        yield Contender(name, imports, folder, bytecode, settings[name].to_env())
+            yield Contender(BOTO3, _BOTO3, folder, {})
+        yield Contender(name, f"import functions.{name}.handler", folder, settings[name].to_env())
 
 
 def _settings(name: str) -> Settings:
@@ -106,9 +98,8 @@ def _settings(name: str) -> Settings:
     )
 
 
-def _sample(contenders: Mapping[str, Contender], name: str, _: int) -> tuple[float, int]:
+def _sample(contender: Contender) -> tuple[float, int]:
     """Return the CPU time in milliseconds, and the number of loaded modules."""
-    contender = contenders[name]
     environment = {
         **contender.environment,
         "AWS_LAMBDA_FUNCTION_NAME": contender.name,
@@ -127,15 +118,3 @@ def _sample(contenders: Mapping[str, Contender], name: str, _: int) -> tuple[flo
         raise RuntimeError(f"{contender.name} does not load from its package: {done.stderr}")
     cpu_ms, modules = done.stdout.split()
     return float(cpu_ms), int(modules)
-
-
-def _row(
-    contender: Contender, own: Sequence[tuple[float, int]], floor: Sequence[tuple[float, int]]
-) -> dict[str, Any]:
-    return {
-        "contender": contender.name,
-        "bytecode": contender.bytecode,
-        "cpu_ms": middle(cpu_ms for cpu_ms, _ in own),
-        "modules": own[-1][1],
-        "vs_boto3": ratio(own, floor, lambda each: each[0], digits=2),
-    }

@@ -9,7 +9,6 @@ message; Once with one message a batch = 1), `vs_raw_threads` and `requests_per_
 """
 
 import asyncio
-import gc
 import json
 import time
 from collections import Counter
@@ -27,7 +26,7 @@ from aws_lambda_powertools.utilities.batch import (
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from msgspec import Struct, to_builtins
 
-from benchmarks.batches import TEN, Wrong, run
+from benchmarks.batches import TEN, Sample, Wrong, measured, run
 from benchmarks.contenders import BOTO3, GROUP, NAME, POWERTOOLS, Connect, Handle, once, settings_of
 from benchmarks.deployed.order import OrderPlaced, item_of, serialized
 from benchmarks.deployed.powertools import idempotent, powertools
@@ -177,15 +176,6 @@ CONTENDERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Cost of one message: wall and CPU time in microseconds, and requests to DynamoDB."""
-
-    wall_us: float
-    cpu_us: float
-    requests: float
-
-
 def take(server: BenchServer, name: str, call_ms: int, messages: int = MESSAGES) -> Sample:
     """Measure one contender once, after as many messages with a provider that answers at once.
 
@@ -199,13 +189,9 @@ def take(server: BenchServer, name: str, call_ms: int, messages: int = MESSAGES)
     failed = run(handle, _events(0, messages, contender.records))
     provider.seconds = call_ms / 1000
     server.faults(DELAY_MS, conflicts=0, seed=0)
-    server.count()
     events = _events(messages, 2 * messages, contender.records)
-    gc.collect()
-    wall, cpu = time.perf_counter(), time.process_time()
-    failed += run(handle, events)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    seen = server.seen()
+    sample, seen, more = measured(server, handle, events, messages)
+    failed += more
     orders = Counter(map(order_id, range(2 * messages)))
     charged = Counter(order for order, _ in provider.keys)
     if failed or seen.orders != orders or charged != orders:
@@ -213,7 +199,7 @@ def take(server: BenchServer, name: str, call_ms: int, messages: int = MESSAGES)
             f"{name}, calls of {call_ms} ms: {len(failed)} failed, {len(seen.orders)} orders and "
             f"{len(charged)} charges of {len(orders)}"
         )
-    return Sample(wall / messages * 1e6, cpu / messages * 1e6, seen.counts.requests / messages)
+    return sample
 
 
 def _events(first: int, end: int, records: int) -> list[Event]:

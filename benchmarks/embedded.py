@@ -24,8 +24,7 @@ from benchmarks.orders import body
 from benchmarks.rows import EMBEDDED, Row, middle, ratio, row_of, side_by_side
 from benchmarks.webhooks import INGRESS, PUT, Kind, WebhookSample
 from demo.quiescence import wait_until_empty
-from demo.scenarios.webhooks.deliveries import HttpRequest
-from demo.scenarios.webhooks.waves import Sender
+from demo.scenarios.webhook_requests import HttpRequest, Sender
 from demo.shop import deploy_service
 from emulator.connection import Connection
 from emulator.embedded_aws import EmbeddedAws, embedded_aws

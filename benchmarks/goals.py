@@ -100,7 +100,7 @@ def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
         "a consumer with libraries of its own": with_libraries,
         "the webhook ingress": {WEBHOOKS.name},
     }.items():
-        own = [row for row in imports if row["bytecode"] and row["contender"] in names]
+        own = [row for row in imports if row["contender"] in names]
         worst(f"import of {which}, CPU / boto3", 1.5, "vs_boto3", own)
     return goals
 

@@ -5,6 +5,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from once.testing.events import sqs_record
+
 EVENT_TYPE, SOURCE = "order.placed", "/shop"
 BODY_BYTES = 500
 QUEUE_ARN = "arn:aws:sqs:us-east-1:000000000000:bench"
@@ -47,23 +49,19 @@ def body(number: int) -> str:
 
 def lambda_event(numbers: Sequence[int], *, receive_count: int = 1) -> Event:
     """Return the invocation that delivers these orders, in one batch."""
-    return {"Records": [_record(number, receive_count) for number in numbers]}
-
-
-def _record(number: int, receive_count: int) -> dict[str, Any]:
-    return {
-        "messageId": f"message-of-{order_id(number)}",
-        "receiptHandle": "none",
-        "body": body(number),
-        "attributes": {
-            "ApproximateReceiveCount": str(receive_count),
-            "ApproximateFirstReceiveTimestamp": "1700000000000",
-            "SentTimestamp": SENT,
-            "SenderId": "bench",
-        },
-        "messageAttributes": {},
-        "md5OfBody": "",
-        "eventSource": "aws:sqs",
-        "eventSourceARN": QUEUE_ARN,
-        "awsRegion": "us-east-1",
+    attributes = {
+        "ApproximateReceiveCount": str(receive_count),
+        "ApproximateFirstReceiveTimestamp": "1700000000000",
+        "SentTimestamp": SENT,
+        "SenderId": "bench",
     }
+    messages = (
+        {
+            "MessageId": f"message-of-{order_id(number)}",
+            "ReceiptHandle": "none",
+            "Body": body(number),
+            "Attributes": attributes,
+        }
+        for number in numbers
+    )
+    return {"Records": [sqs_record(message, QUEUE_ARN) for message in messages]}

@@ -3,6 +3,7 @@
 A row is a contender in a setting, with figures for one message. Ratios are taken within a repeat.
 """
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any, TypeVar
@@ -43,6 +44,14 @@ def side_by_side(
         for name in (*names[first:], *names[:first]):
             samples[name].append(take(name, repeat))
     return samples
+
+
+def timed(work: Callable[[], _Sample]) -> tuple[_Sample, float, float]:
+    """Return the result of a call, and its wall and CPU time in microseconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return result, wall * 1e6, cpu * 1e6
 
 
 def row_of(contender: str, repeats: int, **more: Any) -> Row:

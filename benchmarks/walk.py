@@ -24,11 +24,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 from unittest.mock import patch
 
@@ -39,7 +39,7 @@ from typer.testing import CliRunner
 import once
 from benchmarks.dynamodb import CAPTURES, DEDUP, KEYS
 from benchmarks.orders import EVENT_TYPE, body, lambda_event
-from benchmarks.webhooks import ingress_of
+from benchmarks.webhooks import ingress_of, url_event
 from functions.orders.handler import consumer
 from once.events.identity import Key
 from once.names import RELAY
@@ -61,15 +61,6 @@ _OUTSIDE = (f"{_LIBRARY}testing/", f"{_LIBRARY}ops/terminal.py", f"{_LIBRARY}ops
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """The length of a walk; the module's docstring defines each figure."""
-
-    modules: int
-    moves: int
-    calls: int
-
-
 @dataclass(slots=True)
 class Walk:
     """The files of the library in the order in which they were entered or returned to.
@@ -83,25 +74,24 @@ class Walk:
     calls: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def figures(self) -> Figures:
-        """The length of the walk so far."""
-        return Figures(len(set(self.files)), max(0, len(self.files) - 1), len(self.calls))
+    def figures(self) -> dict[str, int]:
+        """The length of the walk so far; the module's docstring defines each figure."""
+        moves = max(0, len(self.files) - 1)
+        return {"modules": len(set(self.files)), "moves": moves, "calls": len(self.calls)}
 
     def note(self, frame: FrameType, event: str, _: object) -> None:
         """Note a call or a return; a profile function for `sys.setprofile`."""
-        if event == "call":
-            self._enter(frame.f_code)
-        elif event == "return" and frame.f_back is not None:
-            self._visit(frame.f_back.f_code)
-
-    def _enter(self, code: CodeType) -> None:
-        self._visit(code)
-        if _is_library(code) and code.co_name not in _COMPREHENSIONS:
-            self.calls.append((_short(code), code.co_qualname))
-
-    def _visit(self, code: CodeType) -> None:
-        if _is_library(code) and self.files[-1:] != [_short(code)]:
-            self.files.append(_short(code))
+        entered = frame if event == "call" else frame.f_back if event == "return" else None
+        if entered is None:
+            return
+        code = entered.f_code
+        if not code.co_filename.startswith(_LIBRARY) or code.co_filename.startswith(_OUTSIDE):
+            return
+        file = code.co_filename.removeprefix(_LIBRARY)
+        if self.files[-1:] != [file]:
+            self.files.append(file)
+        if event == "call" and code.co_name not in _COMPREHENSIONS:
+            self.calls.append((file, code.co_qualname))
 
 
 def walk_of(work: Callable[[], object]) -> Walk:
@@ -136,8 +126,8 @@ def walk_of_a_redrive() -> Walk:
         patch.object(Deployment, "find", return_value=_deployment(aws)),
     ):
         _redrive(_dead_letter(aws, 1))
-        letter = _dead_letter(aws, 2)
-        return walk_of(lambda: _redrive(letter))
+        second = _dead_letter(aws, 2)
+        return walk_of(lambda: _redrive(second))
 
 
 def walk_of_a_webhook() -> Walk:
@@ -195,19 +185,19 @@ def _deployment(aws: FakeAws) -> Deployment:
 
 
 def _dead_letter(aws: FakeAws, number: int) -> str:
-    """Let the function dead-letter an order on its last receive; return the letter's id."""
+    """Let the function dead-letter an order on its last receive; return its id."""
     fault = refused("AccessDeniedException")
     with inject(aws.runtime.dynamodb, "TransactWriteItems", fault):
         # An order from before the dedup window would be no safe redrive.
         order = {**json.loads(body(number)), "time": datetime.now(UTC).isoformat()}
         aws.deliver(order, receive_count=5, fails=True)
     box = aws.dead_letter_queue
-    [letter] = aws.sqs.receive_message(QueueUrl=box, VisibilityTimeout=0)["Messages"]
-    return str(letter["MessageId"])
+    [message] = aws.sqs.receive_message(QueueUrl=box, VisibilityTimeout=0)["Messages"]
+    return str(message["MessageId"])
 
 
 def _redrive(message_id: str) -> None:
-    # With a higher limit, other threads receive the letters, and are not followed.
+    # With a higher limit, other threads receive the messages, and are not followed.
     result = CliRunner().invoke(app, ["redrive", message_id, "--limit", "1", "--yes"])
     if result.exit_code:
         raise AssertionError(
@@ -235,28 +225,12 @@ def _push(number: int) -> dict[str, Any]:
     text = json.dumps({"ref": "refs/heads/main", "after": f"{number:040x}", "commits": []})
     delivery = f"delivery-{number}"
     signed = sign(GITHUB, _SECRET, text.encode(), webhook_id=delivery, now=time.time())
-    return {
-        "version": "2.0",
-        "rawPath": "/github",
-        "rawQueryString": "",
-        "headers": {"content-type": "application/json", "x-github-event": "push", **signed},
-        "requestContext": {"http": {"method": "POST", "path": "/github"}},
-        "body": text,
-        "isBase64Encoded": False,
-    }
-
-
-def _is_library(code: CodeType) -> bool:
-    file = code.co_filename
-    return file.startswith(_LIBRARY) and not file.startswith(_OUTSIDE)
-
-
-def _short(code: CodeType) -> str:
-    return code.co_filename.removeprefix(_LIBRARY)
+    headers = {"content-type": "application/json", "x-github-event": "push", **signed}
+    return url_event("/github", headers, text)
 
 
 if __name__ == "__main__":
-    found = {name: asdict(walk_of_flow().figures) for name, walk_of_flow in FLOWS.items()}
+    found = {name: walk_of_flow().figures for name, walk_of_flow in FLOWS.items()}
     REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text(json.dumps(found, indent=2) + "\n")
     for name, figures in found.items():

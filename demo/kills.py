@@ -52,7 +52,7 @@ def kill_processes(
             with suppress(Empty):
                 held = sandbox.held.get(timeout=_POLL_SECONDS)
                 kill_client(held.client_port)
-                held.release()
+                held.released.set()
 
     with background("process kills", work):
         yield killed

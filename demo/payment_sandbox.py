@@ -170,9 +170,7 @@ def key_in_use(key: str) -> RequestRefused:
 
 def server_error(status: HTTPStatus = HTTPStatus.INTERNAL_SERVER_ERROR) -> Response:
     """Return an internal error of the provider."""
-    return _error(
-        status, "api_error", "Something went wrong on our side: a fault that was ordered."
-    )
+    return _error(status, "api_error", "Something went wrong on our side: an ordered fault.")
 
 
 def rate_limited() -> Response:
@@ -197,23 +195,13 @@ _UNCHARGED: Mapping[PaymentFault, _Outcome] = {
 
 @dataclass(frozen=True, eq=False)
 class HeldRequest:
-    """A charge request that is being held.
+    """A charge request that is held until `released` is set.
 
-    Attributes:
-        client_port: the client's TCP port, which identifies its process.
-        metadata: the request's metadata.
-        charged: whether the charge was made before the hold.
-        released: set when the hold ends.
+    The client's TCP port identifies its process.
     """
 
     client_port: int
-    metadata: Mapping[str, str]
-    charged: bool
     released: threading.Event = field(default_factory=threading.Event, repr=False)
-
-    def release(self) -> None:
-        """End the hold."""
-        self.released.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +218,6 @@ class PaymentSandbox:
 
     Args:
         faults: rates of random faults.
-        key_lifetime_seconds: lifetime of an idempotency key.
         clock: returns seconds since the epoch.
 
     Attributes:
@@ -242,13 +229,11 @@ class PaymentSandbox:
     def __init__(
         self,
         faults: FaultRates = _NO_FAULTS,
-        key_lifetime_seconds: float = KEY_LIFETIME_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.url = ""
         self.faults = faults
         self.held: Queue[HeldRequest] = Queue()
-        self._key_lifetime_seconds = key_lifetime_seconds
         self._clock = clock
         self._lock = threading.Lock()
         self._book: list[_Charge] = []  # append and copy of a list are atomic
@@ -295,8 +280,6 @@ class PaymentSandbox:
 
     def _route(self, request: Request) -> Response | None:
         match request.method, request.path.strip("/").split("/"):
-            case "GET", ["sandbox", "charges"]:
-                return Response(HTTPStatus.OK, self.charges())
             case "POST", ["v1", "payment_intents"]:
                 _authorize(request)
                 return self._create_intent(request, _fields(request.body))
@@ -361,7 +344,7 @@ class PaymentSandbox:
         use = self._uses.get(key)
         # A key that executes does not expire.
         if use is None or (
-            use.answer is not None and self._clock() - use.since > self._key_lifetime_seconds
+            use.answer is not None and self._clock() - use.since > KEY_LIFETIME_SECONDS
         ):
             return None
         if use.parameters != form:
@@ -380,7 +363,7 @@ class PaymentSandbox:
         if fault is not None and fault in _UNCHARGED:
             return _UNCHARGED[fault]
         if fault is PaymentFault.HOLD_BEFORE:
-            self._hold(request, form, charged=False)
+            self._hold(request.client_port)
         answer = self._charge(form, request.idempotency_key)
         match fault:
             case PaymentFault.DROP:
@@ -390,7 +373,7 @@ class PaymentSandbox:
             case PaymentFault.DELAY:
                 self._wait(threading.Event(), self.faults.delay_seconds)
             case PaymentFault.HOLD_AFTER:
-                self._hold(request, form, charged=True)
+                self._hold(request.client_port)
         return answer, answer
 
     def _assigned_fault(self, key: str) -> PaymentFault | None:
@@ -427,8 +410,8 @@ class PaymentSandbox:
         error = {"type": "card_error", **_DECLINE, "charge": charge["id"], "payment_intent": intent}
         return Response(HTTPStatus.PAYMENT_REQUIRED, {"error": error})
 
-    def _hold(self, request: Request, form: Mapping[str, str], *, charged: bool) -> None:
-        held = HeldRequest(request.client_port, _metadata(form), charged)
+    def _hold(self, client_port: int) -> None:
+        held = HeldRequest(client_port)
         self.held.put(held)
         self._wait(held.released, self.faults.hold_seconds)
         # A request still in the queue is removed: its port may be reused by another process.
@@ -507,14 +490,13 @@ def _intent_object(charge: _Charge) -> dict[str, Any]:
 def payment_sandbox(
     faults: FaultRates = _NO_FAULTS,
     *,
-    key_lifetime_seconds: float = KEY_LIFETIME_SECONDS,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[PaymentSandbox]:
     """Serve a sandbox on a free port of 127.0.0.1 until the context ends; see `PaymentSandbox`.
 
     Its threads and connections end with the context.
     """
-    sandbox = PaymentSandbox(faults, key_lifetime_seconds, clock)
+    sandbox = PaymentSandbox(faults, clock)
     server = _Server(sandbox)
     sandbox.url = f"http://{HOST}:{server.port}"
     with server.running("payment sandbox"):
@@ -531,7 +513,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60  # in seconds; a client that neither sends nor reads does not keep its thread
 
     def do_GET(self) -> None:
-        """Respond to a request of any method."""
+        """Respond to a request."""
         length = int(self.headers.get("Content-Length") or 0)
         content = self.rfile.read(length)
         if len(content) < length:
@@ -560,8 +542,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    # The names are http.server's.
-    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
+    do_POST = do_GET  # noqa: N815 - the name is http.server's
 
     def log_message(self, *_: Any) -> None:
         """Log nothing: the book records all charges."""

@@ -107,18 +107,26 @@ def orders_table(
     figures: _Figures, more: Iterable[tuple[str, object]] = (), title: str | None = None
 ) -> Table:
     """Return the figures of a run as a table; a scenario has only some of them."""
+
+    def shown(labels: Mapping[str, str]) -> list[tuple[str, float]]:
+        return [(label, figures[name]) for name, label in labels.items() if name in figures]
+
+    counted = (*shown(FIGURES), *more, *shown(SPEED_FIGURES))
+    return _table(title, counted, shown(FAULT_FIGURES))
+
+
+def _table(
+    title: str | None, counted: Iterable[tuple[str, object]], faults: Iterable[tuple[str, float]]
+) -> Table:
+    """Return a table of figures, of which the faults must be 0."""
     table = Table(title=title, show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    counted = [(label, figures[name]) for name, label in FIGURES.items() if name in figures]
-    speed = [(label, figures[name]) for name, label in SPEED_FIGURES.items() if name in figures]
-    for label, figure in (*counted, *more, *speed):
+    for label, figure in counted:
         table.add_row(label, str(figure))
     table.add_section()
-    for name, label in FAULT_FIGURES.items():
-        if name in figures:
-            colour = "red" if figures[name] else "green"
-            table.add_row(f"[bold]{label}", f"[bold {colour}]{figures[name]}")
+    for label, fault in faults:
+        table.add_row(f"[bold]{label}", f"[bold {'red' if fault else 'green'}]{fault}")
     return table
 
 
@@ -151,12 +159,9 @@ def report_figures(
         Whether it has passed, and enough faults occurred.
     """
     write_report(name, figures)
-    table = Table("figure", title=title)
-    table.add_column("", justify="right")
-    for each, label in labels.items():
-        colour = ("red" if figures[each] else "green") if each in must_be_zero else "default"
-        table.add_row(label, f"[{colour}]{figures[each]}")
-    console.print(table)
+    counted = [(label, figures[n]) for n, label in labels.items() if n not in must_be_zero]
+    faults = [(label, figures[n]) for n, label in labels.items() if n in must_be_zero]
+    console.print(_table(title, counted, faults))
     passed = passed and not any(figures[each] for each in must_be_zero)
     console.print(f"[green]{good}" if passed else f"[red]{bad}")
     return passed and _has_enough(figures, minimum or {})

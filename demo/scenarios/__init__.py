@@ -1,8 +1,8 @@
 """Scenarios of `python -m demo run`: faults, an outage of the payment provider, hostile messages,
-deployments under traffic, message groups in order.
+deployments under traffic, message groups in order, webhooks.
 
-In: a deployed shop with its payment sandbox. Out: a report, and whether the scenario passed. Used
-by `demo.command`.
+In: a deployed shop with its payment sandbox, and the consumers in `handlers/` that `apps` adds to
+it. Out: a report, and whether the scenario passed. Used by `demo.__main__`.
 """
 
 import os

@@ -101,7 +101,7 @@ SETTINGS = (
     Setting(records=10, delay_ms=5, duplicates=1.0, redelivered=True),
 )
 IMPORTS: list[Row] = [
-    {"contender": name, "bytecode": True, "cpu_ms": 1.0, "modules": 1, "vs_boto3": ratio}
+    {"contender": name, "cpu_ms": 1.0, "modules": 1, "vs_boto3": ratio}
     for name, ratio in (
         ("boto3 and a client", 1.0),
         ("orders", 1.3),

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -102,12 +101,6 @@ def functions() -> Iterator[Functions]:
                 process.end()
 
 
-def kill_threads() -> list[str]:
-    return [
-        thread.name for thread in threading.enumerate() if thread.name.startswith("process kills")
-    ]
-
-
 def test_only_the_process_of_the_held_charge_is_killed(functions: Functions) -> None:
     idle, charging, other = [functions.start(CHARGING) for _ in range(3)]
     relay = functions.start(RELAY)
@@ -137,16 +130,6 @@ def test_other_functions_are_killed_in_turn(
                 assert due[times].status() == -signal.SIGKILL
     assert killed == {CHARGING: 6, RELAY: 2, ORDERS: 1}
     assert second_orders.alive
-
-
-def test_kills_end_with_their_context(functions: Functions) -> None:
-    with functions.kills():
-        assert kill_threads()
-    assert not kill_threads()
-    charging = functions.start(CHARGING)
-    charging.charge()
-    assert functions.sandbox.held.get(timeout=TIMEOUT)
-    assert charging.alive
 
 
 class FakeProcess:

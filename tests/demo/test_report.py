@@ -10,7 +10,7 @@ from unittest.mock import ANY
 import pytest
 from rich.console import Console
 
-from demo import command
+from demo import __main__ as command
 from demo.audit import Findings
 from demo.payment_sandbox import PaymentFault
 from demo.pictures import FOLDER, pictures

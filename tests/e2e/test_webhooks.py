@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from demo.quiescence import wait_until
-from demo.scenarios.webhooks.deliveries import (
+from demo.scenarios.webhook_requests import (
     FORM,
     Forged,
     Genuine,
     HttpRequest,
     Provider,
     SampleWebhook,
+    Sender,
     Trick,
 )
-from demo.scenarios.webhooks.waves import Sender
 from tests.e2e.deployment import REST_SECONDS, Deployment
 
 SECRETS = {"stripe": "whsec_c3RyaXBl", "github": "the secret of a repository"}

@@ -53,7 +53,7 @@ def repeat_mail_with_a_dead_letter(w: World) -> None:
     w.effect_unknown("notifications", "order-1")
 
 
-def dead_letter(letter: Sequence[str], w: World) -> None:
+def add_dead_letter(letter: Sequence[str], w: World) -> None:
     w.dead_letter(*letter)
 
 
@@ -152,11 +152,11 @@ DAMAGES: Damages = {
     ),
     # dead letters
     "expected dead letters missing": (
-        lambda w: w.sqs.purge_queue(QueueUrl=w.queues["inventory"]),
+        lambda w: w.queues["inventory"].clear(),
         {"lost": 2, "unparseable": -1, "key-conflict": -1},
     ),
     **{
-        f"unexplained dead letter: {name}": (partial(dead_letter, letter), UNEXPLAINED)
+        f"unexplained dead letter: {name}": (partial(add_dead_letter, letter), UNEXPLAINED)
         for name, letter in {  # queue, body, reason, consumer
             "no reason": ("orders", BAD_BODY),
             "good order": ("orders", GOOD, "key-conflict"),

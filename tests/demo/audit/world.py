@@ -1,14 +1,15 @@
 """The systems that the audit reads, in memory, in the state after a run without faults."""
 
 import json
-import time
 from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import Any
 
-import boto3
-
 from demo.audit import Evidence, Findings, audit
+from demo.audit.evidence import Item
 from once.commit.dedup_record import record_put
 from once.events.cloud_event import CloudEvent
 from once.events.identity import Key
@@ -86,7 +87,6 @@ def _figures(findings: Findings) -> Counter[str]:
     return Counter({**figures.pop("quarantined_by_reason"), **figures})
 
 
-REGION = "us-east-1"
 TABLES = {
     "orders": "order_id",
     "customers": "customer_id",
@@ -101,23 +101,29 @@ COMMITTED_AT = 1_800_000_000
 """In seconds since the epoch."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class InMemory(Evidence):
+    """Evidence without AWS: tables and queues are dictionaries."""
+
+    in_tables: dict[str, dict[str, Item]]
+    in_queues: dict[str, list[dict[str, Any]]]
+
+    def items(self, table: str) -> Iterator[Item]:
+        return iter([*self.in_tables[table].values()])
+
+    def messages(self, url: str) -> Collection[dict[str, Any]]:
+        return self.in_queues[url]
+
+
 class World:
-    """Tables, queues, log groups, the provider's book and the mailboxes; methods change them."""
+    """Tables, queues, logs, the provider's book and the mailboxes; methods change them."""
 
     def __init__(self) -> None:
-        self.dynamodb, self.sqs = boto3.client("dynamodb", REGION), boto3.client("sqs", REGION)
-        self.logs = boto3.client("logs", REGION)
+        self.tables: dict[str, dict[str, Item]] = {table: {} for table in TABLES}
+        self.queues: dict[str, list[dict[str, Any]]] = {queue: [] for queue in QUEUES}
         self.charges: list[dict[str, Any]] = []
         self.emails: list[dict[str, Any]] = []
-        self.log_groups: dict[str, str] = {}
-        for table, key in TABLES.items():
-            self.dynamodb.create_table(
-                TableName=table,
-                KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
-                AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
-                BillingMode="PAY_PER_REQUEST",
-            )
-        self.queues = {q: self.sqs.create_queue(QueueName=q)["QueueUrl"] for q in QUEUES}
+        self.logs: dict[str, tuple[str, ...]] = {}
         for name in ("orders", "inventory"):
             self.dead_letter(name, BAD_BODY, "unparseable")
             self.dead_letter(name, CONFLICT, "key-conflict")
@@ -129,11 +135,13 @@ class World:
 
     def put(self, table: str, **attributes: str | int | dict[str, int]) -> None:
         """Write an item in place of the one with its key."""
-        item = {name: _attribute(value) for name, value in attributes.items()}
-        self.dynamodb.put_item(TableName=table, Item=item)
+        self._store(table, {name: _attribute(value) for name, value in attributes.items()})
+
+    def _store(self, table: str, item: Item) -> None:
+        self.tables[table][item[TABLES[table]]["S"]] = item
 
     def delete(self, table: str, key: str) -> None:
-        self.dynamodb.delete_item(TableName=table, Key={TABLES[table]: {"S": key}})
+        del self.tables[table][key]
 
     def order(self, number: int, status: str, total: int = TOTAL) -> None:
         self.put("orders", order_id=f"order-{number}", total=total, status=status)
@@ -170,8 +178,7 @@ class World:
         tx = Transaction(event, Identity(key, "f"), settings, read=lambda *_: None)
         for published_type in published:
             tx.publish(published_type, {"order_id": name})
-        item = record_put(tx, settings, COMMITTED_AT)["Put"]["Item"]
-        self.dynamodb.put_item(TableName="dedup", Item=item)
+        self._store("dedup", record_put(tx, settings, COMMITTED_AT)["Put"]["Item"])
 
     def forget(self, consumer: str, event_type: str, name: str) -> None:
         """Delete that record."""
@@ -180,40 +187,31 @@ class World:
     def dead_letter(self, queue: str, body: str, reason: str = "", consumer: str = "") -> None:
         """Dead-letter a message; without a reason as SQS does it."""
         values = {"once-reason": reason, "once-consumer": consumer or queue} if reason else {}
-        self.sqs.send_message(
-            QueueUrl=self.queues[queue],
-            MessageBody=body,
-            MessageAttributes={
-                name: {"DataType": "String", "StringValue": value} for name, value in values.items()
-            },
-        )
+        attributes = {name: {"StringValue": value} for name, value in values.items()}
+        self.queues[queue].append({"Body": body, "MessageAttributes": attributes})
 
     def effect_unknown(self, queue: str, name: str, consumer: str = "") -> None:
         """Dead-letter an event whose effect may have happened."""
         body = json.dumps({"id": "event", "data": {"order_id": name}})
         self.dead_letter(queue, body, "effect-unknown", consumer)
 
-    def log(self, function: str, *lines: str) -> None:
-        """Add lines to a function's log."""
-        group = {"logGroupName": function}
-        self.log_groups[function] = function
-        self.logs.create_log_group(**group)
-        self.logs.create_log_stream(**group, logStreamName="stream")
-        now = int(time.time() * 1000)
-        events = [{"timestamp": now, "message": line} for line in lines]
-        self.logs.put_log_events(**group, logStreamName="stream", logEvents=events)
-
     def place(self) -> Evidence:
-        return Evidence(
-            dynamodb=self.dynamodb,
-            sqs=self.sqs,
-            logs=self.logs,
-            tables={name: name for name in TABLES},
-            dead_letters=self.queues,
+        def pages(logGroupName: str) -> list[Any]:  # noqa: N803
+            return [{"events": [{"message": line}]} for line in self.logs[logGroupName]]
+
+        logs = SimpleNamespace(get_paginator=lambda _: SimpleNamespace(paginate=pages))
+        return InMemory(
+            dynamodb=None,
+            sqs=None,
+            logs=logs,
+            tables={},
+            dead_letters={name: name for name in QUEUES},
             subscribers=SUBSCRIBERS,
-            log_groups=self.log_groups,
+            log_groups={name: name for name in self.logs},
             charges=self.charges,
             emails=self.emails,
+            in_tables=self.tables,
+            in_queues=self.queues,
         )
 
     def audit(self) -> Findings:

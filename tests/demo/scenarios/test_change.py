@@ -7,15 +7,15 @@ from typing import Any, cast
 import pytest
 
 from demo.audit import Findings
-from demo.scenarios.change.app import PHASES, registry_of
-from demo.scenarios.change.scenario import ChangeEvidence, count_change
+from demo.scenarios.apps import PHASES, registry_of
+from demo.scenarios.change import count_change
 from once.cdk import DeploymentConfig
 from once.cdk.app.assembly import registry_faults
 from tests.architecture.imports import ROOT
 
 ORDER = {"order_id": "o-1", "refused": False, "declined": False}
 CLEAN = {"lost": 0, "doubled": 0, "letters_lost": 0, "unfinished": 0}
-LETTERS = {("inventory", "o-1"), ("loyalty", "o-1")}
+DEAD_LETTERS = {("inventory", "o-1"), ("loyalty", "o-1")}
 
 
 def count(
@@ -37,7 +37,9 @@ def count(
         Findings(sent=1, distinct=1, **findings),
         {"orders": [ORDER]},
         cast(Any, evidence),
-        ChangeEvidence(due={"o-1"}, seen=LETTERS, left=left),
+        due={"o-1"},
+        seen=DEAD_LETTERS,
+        left=left,
     )
 
 
@@ -73,6 +75,9 @@ CONFIG = DeploymentConfig(
 )
 
 
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_phase_has_no_fault(phase: str) -> None:
-    assert registry_faults(registry_of(phase), CONFIG) == []
+SCENARIOS = [("hostile",), ("fifo",), ("webhooks",), *(("change", phase) for phase in PHASES)]
+
+
+@pytest.mark.parametrize("arguments", SCENARIOS, ids="-".join)
+def test_the_registry_of_a_scenario_has_no_fault(arguments: tuple[str, ...]) -> None:
+    assert registry_faults(registry_of(*arguments), CONFIG) == []

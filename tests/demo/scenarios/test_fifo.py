@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo.scenarios.fifo import scenario as movements
+from demo.scenarios import fifo as movements
 
 SENT = [
     movements.Movement("a", 0, fails=False, readable=True),
@@ -41,4 +41,4 @@ def test_dead_letters_are_those_of_the_movements_that_cannot_be_read(
     letters: list[str], missing: int, unexplained: int
 ) -> None:
     figures = {"missing_dead_letters": missing, "unexplained_dead_letters": unexplained}
-    assert movements.count_letters(SENT, letters) == figures
+    assert movements.count_dead_letters(SENT, letters) == figures

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from demo.scenarios.hostile import messages
-from demo.scenarios.hostile.effect_counts import SKU, FinalState, SentMessages, count_effects
+from demo.scenarios import hostile_messages as messages
+from demo.scenarios.hostile import FinalState, count_effects
+from demo.scenarios.hostile_messages import SKU, SentMessages
 
 STOCK = 100
 SENT = SentMessages(orders={"o-1"}, counters={"c-1"}, refused={"poison-0"}, forged={"hidden-0"})
 REASON = {"once-reason": {"StringValue": "unparseable"}}
-LETTER = {"Body": "no JSON: poison-0", "MessageAttributes": REASON}
+DEAD_LETTER = {"Body": "no JSON: poison-0", "MessageAttributes": REASON}
 PAID = {"o-1": {"status": {"S": "paid"}}}
 CLEAN = FinalState(
     tables={
@@ -22,11 +23,11 @@ CLEAN = FinalState(
         "payments": {"o-1": {}},
         "notifications": {"o-1": {}},
     },
-    letters=[LETTER],
+    dead_letters=[DEAD_LETTER],
     charged=Counter(["o-1"]),
     mailed={"o-1@example.com"},
 )
-COUNTER_LETTER = {"Body": messages.counter("c-1").body, "MessageAttributes": REASON}
+COUNTER_DEAD_LETTER = {"Body": messages.counter("c-1").body, "MessageAttributes": REASON}
 
 
 def with_tables(**tables: Any) -> FinalState:
@@ -41,12 +42,15 @@ FAULTS: dict[str, tuple[FinalState, dict[str, int]]] = {
     "not sold": (with_tables(reservations={"o-1": {"status": {"S": "reserved"}}}), NOT_COMMITTED),
     "counter not raised": (with_tables(counters={}), NOT_COMMITTED),
     "healthy message dead-lettered": (
-        replace(with_tables(counters={}), letters=[LETTER, COUNTER_LETTER]),
+        replace(with_tables(counters={}), dead_letters=[DEAD_LETTER, COUNTER_DEAD_LETTER]),
         {"healthy_committed": 1, "healthy_dead_lettered": 1, "dead_lettered": 2},
     ),
-    "poison without a dead letter": (replace(CLEAN, letters=[]), {"dead_lettered": 0, "lost": 1}),
+    "poison without a dead letter": (
+        replace(CLEAN, dead_letters=[]),
+        {"dead_lettered": 0, "lost": 1},
+    ),
     "dead letter without a reason": (
-        replace(CLEAN, letters=[LETTER, {"Body": "no JSON: poison-0"}]),
+        replace(CLEAN, dead_letters=[DEAD_LETTER, {"Body": "no JSON: poison-0"}]),
         {"dead_lettered": 2, "letters_without_reason": 1},
     ),
     "forged order": (with_tables(orders={**PAID, "hidden-0": {"status": {"S": "paid"}}}), FORGED),
@@ -94,5 +98,5 @@ def test_every_message_is_found_by_its_name_in_its_body() -> None:
     names = {m.name for m in sent}
     letters = [{"Body": m.body, "MessageAttributes": REASON} for m in sent]
     sent_only = replace(SENT, refused=names)
-    assert count_effects(sent_only, replace(CLEAN, letters=letters), STOCK)["lost"] == 0
+    assert count_effects(sent_only, replace(CLEAN, dead_letters=letters), STOCK)["lost"] == 0
     assert len(names) == len(sent)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from demo.audit.webhooks import ForgedRequest, SentWebhook, audit_webhooks
-from demo.scenarios.webhooks.deliveries import (
+from demo.scenarios.webhook_requests import (
     Altered,
+    Answered,
     Delivery,
     Forged,
     Genuine,
@@ -21,8 +22,7 @@ from demo.scenarios.webhooks.deliveries import (
     Trick,
     WebhookPlan,
 )
-from demo.scenarios.webhooks.scenario import forged_requests, run_figures, sent_webhooks
-from demo.scenarios.webhooks.waves import Answered, update
+from demo.scenarios.webhooks import forged_requests, run_figures, sent_webhooks, update
 from once.webhooks.capture import day_part
 from once.webhooks.endpoint import PROFILES
 from once.webhooks.signature import Verdict, verify

@@ -1,6 +1,8 @@
-"""Scenario `fifo`: numbered movements of accounts, some failing, while functions are killed.
+"""Scenario `fifo`: movements of accounts through two FIFO consumers, with failures and kills.
 
-Some movements are sent again, some cannot be read. The audit shares no code with the library: it
+In: a deployed shop with two more consumers, of which the second takes the events of the first. Out:
+`reports/fifo.json`, and whether each account's movements were applied once and in order. Some
+movements are sent again, some cannot be read. The audit shares no code with the library: it
 compares what two tables hold for each account with what was sent.
 """
 
@@ -14,13 +16,12 @@ from random import Random
 from typing import Self
 
 from demo.audit import Evidence
-from demo.audit.evidence import Item
 from demo.kills import kill_at_random
 from demo.report import console, report_figures, step
 from demo.scenarios import drawn_seed
-from demo.scenarios.fifo.app import LINES
+from demo.scenarios.apps import FIFO
 from demo.shop import Shop, subscribers
-from demo.traffic.publisher import Entry, published, send_batch, to_topic
+from demo.traffic.publisher import published, send_batch, to_topic
 from once.ops.aws.clients import batches
 
 ACCOUNTS = 25
@@ -33,7 +34,7 @@ EVENT_TYPE = "account.moved"
 Applied = Mapping[str, Sequence[int]]
 """The numbers that a table holds for each account, in the order in which they were added."""
 
-_NAMES = tuple(line.name for line in LINES)
+_NAMES = tuple(line.name for line in FIFO)
 _TABLES = ("accounts", "statements")
 _MOST_SHOWN = 20
 _KILL_SECONDS = 1.5
@@ -142,24 +143,14 @@ def count_order(sent: Iterable[Movement], tables: Sequence[Applied]) -> dict[str
     }
 
 
-def count_letters(sent: Iterable[Movement], letters: Iterable[str]) -> dict[str, int]:
+def count_dead_letters(sent: Iterable[Movement], found: Iterable[str]) -> dict[str, int]:
     """Compare the event ids of dead letters with the movements that cannot be read."""
     expected = Counter(movement.event_id for movement in sent if not movement.readable)
-    found = Counter(letters)
+    ids = Counter(found)
     return {
-        "missing_dead_letters": (expected - found).total(),
-        "unexplained_dead_letters": (found - expected).total(),
+        "missing_dead_letters": (expected - ids).total(),
+        "unexplained_dead_letters": (ids - expected).total(),
     }
-
-
-def inversions(tables: Mapping[str, Applied]) -> list[str]:
-    """Return in words where a table has a number after a larger one."""
-    return [
-        f"{table}, {account}: {after} after {before}"
-        for table, applied in tables.items()
-        for account, numbers in applied.items()
-        for before, after in _inversions(numbers)
-    ]
 
 
 def _inversions(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -177,14 +168,25 @@ def fifo(shop: Shop, deploy_seconds: float) -> bool:
     shop.shorten_visibility(*_NAMES)
     seed = drawn_seed()
     plan = MovementPlan.draw(Random(seed))
-    evidence = replace(shop.evidence(), subscribers=subscribers(LINES))
+    evidence = replace(shop.evidence(), subscribers=subscribers(FIFO))
     functions = shop.functions(*_NAMES)
     with kill_at_random(shop.aws, functions, every=_KILL_SECONDS, most=_MOST_KILLS) as killed:
         with step(f"sending {len(plan.messages)} messages (seed {seed})"):
             topic = shop.deployment.ordered_ingress_topic_arn or ""  # the lines of this app make it
             call = to_topic(shop.aws.client("sns"), topic)
             for some in batches(plan.messages):
-                send_batch(call, [_entry(movement, unique) for movement, unique in some])
+                send_batch(
+                    call,
+                    [
+                        published(
+                            movement.body,
+                            EVENT_TYPE,
+                            MessageGroupId=movement.account,
+                            MessageDeduplicationId=unique,
+                        )
+                        for movement, unique in some
+                    ],
+                )
         shop.wait_until_processed(evidence, shop.queues(*_NAMES))
     with step("auditing"):
         figures, counts = _audit(plan, evidence)
@@ -203,31 +205,32 @@ def fifo(shop: Shop, deploy_seconds: float) -> bool:
     )
 
 
-def _entry(movement: Movement, unique: str) -> Entry:
-    group = {"MessageGroupId": movement.account, "MessageDeduplicationId": unique}
-    return published(movement.body, EVENT_TYPE, **group)
-
-
 def _audit(plan: MovementPlan, evidence: Evidence) -> tuple[dict[str, int], dict[str, float]]:
     """Return the figures that must be 0, and the size of the run."""
     queues = [evidence.dead_letters[name] for name in _NAMES]
-    letters = [json.loads(each["Body"])["id"] for url in queues for each in evidence.messages(url)]
-    tables = {name: _applied(evidence.items(name)) for name in _TABLES}
-    for inversion in inversions(tables)[:_MOST_SHOWN]:
+    dead = [json.loads(each["Body"])["id"] for url in queues for each in evidence.messages(url)]
+    tables = [
+        {
+            item["account_id"]["S"]: [int(each["N"]) for each in item["applied"]["L"]]
+            for item in evidence.items(name)
+        }
+        for name in _TABLES
+    ]
+    inversions = [
+        f"{name}, {account}: {after} after {before}"
+        for name, applied in zip(_TABLES, tables, strict=True)
+        for account, numbers in applied.items()
+        for before, after in _inversions(numbers)
+    ]
+    for inversion in inversions[:_MOST_SHOWN]:
         console.print(f"[red]{inversion}")
-    figures = count_order(plan.movements, list(tables.values()))
+    figures = count_order(plan.movements, tables)
     counts: dict[str, float] = {
         "sent": len(plan.movements),
         "groups": len({each.account for each in plan.movements}),
         "resent": len(plan.within_window) + len(plan.after_window),
         "resent_within_window": len(plan.within_window),
         "failed_once": sum(each.fails for each in plan.movements),
-        "dead_lettered": len(letters),
+        "dead_lettered": len(dead),
     }
-    return {**figures, **count_letters(plan.movements, letters)}, counts
-
-
-def _applied(items: Iterable[Item]) -> Applied:
-    return {
-        item["account_id"]["S"]: [int(each["N"]) for each in item["applied"]["L"]] for item in items
-    }
+    return {**figures, **count_dead_letters(plan.movements, dead)}, counts

@@ -1,20 +1,25 @@
-"""Deliveries: webhooks of four providers, the requests that bring them, and the plan of a run.
+"""Webhook requests: those of four providers, the plan of a run, and a sender with their names.
 
-Genuine attempts, altered copies, forgeries, and Slack's handshake, drawn with a seed for each
-simulated day.
+A plan has genuine attempts, altered copies, forgeries, and Slack's handshake, drawn with a seed for
+each simulated day.
 """
 
 import base64
+import http.client
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import cycle, islice
+from itertools import count, cycle, islice
 from random import Random
 from typing import Any, Self
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from demo.signers import SIGNERS
+from emulator.connection import Connection
 
 WEBHOOKS = 1000
 RESENT_SHARE = 0.4
@@ -59,6 +64,8 @@ FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 SLACK = "slack"
 _WRONG_SECRET = "whsec_" + base64.b64encode(b"the secret of another account").decode()
+_THREADS = 4
+_TIMEOUT_SECONDS = 30.0
 _OUTSIDE_SECONDS = 600
 """Twice the tolerance of the providers that sign a time."""
 
@@ -91,14 +98,16 @@ class SampleWebhook:
     def body(self) -> bytes:
         """The bytes of the body, in the provider's own writing."""
         if self.provider is Provider.STRIPE:
-            return json.dumps(self.data, indent=2).encode()
-        written = json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
-        return urlencode({"payload": written}).encode() if self.is_form else written.encode()
+            return self._written(indent=2)
+        return self._written(ensure_ascii=False, separators=(",", ":"))
 
     @property
     def reserialized(self) -> bytes:
         """Other bytes with the same data, as a proxy that parses and writes the body makes them."""
-        written = json.dumps(self.data, sort_keys=True, separators=(", ", ":"))
+        return self._written(sort_keys=True, separators=(", ", ":"))
+
+    def _written(self, **form: Any) -> bytes:
+        written = json.dumps(self.data, **form)
         return urlencode({"payload": written}).encode() if self.is_form else written.encode()
 
     @property
@@ -246,6 +255,103 @@ class Handshake:
 
 Delivery = Genuine | Altered | Forged | Handshake
 _SHIFTS = {Trick.TOO_OLD: -_OUTSIDE_SECONDS, Trick.IN_FUTURE: _OUTSIDE_SECONDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A request and its answer.
+
+    Attributes:
+        delivery: the delivery that the request belongs to.
+        body: the bytes that were sent.
+        status: the status of the answer; 0 if there was none.
+        text: the body of the answer.
+        seconds: the time from the request to the answer.
+    """
+
+    delivery: Delivery
+    body: bytes
+    status: int
+    text: str
+    seconds: float
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the sender sends it no more."""
+        if isinstance(self.delivery, Handshake):
+            return (self.status, self.text) == (200, self.delivery.challenge)
+        if isinstance(self.delivery, Genuine):
+            return 200 <= self.status < 300
+        return 200 <= self.status < 500  # a killed function gives no answer of its own
+
+
+class Sender:
+    """Sends deliveries in the name of their providers.
+
+    Args:
+        aws: the AWS that answers for the function URL.
+        url: the function URL. Its host name goes into the header Host, since the embedded AWS has
+            one address.
+        secrets: the secret of each endpoint; a change counts from the next request.
+
+    Attributes:
+        posted: about how many requests it has sent.
+    """
+
+    def __init__(self, aws: Connection, url: str, secrets: Mapping[str, str]) -> None:
+        self._port = aws.port
+        self._address = urlsplit(aws.endpoint).hostname or ""
+        self._host = urlsplit(url).netloc
+        self._trust = ssl.create_default_context(cafile=str(aws.certificate))
+        self._secrets = secrets
+        self._idle: list[http.client.HTTPSConnection] = []
+        self.posted = 0
+
+    def send(
+        self, deliveries: Sequence[Delivery], midway: Callable[[], object] | None = None
+    ) -> list[Answered]:
+        """Send deliveries, several at a time, and return the answers in their order.
+
+        Args:
+            deliveries: the deliveries, each signed when it is sent.
+            midway: called by one thread after half of them, while the others go on.
+        """
+
+        def send(number: int, delivery: Delivery) -> Answered:
+            if midway is not None and number == len(deliveries) // 2:
+                midway()
+            request = delivery.request(self._secrets, time.time())
+            started = time.perf_counter()
+            status, text = self.post(request)
+            return Answered(delivery, request.body, status, text, time.perf_counter() - started)
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(send, count(), deliveries))
+
+    def post(self, request: HttpRequest) -> tuple[int, str]:
+        """Send a request; return status and body of the answer, 0 and nothing if there is none."""
+        self.posted += 1
+        try:
+            connection = self._idle.pop()  # no other thread uses it
+        except IndexError:
+            connection = http.client.HTTPSConnection(
+                self._address, self._port, timeout=_TIMEOUT_SECONDS, context=self._trust
+            )
+        headers = {**request.headers, "host": self._host}
+        try:
+            connection.request("POST", request.path, request.body, headers)
+            answer = connection.getresponse()
+            found = answer.status, answer.read().decode(errors="replace")
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            return 0, ""
+        self._idle.append(connection)
+        return found
+
+    def close(self) -> None:
+        """Close its connections."""
+        while self._idle:
+            self._idle.pop().close()
 
 
 @dataclass(frozen=True, slots=True)

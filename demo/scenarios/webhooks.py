@@ -1,30 +1,49 @@
-"""The scenario itself: sends the waves, waits until everything is processed, audits and reports."""
+"""Scenario `webhooks`: 1,000 webhooks of four providers, sent again over days, forged, killed.
 
+In: a deployed shop with an ingress of five endpoints and a consumer. Out: `reports/webhooks.json`,
+and whether each webhook was captured and became one event. Senders and audit share no code with the
+library.
+
+No run waits for days. Before each wave of requests, the stored records are moved back in time by
+the hours that have passed for the providers: dedup records and captures are then as old as they
+would be. Their times of commit, receipt and expiry change, and the day under which the index lists
+a capture. The clock of the functions stays right.
+"""
+
+import base64
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
+from demo.audit.evidence import Item
 from demo.audit.webhooks import MUST_BE_ZERO, ForgedRequest, SentWebhook, audit_webhooks
+from demo.kills import kill_at_random
 from demo.report import report_figures, step
 from demo.scenarios import drawn_seed
-from demo.scenarios.webhooks.app import RECEIPTS
-from demo.scenarios.webhooks.deliveries import (
+from demo.scenarios.apps import RECEIPTS
+from demo.scenarios.webhook_requests import (
     HANDSHAKES,
+    HOURS_BEFORE,
     TYPES,
     Altered,
+    Answered,
+    Delivery,
     Forged,
     Genuine,
     Handshake,
     Provider,
     SampleWebhook,
+    Sender,
     WebhookPlan,
 )
-from demo.scenarios.webhooks.waves import Answered, WaveRun
 from demo.shop import Shop, subscribers
 from emulator.embedded_aws import EmbeddedAws
+from once.ops.aws.clients import batches
+from once.ops.aws.deployment import DeployedWebhooks
 
 _CAPTURES, _TAP = "captures", "webhook-tap"
 _REFUSED = 401
@@ -63,6 +82,15 @@ _LABELS = {
     "altered": "captures or events that differ from their webhook",
 }
 
+_ROTATED_WAVE = 1
+_REQUESTS_A_KILL = 30
+KILLS_PER_WAVE = 8
+"""Requests are the clock of the kills, so that a fast machine has as many. A wave has over 300."""
+_LAST_ROUNDS = 3
+_ACTIONS = 100
+_UNITS = {"committed_at": 1000, "received_at": 1000, "expires_at": 1}
+"""The attributes that hold a time, with their parts of a second."""
+
 
 def webhooks(shop: Shop, deploy_seconds: float) -> bool:
     """Send webhooks of four providers under failures, and write `reports/webhooks.json`.
@@ -79,29 +107,32 @@ def webhooks(shop: Shop, deploy_seconds: float) -> bool:
     plan = WebhookPlan.draw(Random(seed))
     function = f"{shop.deployment.service}-{ingress.identity}"
     turns = [each for other in shop.functions(RECEIPTS.name) for each in (function, other)]
-    run = WaveRun(shop.aws, ingress, shop.deployment.dedup_table, turns, Random(seed))
+    tables = (shop.deployment.dedup_table, ingress.captures)
     with step(f"sending {sum(map(len, plan.waves))} requests (seed {seed})"):
-        run.send(plan.waves)
+        answers, killed = send_waves(shop.aws, ingress, tables, turns, plan.waves, Random(seed))
     shop.run("once.ops", *_REPLAY)
     evidence = shop.evidence()
-    tables = {**evidence.tables, _CAPTURES: ingress.captures}
-    evidence = replace(evidence, tables=tables, subscribers=subscribers([RECEIPTS]))
+    evidence = replace(
+        evidence,
+        tables={**evidence.tables, _CAPTURES: ingress.captures},
+        subscribers=subscribers([RECEIPTS]),
+    )
     shop.wait_until_processed(evidence, shop.queues(RECEIPTS.name))
     with step("auditing"):
         audited = audit_webhooks(
-            sent_webhooks(plan.webhooks, run.answers),
-            forged_requests(run.answers),
+            sent_webhooks(plan.webhooks, answers),
+            forged_requests(answers),
             captures=evidence.items(_CAPTURES),
             events=[json.loads(message["Body"]) for message in evidence.messages(tap)],
             applied=evidence.items(RECEIPTS.name),
         )
         figures = {
-            **run_figures(run.answers),
+            **run_figures(answers),
             **audited,
             "resent": plan.resent,
             "replayed": plan.replayed,
             "altered_sent": len(plan.altered),
-            "functions_killed": run.killed,
+            "functions_killed": killed,
             "seconds": round(time.monotonic() - started + deploy_seconds, 1),
         }
     return report_figures(
@@ -143,14 +174,12 @@ def sent_webhooks(
     webhooks: Sequence[SampleWebhook], answers: Iterable[Answered]
 ) -> dict[str, SentWebhook]:
     """Return what was sent of each genuine webhook, by its serial."""
-    attempts: dict[str, list[Answered]] = {each.serial: [] for each in webhooks}
-    data: dict[str, list[Any]] = {each.serial: [] for each in webhooks}
+    attempts: dict[str, list[tuple[Genuine, Answered]]] = {each.serial: [] for each in webhooks}
     types: dict[str, set[str]] = {each.serial: set() for each in webhooks}
     for answered in answers:
         delivery = answered.delivery
         if isinstance(delivery, Genuine):
-            attempts[delivery.webhook.serial].append(answered)
-            data[delivery.webhook.serial].append(delivery.sent.data)
+            attempts[delivery.webhook.serial].append((delivery, answered))
         elif isinstance(delivery, Altered) and delivery.type:
             types[delivery.webhook.serial].add(delivery.type)
     return {
@@ -158,10 +187,10 @@ def sent_webhooks(
             endpoint=each.provider,
             type=TYPES[each.provider],
             event_type=_event_type(each.provider),
-            bodies=[answered.body for answered in attempts[each.serial]],
-            data=data[each.serial],
+            bodies=[answered.body for _, answered in attempts[each.serial]],
+            data=[delivery.sent.data for delivery, _ in attempts[each.serial]],
             amount=each.data["amount"],
-            accepted=any(answered.is_settled for answered in attempts[each.serial]),
+            accepted=any(answered.is_settled for _, answered in attempts[each.serial]),
             other_types=sorted(types[each.serial]),
             may_conflict=each.provider is Provider.GITHUB,
         )
@@ -207,3 +236,97 @@ def _percentile(seconds: Sequence[float], share: float) -> float:
 
 def _event_type(provider: Provider) -> str:
     return f"{provider}.{TYPES[provider]}"
+
+
+def send_waves(
+    aws: EmbeddedAws,
+    ingress: DeployedWebhooks,
+    tables: Sequence[str],
+    functions: Sequence[str],
+    waves: Sequence[Sequence[Delivery]],
+    random: Random,
+) -> tuple[list[Answered], int]:
+    """Send every wave, in every wave but the last one while functions are killed.
+
+    What a wave leaves over is sent with the next one, as providers do.
+
+    Args:
+        aws: the AWS that the functions run on.
+        ingress: the ingress.
+        tables: physical names of the tables whose records become older.
+        functions: the names of the functions that are killed at random.
+        waves: the deliveries of each simulated time.
+        random: draws the secrets.
+
+    Returns:
+        All answers, and the number of function processes that were killed.
+    """
+    secrets: dict[str, str] = {}
+    answers: list[Answered] = []
+    killed_processes = 0
+    sender = Sender(aws, ingress.url, secrets)
+
+    def rotate() -> None:
+        """Store a new secret of each endpoint, with which the providers sign from then on."""
+        client = aws.client("secretsmanager")
+        new = {
+            name: f"whsec_{base64.b64encode(random.randbytes(24)).decode()}"
+            for name in ingress.secrets
+        }
+        for name, arn in ingress.secrets.items():
+            client.put_secret_value(SecretId=arn, SecretString=new[name])
+        secrets.update(new)
+
+    def send(
+        deliveries: Sequence[Delivery], midway: Callable[[], object] | None = None
+    ) -> list[Delivery]:
+        """Send deliveries; return those that the provider sends again."""
+        found = sender.send(deliveries, midway)
+        answers.extend(found)
+        return [each.delivery for each in found if not each.is_settled]
+
+    rotate()
+    left: list[Delivery] = []
+    for number, wave in enumerate(waves):
+        if hours := HOURS_BEFORE[number]:
+            move_back(aws.client("dynamodb"), tables, hours)
+        most = 0 if number == len(waves) - 1 else KILLS_PER_WAVE
+        with kill_at_random(
+            aws, functions, every=_REQUESTS_A_KILL, clock=lambda: sender.posted, most=most
+        ) as killed:
+            left = send([*left, *wave], rotate if number == _ROTATED_WAVE else None)
+        killed_processes += killed.total()
+    for _ in range(_LAST_ROUNDS):
+        left = send(left)
+    sender.close()
+    return answers, killed_processes
+
+
+def move_back(dynamodb: Any, tables: Sequence[str], hours: int) -> None:
+    """Make every item of some tables older by some hours."""
+    writes = []
+    for table in tables:
+        pages = dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
+        for item in (item for page in pages for item in page["Items"]):
+            key = {"TableName": table, "Key": {"pk": item["pk"]}}
+            writes.append({"Update": {**key, **update(item, hours)}})
+    for some in batches(writes, _ACTIONS):
+        dynamodb.transact_write_items(TransactItems=some)
+
+
+def update(item: Item, hours: int) -> Mapping[str, Any]:
+    """Return the parameters of the update that makes an item older."""
+    older: dict[str, Any] = {
+        name: {"N": str(int(item[name]["N"]) - hours * 3600 * parts)}
+        for name, parts in _UNITS.items()
+        if name in item
+    }
+    if "day" in item:  # <endpoint>#<date>#<shard>
+        endpoint, _, shard = item["day"]["S"].split("#")
+        moment = datetime.fromtimestamp(int(older["received_at"]["N"]) / 1000, UTC)
+        older["day"] = {"S": f"{endpoint}#{moment:%Y-%m-%d}#{shard}"}
+    return {
+        "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in older),
+        "ExpressionAttributeNames": {f"#{name}": name for name in older},
+        "ExpressionAttributeValues": {f":{name}": value for name, value in older.items()},
+    }

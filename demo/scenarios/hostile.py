@@ -1,16 +1,22 @@
-"""The scenario itself: sends, waits until everything is processed, counts and reports."""
+"""Scenario `hostile`: hostile messages ahead of healthy ones, and their effects counted.
+
+In: a deployed shop with one more consumer. Out: `reports/hostile.json`, and whether every healthy
+message committed once. What counts the effects shares no code with the library: attribute names are
+spelt out again on purpose.
+"""
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+from typing import Any
 
+from demo.audit.evidence import Item, number, text
 from demo.background import background
 from demo.report import console, report_figures, step
-from demo.scenarios.hostile.effect_counts import SKU, FinalState, count_effects, read_dead_letters
-from demo.scenarios.hostile.messages import HostileTraffic
+from demo.scenarios.hostile_messages import SKU, SentMessages, send_all
 from demo.shop import Shop
 from once.ops.aws.clients import depth
 
@@ -18,6 +24,7 @@ _TIMEOUT_SECONDS = 1200.0
 _STOCK = 1_000_000
 _PERIOD_SECONDS = 0.5
 _PRINT_SECONDS = 10.0
+_HOLD_SECONDS = 900
 _NO_SOURCES = ("-dead-letters", "-unrouted")
 """Ends of the names of queues from which nothing is processed."""
 
@@ -96,22 +103,24 @@ def hostile(shop: Shop, deploy_seconds: float) -> bool:
     aws.client("dynamodb").put_item(TableName=shop.deployment.table("stock"), Item=item)
     queues = list(sqs.list_queues().get("QueueUrls", []))
     sources = [url for url in queues if not url.endswith(_NO_SOURCES)]
-    traffic = HostileTraffic(sqs, aws.client("sns"), shop.deployment)
     monitor = RunMonitor(shop, sources)
     with background("monitor", monitor.run):
         with step("sending poison, bombs, forgeries, fatal messages, and healthy ones behind them"):
-            sent = traffic.send()
+            sent = send_all(sqs, aws.client("sns"), shop.deployment)
         shop.wait_until_processed(queues=sources, timeout=_TIMEOUT_SECONDS)
     with step("counting"):
         evidence = shop.evidence()
-        letters = [url for url in queues if url not in sources]
         final = FinalState(
             tables={name: evidence.by_key(name, key) for name, key in _KEYS.items()},
-            letters=list(read_dead_letters(sqs, letters)),
+            dead_letters=[
+                message for url in queues if url not in sources for message in _messages(sqs, url)
+            ],
             charged=Counter(charge["metadata"].get("order_id") for charge in evidence.charges),
             mailed={address for mail in evidence.emails for address in mail["To"]},
         )
-        waits = sorted(traffic.waits(monitor.seen))
+        waits = sorted(
+            monitor.seen[name] - at for name, at in sent.sent_at.items() if name in monitor.seen
+        )
         counted: Mapping[str, float] = {
             **count_effects(sent, final, _STOCK),
             "peak_rss_mb": round(monitor.peak_rss_mb, 1),
@@ -127,6 +136,77 @@ def hostile(shop: Shop, deploy_seconds: float) -> bool:
         bad="a promise was broken",
         passed=counted["healthy_committed"] == counted["healthy_sent"] > 0,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalState:
+    """State after the run.
+
+    Attributes:
+        tables: items by key, by logical table name.
+        dead_letters: dead letters and unrouted events, as SQS has them.
+        charged: number of charges by order.
+        mailed: addresses that were written to.
+    """
+
+    tables: Mapping[str, Mapping[str, Item]]
+    dead_letters: Sequence[Mapping[str, Any]]
+    charged: Counter[str]
+    mailed: Collection[str]
+
+
+def count_effects(sent: SentMessages, final: FinalState, stock: int) -> dict[str, int]:
+    """Return the figures of the report, by their key; `stock` is that before the run."""
+    tables, orders = final.tables, final.tables["orders"]
+    reservations, customers = tables["reservations"], tables["customers"]
+    amounts = {n: number(tables["counters"].get(n, {}), "amount") for n in sent.counters}
+    committed = {name for name, amount in amounts.items() if amount > 0}
+    times = list(amounts.values())
+    for name in sent.orders:
+        status = text(orders.get(name, {}), "status")
+        if (status, text(reservations.get(name, {}), "status")) == ("paid", "sold"):
+            committed.add(name)
+        times.append(number(customers.get(f"customer-{name}", {}), "orders_placed"))
+        times.append(final.charged[name])
+    reserved = stock - number(tables["stock"][SKU], "available")
+    excess = max(0, reserved - len(sent.orders))
+    healthy = {*sent.orders, *sent.counters}
+    words = {word for message in final.dead_letters for word in _words(message["Body"])}
+    dead, refused = healthy & words, words.intersection(sent.refused)
+    # A name leaves a trace in a table, a charge or an e-mail.
+    traces = {key for table in tables.values() for key in table} | {*final.charged}
+    traces |= {address.partition("@")[0] for address in final.mailed}
+    return {
+        "healthy_sent": len(healthy),
+        "healthy_committed": len(committed),
+        "healthy_dead_lettered": len(dead),
+        "refused_sent": len(sent.refused),
+        "dead_lettered": len(final.dead_letters),
+        "forged_sent": len(sent.forged),
+        "forged_accepted": len(traces.intersection(sent.forged)),
+        "letters_without_reason": sum(
+            "once-reason" not in message.get("MessageAttributes", {})
+            for message in final.dead_letters
+        ),
+        "lost": len(healthy - committed - dead) + len({*sent.refused} - refused),
+        "doubled": sum(max(0, count - 1) for count in times) + excess,
+    }
+
+
+def _messages(sqs: Any, url: str) -> Iterator[Mapping[str, Any]]:
+    """Read a queue to its end. Thousands of messages are hidden for a while, not released again."""
+    while batch := sqs.receive_message(
+        QueueUrl=url,
+        MaxNumberOfMessages=10,
+        MessageAttributeNames=["All"],
+        VisibilityTimeout=_HOLD_SECONDS,
+    ).get("Messages"):
+        yield from batch
+
+
+def _words(body: str) -> Iterator[str]:
+    """Yield the words of the first 2,000 characters, within quotes or blanks; a bomb follows."""
+    return (word for part in body[:2000].split('"') for word in part.split())
 
 
 def _peak_megabytes(pid: int) -> float:

@@ -1,6 +1,7 @@
-"""Scenario `change`: changes the deployed shop under traffic, redrives, audits and reports.
+"""Scenario `change`: a rename, a faulty version and a removal under traffic, and an audit.
 
-Like `demo.audit`, `count_change` shares no code with the library.
+In: a deployed shop with one more consumer. Out: `reports/change.json`, and whether nothing was
+lost, doubled or left unfinished. Like `demo.audit`, `count_change` shares no code with the library.
 """
 
 import json
@@ -25,11 +26,10 @@ from demo.traffic.publisher import published
 from once.ops.aws.clients import depth
 from once.ops.aws.deployment import Deployment
 
-APP = "python3 -m demo.scenarios.change.app"
 REMOVED = "loyalty"
 """The consumer that is removed; it gives a point for each order."""
 
-Letter = tuple[str, str]
+DeadLetter = tuple[str, str]
 """A dead letter: its consumer, and its order."""
 
 _TIMEOUT_SECONDS = 300.0
@@ -37,9 +37,9 @@ _ORDERS = 1200
 """More than are sent before the last change."""
 _PERIOD_SECONDS = 0.25
 _ORDERS_PER_DUPLICATE = 2
-_LETTERS = 10
+_DEAD_LETTERS = 10
 """Dead letters to wait for before the faulty version is rolled back."""
-_MINIMUM = {"orders_sent": 100, "resent": 50, "dead_lettered": _LETTERS}
+_MINIMUM = {"orders_sent": 100, "resent": 50, "dead_lettered": _DEAD_LETTERS}
 _LABELS = {
     "orders_sent": "orders sent",
     "resent": "sent once more",
@@ -65,11 +65,10 @@ def change(shop: Shop, deploy_seconds: float) -> bool:
     plan = plan_traffic(count=_ORDERS, refusals=few, declines=few, seed=secrets.randbits(48))
     dynamodb, stock = shop.aws.client("dynamodb"), shop.deployment.table("stock")
     stock_articles(dynamodb, stock, plan.stock, lambda: None)
-    sns, topic = shop.aws.client("sns"), shop.deployment.ingress_topic_arn
-    traffic = _SteadyTraffic(sns, topic, plan)
+    traffic = _SteadyTraffic(shop.aws.client("sns"), shop.deployment.ingress_topic_arn, plan)
     with background("traffic", traffic.send):
         changing.deploy("faulty", "a faulty version of inventory")
-        changing.wait_for_letters("inventory", _LETTERS)
+        changing.wait_for_dead_letters("inventory")
         changing.deploy("before", "the version before it again")
         changing.deploy("renaming", "warehouse beside inventory, which is its old name")
         due = {order.order_id for order in traffic.sent}
@@ -78,9 +77,10 @@ def change(shop: Shop, deploy_seconds: float) -> bool:
             queues = changing.shop.queues(*retiring)
             wait_until_empty(shop.aws.client("sqs"), queues, timeout=_TIMEOUT_SECONDS)
         evidence = changing.evidence()
-        boxes = evidence.dead_letters.items()
         seen = {
-            letter for name, url in boxes for letter in letters_of(name, evidence.messages(url))
+            (name, str(json.loads(message["Body"])["data"]["order_id"]))
+            for name, url in evidence.dead_letters.items()
+            for message in evidence.messages(url)
         }
         changing.redrive(*retiring)
         changing.deploy("after", f"inventory and {REMOVED} removed")
@@ -107,12 +107,9 @@ def change(shop: Shop, deploy_seconds: float) -> bool:
 
 @dataclass
 class _SteadyTraffic:
-    """Orders at an even pace, with late duplicates.
+    """Orders of a plan at an even pace, with late duplicates.
 
     Attributes:
-        sns: boto3 client.
-        topic_arn: the ingress topic.
-        plan: the orders to send; the traffic ends with them.
         sent: orders that the topic has accepted until now, in their order.
         resent: orders that were sent once more, at any time after the first.
     """
@@ -139,11 +136,7 @@ class _SteadyTraffic:
 
 
 class _ChangingShop:
-    """The shop while it is changed.
-
-    Attributes:
-        shop: the shop as it is after the last change.
-    """
+    """The shop while it is changed; `shop` is as it is after the last change."""
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
@@ -151,32 +144,34 @@ class _ChangingShop:
         self._sqs = shop.aws.client("sqs")
 
     def deploy(self, phase: str, what: str) -> None:
-        """Deploy the registry of a phase of `demo.scenarios.change.app`."""
         with step(f"deploying under traffic: {what}"):
-            aws, payment_api = self.shop.aws, self.shop.sandbox.url
-            file = aws.state_dir / f"{phase}.json"
-            values = deployed_values(aws, file, app=APP, payment_api=payment_api, phase=phase)
+            values = deployed_values(
+                self.shop.aws,
+                self.shop.aws.state_dir / f"{phase}.json",
+                app=f"python3 -m demo.scenarios.apps change {phase}",
+                payment_api=self.shop.sandbox.url,
+            )
             deployment = Deployment.of(self.shop.deployment.service, values)
             self.shop = replace(self.shop, deployment=deployment)
 
-    def wait_for_letters(self, consumer: str, number: int) -> None:
-        """Wait until a consumer has dead-lettered so many messages."""
+    def wait_for_dead_letters(self, consumer: str) -> None:
         url = self.shop.deployment.consumer(consumer).dead_letter_url
-        with step(f"waiting for {number} dead letters"):
+        what = f"{_DEAD_LETTERS} dead letters"
+        with step(f"waiting for {what}"):
             wait_until(
-                f"{number} dead letters",
-                lambda: depth(self._sqs, url).total >= number,
+                what,
+                lambda: depth(self._sqs, url).total >= _DEAD_LETTERS,
                 timeout=_TIMEOUT_SECONDS,
             )
 
     def redrive(self, *consumers: str) -> None:
         """Redrive the dead letters of consumers, and wait until they are processed."""
-        letters = [self.shop.deployment.consumer(name).dead_letter_url for name in consumers]
-        for name, url in zip(consumers, letters, strict=True):
+        boxes = {name: self.shop.deployment.consumer(name).dead_letter_url for name in consumers}
+        for name, url in boxes.items():
             if depth(self._sqs, url).total:
                 self.shop.run("once.ops", "dlq", "redrive", "--consumer", name, "--yes")
-        with step("waiting until the redriven letters are processed"):
-            urls = [*self.shop.queues(*consumers), *letters]
+        with step("waiting until the redriven messages are processed"):
+            urls = [*self.shop.queues(*consumers), *boxes.values()]
             wait_until_empty(self._sqs, urls, timeout=_TIMEOUT_SECONDS)
 
     def evidence(self) -> Evidence:
@@ -184,8 +179,9 @@ class _ChangingShop:
         evidence = self.shop.evidence()
         return replace(evidence, tables={**evidence.tables, "points": self._points})
 
-    def audit(self, traffic: _SteadyTraffic, due: set[str], seen: set[Letter]) -> dict[str, int]:
-        """Return the figures that must be 0; see `ChangeEvidence` for `due` and `seen`."""
+    def audit(
+        self, traffic: _SteadyTraffic, due: set[str], seen: set[DeadLetter]
+    ) -> dict[str, int]:
         sent = replace(traffic.plan, orders=traffic.sent, late=traffic.resent)
         deployment = self.shop.deployment
         topic, consumers = deployment.ingress_topic_arn, deployment.consumers
@@ -196,68 +192,54 @@ class _ChangingShop:
         for reason, times in sorted(findings.quarantined_by_reason.items()):
             if times:
                 console.print(f"dead letters that a person decides about, {reason}: {times}")
-        left = self._left(evidence)
-        known = ChangeEvidence(due=due, seen=seen, left=left)
-        return count_change(findings, manifest, evidence, known)
-
-    def _left(self, evidence: Evidence) -> int:
-        """Return the number of messages in all queues but those of which the audit has read."""
-        found = self._sqs.list_queues().get("QueueUrls", [])
-        urls = {*found} - {*evidence.dead_letters.values()}
-        left = {url.rpartition("/")[2]: depth(self._sqs, url).total for url in urls}
-        for name, times in left.items():
-            if times:
-                console.print(f"{name} still holds {times}", highlight=False)
-        return sum(left.values())
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChangeEvidence:
-    """Facts about a change that the state of the systems after it does not show.
-
-    Attributes:
-        due: orders that were sent before the removal began, so that each must have its point.
-        seen: dead letters that existed on the way.
-        left: messages that are still in a queue, without the dead letters.
-    """
-
-    due: Collection[str]
-    seen: Collection[Letter]
-    left: int
+        left = 0
+        urls = {*self._sqs.list_queues().get("QueueUrls", [])} - {*evidence.dead_letters.values()}
+        for url in urls:
+            if found := depth(self._sqs, url).total:
+                console.print(f"{url.rpartition('/')[2]} still holds {found}", highlight=False)
+                left += found
+        return count_change(findings, manifest, evidence, due=due, seen=seen, left=left)
 
 
 def count_change(
-    findings: Findings, manifest: Manifest, evidence: Evidence, change: ChangeEvidence
+    findings: Findings,
+    manifest: Manifest,
+    evidence: Evidence,
+    *,
+    due: Collection[str],
+    seen: Iterable[DeadLetter],
+    left: int,
 ) -> dict[str, int]:
-    """Return the figures that must be 0, by their key in the report."""
-    items = evidence.by_key("points", "order_id").items()
-    points = {name: number(item, "points") for name, item in items}
-    ended = _ended(manifest, evidence)
-    return {
-        "lost": findings.lost + len({*change.due} - points.keys()),
-        "doubled": findings.doubled + sum(count - 1 for count in points.values()),
-        # The order of a lost letter lacks what the consumer of the letter does for it.
-        "letters_lost": sum(
-            order not in (points if consumer == REMOVED else ended)
-            for consumer, order in change.seen
-        ),
-        "unfinished": findings.unfinished + findings.unexplained_dead_letters + change.left,
+    """Return the figures that must be 0, by their key in the report.
+
+    Args:
+        findings: those of the audit.
+        manifest: the messages that were sent.
+        evidence: that of the audit, and the table `points`.
+        due: orders that were sent before the removal began, so that each must have its point.
+        seen: dead letters that existed on the way.
+        left: number of messages that are still in a queue, without the dead letters.
+    """
+    points = {
+        name: number(item, "points") for name, item in evidence.by_key("points", "order_id").items()
     }
-
-
-def letters_of(consumer: str, messages: Iterable[Mapping[str, Any]]) -> set[Letter]:
-    """Return the dead letters of a consumer, by the order that each is about."""
-    return {(consumer, str(json.loads(each["Body"])["data"]["order_id"])) for each in messages}
-
-
-def _ended(manifest: Manifest, evidence: Evidence) -> set[str]:
-    """Return the orders of which every consumer has done its part."""
-    orders = evidence.by_key("orders", "order_id")
-    reservations = evidence.by_key("reservations", "order_id")
-    return {
+    orders, reservations = (evidence.by_key(t, "order_id") for t in ("orders", "reservations"))
+    ended = {
         order["order_id"]
         for order in manifest["orders"]
-        if text(orders.get(order["order_id"], {}), "status") == expected_end(order)
-        and text(reservations.get(order["order_id"], {}), "status")
-        == RESERVATION_STATUS[expected_end(order)]
+        if _ends(order, orders, expected_end(order))
+        and _ends(order, reservations, RESERVATION_STATUS[expected_end(order)])
     }
+    return {
+        "lost": findings.lost + len({*due} - points.keys()),
+        "doubled": findings.doubled + sum(count - 1 for count in points.values()),
+        # The order of a lost dead letter lacks what its consumer does for it.
+        "letters_lost": sum(
+            order not in (points if consumer == REMOVED else ended) for consumer, order in seen
+        ),
+        "unfinished": findings.unfinished + findings.unexplained_dead_letters + left,
+    }
+
+
+def _ends(order: Manifest, table: Mapping[str, Mapping[str, Any]], status: str) -> bool:
+    return text(table.get(order["order_id"], {}), "status") == status

@@ -1,13 +1,12 @@
-"""Hostile messages and healthy ones behind them, which are made without code of the library."""
+"""Hostile messages with healthy ones behind them, made without code of the library, and sent."""
 
 import gzip
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from demo.scenarios.hostile.effect_counts import SKU, SentMessages
 from demo.traffic.publisher import send_batch, to_queue
 from once.failures.quarantine import batches_by_size
 from once.ops.aws.deployment import Deployment
@@ -20,12 +19,32 @@ COUNTERS = 92
 DYING = 5
 HANGING = 3
 
-PRODUCER = "/shop/web"
-PRICE = 100
+SKU = "hostile-article"
+"""The article of every order."""
+_PRODUCER = "/shop/web"
 
 _INFLATED_BYTES = 8 * 1024 * 1024
 _MARKS = 60_000
 """Combining marks of two classes: sorting them is quadratic in CPython's normalisation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentMessages:
+    """Names of the messages that were sent; each name is part of its message's body.
+
+    Attributes:
+        orders: healthy orders.
+        counters: healthy counter events.
+        refused: messages that no consumer can process; each must be dead-lettered.
+        forged: forged events; none may leave a trace in a table.
+        sent_at: `time.monotonic` at the sending of each healthy message.
+    """
+
+    orders: Collection[str]
+    counters: Collection[str]
+    refused: Collection[str]
+    forged: Collection[str]
+    sent_at: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,7 +56,7 @@ class SampleMessage:
     attributes: dict[str, Any] = field(default_factory=dict)
 
 
-def event(event_type: str, name: str, data: Any, source: str = PRODUCER) -> str:
+def event(event_type: str, name: str, data: Any, source: str = _PRODUCER) -> str:
     """Return a CloudEvent as JSON."""
     envelope = {"specversion": "1.0", "id": name, "source": source, "type": event_type}
     return json.dumps({**envelope, "data": data})
@@ -92,7 +111,7 @@ def forged_events(way: str, count: int) -> Iterator[tuple[str, str, SampleMessag
     """
     for number in range(count):
         for consumer, event_type, publisher in _INTERNAL:
-            sources = {"own": PRODUCER, "stolen": f"/once/{publisher}"}
+            sources = {"own": _PRODUCER, "stolen": f"/once/{publisher}"}
             for kind in ("own",) if way == "queue" else ("own", "stolen"):
                 name = f"forged-{way}-{consumer}-{event_type}-{kind}-{number}"
                 body = event(event_type, name, _forged_data(name), sources[kind])
@@ -118,7 +137,7 @@ def _order_body(name: str) -> str:
             "email": f"{name}@example.com",
             "payment_method": "pm_card_visa",
             "currency": "EUR",
-            "lines": [{"sku": SKU, "quantity": 1, "unit_price": PRICE}],
+            "lines": [{"sku": SKU, "quantity": 1, "unit_price": 100}],
         },
     )
 
@@ -160,81 +179,54 @@ def _binary(name: str, value: bytes) -> dict[str, Any]:
     return {name: {"DataType": "Binary", "BinaryValue": value}}
 
 
-class HostileTraffic:
-    """Sends hostile and healthy messages, in the order that delays the healthy ones most.
+def send_all(sqs: Any, sns: Any, deployment: Deployment) -> SentMessages:
+    """Send all messages, in the order that delays the healthy ones most: the poison first."""
 
-    Args:
-        sqs: boto3 client.
-        sns: boto3 client.
-        deployment: the service.
-    """
-
-    def __init__(self, sqs: Any, sns: Any, deployment: Deployment) -> None:
-        self._sqs, self._sns = sqs, sns
-        self._deployment = deployment
-        self._sent_at: dict[str, float] = {}
-
-    def send(self) -> SentMessages:
-        """Send all messages; the poison is sent before every healthy message."""
-        unreadable = [*poison(POISON), *bombs(BOMBS)]
-        self._queue("orders", unreadable)
-        fatal = [counter(f"dying-{n}", "die") for n in range(DYING)]
-        fatal += [counter(f"hanging-{n}", "hang") for n in range(HANGING)]
-        counters = [counter(f"counter-{n}") for n in range(COUNTERS)]
-        self._note(counters)
-        self._queue("counter", _spread(fatal, counters))
-        forged, orders = list(self._forged_events()), []
-        for visible, hidden in forged_attributes(FORGED):
-            self._note([visible])
-            self._topic("order.placed", visible)
-            orders.append(visible.name)
-            forged.append(hidden)
-        healthy = [order(f"healthy-{n}") for n in range(ORDERS)]
-        self._note(healthy)
-        for message in healthy:
-            self._topic("order.placed", message)
-        refused = {message.name for message in (*unreadable, *fatal)}
-        return SentMessages(
-            orders={*orders, *(message.name for message in healthy)},
-            counters={message.name for message in counters},
-            refused=refused | {name for name in forged if name.startswith("forged-")},
-            forged=forged,
-        )
-
-    def waits(self, seen: Mapping[str, float]) -> list[float]:
-        """Return the time from sending to commit of each healthy message, in seconds.
-
-        Args:
-            seen: `time.monotonic` of each item's first appearance, by name.
-        """
-        return [seen[n] - at for n, at in self._sent_at.items() if n in seen]
-
-    def _note(self, healthy: Sequence[SampleMessage]) -> None:
-        self._sent_at |= {message.name: time.monotonic() for message in healthy}
-
-    def _forged_events(self) -> Iterator[str]:
-        for _, event_type, message in forged_events("topic", FORGED):
-            self._topic(event_type, message)
-            yield message.name
-        for _, _, message in forged_events("disguised", FORGED):
-            # This type routes the event to a consumer's queue.
-            self._topic("order.placed", message)
-            yield message.name
-        for consumer, _, message in forged_events("queue", FORGED):
-            self._queue(consumer, [message])
-            yield message.name
-
-    def _topic(self, event_type: str, message: SampleMessage) -> None:
+    def topic(event_type: str, message: SampleMessage) -> None:
         attributes = {**message.attributes, "type": _text(event_type)}
-        topic = self._deployment.ingress_topic_arn
-        self._sns.publish(TopicArn=topic, Message=message.body, MessageAttributes=attributes)
+        arn = deployment.ingress_topic_arn
+        sns.publish(TopicArn=arn, Message=message.body, MessageAttributes=attributes)
 
-    def _queue(self, consumer: str, some: Sequence[SampleMessage]) -> None:
-        """Send messages to a consumer's queue in their order."""
-        call = to_queue(self._sqs, self._deployment.consumer(consumer).queue_url)
+    def queue(consumer: str, some: Sequence[SampleMessage]) -> None:
+        call = to_queue(sqs, deployment.consumer(consumer).queue_url)
         for batch in batches_by_size(some, lambda message: len(message.body.encode())):
             entries = [{"MessageBody": m.body, "MessageAttributes": m.attributes} for m in batch]
             send_batch(call, entries)
+
+    sent_at: dict[str, float] = {}
+    unreadable = [*poison(POISON), *bombs(BOMBS)]
+    queue("orders", unreadable)
+    fatal = [counter(f"dying-{n}", "die") for n in range(DYING)]
+    fatal += [counter(f"hanging-{n}", "hang") for n in range(HANGING)]
+    counters = [counter(f"counter-{n}") for n in range(COUNTERS)]
+    sent_at |= {message.name: time.monotonic() for message in counters}
+    queue("counter", _spread(fatal, counters))
+    forged = []
+    for _, event_type, message in forged_events("topic", FORGED):
+        topic(event_type, message)
+        forged.append(message.name)
+    for _, _, message in forged_events("disguised", FORGED):
+        topic("order.placed", message)  # this type routes the event to a consumer's queue
+        forged.append(message.name)
+    for consumer, _, message in forged_events("queue", FORGED):
+        queue(consumer, [message])
+        forged.append(message.name)
+    refused = {message.name for message in (*unreadable, *fatal)}.union(forged)
+    orders = []
+    for visible, hidden in forged_attributes(FORGED):
+        orders.append(visible)
+        forged.append(hidden)
+    orders += [order(f"healthy-{n}") for n in range(ORDERS)]
+    for message in orders:
+        sent_at[message.name] = time.monotonic()
+        topic("order.placed", message)
+    return SentMessages(
+        orders={message.name for message in orders},
+        counters={message.name for message in counters},
+        refused=refused,
+        forged=forged,
+        sent_at=sent_at,
+    )
 
 
 def _spread(few: Sequence[SampleMessage], many: Sequence[SampleMessage]) -> list[SampleMessage]:

@@ -1,0 +1,135 @@
+"""CDK apps of the scenarios, each the shop with more consumers: `python -m demo.scenarios.apps`.
+
+The arguments are the name of the scenario and, of `change`, a phase.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from demo.scenarios.webhook_requests import SLACK as SLACK_PATH
+from demo.scenarios.webhook_requests import TYPES, Provider
+from once.cdk import (
+    GITHUB,
+    SHOPIFY,
+    SLACK,
+    STANDARD,
+    STRIPE,
+    ConsumerProps,
+    Endpoint,
+    Registry,
+    TableProps,
+    WebhookProps,
+    run_app,
+)
+from stacks.consumers import CONSUMERS
+from stacks.folders import FUNCTIONS
+from stacks.registry import REGISTRY
+from stacks.webhooks import WEBHOOKS
+
+HANDLERS = Path(__file__).resolve().parent / "handlers"
+RECEIVES = 20
+"""Kills and failures use up receives of every message in the batch; none may be dead-lettered."""
+_BODY_BYTES = 64 * 1024
+
+COUNTER = ConsumerProps(
+    "counter",
+    external=("counter.raised",),
+    tables=(TableProps("counters", "id"),),
+    timeout_seconds=6,
+    folder=HANDLERS / "counter",
+)
+
+LEDGER = ConsumerProps(
+    "ledger",
+    external=("account.moved",),
+    tables=(TableProps("accounts", "account_id"),),
+    publishes=("account.balanced",),
+    fifo=True,
+    ordered_by="account_id",
+    timeout_seconds=6,
+    max_receive_count=RECEIVES,
+    folder=HANDLERS / "ledger",
+)
+STATEMENTS = replace(
+    LEDGER,
+    name="statements",
+    external=(),
+    events=LEDGER.publishes,
+    publishes=(),
+    tables=(TableProps("statements", "account_id"),),
+    folder=HANDLERS / "statements",
+)
+FIFO = (LEDGER, STATEMENTS)
+
+_PROFILES = {
+    Provider.STRIPE: STRIPE,
+    Provider.GITHUB: GITHUB,
+    Provider.SHOPIFY: SHOPIFY,
+    Provider.STANDARD: STANDARD,
+}
+_SHOP_TYPES = {each.name: each.types for each in WEBHOOKS.endpoints}
+INGRESS = WebhookProps(
+    endpoints=(
+        *(
+            Endpoint(
+                name=provider,
+                profile=profile,
+                types=(TYPES[provider], *_SHOP_TYPES.get(provider, ())),
+                body_bytes=_BODY_BYTES,
+            )
+            for provider, profile in _PROFILES.items()
+        ),
+        Endpoint(SLACK_PATH, SLACK),
+    ),
+)
+RECEIPTS = ConsumerProps(
+    "receipts",
+    events=tuple(f"{provider}.{name}" for provider, name in TYPES.items()),
+    tables=(TableProps("receipts", "serial"),),
+    folder=HANDLERS / "receipts",
+)
+
+[_INVENTORY] = (line for line in CONSUMERS if line.name == "inventory")
+_REST = tuple(line for line in CONSUMERS if line is not _INVENTORY)
+_WAREHOUSE = replace(
+    _INVENTORY, name="warehouse", renamed_from="inventory", folder=FUNCTIONS / "inventory"
+)
+_LOYALTY = ConsumerProps(
+    "loyalty",
+    external=("order.placed",),
+    tables=(TableProps("points", "order_id"),),
+    folder=HANDLERS / "loyalty",
+)
+PHASES: Mapping[str, Sequence[ConsumerProps]] = {
+    "before": (*_REST, _LOYALTY, _INVENTORY),
+    "faulty": (*_REST, _LOYALTY, replace(_INVENTORY, folder=HANDLERS / "faulty_inventory")),
+    "renaming": (*_REST, _LOYALTY, _INVENTORY, _WAREHOUSE),
+    "retiring": (
+        *(*_REST, _WAREHOUSE),
+        *(replace(_INVENTORY, retiring=True), replace(_LOYALTY, retiring=True)),
+    ),
+    "after": (*_REST, _WAREHOUSE),
+}
+"""The registry of scenario `change` in each phase."""
+
+
+def registry_of(scenario: str, phase: str = "before") -> Registry:
+    """Return the shop with the consumers of a scenario."""
+    match scenario:
+        case "hostile":
+            return replace(REGISTRY, consumers=(*CONSUMERS, COUNTER))
+        case "fifo":
+            return replace(REGISTRY, consumers=(*CONSUMERS, *FIFO))
+        case "webhooks":
+            return replace(REGISTRY, consumers=(*CONSUMERS, RECEIPTS), webhooks=INGRESS)
+        case "change":
+            # Each phase uses another part of `functions/`; a folder without a line is a fault.
+            located = replace(REGISTRY, consumers=PHASES[phase]).located()
+            return replace(located, functions=HANDLERS / "none")
+    raise ValueError(f"scenario {scenario} has no app of its own")
+
+
+if __name__ == "__main__":
+    run_app(registry_of(*sys.argv[1:]), arguments=())

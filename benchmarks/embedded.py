@@ -7,14 +7,14 @@ ingress: the relay and a consumer. They slow down all contenders alike.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, islice
 from typing import Any, NamedTuple, Self
 
 import psutil
 
-from benchmarks import webhooks as webhooks
+from benchmarks import webhooks
 from benchmarks.batches import Wrong
 from benchmarks.contenders import GROUPED_THREADS, POWERTOOLS, RAW, UNGROUPED
 from benchmarks.deployed import order
@@ -28,12 +28,13 @@ from demo.scenarios.webhook_requests import HttpRequest, Sender
 from demo.shop import deploy_service
 from emulator.connection import Connection
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from once.ops.aws.clients import batches
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 
 NOOP = "nothing but the batch"
 LABELS = dict(zip(NAMES, (NOOP, RAW, POWERTOOLS, UNGROUPED, GROUPED_THREADS), strict=True))
 
-BATCH, WARM, PAIRS = 10, 100, 100
+WARM, PAIRS = 100, 100
 REST_SECONDS = 120.0
 _NO_PROVIDER = "http://127.0.0.1:9"
 """The shop is deployed too, but it gets no messages, so it needs no payment provider."""
@@ -92,46 +93,45 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], object]) 
         app = "python3 -m benchmarks.app"
         deployment = deploy_service(aws, _NO_PROVIDER, app=app)
         assert deployment.webhooks is not None  # noqa: S101 - the shop has an ingress
-        bench = Bench(aws, deployment)
+        new, stored = count(), 0
+
+        def process(name: str, messages: int) -> EmbeddedSample:
+            nonlocal stored
+            found = _process(aws, deployment, name, list(islice(new, messages)))
+            stored += 0 if name == NOTHING else messages
+            table = deployment.table(ORDERS)
+            check_stored(aws.client("dynamodb"), name, table, stored, "orders")
+            return found
+
         for name in NAMES:
-            bench.process(name, WARM)
+            process(name, WARM)
         say(f"through the embedded AWS, {repeats} times")
-        samples = side_by_side(NAMES, repeats, lambda name, _: bench.process(name, messages))
+        samples = side_by_side(NAMES, repeats, lambda name, _: process(name, messages))
         say("webhooks, through the embedded AWS")
         taken = embedded_webhook_samples(aws, deployment.webhooks, PAIRS)
     return [*(row(name, samples) for name in NAMES), *webhooks.webhook_rows(taken)]
 
 
-class Bench:
-    """The deployed consumers. Every message has a new order."""
-
-    def __init__(self, aws: EmbeddedAws, parts: Deployment) -> None:
-        self._aws = aws
-        self._sqs, self._dynamodb = aws.client("sqs"), aws.client("dynamodb")
-        self._parts = parts
-        self._orders = count()
-        self._sent = 0
-
-    def process(self, name: str, messages: int) -> EmbeddedSample:
-        """Send messages, wait until all are processed, and return the cost of one."""
-        consumer = self._parts.consumer(name)
-        batches = [
-            [{"Id": str(n), "MessageBody": body(next(self._orders))} for n in range(BATCH)]
-            for _ in range(messages // BATCH)
-        ]
-        before, began = ProcessTimes.now(self._aws, consumer.function_name), time.perf_counter()
-        for entries in batches:
-            self._sqs.send_message_batch(QueueUrl=consumer.queue_url, Entries=entries)
-        try:
-            wait_until_empty(self._sqs, [consumer.queue_url], timeout=REST_SECONDS)
-        except TimeoutError as error:
-            log = self._aws.child.failure("is still running")  # has the functions' errors
-            raise Wrong(f"{name}, embedded: {error}\n{log}") from None
-        seconds = time.perf_counter() - began
-        cpu = ProcessTimes.now(self._aws, consumer.function_name).since(before, messages)
-        self._sent += 0 if name == NOTHING else messages
-        _check_stored(self._dynamodb, name, self._parts.table(ORDERS), self._sent, "orders")
-        return EmbeddedSample(seconds / messages * 1e6, cpu)
+def _process(
+    aws: EmbeddedAws, parts: Deployment, name: str, numbers: Sequence[int]
+) -> EmbeddedSample:
+    """Send orders of these numbers, wait until all are processed, and return the cost of one."""
+    sqs, consumer = aws.client("sqs"), parts.consumer(name)
+    calls = [
+        [{"Id": str(number), "MessageBody": body(number)} for number in some]
+        for some in batches(numbers)
+    ]
+    before, began = ProcessTimes.now(aws, consumer.function_name), time.perf_counter()
+    for entries in calls:
+        sqs.send_message_batch(QueueUrl=consumer.queue_url, Entries=entries)
+    try:
+        wait_until_empty(sqs, [consumer.queue_url], timeout=REST_SECONDS)
+    except TimeoutError as error:
+        log = aws.child.failure("is still running")  # has the functions' errors
+        raise Wrong(f"{name}, embedded: {error}\n{log}") from None
+    seconds = time.perf_counter() - began
+    cpu = ProcessTimes.now(aws, consumer.function_name).since(before, len(numbers))
+    return EmbeddedSample(seconds / len(numbers) * 1e6, cpu)
 
 
 def row(name: str, samples: dict[str, list[EmbeddedSample]]) -> Row:
@@ -157,12 +157,9 @@ def row(name: str, samples: dict[str, list[EmbeddedSample]]) -> Row:
 def embedded_webhook_samples(
     aws: EmbeddedAws, ingress: DeployedWebhooks, pairs: int
 ) -> list[WebhookSample]:
-    """Return the samples of both deployed webhook functions, of every kind, without CPU time.
+    """Return the samples of both deployed webhook functions, without CPU time.
 
-    Args:
-        aws: an AWS with the shop and the plain function.
-        ingress: the ingress of the shop.
-        pairs: the number of requests of each kind.
+    Each function gets `pairs` requests of each kind.
 
     Raises:
         Wrong: an answer has the wrong status, or a webhook is not captured exactly once.
@@ -181,7 +178,7 @@ def embedded_webhook_samples(
             samples.append(WebhookSample(name, kind, EMBEDDED, walls))
     for table in (PLAIN_TABLE, ingress.captures):
         expected = webhooks.WARM + pairs
-        _check_stored(aws.client("dynamodb"), table, table, expected, "webhooks")
+        check_stored(aws.client("dynamodb"), table, table, expected, "webhooks")
     return samples
 
 
@@ -196,7 +193,7 @@ def poster(aws: Connection, url: str) -> Handle:
     return post
 
 
-def _check_stored(dynamodb: Any, who: str, table: str, sent: int, what: str) -> None:
+def check_stored(dynamodb: Any, who: str, table: str, sent: int, what: str) -> None:
     """Compare what was sent with the items of a table; outside the measured time only."""
     pages = dynamodb.get_paginator("scan").paginate(TableName=table, Select="COUNT")
     found = sum(page["Count"] for page in pages)

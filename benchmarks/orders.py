@@ -61,6 +61,7 @@ def lambda_event(numbers: Sequence[int], *, receive_count: int = 1) -> Event:
             "ReceiptHandle": "none",
             "Body": body(number),
             "Attributes": attributes,
+            "MD5OfBody": "",
         }
         for number in numbers
     )

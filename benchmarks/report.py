@@ -23,6 +23,7 @@ from benchmarks.effects import CONTENDERS as EFFECTS
 from benchmarks.goals import LIBRARY, Goal, figure
 from benchmarks.rows import EMBEDDED, Row, select
 from benchmarks.webhooks import webhooks_in
+from docs.tools.marked_block import replaced
 
 
 def write(rows: Sequence[Row], file: Path) -> None:
@@ -57,8 +58,6 @@ _EFFECT_COLUMNS: dict[str, Callable[[Row], str]] = {
     "wall / raw threads": lambda row: number(row["vs_raw_threads"]),
     "requests": lambda row: number(row["requests_per_message"]),
 }
-
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 _Where = dict[str, Any]
 
@@ -116,13 +115,9 @@ def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Seq
     """Return the page with the measured parts of this run.
 
     Raises:
-        ValueError: the page does not have both markers once.
+        ValueError: the page does not have both markers of the block `measured`, once each.
     """
-    if page.count(BEGIN) != 1 or page.count(END) != 1:
-        raise ValueError(f"docs/performance.md needs {BEGIN} and {END}, once each, for its tables")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return "\n".join([before + BEGIN, *_lines(rows, imports, goals), END + after])
+    return replaced(page, "measured", "\n".join(_lines(rows, imports, goals)))
 
 
 def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:

@@ -27,22 +27,17 @@ def kill_processes(
 ) -> Iterator[Counter[str]]:
     """Kill the processes that wait for a charge that the sandbox holds, until the context ends.
 
-    Args:
-        aws: the AWS that the functions run on.
-        sandbox: the payment provider, which holds some charges.
-        charging: name of the function that charges.
-        others: names of functions of which a process is sometimes killed.
-
-    Yields:
-        The number of killed processes by function.
+    Now and then a process of the other functions is killed as well. Yields the number of killed
+    processes by function.
     """
     killed: Counter[str] = Counter()
     turns = cycle(others)
 
     def kill_client(port: int) -> None:
         for process in aws.function_processes(charging):
-            if port not in _local_ports(process) or not _kill(process, charging, killed):
+            if not _sends_from(process, port):
                 continue
+            _kill(process, charging, killed)
             if killed[charging] % CHARGES_PER_OTHER_KILL == 0 and (other := next(turns, None)):
                 for first in aws.function_processes(other)[:1]:
                     _kill(first, other, killed)
@@ -99,17 +94,13 @@ def kill_at_random(
         yield killed
 
 
-def _kill(process: psutil.Process, function: str, killed: Counter[str]) -> bool:
-    """Kill a process and count it; return False if it has already ended."""
+def _kill(process: psutil.Process, function: str, killed: Counter[str]) -> None:
     with suppress(psutil.NoSuchProcess):
         process.kill()
         killed[function] += 1
-        return True
+
+
+def _sends_from(process: psutil.Process, port: int) -> bool:
+    with suppress(psutil.Error):
+        return any(each.laddr.port == port for each in process.net_connections("tcp4"))
     return False
-
-
-def _local_ports(process: psutil.Process) -> set[int]:
-    try:
-        return {connection.laddr.port for connection in process.net_connections("tcp4")}
-    except psutil.Error:
-        return set()

@@ -12,15 +12,10 @@ _SHOW_SECONDS = 2.0
 
 
 def wait_until(what: str, holds: Callable[[], bool], *, timeout: float) -> None:
-    """Block until a condition holds.
-
-    Args:
-        what: name of the condition in the error.
-        holds: the condition.
-        timeout: how long to wait, in seconds.
+    """Block until a condition holds; `timeout` is in seconds.
 
     Raises:
-        TimeoutError: the condition did not hold in time.
+        TimeoutError: it did not hold in time; the message names `what`.
     """
     deadline = time.monotonic() + timeout
     while not holds():
@@ -50,7 +45,7 @@ def wait_until_quiescent(
     Args:
         evidence: holds the dedup records.
         urls: the queues of all subscribers.
-        timeout: how long to wait, in seconds.
+        timeout: in seconds.
         show: called every two seconds with the depths of the queues as text.
 
     Raises:

@@ -11,7 +11,7 @@ from demo.kills import kill_processes
 from demo.payment_sandbox import FaultRates, PaymentFault
 from demo.report import console, report_orders, step
 from demo.shop import Shop
-from demo.traffic.sample_events import send_samples
+from demo.traffic.publisher import send_samples
 from once.ops.aws.clients import depth
 
 _TRAFFIC = ("--count", "500", "--duplicates", "30%", "--conflicts", "5", "--malformed", "5",

@@ -8,51 +8,17 @@ import pytest
 from benchmarks import embedded, webhooks
 from benchmarks.batches import Wrong
 from benchmarks.contenders import Connect
-from benchmarks.deployed.order import RAW
 from benchmarks.deployed.verify_then_put import Handle
 from benchmarks.webhooks import FUNCTIONS, INGRESS, PUT, Kind, WebhookSample, webhook_samples
 from tests.benchmarks.bench import MemoryServer
 
 
-class Aws:
-    """Queue, table and log of an embedded AWS that stores a share of the messages."""
-
-    def __init__(self, stored: float = 1.0) -> None:
-        self.bodies: list[str] = []
-        self._stored = stored
-        self.child = SimpleNamespace(
-            failure=lambda what: f"MiniStack {what}: cannot import", descendants=list
-        )
-
-    def function_processes(self, function_name: str) -> list[Any]:
-        return []
-
-    def client(self, service: str) -> Any:
-        return self
-
-    def send_message_batch(self, **batch: Any) -> None:
-        self.bodies += [entry["MessageBody"] for entry in batch["Entries"]]
-
-    def get_queue_attributes(self, **_: Any) -> Any:
-        names = ("", "NotVisible", "Delayed")
-        return {"Attributes": {f"ApproximateNumberOfMessages{n}": 0 for n in names}}
-
-    def get_paginator(self, operation: str) -> Any:
-        pages = [{"Count": int(len(self.bodies) * self._stored)}]
-        return SimpleNamespace(paginate=lambda **_: pages)
-
-
-def bench(aws: Aws) -> embedded.Bench:
-    parts: Any = SimpleNamespace(
-        consumer=lambda name: SimpleNamespace(queue_url=name, function_name=name),
-        table=lambda name: name,
-    )
-    return embedded.Bench(aws, parts)  # type: ignore[arg-type]
-
-
 def test_a_missing_order_makes_the_measurement_invalid() -> None:
+    pages = [{"Count": 10}, {"Count": 9}]
+    scan = SimpleNamespace(paginate=lambda **_: pages)
+    dynamodb = SimpleNamespace(get_paginator=lambda _: scan)
     with pytest.raises(Wrong, match="raw, embedded: 20 orders were sent, 19 are stored"):
-        bench(Aws(stored=0.95)).process(RAW, 20)
+        embedded.check_stored(dynamodb, "raw", "orders", 20, "orders")
 
 
 COSTS = {  # requests and write units of one webhook of 2 KB

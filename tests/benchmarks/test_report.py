@@ -12,10 +12,11 @@ from benchmarks import __main__ as command
 from benchmarks import contenders, report
 from benchmarks.batches import Wrong
 from benchmarks.goals import Goal, goals_of
-from benchmarks.report import BEGIN, END
 from benchmarks.rows import Row
 from benchmarks.webhooks import INGRESS
 from tests.benchmarks.bench import IMPORTS, rows
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 def with_figures(field: str, value: float, **selected: Any) -> list[Row]:
@@ -79,10 +80,10 @@ def test_a_goal_that_was_not_measured_is_missed() -> None:
 
 
 def test_the_page_gets_the_figures_of_the_run_and_keeps_its_text() -> None:
-    old = f"# Title\n\n{report.BEGIN}\noutdated\n{report.END}\n\nrest\n"
+    old = f"# Title\n\n{BEGIN}\noutdated\n{END}\n\nrest\n"
     new = report.rewritten(old, rows(), IMPORTS, goals_of(rows(), IMPORTS))
     assert new.startswith("# Title\n\n")
-    assert new.endswith(f"{report.END}\n\nrest\n")
+    assert new.endswith(f"{END}\n\nrest\n")
     assert "outdated" not in new
     for line in (
         "| Once, grouped | 0.040 | 0.040 | 0.040 | 0.040 | 0.040 | 0.13 | – |",
@@ -100,7 +101,7 @@ def test_the_page_gets_the_figures_of_the_run_and_keeps_its_text() -> None:
 
 def test_the_page_names_a_missed_goal() -> None:
     goals = [Goal("one", 0.16, 0.17), Goal("two", 1.0, None), Goal("three", 1.0, 1.0)]
-    text = report.rewritten(f"{report.BEGIN}{report.END}", [], [], goals)
+    text = report.rewritten(f"{BEGIN}{END}", [], [], goals)
     assert "Of 3 goals (`benchmarks/goals.py`) 1 hold." in text
     assert "- **Missed:** one: 0.170; the goal is at most 0.16." in text
     assert "- **Missed:** two: not measured; the goal is at most 1.00." in text

@@ -68,15 +68,6 @@ def server() -> MemoryServer:
     return MemoryServer()
 
 
-def test_a_transaction_commits_all_its_puts(server: MemoryServer) -> None:
-    entries = put("dedup", "a", new=True), put("orders", "1", "x" * 1024)
-    assert server.transact(*entries) == []
-    assert server.seen().orders == {"1": 1}
-    assert server.seen().counts == Counts(requests=1, write_units=6, write_units_least=6)
-    found = server.dynamodb.get_item(TableName="dedup", Key={"pk": {"S": "a"}}, ConsistentRead=True)
-    assert found["Item"]["pk"] == {"S": "a"}
-
-
 def test_a_failed_condition_is_reported_by_index_with_the_old_item(server: MemoryServer) -> None:
     server.transact(put("dedup", "b", "old", new=True))
     entries = [put("dedup", "a", new=True), put("orders", "1"), put("dedup", "b", "n", new=True)]
@@ -85,23 +76,14 @@ def test_a_failed_condition_is_reported_by_index_with_the_old_item(server: Memor
     reasons = caught.value.response["CancellationReasons"]
     assert [r["Code"] for r in reasons] == ["None", "None", "ConditionalCheckFailed"]
     assert reasons[2]["Item"]["value"] == {"S": "old"}
+    assert server.seen().orders == {}
 
 
-def test_a_cancelled_transaction_changes_nothing_and_has_two_counts(server: MemoryServer) -> None:
+def test_a_cancelled_transaction_has_two_counts(server: MemoryServer) -> None:
     server.transact(put("dedup", "a", new=True))
     server.count()
     assert server.transact(put("orders", "1"), put("dedup", "a", new=True))
-    assert server.seen().orders == {}
     assert server.seen().counts == Counts(requests=1, write_units=4, write_units_least=0)
-
-
-def test_a_failed_plain_put_is_charged_and_returns_the_old_item(server: MemoryServer) -> None:
-    claim = put("idempotency", "a", "old", new=True)["Put"]
-    server.dynamodb.put_item(**claim)
-    with pytest.raises(server.dynamodb.exceptions.ConditionalCheckFailedException) as caught:
-        server.dynamodb.put_item(**claim)
-    assert caught.value.response["Item"]["value"] == {"S": "old"}
-    assert server.seen().counts == Counts(requests=2, write_units=2, write_units_least=2)
 
 
 def test_a_batch_get_is_one_request_with_a_unit_for_each_key(server: MemoryServer) -> None:
@@ -119,10 +101,10 @@ def test_conflicts_have_their_share_and_depend_on_the_seed(server: MemoryServer)
     def codes(seed: int) -> list[list[str]]:
         server.reset()
         server.faults(0, conflicts=0.2, seed=seed)
-        return [server.transact(put("dedup", str(n), new=True)) for n in range(200)]
+        return [server.transact(put("dedup", str(n), new=True)) for n in range(50)]
 
     found = codes(seed=1)
     assert {tuple(code) for code in found} == {(), (CONFLICT,)}
     assert server.seen().counts.conflicts == found.count([CONFLICT])
-    assert 25 <= found.count([CONFLICT]) <= 55
+    assert 4 <= found.count([CONFLICT]) <= 16
     assert found == codes(seed=1) != codes(seed=2)

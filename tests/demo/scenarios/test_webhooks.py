@@ -22,7 +22,7 @@ from demo.scenarios.webhook_requests import (
     Trick,
     WebhookPlan,
 )
-from demo.scenarios.webhooks import forged_requests, run_figures, sent_webhooks, update
+from demo.scenarios.webhooks import forged_requests, sent_webhooks, update
 from once.webhooks.capture import day_part
 from once.webhooks.endpoint import PROFILES
 from once.webhooks.signature import Verdict, verify
@@ -215,25 +215,6 @@ def test_a_forged_request_counts_once_with_its_last_answer() -> None:
     assert [each.refused for each in forged_requests([died, refused])] == [True]
     assert [each.refused for each in forged_requests([answered(FORGED, 200)])] == [False]
     assert [each.refused for each in forged_requests([died])] == [False]
-
-
-def test_the_figures_of_a_run() -> None:
-    shaken = Handshake("c")
-    answers = [
-        answered(Genuine(WEBHOOK), 502),
-        answered(Genuine(WEBHOOK), 401),
-        answered(Genuine(WEBHOOK), 200),
-        answered(shaken, 200, text="wrong"),
-        answered(shaken, 200, text="c"),
-    ]
-    assert run_figures(answers) == {
-        "sent": 5,
-        "killed_requests": 1,
-        "refused_in_rotation": 1,
-        "handshakes": 1,
-        "p50_ms": 10.0,
-        "p99_ms": 10.0,
-    }
 
 
 RECEIVED = 1_800_000_000_000

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from demo.traffic.publisher import Entry, send_batches
-from demo.traffic.sample_events import COPIES, DISTINCT, send_samples
+from demo.traffic.publisher import COPIES, DISTINCT, Entry, send_batches, send_samples
 from once.ops.aws.clients import BatchCall
 from once.ops.errors import OpsError
 

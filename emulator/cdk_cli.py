@@ -40,16 +40,12 @@ def bootstrap(aws: Connection) -> None:
     # In a folder without an app the CDK does not synthesize first.
     folder = _folder(aws, "bootstrap")
     _cdk(aws, folder, folder, "bootstrap", f"aws://{aws.account}/{aws.region}")
-    _bootstrapped(aws).touch()
+    (aws.state_dir / "bootstrapped").touch()
 
 
 def is_bootstrapped(aws: Connection) -> bool:
     """Return whether the account was prepared for deployments."""
-    return _bootstrapped(aws).exists()
-
-
-def _bootstrapped(aws: Connection) -> Path:
-    return aws.state_dir / "bootstrapped"
+    return (aws.state_dir / "bootstrapped").exists()
 
 
 def deploy(
@@ -95,8 +91,8 @@ def deploy(
         arguments += ["--output", str(assembly), "--no-staging"]
     _share_zip_files(assembly)
     _cdk(aws, folder, cwd, "deploy", *arguments, report=report)
-    if warn:
-        for warning in warnings_of((folder / "cdk.log").read_text(errors="replace")):
+    for warning in warnings_of((folder / "cdk.log").read_text(errors="replace")):
+        if warn:
             warn(warning)
     mark_fifo_topics(aws)
     stacks: Outputs = json.loads(outputs.read_text())
@@ -172,6 +168,16 @@ def _environment(aws: Connection) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     # The app's own Python first: the one that runs this, with what the app imports.
     bins = [str(Path(sys.executable).parent), str(ROOT / "node_modules" / ".bin")]
+    defaults = {
+        # pip and uv find the user's settings by these, independent of HOME.
+        "XDG_CONFIG_HOME": str(Path.home() / ".config"),
+        "XDG_CACHE_HOME": str(Path.home() / ".cache"),
+        # Unpacked libraries and compiled code, kept between runs.
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(cache() / "jsii"),
+        "NODE_COMPILE_CACHE": str(cache() / "node"),
+        # The CDK's own validation of templates takes ten seconds; for AWS it stays.
+        "CDK_VALIDATION": "false",
+    }
     settings = {
         "PATH": os.pathsep.join([*bins, os.environ.get("PATH", os.defpath)]),
         # The CDK's command line does not read HOME, its library does.
@@ -182,20 +188,4 @@ def _environment(aws: Connection) -> dict[str, str]:
         "CDK_DISABLE_VERSION_CHECK": "true",
         "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
     }
-    # The CDK's own validation of templates takes ten seconds; for AWS it stays.
-    validation = {"CDK_VALIDATION": "false"}
-    return _user_folders() | _caches() | validation | kept | aws.environment() | settings
-
-
-def _user_folders() -> dict[str, str]:
-    """Return variables by which pip and uv find the user's settings, independent of HOME."""
-    home = Path.home()
-    return {"XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": str(home / ".cache")}
-
-
-def _caches() -> dict[str, str]:
-    """Return variables that keep caches between runs: unpacked libraries and compiled code."""
-    return {
-        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(cache() / "jsii"),
-        "NODE_COMPILE_CACHE": str(cache() / "node"),
-    }
+    return defaults | kept | aws.environment() | settings

@@ -7,7 +7,7 @@ import secrets
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,11 +32,12 @@ class EmbeddedAws(Connection):
     def function_processes(self, function_name: str) -> list[psutil.Process]:
         """Return the live worker processes of a Lambda function; none before its first call."""
         worker = re.compile(rf"/ministack-lambda-{re.escape(function_name)}-\w{{8}}/_worker\.")
-        return [
-            process
-            for process in self.child.descendants()
-            if any(worker.search(argument) for argument in _arguments(process))
-        ]
+        found = []
+        for process in self.child.descendants():
+            with suppress(psutil.Error):  # It has ended in the meantime.
+                if any(map(worker.search, process.cmdline())):
+                    found.append(process)
+        return found
 
     def wait(self) -> None:
         """Block for as long as it runs.
@@ -60,16 +61,35 @@ def embedded_aws(*, state_dir: Path | None = None) -> Iterator[EmbeddedAws]:
         FileNotFoundError: MiniStack is not installed.
         ProcessFailed: It did not start; the message has its last log lines.
     """
-    python = _interpreter()
-    with _directory(state_dir) as state, socket.socket() as gateway:
+    python = server_environment() / "bin" / "python"
+    if not python.exists():
+        raise FileNotFoundError(
+            f"{python} is missing: run `make setup` in a checkout, or `once local up`"
+        )
+    with ExitStack() as stack, socket.socket() as gateway:
+        if state_dir is None:
+            made = TemporaryDirectory(prefix="once-aws-", ignore_cleanup_errors=True)
+            state = Path(stack.enter_context(made)).resolve()
+        else:
+            state_dir.mkdir(parents=True, exist_ok=True)
+            state = state_dir.resolve()
         # The server inherits the bound socket, so that no other process can take the port.
         gateway.bind((HOST, 0))
         port = gateway.getsockname()[1]
         account = f"{secrets.randbelow(10**12):012}"
         certificate, key = write_certificate(state / "tls")
+        # The server that `ministack` starts. Its entry point would also bind port 443 if permitted,
+        # which a second instance or the user's web server may need.
+        command = [
+            # -P: its modules do not hide modules of MiniStack.
+            *(str(python), "-P", str(_SERVER), "ministack.app:app", "--workers", "0"),
+            *("--bind", f"fd://{gateway.fileno()}", "--keep-alive", "75"),
+            *("--graceful-timeout", "0", "--log-level", "WARNING"),
+            *("--certfile", str(certificate), "--keyfile", str(key)),
+        ]
         with running(
             "MiniStack",
-            _command(python, gateway.fileno(), certificate, key),
+            command,
             env=_environment(state, port, account, certificate, key),
             log=state / "ministack.log",
             cwd=state,
@@ -82,37 +102,6 @@ def embedded_aws(*, state_dir: Path | None = None) -> Iterator[EmbeddedAws]:
             yield EmbeddedAws(
                 port=port, account=account, certificate=certificate, state_dir=state, child=child
             )
-
-
-def _interpreter() -> Path:
-    python = server_environment() / "bin" / "python"
-    if not python.exists():
-        raise FileNotFoundError(
-            f"{python} is missing: run `make setup` in a checkout, or `once local up`"
-        )
-    return python
-
-
-@contextmanager
-def _directory(given: Path | None) -> Iterator[Path]:
-    if given is not None:
-        given.mkdir(parents=True, exist_ok=True)
-        yield given.resolve()
-        return
-    with TemporaryDirectory(prefix="once-aws-", ignore_cleanup_errors=True) as temporary:
-        yield Path(temporary).resolve()
-
-
-def _command(python: Path, gateway: int, certificate: Path, key: Path) -> list[str]:
-    # The server that `ministack` starts. Its entry point would also bind port 443 if permitted,
-    # which a second instance or the user's web server may need.
-    return [
-        # -P: its modules do not hide modules of MiniStack.
-        *(str(python), "-P", str(_SERVER), "ministack.app:app", "--workers", "0"),
-        *("--bind", f"fd://{gateway}", "--keep-alive", "75", "--graceful-timeout", "0"),
-        *("--log-level", "WARNING"),
-        *("--certfile", str(certificate), "--keyfile", str(key)),
-    ]
 
 
 def _environment(
@@ -155,10 +144,3 @@ def _is_healthy(port: int, trust: ssl.SSLContext) -> bool:
         return False
     finally:
         connection.close()
-
-
-def _arguments(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:  # It has ended in the meantime.
-        return []

@@ -1,6 +1,6 @@
 """Versions of deployed functions, changed as a deployment does it: publish, then move the alias."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -24,33 +24,19 @@ def reconfigured(
         changes: arguments of `update_function_configuration`, by the functions' names.
     """
     client = aws.client("lambda")
-    before = {name: _version(client, name, alias) for name in changes}
-    settings = {
-        name: _settings(client, f"{name}:{before[name]}", arguments)
-        for name, arguments in changes.items()
-    }
-    changed = {name: _publish(client, name, arguments) for name, arguments in changes.items()}
+    before, settings, changed = {}, {}, {}
+    for name, arguments in changes.items():
+        before[name] = client.get_alias(FunctionName=name, Name=alias)["FunctionVersion"]
+        found = client.get_function_configuration(FunctionName=f"{name}:{before[name]}")
+        settings[name] = {argument: found[argument] for argument in arguments}
+        client.update_function_configuration(FunctionName=name, **arguments)
+        client.get_waiter("function_updated_v2").wait(FunctionName=name, WaiterConfig={"Delay": 1})
+        changed[name] = client.publish_version(FunctionName=name)["Version"]
     _move(aws, alias, changed)
     yield
     _move(aws, alias, before)
     for name, arguments in settings.items():
         client.update_function_configuration(FunctionName=name, **arguments)
-
-
-def _settings(client: Any, version: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return the values of some arguments of `update_function_configuration` in a version."""
-    found = client.get_function_configuration(FunctionName=version)
-    return {name: found[name] for name in names}
-
-
-def _version(client: Any, function: str, alias: str) -> str:
-    return str(client.get_alias(FunctionName=function, Name=alias)["FunctionVersion"])
-
-
-def _publish(client: Any, function: str, arguments: Mapping[str, Any]) -> str:
-    client.update_function_configuration(FunctionName=function, **arguments)
-    client.get_waiter("function_updated_v2").wait(FunctionName=function, WaiterConfig={"Delay": 1})
-    return str(client.publish_version(FunctionName=function)["Version"])
 
 
 def _move(aws: EmbeddedAws, alias: str, versions: Mapping[str, str]) -> None:

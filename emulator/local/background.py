@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from emulator.connection import Connection
-from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from emulator.embedded_aws import embedded_aws
 from emulator.installed import ROOT
 from once.ops.errors import OpsError
 
@@ -64,7 +64,12 @@ class Background:
                 f"the embedded AWS of this folder has ended by itself; its log is {self.log}; "
                 "`once local up` starts a new one, empty"
             )
-        return _connection(state, self.home)
+        return Connection(
+            port=int(state["port"]),
+            account=state["account"],
+            certificate=Path(state["certificate"]),
+            state_dir=_folder(self.home),
+        )
 
     def start(self) -> bool:
         """Start an embedded AWS unless one is running.
@@ -75,19 +80,15 @@ class Background:
         Raises:
             OpsError: it did not start; the message has its last log lines.
         """
-        with self._locked():
-            state = self._state()
-            if state and _process(state):
-                return False
-            self._remove()
-            self._launch()
-            return True
+        with self._locked() as process:
+            if process is None:
+                self._remove()
+                self._launch()
+            return process is None
 
     def end(self) -> bool:
         """End it, and delete everything in it; return whether it was running."""
-        with self._locked():
-            state = self._state()
-            process = _process(state) if state else None
+        with self._locked() as process:
             if process:
                 _end(process)
             self._remove()
@@ -122,11 +123,13 @@ class Background:
         self.log.unlink(missing_ok=True)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[psutil.Process | None]:
+        """Yield the process that runs, while no other command changes anything."""
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            state = self._state()
+            yield _process(state) if state else None
 
 
 def background(folder: Path | None = None) -> Background:
@@ -138,8 +141,15 @@ def serve(home: Path) -> None:
     """Run an embedded AWS until SIGTERM; once it is ready, say so and close the standard output."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with embedded_aws(state_dir=_folder(home)) as aws:
-        part = home / "state.part"
-        part.write_text(json.dumps(_description(aws)))
+        process, part = psutil.Process(), home / "state.part"
+        state = {
+            "pid": str(process.pid),
+            "created": str(process.create_time()),
+            "port": str(aws.port),
+            "account": aws.account,
+            "certificate": str(aws.certificate),
+        }
+        part.write_text(json.dumps(state))
         part.rename(_state_file(home))  # whole, or not there
         os.write(sys.stdout.fileno(), _READY)
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -152,26 +162,6 @@ def _folder(home: Path) -> Path:
 
 def _state_file(home: Path) -> Path:
     return home / "state.json"
-
-
-def _description(aws: EmbeddedAws) -> dict[str, str]:
-    process = psutil.Process()
-    return {
-        "pid": str(process.pid),
-        "created": str(process.create_time()),
-        "port": str(aws.port),
-        "account": aws.account,
-        "certificate": str(aws.certificate),
-    }
-
-
-def _connection(state: dict[str, str], home: Path) -> Connection:
-    return Connection(
-        port=int(state["port"]),
-        account=state["account"],
-        certificate=Path(state["certificate"]),
-        state_dir=_folder(home),
-    )
 
 
 def _process(state: dict[str, str]) -> psutil.Process | None:
@@ -193,13 +183,9 @@ def _end(process: psutil.Process) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _detach() -> None:
-    """Go on in a new process without a parent, which Ctrl-C at the terminal does not reach."""
+if __name__ == "__main__":
+    # Go on in a new process without a parent, which Ctrl-C at the terminal does not reach.
     if os.fork():
         os._exit(0)
     os.setsid()
-
-
-if __name__ == "__main__":
-    _detach()
     serve(Path(sys.argv[1]))

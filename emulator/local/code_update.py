@@ -6,7 +6,7 @@ import json
 import subprocess
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +34,17 @@ class DeployedCode:
 
 def deployed_code(aws: Connection, stacks: list[str]) -> list[DeployedCode]:
     """Return the packages of the functions of these stacks."""
-    cloudformation = aws.client("cloudformation")
-    return [code for stack in stacks for code in _functions(cloudformation, stack)]
+    cloudformation, found = aws.client("cloudformation"), []
+    for stack in stacks:
+        body = cloudformation.get_template(StackName=stack)["TemplateBody"]
+        template = json.loads(body) if isinstance(body, str) else body
+        for resource in template["Resources"].values():
+            if resource["Type"] == "AWS::Lambda::Function":
+                properties = resource["Properties"]
+                name, key = properties.get("FunctionName"), properties["Code"].get("S3Key")
+                if isinstance(name, str) and isinstance(key, str):
+                    found.append(DeployedCode(name, key))
+    return found
 
 
 def update_code(aws: Connection, packages: Mapping[DeployedCode, Mapping[str, Path]]) -> list[str]:
@@ -89,17 +98,6 @@ def load_functions(aws: Connection, codes: list[DeployedCode]) -> dict[str, str]
         return {code.function: error for code, error in errors if error}
 
 
-def _functions(cloudformation: Any, stack: str) -> Iterator[DeployedCode]:
-    body = cloudformation.get_template(StackName=stack)["TemplateBody"]
-    template = json.loads(body) if isinstance(body, str) else body
-    for resource in template["Resources"].values():
-        if resource["Type"] == "AWS::Lambda::Function":
-            properties = resource["Properties"]
-            name, key = properties.get("FunctionName"), properties["Code"].get("S3Key")
-            if isinstance(name, str) and isinstance(key, str):
-                yield DeployedCode(name, key)
-
-
 def _with_files(s3: Any, bucket: str, key: str, files: Mapping[str, Path]) -> str:
     """Store a package with these files added; return its key. The last of equal names counts."""
     package = io.BytesIO(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
@@ -112,24 +110,16 @@ def _with_files(s3: Any, bucket: str, key: str, files: Mapping[str, Path]) -> st
         for name, path in files.items():
             (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
             (Path(folder) / name).write_bytes(path.read_bytes())
-        _add_bytecode(archive.read(".python").decode(), folder)
+        # Compile as the deployed package was: Python would take its older bytecode for the module.
+        python = (archive.read(".python").decode(), "-I", "-S", "-m", "compileall", "-qq")
+        mode = ("--invalidation-mode", "unchecked-hash")
+        subprocess.run([*python, *mode, "-s", folder, "-p", _TASK, folder], check=True)
         for path in sorted(Path(folder).rglob("*.py*")):
-            archive.writestr(_entry(path.relative_to(folder).as_posix()), path.read_bytes())
+            entry = zipfile.ZipInfo(path.relative_to(folder).as_posix())
+            entry.external_attr = 0o644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, path.read_bytes())
     content = package.getvalue()
     changed = f"local/{hashlib.sha256(content).hexdigest()}.zip"
     s3.put_object(Bucket=bucket, Key=changed, Body=content)
     return changed
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name)
-    entry.external_attr = 0o644 << 16
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    return entry
-
-
-def _add_bytecode(python: str, folder: str) -> None:
-    """Compile as the deployed package was: Python would take its older bytecode for the module."""
-    mode = ("--invalidation-mode", "unchecked-hash")
-    where = ("-s", folder, "-p", _TASK, folder)
-    subprocess.run([python, "-I", "-S", "-m", "compileall", "-qq", *mode, *where], check=True)

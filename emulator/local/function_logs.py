@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from once.ops.aws.function_logs import log_events
 from once.ops.errors import OpsError
 
 _PREFIX = "/aws/lambda/"
@@ -37,32 +38,28 @@ class FunctionLogs:
         Raises:
             OpsError: no function has this name.
         """
-        found = [entry for group in self._groups() for entry in self._new_entries(group)]
+        found = [entry for name in self._functions() for entry in self._new_entries(name)]
         return sorted(found, key=lambda entry: entry.at)
 
-    def _groups(self) -> list[str]:
+    def _functions(self) -> list[str]:
         pages = self.client.get_paginator("describe_log_groups").paginate(
             logGroupNamePrefix=_PREFIX
         )
-        every = [group["logGroupName"] for page in pages for group in page["logGroups"]]
-        groups = [group for group in every if self.consumer is None or self._is_of(group)]
-        if not groups:
-            names = ", ".join(group.removeprefix(_PREFIX) for group in every)
+        groups = [group["logGroupName"] for page in pages for group in page["logGroups"]]
+        every = [group.removeprefix(_PREFIX) for group in groups]
+        found = [one for one in every if one == self.consumer or one.endswith(f"-{self.consumer}")]
+        if self.consumer is None:
+            found = every
+        if not found:
+            names = ", ".join(every)
             known = f"choose one of {names}" if names else "deploy first (`once local deploy`)"
             wanted = f"no function of {self.consumer!r}" if self.consumer else "no function"
             raise OpsError(f"{wanted} has a log: {known}")
-        return groups
+        return found
 
-    def _is_of(self, group: str) -> bool:
-        function = group.removeprefix(_PREFIX)
-        return function == self.consumer or function.endswith(f"-{self.consumer}")
-
-    def _new_entries(self, group: str) -> Iterator[Entry]:
-        pages = self.client.get_paginator("filter_log_events").paginate(logGroupName=group)
-        for page in pages:
-            for event in page["events"]:
-                mark = f"{group} {event['logStreamName']} {event['timestamp']} {event['message']}"
-                if mark not in self._seen:
-                    self._seen.add(mark)
-                    name = group.removeprefix(_PREFIX)
-                    yield Entry(event["timestamp"], name, event["message"].rstrip())
+    def _new_entries(self, function: str) -> Iterator[Entry]:
+        for event in log_events(self.client, function, "", 0):
+            mark = f"{function} {event['logStreamName']} {event['timestamp']} {event['message']}"
+            if mark not in self._seen:
+                self._seen.add(mark)
+                yield Entry(event["timestamp"], function, event["message"].rstrip())

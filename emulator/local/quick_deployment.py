@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import indent
 
 from emulator.connection import Connection
 from emulator.local.code_update import DeployedCode, deployed_code, load_functions, update_code
@@ -15,11 +16,9 @@ from once.ops.new.project import Project, load_project
 
 @dataclass(frozen=True, slots=True)
 class QuickDeployment:
-    """Deployment of code alone, into the embedded AWS of an app.
+    """Deployment of code alone, into the embedded AWS of an app in the folder `root`.
 
     Attributes:
-        aws: the embedded AWS.
-        root: the app's folder.
         context: the values of the CDK context.
         project: the app's [tool.once], which tells handlers from the rest; None without one.
         sources: its sources when the command began.
@@ -70,9 +69,7 @@ class QuickDeployment:
             OpsError: functions cannot start; the message has the error of each.
         """
         if errors := load_functions(self.aws, self._deployed()):
-            told = "\n".join(
-                f"  {name}: {error}".replace("\n", "\n  ") for name, error in errors.items()
-            )
+            told = indent("\n".join(f"{name}: {error}" for name, error in errors.items()), "  ")
             raise OpsError(
                 f"deployed, but functions cannot start:\n{told}\n"
                 "`once local logs` has the tracebacks; correct the errors, and deploy again"

@@ -110,7 +110,7 @@ def _files(root: Path, ignored: frozenset[str]) -> Iterator[Path]:
 def _digests(path: Path) -> list[str]:
     content = path.read_bytes()
     declared = _declarations(content) if path.suffix == ".py" else b""
-    return [hashlib.sha256(content).hexdigest(), hashlib.sha256(declared).hexdigest()]
+    return [hashlib.sha256(each).hexdigest() for each in (content, declared)]
 
 
 def _declarations(source: bytes) -> bytes:
@@ -119,12 +119,7 @@ def _declarations(source: bytes) -> bytes:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return source
-    decorators = [
-        each
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
-        for each in node.decorator_list
-    ]
+    decorators = [each for node in ast.walk(tree) for each in getattr(node, "decorator_list", ())]
     assigned = [
         each
         for each in tree.body

@@ -53,17 +53,13 @@ def step(
     started = time.monotonic()
     if not console.is_terminal:
         console.print(f"{name} …", markup=False, highlight=False)
-    columns = _columns(counted=total is not None)
+    text = TextColumn("{task.description}", markup=False)
+    columns: tuple[ProgressColumn, ...] = (SpinnerColumn(), text, TimeElapsedColumn())
+    if total is not None:
+        columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with LineProgress(
         *columns, console=console, line_seconds=line_seconds, transient=True
     ) as shown:
         yield Step(name, shown, shown.add_task(name, total=total))
     seconds = time.monotonic() - started
     console.print(f"{name}: {seconds:.1f} s", style="dim", markup=False, highlight=False)
-
-
-def _columns(*, counted: bool) -> list[ProgressColumn]:
-    text = TextColumn("{task.description}", markup=False)
-    if counted:
-        return [text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    return [SpinnerColumn(), text, TimeElapsedColumn()]

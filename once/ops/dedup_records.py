@@ -120,15 +120,12 @@ class DedupRecordReader:
         Raises:
             OpsError: DynamoDB has no capacity to read them.
         """
-        possible = [
-            key
-            for key in dict.fromkeys(keys)
-            if 0 < len(key.encode()) <= Limits.PARTITION_KEY_BYTES
-        ]
-        on_items = [key for key in possible if consumer_of(key) in self.items]
-        in_table = [
-            {Record.PK: {"S": key}} for key in possible if consumer_of(key) not in self.items
-        ]
+        in_table, on_items = [], []
+        for key in dict.fromkeys(keys):
+            if consumer_of(key) in self.items:
+                on_items.append(key)
+            elif 0 < len(key.encode()) <= Limits.PARTITION_KEY_BYTES:
+                in_table.append({Record.PK: {"S": key}})
         return [*self._read(self.name, in_table), *self._records_on_items(on_items)]
 
     def _records_on_items(self, keys: Iterable[str]) -> Iterator[Item]:
@@ -272,10 +269,9 @@ def read_record(item: Item) -> dedup_record.StoredRecord:
         raise UnreadableRecord(f"{', '.join(names)}: no point in time")
     try:
         return dedup_record.StoredRecord.read(item)
-    except KeyError as error:
-        raise UnreadableRecord(f"{error} is missing, or of another type") from None
-    except ValueError as error:
-        raise UnreadableRecord(str(error)) from None
+    except (KeyError, ValueError) as error:
+        missing = " is missing, or of another type" if isinstance(error, KeyError) else ""
+        raise UnreadableRecord(f"{error}{missing}") from None
 
 
 def text_attribute(item: Item, name: str) -> str | None:
@@ -304,18 +300,15 @@ def record_lines(item: Item, now: datetime) -> list[str]:
         return [f"{NOT_READABLE}: {error}"]
     if found.intent is not None:
         return _pending_lines(found, found.intent, now)
-    outcome = text_attribute(item, Record.OUTCOME) or str(Outcome.ACCEPTED)
-    refusal = text_attribute(item, Record.REFUSAL)
+    names = (Record.OUTCOME, Record.REFUSAL, Record.EFFECT, Record.PROVIDER_KEY, Record.SETTLEMENT)
+    outcome, refusal, effect, key, settlement = (text_attribute(item, name) for name in names)
     refused = f" ({refusal})" if refusal else ""
-    lines = [f"{outcome}{refused}, committed at {format_written_at(found)}"]
-    if effect := text_attribute(item, Record.EFFECT):
-        key = text_attribute(item, Record.PROVIDER_KEY)
+    lines = [f"{outcome or Outcome.ACCEPTED}{refused}, committed at {format_written_at(found)}"]
+    if effect:
         lines.append(f"effect {effect!r} has an outcome; key at the provider: {key}")
-        settlement = text_attribute(item, Record.SETTLEMENT)
         lines += [] if settlement is None else [f"settled by hand: {settlement}"]
-    if found.expires_at is None:
-        return [*lines, "remembered without end"]
-    return [*lines, f"remembered until {format_epoch_seconds(found.expires_at)}"]
+    end = found.expires_at
+    return [*lines, f"remembered {f'until {format_epoch_seconds(end)}' if end else 'without end'}"]
 
 
 def _pending_lines(record: dedup_record.StoredRecord, intent: Intent, now: datetime) -> list[str]:
@@ -324,15 +317,14 @@ def _pending_lines(record: dedup_record.StoredRecord, intent: Intent, now: datet
         f"may be forgotten from {format_epoch_seconds(expiry)}" if expiry else "not remembered"
     )
     over = "over" if lease <= now.timestamp() else "running"
-    lines = [
+    more = {"outcome": intent.outcome, "settled by hand": intent.settlement}
+    return [
         f"pending since {format_written_at(record)}, remembered without end",
         f"effect {intent.effect!r}: {STANDINGS[intent.standing]}",
         f"key at the provider: {intent.provider_key} ({remembered})",
         f"lease until {format_epoch_seconds(lease)} ({over})",
+        *(f"{name}: {value}" for name, value in more.items() if value is not None),
     ]
-    lines += [] if intent.outcome is None else [f"outcome: {intent.outcome}"]
-    lines += [] if intent.settlement is None else [f"settled by hand: {intent.settlement}"]
-    return lines
 
 
 def format_written_at(record: dedup_record.StoredRecord) -> str:

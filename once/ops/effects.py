@@ -7,8 +7,9 @@ which the next delivery completes.
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -62,14 +63,10 @@ def list_command(
         columns = ("age", "effect", "standing", "lease until", "provider key", "dedup key")
         shown = terminal.table(*columns, show_lines=True)
         for one in found.effects:
-            shown.add_row(
-                terminal.format_age(now - one.since) if one.since else terminal.UNKNOWN,
-                terminal.single_line(one.effect or terminal.UNKNOWN),
-                terminal.single_line(one.standing or terminal.UNKNOWN),
-                terminal.format_time(one.lease_until) if one.lease_until else terminal.UNKNOWN,
-                terminal.single_line(one.provider_key or terminal.UNKNOWN),
-                terminal.single_line(one.pk),
-            )
+            age = one.since and terminal.format_age(now - one.since)
+            lease = one.lease_until and terminal.format_time(one.lease_until)
+            cells = (age, one.effect, one.standing, lease, one.provider_key, one.key)
+            shown.add_row(*(terminal.single_line(each or terminal.UNKNOWN) for each in cells))
         terminal.console.print(shown)
     terminal.console.print(terminal.counted(len(found.effects), "pending effect"), soft_wrap=True)
     if found.note:
@@ -137,8 +134,8 @@ def settle_command(
         state = {"before": effect.intent.standing, "as": decision.name, "settled": settled}
         terminal.print_json(found | state)
         return
-    choice = " ".join(ids) if ids else f"--key '{effect.pk}'"
     if settled:
+        choice = " ".join(ids) if ids else f"--key '{effect.pk}'"
         told = f"settled as {decision.summary}; next: `once dlq redrive {choice}`"
         terminal.console.print(told, soft_wrap=True)
 
@@ -148,43 +145,37 @@ class ListedEffect:
     """A pending effect in a list; a value that is missing or not readable is None.
 
     Attributes:
-        pk: the dedup key.
+        key: the dedup key.
         standing: whether the call may still run, did nothing, or has an outcome.
+        provider_key: the idempotency key at the provider.
         since: time at which its intent was committed.
         lease_until: time by which its owner has ended, by the owner's clock.
-        provider_key: the idempotency key at the provider.
         key_expires_at: time from which the provider may forget the key; None for a policy without
             one.
-        settlement: who settled it by hand, when and why, as JSON.
+        settled: whether it was settled by hand.
     """
 
-    pk: str
+    key: str
     effect: str | None
     standing: str | None
+    provider_key: str | None
     since: datetime | None
     lease_until: datetime | None
-    provider_key: str | None
     key_expires_at: datetime | None
-    settlement: str | None
+    settled: bool
 
     @property
     def consumer(self) -> str:
         """The consumer's name in the dedup key."""
-        return consumer_of(self.pk)
+        return consumer_of(self.key)
 
     def as_json(self) -> dict[str, Any]:
         """Return it as a JSON value; times in ISO 8601."""
-        found: dict[str, Any] = {
-            "key": self.pk,
-            "key_hash": key_hash(self.pk),
-            "effect": self.effect,
-            "standing": self.standing,
-            "provider_key": self.provider_key,
+        facts = {
+            name: value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
+            for name, value in asdict(self).items()
         }
-        for name in ("since", "lease_until", "key_expires_at"):
-            moment = getattr(self, name)
-            found[name] = moment and moment.isoformat(timespec="seconds")
-        return {**found, "settled": self.settlement is not None}
+        return {"key": facts.pop("key"), "key_hash": key_hash(self.key), **facts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +202,7 @@ class PendingList:
 
 
 def list_pending(table: dedup_records.DedupRecordReader, most: int = MOST_READ) -> PendingList:
-    """Return the pending effects among at most so many records, which are read by a scan.
-
-    Raises:
-        botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
-    """
+    """Return the pending effects among at most so many records, which are read by a scan."""
     found = table.scan_some(
         "#state = :pending",
         {":pending": {"S": State.PENDING}},
@@ -224,18 +211,18 @@ def list_pending(table: dedup_records.DedupRecordReader, most: int = MOST_READ) 
     )
     effects = [
         ListedEffect(
-            pk=item[Record.PK]["S"],
+            key=item[Record.PK]["S"],
             effect=dedup_records.text_attribute(item, Record.EFFECT),
             standing=dedup_records.text_attribute(item, Record.STANDING),
             since=dedup_records.time_attribute(item, Record.COMMITTED_AT),
             lease_until=dedup_records.time_attribute(item, Record.LEASE_UNTIL),
             provider_key=dedup_records.text_attribute(item, Record.PROVIDER_KEY),
             key_expires_at=dedup_records.time_attribute(item, Record.KEY_EXPIRES_AT),
-            settlement=dedup_records.text_attribute(item, Record.SETTLEMENT),
+            settled=Record.SETTLEMENT in item,
         )
         for item in found.items
     ]
-    effects.sort(key=lambda one: (one.since.timestamp() if one.since else 0.0, one.pk))
+    effects.sort(key=lambda one: (one.since.timestamp() if one.since else 0.0, one.key))
     left = 0 if found.complete else max(1, table.approximate_count() - found.read)
     return PendingList(effects, found.read, left)
 
@@ -270,11 +257,10 @@ class PendingEffect:
 def pending_effect(
     table: dedup_records.DedupRecordReader, pk: str, message_ids: Sequence[str] = ()
 ) -> PendingEffect:
-    """Return the pending effect of a dedup key; `message_ids` are those of its dead letters.
+    """Return the pending effect of a dedup key.
 
     Raises:
         OpsError: no effect of this key is pending.
-        botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
     """
     items = table.get([pk])
     if not items:
@@ -349,28 +335,28 @@ def read_decision(
         raise BadParameter("is an argument of the refusal", param_hint="--text")
     if new_key and not is_not_done:
         raise BadParameter("is for an effect that is called again", param_hint="--new-key")
-    if done is not None:
-        try:
-            msgspec.json.decode(done)
-        except UNREADABLE as error:
-            raise BadParameter(
-                f"it is no JSON ({error}); a text needs quotation marks of its own: '\"ch_1\"'",
-                param_hint="--done",
-            ) from None
-        content = done.strip()
-        name, summary = "done", f"done, with the outcome {content}"
-        outcome = returned_text(content.encode())
-    elif refused is not None:
-        name, summary = "refused", f"refused, {refused}"
+    if refused is not None:
         outcome = refused_text(refused, [] if text is None else [text])
-    else:
+        return Decision("refused", f"refused, {refused}", _with_outcome(outcome))
+    if done is None:
         again = ", under a new provider key" if new_key else ""
-        return Decision(
-            "not-done",
-            f"not done: it will be called again{again}",
-            lambda found, entry: not_done(found, entry, new_key=new_key),
-        )
-    return Decision(name, summary, lambda found, entry: settled(found, outcome, entry))
+        summary = f"not done: it will be called again{again}"
+        return Decision("not-done", summary, partial(not_done, new_key=new_key))
+    try:
+        msgspec.json.decode(done)
+    except UNREADABLE as error:
+        raise BadParameter(
+            f"it is no JSON ({error}); a text needs quotation marks of its own: '\"ch_1\"'",
+            param_hint="--done",
+        ) from None
+    content = done.strip()
+    outcome = returned_text(content.encode())
+    summary = f"done, with the outcome {content}"
+    return Decision("done", summary, _with_outcome(outcome))
+
+
+def _with_outcome(outcome: str) -> Callable[[Intent, str], Intent]:
+    return lambda intent, entry: settled(intent, outcome, entry)
 
 
 def settle(
@@ -387,7 +373,6 @@ def settle(
 
     Raises:
         OpsError: a function may be calling the effect, or the record has changed meanwhile.
-        botocore.exceptions.BotoCoreError, ClientError: AWS fails.
     """
     effect.check_ended(datetime.now(UTC))
     who = client("sts").get_caller_identity()["Arn"]
@@ -407,7 +392,6 @@ def write_intent(
 
     Raises:
         OpsError: the record has changed meanwhile.
-        botocore.exceptions.BotoCoreError, ClientError: DynamoDB fails.
     """
     update = pending_update(table.name, effect.pk, effect.intent, after)
     try:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from uuid import uuid4
@@ -54,33 +55,56 @@ _MAX_FUNCTION_SECONDS = 15 * 60
 app = terminal.command_group()
 
 
-@app.command("republish")
-def republish_command(
-    how: ChangeOptions,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepublishOptions:
+    """Options of a republish."""
+
     since: Annotated[
         str,
         Option(
             metavar="WHEN", help=f"Only events from this time or later: {terminal.TIME_FORMATS}."
         ),
-    ],
+    ]
     until: Annotated[
         str | None,
         Option(metavar="WHEN", help="Only events from before this time; by default up to now."),
-    ] = None,
-    consumer: Annotated[
-        str | None, Option(help="Only events that this consumer committed.")
-    ] = None,
+    ] = None
+    consumer: Annotated[str | None, Option(help="Only events that this consumer committed.")] = None
     to: Annotated[
         str | None,
         Option(
             metavar="CONSUMER",
             help="Send the events to this consumer only, if it takes their types.",
         ),
-    ] = None,
+    ] = None
     rate: Annotated[
         float | None, Option(min=1, help="Most records a second; by default as fast as it goes.")
-    ] = None,
-    service: terminal.ServiceOption = "once",
+    ] = None
+
+    def records(self, deployment: Deployment) -> dedup_records.RecordFilter:
+        """Return the records that are chosen.
+
+        Raises:
+            typer.BadParameter: a time cannot be read, or nothing is in between.
+            OpsError: there is no such consumer.
+        """
+        now, end = datetime.now(UTC), None
+        start = terminal.parse_time_option(self.since, now=now, option="--since")
+        if self.until:
+            end = terminal.parse_time_option(self.until, now=now, option="--until")
+        if start >= (end or now):
+            raise BadParameter(
+                f"{start.isoformat()} is not before {'--until' if end else 'now'}: nothing was "
+                "committed in between",
+                param_hint="--since",
+            )
+        consumer = deployment.consumer(self.consumer).identity if self.consumer else None
+        return dedup_records.RecordFilter(since=start, until=end, consumer=consumer)
+
+
+@app.command("republish")
+def republish_command(
+    options: RepublishOptions, how: ChangeOptions, service: terminal.ServiceOption = "once"
 ) -> None:
     """Publish committed events again, after a stream outage of over 24 h or a loss in the relay.
 
@@ -93,9 +117,7 @@ def republish_command(
 
     With --to, a consumer that was deployed later receives earlier events.
     """
-    period = record_period(since, until)
-    told = {"since": since, "until": until, "consumer": consumer, "to": to, "rate": rate}
-    asked = Republication.of(Deployment.find(service), period, told)
+    asked = Republication(Deployment.find(service), options)
     result, plan = RepublishResult(), []
     if how.dry_run or not how.yes:  # the plan is a read of the whole table
         with _looking(asked, how) as seen:
@@ -110,8 +132,8 @@ def republish_command(
         terminal.print_json({"dry_run": how.dry_run, **asdict(result)})
     elif published:
         terminal.console.print(_numbers(result, "published"))
-    if result.refused or result.unreadable:
-        raise OpsError(failure_text(result, by_relay=published and not to))
+    if fault := result.fault(by_relay=published and not options.to):
+        raise OpsError(fault)
 
 
 @contextmanager
@@ -133,24 +155,6 @@ def _numbers(result: "RepublishResult", title: str) -> Table:
     return table
 
 
-def record_period(since: str, until: str | None) -> dedup_records.RecordFilter:
-    """Return the records of a period, from the options `--since` and `--until`.
-
-    Raises:
-        typer.BadParameter: a time cannot be read, or nothing is in between.
-    """
-    now = datetime.now(UTC)
-    start = terminal.parse_time_option(since, now=now, option="--since")
-    end = terminal.parse_time_option(until, now=now, option="--until") if until else None
-    if start >= (end or now):
-        raise BadParameter(
-            f"{start.isoformat()} is not before {'--until' if end else 'now'}: nothing was "
-            "committed in between",
-            param_hint="--since",
-        )
-    return dedup_records.RecordFilter(since=start, until=end, consumer=None)
-
-
 @dataclass(slots=True)
 class RepublishResult:
     """Result of a republish.
@@ -169,69 +173,55 @@ class RepublishResult:
     refused: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
 
+    def fault(self, *, by_relay: bool) -> str:
+        """Return the text about records that were not published; empty if all were."""
+        refused = (
+            f"these records have events that cannot be published, and all others are done; `once "
+            f"dlq list --consumer {RELAY}` says why"
+            if by_relay
+            else "the outbox of these records cannot be read, or is not what its consumer writes"
+        )
+        unreadable = (
+            "the expiry of these records cannot be read, so that consumers may have forgotten "
+            "their events; they were left out"
+        )
+        lines = []
+        for fault, hashes in ((refused, self.refused), (unreadable, self.unreadable)):
+            if hashes:
+                lines.append(f"{fault}. They are named by the SHA-256 of their key, as in logs:")
+                lines += [f"  {name}" for name in hashes]
+        return "\n".join(lines)
+
 
 Seen = Callable[[int, RepublishResult], object]
 """Called after each page with the number of records scanned, and the result so far."""
 
 
-def failure_text(result: RepublishResult, *, by_relay: bool) -> str:
-    """Return the text about records that were not published."""
-    refused = (
-        f"these records have events that cannot be published, and all others are done; `once "
-        f"dlq list --consumer {RELAY}` says why"
-        if by_relay
-        else "the outbox of these records cannot be read, or is not what its consumer writes"
-    )
-    unreadable = (
-        "the expiry of these records cannot be read, so that consumers may have forgotten their "
-        "events; they were left out"
-    )
-    lines = []
-    for fault, hashes in ((refused, result.refused), (unreadable, result.unreadable)):
-        if hashes:
-            lines.append(f"{fault}. They are named by the SHA-256 of their key, as in logs:")
-            lines += [f"  {name}" for name in hashes]
-    return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
 class Republication:
-    """A republish of the events of some records, with the options of the command.
+    """A republish of the events of some records.
 
-    `told` has the options `since`, `until`, `consumer`, `to` and `rate`, for the operator log.
+    Raises:
+        typer.BadParameter: a time cannot be read, or nothing is in between.
+        OpsError: there is no such consumer, or it takes no events of other consumers.
     """
 
-    deployment: Deployment
-    records: dedup_records.RecordFilter
-    told: Mapping[str, Any]
-
-    @classmethod
-    def of(
-        cls, deployment: Deployment, period: dedup_records.RecordFilter, told: Mapping[str, Any]
-    ) -> "Republication":
-        """Return the republish of a period with these options.
-
-        Raises:
-            OpsError: there is no such consumer, or it takes no events of other consumers.
-        """
-        if consumer := told.get("consumer"):
-            period = replace(period, consumer=deployment.consumer(consumer).identity)
-        asked = cls(deployment, period, told)
-        asked._relay(dry_run=True)  # checks the target before anything is read
-        return asked
+    def __init__(self, deployment: Deployment, options: RepublishOptions) -> None:
+        self._deployment, self._options = deployment, options
+        self._records = options.records(deployment)
+        dynamodb = clients.client("dynamodb")
+        self._table = dedup_records.DedupRecordReader(dynamodb, deployment.dedup_table)
+        self._consumer = deployment.consumer(options.to) if options.to else None
+        # Checks the consumer before anything is read.
+        self._events_of = direct_events(self._consumer) if self._consumer else events_in
 
     def approximate_total(self) -> int | None:
         """Return the number of all records; None for a new table, which does not know it yet."""
-        return self._table().approximate_count() or None
+        return self._table.approximate_count() or None
 
     def count(self, seen: Seen) -> RepublishResult:
-        """Count the events, and publish none.
-
-        Raises:
-            botocore.exceptions.BotoCoreError, ClientError: the table cannot be read.
-        """
-        pages = self._table().scan_outboxes(self.records)
-        return republish(pages, self._relay(dry_run=True), seen)
+        """Count the events, and publish none."""
+        pages = self._table.scan_outboxes(self._records)
+        return republish(pages, _delivery(self._events_of, None), seen)
 
     def publish(
         self, why: str | None, seen: Seen, check: Callable[[], object] = lambda: None
@@ -242,43 +232,31 @@ class Republication:
 
         Raises:
             OpsError: a batch failed in every attempt, or the operator log cannot be written.
-            botocore.exceptions.BotoCoreError, ClientError: AWS fails.
         """
-        relay, rate, lock = self._relay(dry_run=False), self.told.get("rate"), Lock()
-        limiter = None if rate is None else clients.RateLimiter(rate)
+        relay, lock = self._relay(), Lock()
+        limiter = clients.RateLimiter(self._options.rate or inf)
 
         def paced(records: Sequence[StreamRecord]) -> "Relayed":
             with lock:
                 check()
-                if limiter is not None:
-                    limiter.wait(len(records))
-                    check()
+                limiter.wait(len(records))
+                check()
             return relay(records)
 
-        with logged_change(self.deployment, "outbox republish", self.told, why) as change:
+        told = asdict(self._options)
+        with logged_change(self._deployment, "outbox republish", told, why) as change:
 
             def note(count: int, result: RepublishResult) -> None:
                 change.counts = {"records": result.records, "events": result.events.total()}
                 seen(count, result)
 
-            return republish(self._table().scan_outboxes(self.records), paced, note)
+            return republish(self._table.scan_outboxes(self._records), paced, note)
 
-    def _table(self) -> dedup_records.DedupRecordReader:
-        return dedup_records.DedupRecordReader(
-            clients.client("dynamodb"), self.deployment.dedup_table
-        )
-
-    def _relay(self, *, dry_run: bool) -> RelayCall:
-        if to := self.told.get("to"):
-            consumer = self.deployment.consumer(to)
-            select = direct_events(consumer)
-            return _delivery(
-                select, None if dry_run else queue_sender(clients.client("sqs"), consumer)
-            )
-        if dry_run:
-            return _delivery(events_in, None)
+    def _relay(self) -> RelayCall:
+        if self._consumer:
+            return _delivery(self._events_of, queue_sender(clients.client("sqs"), self._consumer))
         lambda_ = clients.client("lambda", read_timeout_seconds=_MAX_FUNCTION_SECONDS)
-        return with_retries(partial(invoke_relay, lambda_, self.deployment.relay_function_name))
+        return with_retries(partial(invoke_relay, lambda_, self._deployment.relay_function_name))
 
 
 def republish(
@@ -290,8 +268,6 @@ def republish(
 
     Raises:
         OpsError: a batch failed in every attempt.
-        botocore.exceptions.BotoCoreError, ClientError: the records cannot be read, or the relay
-            cannot be invoked.
     """
     result = RepublishResult()
     end = datetime.now(UTC) + timedelta(seconds=dedup_records.MESSAGE_LIFETIME_SECONDS)
@@ -346,7 +322,6 @@ def invoke_relay(
 
     Raises:
         RelayFailed: the function raised an exception, or was terminated.
-        botocore.exceptions.BotoCoreError, ClientError: it cannot be invoked.
     """
     answer = lambda_.invoke(
         FunctionName=function,

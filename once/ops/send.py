@@ -13,7 +13,7 @@ import typer
 from botocore.exceptions import BotoCoreError
 from typer import BadParameter
 
-from once import event_sources, settings
+from once import settings
 from once.errors import NoKey, OnceError, TooLarge
 from once.events import claim_check, cloud_event, identity
 from once.events.strict_json import parse
@@ -72,8 +72,8 @@ def send(
     consumer takes from other consumers are sent as well.
     """
     event_id = event_id or str(uuid4())
-    envelope = {"specversion": "1.0", "id": event_id, "source": source, "type": event_type}
-    envelope |= {"subject": subject} if subject is not None else {}
+    named = {"id": event_id, "source": source, "type": event_type}
+    envelope = {"specversion": "1.0", **named, **({} if subject is None else {"subject": subject})}
     try:
         body = json.dumps({**envelope, "data": parse(data_text(data), max_bytes=MOST_BYTES)})
         event = cloud_event.read_event(body, max_bytes=MOST_BYTES)
@@ -107,12 +107,12 @@ def send(
             "--source, and if it was, this is a duplicate"
         ) from None
     if as_json:
-        print_json({"id": event_id, "source": source, "type": event_type, "consumers": receivers})
+        print_json({**named, "consumers": receivers})
         return
     receiving = ", ".join(receivers)
     console.print(f"sent {event_type} to {receiving}; source {source}, id {event_id}")
-    named = shlex.join([event_id, "--source", source])
-    console.print(f"next: `once trace {named}`", soft_wrap=True)
+    trace = shlex.join(["once", "trace", event_id, "--source", source])
+    console.print(f"next: `{trace}`", soft_wrap=True)
 
 
 def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[str]:
@@ -121,49 +121,36 @@ def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[
     Raises:
         OpsError: there are none.
     """
-    if to:
-        consumer = deployment.consumer(to)
-        if consumer.source is not None:
-            raise OpsError(_other_source(to, consumer.source))
-        if event_type not in consumer.event_types:
-            choice = _choice(event_type, consumer.event_types)
-            raise OpsError(f"{to!r} takes no {event_type!r}: {choice}")
-        return [to]
-    consumers = deployment.consumers.values()
+    consumers = [deployment.consumer(to)] if to else [*deployment.consumers.values()]
     if found := [one.name for one in consumers if event_type in one.ingress_types]:
         return found
+    for one in consumers:
+        if one.source is not None and (to or event_type in one.external):
+            raise OpsError(
+                f"{one.name!r} takes its events in the envelope of Source.{one.source.kind}, which "
+                "this command does not write: send the event as its producers do, "
+                f"{_AS_PRODUCERS[one.source.kind]}"
+            )
     if internal := [one.name for one in consumers if event_type in one.events]:
+        if to:
+            return [to]
         raise OpsError(
             f"{event_type!r} comes from consumers, not from producers: send it to one queue with "
             f"--to {internal[0]} and the --source of its publisher, /once/ and its name"
         )
-    for one in consumers:
-        if one.source is not None and event_type in one.external:
-            raise OpsError(_other_source(one.name, one.source))
-    taken = {name for one in consumers for name in one.ingress_types}
-    raise OpsError(f"no consumer takes {event_type!r} from producers: {_choice(event_type, taken)}")
-
-
-def _other_source(consumer: str, source: event_sources.Source) -> str:
-    return (
-        f"{consumer!r} takes its events in the envelope of Source.{source.kind}, which this "
-        f"command does not write: send the event as its producers do, {_AS_PRODUCERS[source.kind]}"
-    )
-
-
-def _choice(given: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(given, known, n=1)
+    known = {name for one in consumers for name in (one.event_types if to else one.ingress_types)}
+    close = difflib.get_close_matches(event_type, known, n=1)
     every = f"the types are {', '.join(sorted(known))}" if known else "there are no types"
-    return f"did you mean {close[0]!r}? {every}" if close else every
+    choice = f"did you mean {close[0]!r}? {every}" if close else every
+    if to:
+        raise OpsError(f"{to!r} takes no {event_type!r}: {choice}")
+    raise OpsError(f"no consumer takes {event_type!r} from producers: {choice}")
 
 
 def _stored_if_large(deployment: Deployment, body: str) -> tuple[str, Attributes]:
     """Return a body that the ingress topic takes, and the message attributes that belong to it.
 
     A large body is stored, and its pointer returned with the attribute that AWS's clients set.
-
-    Raises:
-        OpsError: it is too large, and the deployment has no claim-check bucket.
     """
     content = body.encode()
     if len(content) <= settings.MAX_BODY_BYTES - 1024:  # SNS counts the message attributes as well
@@ -174,12 +161,8 @@ def _stored_if_large(deployment: Deployment, body: str) -> tuple[str, Attributes
             "claim_check_mb= of the consumers that take it, and deploy"
         )
     reference = claim_check.Reference(deployment.claim_bucket, f"{PRODUCER_OBJECTS}{uuid4()}")
-    client("s3").put_object(
-        Bucket=reference.bucket,
-        Key=reference.key,
-        Body=content,
-        ContentType="application/json",
-    )
+    place = {"Bucket": reference.bucket, "Key": reference.key}
+    client("s3").put_object(**place, Body=content, ContentType="application/json")
     # By this attribute AWS's Extended Client libraries know a pointer.
     size = {"DataType": "Number", "StringValue": str(len(content))}
     return reference.pointer, {"ExtendedPayloadSize": size}
@@ -189,6 +172,9 @@ def grouping(
     event: cloud_event.CloudEvent, path: str | None, takers: Collection[DeployedConsumer]
 ) -> dict[str, Any]:
     """Return an event's message group and deduplication id, as SNS and SQS take them.
+
+    The id is the SHA-256 of the event's dedup key by its consumers' rule, without the consumer's
+    name, in hex. If their rules differ, or one is not known, it is that of source and id.
 
     Args:
         path: the field of its data that gives the group, with dots for nesting.
@@ -207,15 +193,6 @@ def grouping(
         )
     if not takers:
         return {"MessageGroupId": group}
-    return {"MessageGroupId": group, "MessageDeduplicationId": deduplication_id(event, takers)}
-
-
-def deduplication_id(event: cloud_event.CloudEvent, takers: Collection[DeployedConsumer]) -> str:
-    """Return the deduplication id of an event: the SHA-256 of its dedup key, in hex.
-
-    The key is that of its consumers' rule, without the consumer's name. If their rules differ, or
-    one is not known, it is that of source and id. `takers` are the consumers that take its type.
-    """
     keys: set[str | None] = set()
     for consumer in takers:
         key = None
@@ -223,4 +200,6 @@ def deduplication_id(event: cloud_event.CloudEvent, takers: Collection[DeployedC
             key = consumer.key(event)
         keys.add(key and key.partition("#")[2])
     found = keys.pop() if len(keys) == 1 else None
-    return sha256((found or f"{event.source}#{event.id}").encode()).hexdigest()
+    identity_of = found or f"{event.source}#{event.id}"
+    deduplication_id = sha256(identity_of.encode()).hexdigest()
+    return {"MessageGroupId": group, "MessageDeduplicationId": deduplication_id}

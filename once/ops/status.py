@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -40,8 +40,7 @@ class QueueStatus:
     None stands for a figure that is not known, or for a queue that does not exist.
 
     Attributes:
-        consumer: the consumer's name, `relay` or `unrouted`.
-        visible: messages that wait.
+        consumer: the consumer's name, or `RELAY` or `UNROUTED`.
         oldest_seconds: age of the oldest message, isolated ones included.
         isolated: messages in the isolation queue.
         dead_letters: dead letters; for the sweep queue, unrouted events.
@@ -109,90 +108,62 @@ def status(
     deployment = Deployment.find(service)
     with saying("reading queues and logs"):
         rows = read_status(deployment)
+    told = "".join(f"\n  {row.consumer}: {one}" for row in rows for one in row.stuck(seconds))
     if as_json:
         queues = [{**asdict(row), "stuck": row.stuck(seconds)} for row in rows]
-        stuck = any(one["stuck"] for one in queues)
-        terminal.print_json({"service": service, "stuck": stuck, "queues": queues})
+        terminal.print_json({"service": service, "stuck": bool(told), "queues": queues})
     else:
         terminal.console.print(_table(rows, seconds))
-    if lines := [f"\n  {row.consumer}: {one}" for row in rows for one in row.stuck(seconds)]:
-        told = "".join(lines)
+    if told:
         raise StuckError(f"stuck; `once dlq list` and {page_url('runbook')} say what to do{told}")
 
 
 def read_status(deployment: Deployment) -> list[QueueStatus]:
-    """Return the status of all queues; the relay and unrouted events come last.
-
-    Raises:
-        botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
-    """
+    """Return the status of all queues; the relay and unrouted events come last."""
     sqs: SQSClient = client("sqs")
     consumers = [*deployment.consumers.values()]
     urls = [*(url for one in consumers for url in one.queue_urls), deployment.sweep_queue_url]
     ages = dict(zip(urls, oldest_message_seconds(client("cloudwatch"), urls), strict=True))
-    rows = []
-    for one in consumers:
-        known = [age for url in one.queue_urls if (age := ages[url]) is not None]
-        oldest = max(known, default=None)
-        row = _of_queue(sqs, one.name, one.queue_url, one.dead_letter_url, oldest)
-        if one.isolation_queue_url is not None:
-            isolated = depth(sqs, one.isolation_queue_url)
-            smallest = min(row.message_bytes, isolated.message_bytes)
-            row = replace(row, isolated=isolated.total, message_bytes=smallest)
-        rows.append(row)
-    letters = depth(sqs, deployment.relay_dead_letter_url)
-    rows += [
-        QueueStatus(
-            consumer=RELAY, dead_letters=letters.total, message_bytes=letters.message_bytes
-        ),
-        _of_queue(
-            sqs,
-            UNROUTED,
-            deployment.sweep_queue_url,
-            deployment.unrouted_queue_url,
-            ages[deployment.sweep_queue_url],
-        ),
+
+    def row(consumer: str, dead_letter_url: str, *queue_urls: str) -> QueueStatus:
+        letters, *depths = [depth(sqs, url) for url in (dead_letter_url, *queue_urls)]
+        numbers: dict[str, Any] = {}
+        if depths:
+            main, *isolated = depths
+            names = ("visible", "in_flight", "delayed")
+            numbers = {name: getattr(main, name) for name in names}
+            numbers["isolated"] = isolated[0].total if isolated else None
+            known = [age for url in queue_urls if (age := ages[url]) is not None]
+            numbers["oldest_seconds"] = max(known, default=None)
+        return QueueStatus(
+            consumer=consumer,
+            dead_letters=letters.total,
+            message_bytes=min(each.message_bytes for each in (letters, *depths)),
+            **numbers,
+        )
+
+    rows = [
+        *(row(one.name, one.dead_letter_url, *one.queue_urls) for one in consumers),
+        row(RELAY, deployment.relay_dead_letter_url),
+        row(UNROUTED, deployment.unrouted_queue_url, deployment.sweep_queue_url),
     ]
-    names = {row.consumer: f"{deployment.service}-{row.consumer}" for row in rows}
-    read = [names[row.consumer] for row in rows if row.has_messages]
+    names = {each.consumer: f"{deployment.service}-{each.consumer}" for each in rows}
+    read = [names[each.consumer] for each in rows if each.has_messages]
     errors = start_errors(client("logs"), read)
-    return [replace(row, start_error=errors.get(names[row.consumer])) for row in rows]
-
-
-def _of_queue(
-    sqs: "SQSClient", name: str, url: str, letters_url: str, oldest: int | None
-) -> QueueStatus:
-    found, letters = depth(sqs, url), depth(sqs, letters_url)
-    return QueueStatus(
-        consumer=name,
-        visible=found.visible,
-        in_flight=found.in_flight,
-        delayed=found.delayed,
-        oldest_seconds=oldest,
-        dead_letters=letters.total,
-        message_bytes=min(found.message_bytes, letters.message_bytes),
-    )
+    return [replace(each, start_error=errors.get(names[each.consumer])) for each in rows]
 
 
 def _table(rows: Sequence[QueueStatus], max_age_seconds: float) -> Table:
-    warnings = [row.warning for row in rows if row.warning]
     numbers = (">visible", ">in flight", ">delayed", ">oldest", ">isolated", ">dead letters")
-    warned = "\n".join(warnings) or None
+    warned = "\n".join(filter(None, (row.warning for row in rows))) or None
     table = terminal.table("consumer", *numbers, caption=warned, caption_justify="left")
     for row in rows:
-        table.add_row(
-            row.consumer,
-            *map(_number, (row.visible, row.in_flight, row.delayed)),
-            _age(row.oldest_seconds),
-            _number(row.isolated),
-            str(row.dead_letters),
-            style="red" if row.stuck(max_age_seconds) else None,
-        )
+        age, isolated = _age(row.oldest_seconds), row.isolated
+        cells = (row.visible, row.in_flight, row.delayed, age, isolated, row.dead_letters)
+        shown = [terminal.UNKNOWN if each is None else str(each) for each in cells]
+        style = "red" if row.stuck(max_age_seconds) else None
+        table.add_row(row.consumer, *shown, style=style)
     return table
-
-
-def _number(number: int | None) -> str:
-    return terminal.UNKNOWN if number is None else str(number)
 
 
 def _age(seconds: int | None) -> str:

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -84,13 +84,11 @@ class FakeAws:
         deliveries: int = 2,
         **settings: Any,
     ) -> None:
-        self._consumer = consumer
+        self._consumer, self._grants, self._deliveries = consumer, grants, deliveries
         self._tables = {name: TableSettings(name, _key(name, key)) for name, key in tables.items()}
         self._sources = {t: (SOURCE_PREFIX + name,) for t, name in (publishers or {}).items()}
-        self._grants = grants
-        self._deliveries = deliveries
-        self._faults: list[tuple[Any, str, Sequence[Fault | None]]] = []
         self._more = settings
+        self._faults: list[tuple[Any, str, Sequence[Fault | None]]] = []
         self._remaining_ms = 30_000
         self.time: float | None = None
         self.slept: list[float] = []
@@ -159,13 +157,8 @@ class FakeAws:
             "commit_threads": 1,
             **self._more,
         }
-        settings = Settings(
-            queue_url=self.queue,
-            dead_letter_url=self.dead_letter_queue,
-            dedup_table="dedup",
-            tables=self._tables,
-            **given,
-        )
+        urls = {"queue_url": self.queue, "dead_letter_url": self.dead_letter_queue}
+        settings = Settings(**urls, dedup_table="dedup", tables=self._tables, **given)
         runtime = Runtime.of(settings, region=_REGION)
         self.runtime = replace(
             runtime,
@@ -226,13 +219,15 @@ class FakeAws:
             raise _shown_error(failed, ids)
         if fails and not failed:
             raise AssertionError("no message failed: take fails=True out, or correct the test")
-        done = {*ids} - {each.message_id for each in failed}
-        self._deliver_again([each for each in records if each["messageId"] in done], left)
+        for record in [each for each in records if each["messageId"] in failed]:
+            records.remove(record)
+        if records:
+            self._deliver_again(records, left)
         return answer
 
     def _deliver_again(self, records: Sequence[dict[str, Any]], remaining_ms: int) -> None:
-        before = self._contents() if records else {}
-        for _ in range(self._deliveries - 1 if records else 0):
+        before = self._contents()
+        for _ in range(self._deliveries - 1):
             _, failed = self._invoke(records, remaining_ms)
             if failed:
                 raise _shown_error(failed, [record["messageId"] for record in records])
@@ -248,7 +243,7 @@ class FakeAws:
 
     def _invoke(
         self, records: Sequence[dict[str, Any]], remaining_ms: int
-    ) -> "tuple[PartialItemFailureResponse, list[_FailedMessage]]":
+    ) -> "tuple[PartialItemFailureResponse, _Failed]":
         handle = self._consumer.bound_to(self.runtime)
         role = _function_role(self.runtime.dynamodb, test=self.dynamodb, grants=self._grants)
         with role, _failed_messages() as failed:
@@ -280,8 +275,9 @@ class FakeAws:
         with ExitStack() as stack:
             waiting = [(call, stack.enter_context(inject(c, call, *f))) for c, call, f in planned]
             yield
-        if left := [call for call, faults in waiting if faults]:
-            raise AssertionError(f"the delivery made too few calls of {left[0]} for fails_at")
+        for call, faults in waiting:
+            if faults:
+                raise AssertionError(f"the delivery made too few calls of {call} for fails_at")
 
     def then(self, table: str | Table[Any], key: Any) -> dict[str, Any] | None:
         """Return an item without the library's own attributes; None if there is none.
@@ -370,8 +366,8 @@ def _consumer_in(folder: Path) -> Consumer:
 
 def _module_of(file: Path) -> ModuleType:
     for module in list(sys.modules.values()):
-        own = getattr(module, "__file__", None)
-        if own is not None and own.endswith("handler.py") and Path(own).resolve() == file:
+        own = getattr(module, "__file__", None) or ""
+        if own.endswith("handler.py") and Path(own).resolve() == file:
             return module
     for place in sys.path:
         base = Path(place).resolve()
@@ -389,12 +385,7 @@ def _function_role(library: object, *, test: object, grants: Collection[str]) ->
     """Deny what the role of a consumer denies: every call of DynamoDB, except reads of items.
 
     Also denies transactions of other clients than the library's. The role of a function cannot: to
-    IAM they look like those of the library.
-
-    Args:
-        library: the library's DynamoDB client. It may do everything.
-        test: the test's DynamoDB client. It may do everything, as another writer.
-        grants: further operations to allow.
+    IAM they look like those of the library. The clients `library` and `test` may do everything.
     """
     # Every client passes here: one of `boto3.resource`, or one made when the module was imported.
     call = BaseClient._make_api_call  # type: ignore[attr-defined]  # noqa: SLF001
@@ -417,52 +408,42 @@ def _function_role(library: object, *, test: object, grants: Collection[str]) ->
         yield
 
 
-@dataclass(frozen=True, slots=True)
-class _FailedMessage:
-    """A message that was neither committed nor a duplicate."""
-
-    message_id: str
-    error: OnceError
-    disposition: Disposition
+_Failed = dict[str, tuple[OnceError, Disposition]]
+"""The messages that were neither committed nor a duplicate, by their id."""
 
 
 @contextmanager
-def _failed_messages() -> Iterator[list[_FailedMessage]]:
-    """Yield a list that receives each message that fails.
+def _failed_messages() -> Iterator[_Failed]:
+    """Yield a dictionary that receives each message that fails.
 
     A message that commits after an error is not in it: a handler runs again if another message
     changes the items that it reads.
     """
-    found: list[_FailedMessage] = []
+    found: _Failed = {}
     handle = FailureHandler.handle
 
     def noting(
         self: FailureHandler, delivery: Delivery, error: OnceError, deadline: Deadline
     ) -> Disposition:
         disposition = handle(self, delivery, error, deadline)
-        found.append(_FailedMessage(delivery.record.message_id, error, disposition))
+        found[delivery.record.message_id] = (error, disposition)
         return disposition
 
     with patch.object(FailureHandler, "handle", noting):
         yield found
 
 
-def _shown_error(failed: Sequence[_FailedMessage], order: Sequence[str]) -> BaseException:
-    """Return the error of the first failed message, with a note about each.
-
-    Args:
-        failed: the messages that failed.
-        order: the ids of all messages of the batch.
-    """
-    in_order = sorted(failed, key=lambda each: order.index(each.message_id))
-    first = in_order[0].error
+def _shown_error(failed: _Failed, ids: Sequence[str]) -> BaseException:
+    """Return the error of the first failed message of a batch, with a note about each."""
+    in_order = [(number, *failed[each]) for number, each in enumerate(ids, 1) if each in failed]
+    first = in_order[0][1]
     # The traceback of an unknown exception ends where the handler raised it.
     shown = first.__cause__ if isinstance(first, Unexpected) and first.__cause__ else first
-    for each in in_order:
-        ending = f"dead-lettered as {each.error.reason}"
-        if each.disposition is not Disposition.QUARANTINED:
+    for number, error, disposition in in_order:
+        ending = f"dead-lettered as {error.reason}"
+        if disposition is not Disposition.QUARANTINED:
             ending = "returned to the queue"
-        place = f"message {order.index(each.message_id) + 1} of {len(order)}"
-        shown.add_note(f"{place}: {ending}: {type(each.error).__name__}: {each.error}")
+        told = f"{ending}: {type(error).__name__}: {error}"
+        shown.add_note(f"message {number} of {len(ids)}: {told}")
     shown.add_note(_REMEDY)
     return shown

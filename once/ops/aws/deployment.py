@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -23,6 +23,8 @@ from once.webhooks.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
+
+_T = TypeVar("_T")
 
 MOST_BYTES = 64 * 1024 * 1024
 """The largest event of any consumer."""
@@ -165,10 +167,7 @@ class DeployedWebhooks:
             url=f"{outputs[StackOutput.WEBHOOK_URL].rstrip('/')}/",
             captures=outputs[StackOutput.CAPTURES],
             endpoints=endpoints,
-            secrets={
-                name: outputs[f"{StackOutput.ENDPOINT_SECRET}{word}"]
-                for name, word in words.items()
-            },
+            secrets={n: outputs[f"{StackOutput.ENDPOINT_SECRET}{w}"] for n, w in words.items()},
         )
 
     def endpoint(self, name: str) -> Endpoint:
@@ -177,10 +176,7 @@ class DeployedWebhooks:
         Raises:
             OpsError: there is none of this name.
         """
-        if name not in self.endpoints:
-            known = ", ".join(self.endpoints)
-            raise OpsError(f"{self.service!r} has no endpoint {name!r}: choose one of {known}")
-        return self.endpoints[name]
+        return _named(self.endpoints, name, f"{self.service!r} has no endpoint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +209,6 @@ class Deployment:
 
         Raises:
             OpsError: a stack or one of its outputs is missing.
-            botocore.exceptions.BotoCoreError, ClientError: CloudFormation cannot be read.
         """
         cloudformation: CloudFormationClient = client("cloudformation")
         outputs: dict[str, str] = {}
@@ -242,10 +237,10 @@ class Deployment:
         Raises:
             OpsError: an output is missing.
         """
-        words = _words(outputs, StackOutput.FUNCTION)
-        tables = _words(outputs, StackOutput.TABLE)
         try:
+            words = _with_prefix(outputs, StackOutput.FUNCTION)
             consumers = [_consumer(outputs, service, word) for word in words]
+            tables = _with_prefix(outputs, StackOutput.TABLE).items()
             return cls(
                 service=service,
                 ingress_topic_arn=outputs[StackOutput.INGRESS_TOPIC],
@@ -256,7 +251,7 @@ class Deployment:
                 sweep_queue_url=outputs[StackOutput.SWEEP_QUEUE],
                 dedup_table=outputs[StackOutput.DEDUP_TABLE],
                 operator_log=outputs[StackOutput.OPERATOR_LOG],
-                tables={_snake(word): outputs[f"{StackOutput.TABLE}{word}"] for word in tables},
+                tables={re.sub(r"\B(?=[A-Z])", "_", word).lower(): name for word, name in tables},
                 consumers={consumer.name: consumer for consumer in consumers},
                 ordered_ingress_topic_arn=outputs.get(StackOutput.ORDERED_INGRESS_TOPIC),
                 claim_bucket=outputs.get(StackOutput.CLAIM_BUCKET),
@@ -296,10 +291,7 @@ class Deployment:
         Raises:
             OpsError: there is none of this name.
         """
-        if name not in self.consumers:
-            known = ", ".join(self.consumers)
-            raise OpsError(f"{self.service!r} has no consumer {name!r}: choose one of {known}")
-        return self.consumers[name]
+        return _named(self.consumers, name, f"{self.service!r} has no consumer")
 
     def table(self, name: str) -> str:
         """Return the physical name of a business table.
@@ -307,10 +299,13 @@ class Deployment:
         Raises:
             OpsError: there is none of this name.
         """
-        if name not in self.tables:
-            known = ", ".join(self.tables)
-            raise OpsError(f"{self.service!r} has no table {name!r}; its tables are {known}")
-        return self.tables[name]
+        return _named(self.tables, name, f"{self.service!r} has no table")
+
+
+def _named(known: Mapping[str, _T], name: str, fault: str) -> _T:
+    if name not in known:
+        raise OpsError(f"{fault} {name!r}: choose one of {', '.join(known)}")
+    return known[name]
 
 
 def _services(cloudformation: "CloudFormationClient") -> list[str]:
@@ -357,20 +352,16 @@ def _consumer(outputs: Mapping[str, str], service: str, word: str) -> DeployedCo
         item_key=tuple(taken.get("item_key", ())),
         grouped_by=taken["grouped_by"],
         source=Source.of_builtins(taken["source"]) if "source" in taken else None,
-        contract=_contract(outputs, word),
+        contract={
+            end: value
+            for end, value in _with_prefix(outputs, word).items()
+            if end.startswith(tuple(ExternalOutput))
+        },
     )
 
 
-def _contract(outputs: Mapping[str, str], word: str) -> dict[str, str]:
-    ends = tuple(ExternalOutput)
-    own = {key.removeprefix(word): value for key, value in outputs.items() if key.startswith(word)}
-    return {end: value for end, value in own.items() if end.startswith(ends)}
-
-
-def _words(outputs: Mapping[str, str], prefix: str) -> list[str]:
-    """Return the rest of every output key with a prefix, sorted."""
-    return sorted(key.removeprefix(prefix) for key in outputs if key.startswith(prefix))
-
-
-def _snake(words: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", words).lower()
+def _with_prefix(outputs: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return the outputs whose key has a prefix, by the rest of the key, sorted."""
+    return {
+        key.removeprefix(prefix): outputs[key] for key in sorted(outputs) if key.startswith(prefix)
+    }

@@ -50,9 +50,6 @@ def message_entries(
 
     The text is a key's hash, or words of the message. `since` is the time of the first entry that
     is read; None for the beginning of the log.
-
-    Raises:
-        botocore.exceptions.BotoCoreError, ClientError: the log cannot be read.
     """
     begin = int(since.timestamp() * 1000) if since else 0
     for event in log_events(logs, f"{service}-{consumer}", text, begin):

@@ -15,14 +15,14 @@ from once.ops.console.rendering import BarChart, FormData, Request, Response, pa
 from once.ops.console.state import max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, Item, time_attribute
 from once.ops.errors import OpsError
-from once.ops.outbox import Republication, RepublishResult, failure_text, record_period
+from once.ops.outbox import Republication, RepublishOptions, RepublishResult
 from once.ops.terminal import counted
 from once.ops.trace.timeline import EventGraph
 
 PERIOD = timedelta(hours=1)
 MOST_READ = 500
 """Most records whose events are shown, in groups that stand alike."""
-_OPTIONS = ("since", "until", "consumer", "to", "rate")
+_OPTIONS = ("since", "until", "consumer", "to")
 
 
 def outbox_page(request: Request) -> Response:
@@ -104,12 +104,12 @@ def _events(item: Item, graph: EventGraph) -> Iterator[dict[str, Any]]:
 def plan_republish(request: Request, form: FormData) -> Job:
     """Return the job of a form, with the counts of `once outbox republish --dry-run`."""
     deployment = state_of(request).deployment
-    given = {name: str(form.get(name) or "").strip() or None for name in _OPTIONS}
-    period = record_period(given["since"] or "", given["until"])
-    told: dict[str, Any] = {**given}
-    if given["rate"]:
-        told["rate"] = number_field(form, 1, 1, 1_000_000)
-    asked = Republication.of(deployment, period, told)
+    given: dict[str, Any] = {n: str(form.get(n) or "").strip() or None for n in _OPTIONS}
+    options = RepublishOptions(
+        **{**given, "since": given["since"] or ""},
+        rate=number_field(form, 1, 1, 1_000_000) if form.get("rate") else None,
+    )
+    asked = Republication(deployment, options)
     found = asked.count(lambda *_: None)
 
     def work(why: str | None, progress: Progress) -> None:
@@ -128,18 +128,18 @@ def plan_republish(request: Request, form: FormData) -> Job:
             )
 
         result = asked.publish(why, seen, lambda: progress.check_stop(stopped_text))
-        if result.refused or result.unreadable:
-            raise OpsError(failure_text(result, by_relay=not given["to"]))
+        if fault := result.fault(by_relay=not options.to):
+            raise OpsError(fault)
 
     number = found.events.total()
     plan = [f"{event_type}: {count}" for event_type, count in sorted(found.events.items())]
     plan.append(f"{found.records} records, {number} events")
-    if given["to"]:
+    if options.to:
         plan.append(f"to {given['to']} only; its queue takes them in no order")
     if found.too_old:
         plan.append(f"{found.too_old} records are left out: they expire within 30 days")
-    if found.refused or found.unreadable:
-        plan.append(failure_text(found, by_relay=False))
+    if fault := found.fault(by_relay=False):
+        plan.append(fault)
     return Job(
         title=f"Publish {counted(number, 'event')} again",
         plan=plan,

@@ -104,27 +104,29 @@ def plan_replay(request: Request, form: FormData) -> Job:
     state = state_of(request)
     given = {name: str(value).strip() for name, value in form.items()}
     names = [str(one) for one in form.getlist("name") if one]
-    asked = _asked(given, names, number_field(form, 10, 0.1, 1000))
-    asked.check()
-    captures = _captures(state)
-    target = asked.target(state.deployment)
-    chosen = asked.chosen(captures)
-    judged = replay.ReplayRun(asked, captures, target, chosen, dry_run=True)
+    fields = dict.fromkeys(_FILTERS, "") if names else _filters(given)
+    asked = replay.ReplayRequest(
+        **_options(fields),
+        names=names,
+        queue=given.get("queue") or None,
+        url=given.get("url") or None,
+        allow_private="allow_private" in given,
+        unsafe="unsafe" in given,
+        rate=number_field(form, 10, 0.1, 1000),
+    )
+    judged = asked.plan(state.deployment, _captures(state))
     judged.run()
 
     def work(why: str | None, progress: Progress) -> None:
-        # The destination was resolved for the dry run: no later answer of a name server counts.
-        run = replay.ReplayRun(asked, captures, target, chosen, dry_run=False)
+        with judged.sending(state.deployment, why) as run:
+            progress.total = len(run.chosen)
 
-        def sent() -> None:
-            progress.advance(len(run.results), run.counts)
-            if len(run.results) < len(chosen):
-                progress.check_stop(lambda: run.stopped_text)
+            def sent() -> None:
+                progress.advance(len(run.results), run.counts)
+                if len(run.results) < len(run.chosen):
+                    progress.check_stop(lambda: run.stopped_text)
 
-        with run.logged(state.deployment, why):
-            progress.total = len(chosen)
             run.run(sent)
-        run.raise_if_left()
 
     number, lines = judged.number(*replay.DONE), [str(one) for one in judged.results]
     return Job(
@@ -134,19 +136,4 @@ def plan_replay(request: Request, form: FormData) -> Job:
         work=work,
         undo="What was sent cannot be taken back. A consumer recognises what it has committed.",
         back="webhooks",
-    )
-
-
-def _asked(given: Mapping[str, str], names: list[str], rate: float) -> replay.ReplayRequest:
-    fields = dict.fromkeys(_FILTERS, "") if names else _filters(given)
-    if not names and not fields["since"]:
-        raise BadParameter("give the time since which webhooks are sent", param_hint="--since")
-    return replay.ReplayRequest(
-        **_options(fields),
-        names=names,
-        queue=given.get("queue") or None,
-        url=given.get("url") or None,
-        allow_private="allow_private" in given,
-        unsafe="unsafe" in given,
-        rate=rate,
     )

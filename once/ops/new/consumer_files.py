@@ -135,7 +135,6 @@ def _consumers(tree: ast.Module, lines: Sequence[str], file: Path) -> tuple[int,
 
 TEMPLATE_SUFFIX = ".jinja"
 
-_NO_PLURAL = ("ss", "us", "is")
 _PLURALS = (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("zes", "z"), ("ches", "ch"),
             ("shes", "sh"), ("s", ""))  # fmt: skip
 
@@ -185,37 +184,9 @@ def render(template: str, **values: Any) -> str:
     return text
 
 
-def check_name(name: str) -> None:
-    """Check that a consumer's name can be a folder, a module and part of dedup keys.
-
-    Raises:
-        OpsError: it cannot.
-    """
-    if not CONSUMER_NAME.fullmatch(name):
-        raise OpsError(
-            f"{name!r} cannot be a consumer's name: use at most 40 lower-case letters, digits and "
-            "underscores, a letter first"
-        )
-    if name in (RELAY, UNROUTED):
-        raise OpsError(f"{name!r} is the name of a function of the library: choose another name")
-
-
-def check_type(event_type: str) -> None:
-    """Check that an event type has the form of `refund.requested`.
-
-    Raises:
-        OpsError: no class can be named after it, or no subscription can select it.
-    """
-    if not EVENT_TYPE.fullmatch(event_type) or not class_name(event_type).isidentifier():
-        raise OpsError(
-            f"{event_type!r} cannot be an event type here: use words of letters and digits with "
-            "dots between them, such as refund.requested"
-        )
-
-
-def singular(name: str) -> str:
+def _singular(name: str) -> str:
     """Return the singular of an English plural; another name stays as it is."""
-    if name.endswith(_NO_PLURAL):
+    if name.endswith(("ss", "us", "is")):
         return name
     for plural, end in _PLURALS:
         if name.endswith(plural) and len(name) > len(plural) + 1:
@@ -330,8 +301,14 @@ def consumer_files(
     """
     if kind not in MODEL_KINDS:
         raise OpsError(f"{kind!r} is no kind of model: give one of {', '.join(MODEL_KINDS)}")
-    types = list(takes) or [f"{singular(name)}.requested"]
-    check_name(name)
+    types = list(takes) or [f"{_singular(name)}.requested"]
+    if not CONSUMER_NAME.fullmatch(name):
+        raise OpsError(
+            f"{name!r} cannot be a consumer's name: use at most 40 lower-case letters, digits and "
+            "underscores, a letter first"
+        )
+    if name in (RELAY, UNROUTED):
+        raise OpsError(f"{name!r} is the name of a function of the library: choose another name")
     if name in project.consumers:
         raise OpsError(f"there is a consumer {name!r} already: choose another name")
     if name in project.tables:
@@ -340,10 +317,14 @@ def consumer_files(
             "choose another name"
         )
     for each in types:
-        check_type(each)
+        if not EVENT_TYPE.fullmatch(each) or not class_name(each).isidentifier():
+            raise OpsError(
+                f"{each!r} cannot be an event type here: use words of letters and digits with dots "
+                "between them, such as refund.requested"
+            )
     if len({class_name(each) for each in types}) < len(types):
         raise OpsError(f"the types {', '.join(types)} would have one class name: give fewer")
-    key = f"{singular(name)}_id"
+    key = f"{_singular(name)}_id"
     models = [_event_model(project, each, key) for each in types]
     line = RegistryLine(
         name=name,
@@ -382,12 +363,7 @@ def _files(
     yield test, render("consumer/test_handler.py.jinja", **values)
     for model in models:
         if model.is_new:
-            sample = {
-                "specversion": "1.0",
-                "id": "sample-1",
-                "source": "/samples",
-                "type": model.type,
-                "data": model.sample,
-            }
+            head = {"specversion": "1.0", "id": "sample-1", "source": "/samples"}
+            sample = {**head, "type": model.type, "data": model.sample}
             file = f"{model.type.replace('.', '-').replace('_', '-')}.json"
             yield project.events / file, json.dumps(sample, indent=2) + "\n"

@@ -47,8 +47,8 @@ class Project:
     consumers: Collection[str] = ()
     tables: Collection[str] = ()
     published: Collection[str] = ()
-    handled: dict[str, str]
-    folders: dict[str, Path] = field(default_factory=dict)
+    handled: Mapping[str, str] = field(default_factory=dict)
+    folders: Mapping[str, Path] = field(default_factory=dict)
     after: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
 
@@ -155,13 +155,13 @@ def _registry(root: Path, place: str) -> Any:
         sys.path.insert(0, str(root))
     try:
         return getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise OpsError(
-            f"the registry {place} of [tool.once] cannot be imported ({error}): correct the name, "
-            "or install what it needs (pip install 'once-consumer[cdk]')"
-        ) from None
     except Exception as error:
-        raise OpsError(f"the registry {place} cannot be imported ({error!r}): correct it") from None
+        remedy = "correct it"
+        if isinstance(error, ImportError | AttributeError):
+            remedy = "correct its name, or install what it needs (pip install 'once-consumer[cdk]')"
+        raise OpsError(
+            f"the registry {place} of [tool.once] cannot be imported ({error!r}): {remedy}"
+        ) from None
 
 
 @contextmanager

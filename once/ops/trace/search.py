@@ -43,12 +43,11 @@ class TraceSearch:
     def __init__(
         self, deployment: Deployment, key: str, consumer: str | None, sources: Collection[str]
     ) -> None:
-        self._deployment = deployment
-        self._key = key
+        self._deployment, self._key = deployment, key
         self._keys = self._start_keys(consumer, sources)
         self._searched: list[str] = []
+        self._start_errors: list[str] = []
         self.notes: list[str] = []
-        self._reads_logs = False
 
     def _start_keys(self, consumer: str | None, sources: Collection[str]) -> list[str]:
         """Return the dedup keys that the key of the command line may stand for.
@@ -101,13 +100,26 @@ class TraceSearch:
             # The start keys belong to other events if one of them has a record.
             keys = () if graph.records or graph.letters else self._keys
             hashes = {self._key} if _HASH.fullmatch(self._key) else set()
-            self._reads_logs = True
             lines, fault = read_log_entries(graph, self._deployment, keys, hashes, since)
             self.notes += [fault] if fault else []
             self._searched.append(fault or f"the logs of {', '.join(self._deployment.consumers)}")
-        entries = timeline(graph, lines, now)
+        entries, open_events = timeline(graph, lines, now), [*graph.open_events()]
+        if logs and (open_events or not entries):
+            functions = [each.function_name for each in self._deployment.consumers.values()]
+            errors = function_logs.start_errors(clients.client("logs"), functions)
+            self._start_errors = [f"{name} cannot start: {text}" for name, text in errors.items()]
         if entries:
-            self._note_open(graph)
+            self.notes += [
+                f"{event.type} ({event.id}) has no record and no dead letter: it waits in a queue, "
+                "is being retried, or no consumer subscribes to it"
+                for event, _ in open_events
+            ]
+            self.notes += self._start_errors
+            self.notes += [
+                f"the key rule of {consumer} for {event_type} is not known, and its record is not "
+                "looked up: write the rule out in @consumer.handles, and deploy"
+                for consumer, event_type in sorted(graph.unknown)
+            ]
         return graph, entries
 
     def _letters(self, most: int) -> list[Letter]:
@@ -130,34 +142,11 @@ class TraceSearch:
         self._searched.append(f"{len(found)} dead letters in {len(places)} queues")
         return found
 
-    def _note_open(self, graph: EventGraph) -> None:
-        """Note the events without a dedup record or a dead letter, and why functions do not run."""
-        open_events = [*graph.open_events()]
-        self.notes += [
-            f"{event.type} ({event.id}) has no record and no dead letter: it waits in a queue, is "
-            "being retried, or no consumer subscribes to it"
-            for event, _ in open_events
-        ]
-        self.notes += self._start_errors() if open_events else []
-        self.notes += [
-            f"the key rule of {consumer} for {event_type} is not known, and its record is not "
-            "looked up: write the rule out in @consumer.handles, and deploy"
-            for consumer, event_type in sorted(graph.unknown)
-        ]
-
-    def _start_errors(self) -> list[str]:
-        if not self._reads_logs:
-            return []
-        names = [each.function_name for each in self._deployment.consumers.values()]
-        errors = function_logs.start_errors(clients.client("logs"), names)
-        return [f"{name} cannot start: {text}" for name, text in errors.items()]
-
     def not_found_text(self) -> str:
         """Return the error text for a key that was not found."""
-        keys = [f"key {key}" for key in self._keys]
         places = [
             *self._searched,
-            *terminal.first_lines(keys, _MOST_SHOWN, " keys"),
+            *terminal.first_lines([f"key {key}" for key in self._keys], _MOST_SHOWN, " keys"),
             *(
                 f"no key of {one.identity} for {event_type}: its key rule is not known"
                 for one in self._deployment.consumers.values()
@@ -172,7 +161,7 @@ class TraceSearch:
             "rule that synthesis could not read, is found by the whole dedup key or through a dead "
             "letter. An event that still waits in a queue has no record yet (`once status` shows "
             "the queues), and expired records are deleted"
-            + "".join(f"\n{each}" for each in self._start_errors())
+            + "".join(f"\n{each}" for each in self._start_errors)
         )
 
 

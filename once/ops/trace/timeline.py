@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from typing import Self
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -193,15 +194,9 @@ class TimelineEntry:
     def texts(self) -> Iterator[tuple[str, str]]:
         """Yield name and value of each detail for a reader, without the key, which may be data."""
         for name, fact in self.details.items():
+            text = format_time(fact) if isinstance(fact, datetime) else str(fact)
             if name != "key":
-                match fact:
-                    case datetime():
-                        text = format_time(fact)
-                    case list():
-                        text = ", ".join(fact)
-                    case _:
-                        text = str(fact)
-                yield name.replace("_", " "), text
+                yield name.replace("_", " "), ", ".join(fact) if isinstance(fact, list) else text
 
 
 def timeline(
@@ -217,21 +212,20 @@ def timeline(
     for one in (*letters, *records):
         if one.key_hash and one.event_type:
             types[one.key_hash] = one.event_type
-    entries = [*records, *letters]
-    for entry in log_entries:
-        if not _is_about_a_letter(entry, graph):
-            names = ("reason", "error", "receive_count", "message_id")
-            entries.append(
-                TimelineEntry(
-                    at=entry.at,
-                    consumer=entry.consumer,
-                    event_type=types.get(entry.fields.get("key_hash", "")),
-                    kind=EntryKind(entry.message),
-                    key_hash=entry.fields.get("key_hash"),
-                    details={name: entry.fields[name] for name in names if name in entry.fields},
-                )
-            )
-    return sorted(entries, key=lambda entry: entry.at or _EVER)
+    names = ("reason", "error", "receive_count", "message_id")
+    logged = [
+        TimelineEntry(
+            at=entry.at,
+            consumer=entry.consumer,
+            event_type=types.get(entry.fields.get("key_hash", "")),
+            kind=EntryKind(entry.message),
+            key_hash=entry.fields.get("key_hash"),
+            details={name: entry.fields[name] for name in names if name in entry.fields},
+        )
+        for entry in log_entries
+        if not _is_about_a_letter(entry, graph)
+    ]
+    return sorted([*records, *letters, *logged], key=lambda entry: entry.at or _EVER)
 
 
 def read_log_entries(
@@ -252,14 +246,12 @@ def read_log_entries(
         The entries; and a text about logs that could not be read, None if all could.
     """
     known: dict[str, set[str]] = defaultdict(set)  # by the identity whose logs hold them
-    for pk in (*graph.records, *keys):
-        known[consumer_of(pk)].add(key_hash(pk))
-    for pk, item in graph.records.items():
-        if Record.OUTBOX in item:
-            known[RELAY].add(key_hash(pk))
-    for letter in graph.letters:
-        if letter.key:
-            known[letter.queue.identity].add(key_hash(letter.key))
+    for identity, pk in (
+        *((consumer_of(pk), pk) for pk in (*graph.records, *keys)),
+        *((RELAY, pk) for pk, item in graph.records.items() if Record.OUTBOX in item),
+        *((letter.queue.identity, letter.key) for letter in graph.letters if letter.key),
+    ):
+        known[identity].add(key_hash(pk))
     # Only the logs show the keys of retries without a record.
     waiting = {key_hash(key): event for event, keys in graph.open_events() for key in keys}
     now = datetime.now(UTC)
@@ -267,22 +259,15 @@ def read_log_entries(
     oldest = min((at if at and _EVER < at < now else _EVER for at in made), default=_EVER)
     first_retry = max(since or _EVER, oldest)
     identities = {each.name: each.identity for each in deployment.consumers.values()}
-    logs = clients.client("logs")
+    logs, service = clients.client("logs"), deployment.service
 
     def read(consumer: str) -> list[function_logs.LogEntry] | Exception:
         own = known[identities.get(consumer, consumer)].union(() if consumer == RELAY else hashes)
         try:
-            found = [
-                entry
-                for wanted in sorted(own)
-                for entry in function_logs.message_entries(
-                    logs, deployment.service, consumer, wanted, since
-                )
-            ]
+            entries = partial(function_logs.message_entries, logs, service, consumer)
+            found = [entry for wanted in sorted(own) for entry in entries(wanted, since)]
             if waiting and consumer != RELAY:
-                retries = function_logs.message_entries(
-                    logs, deployment.service, consumer, function_logs.RETRIED, first_retry
-                )
+                retries = entries(function_logs.RETRIED, first_retry)
                 found += [entry for entry in retries if entry.fields.get("key_hash") in waiting]
         except (BotoCoreError, ClientError) as error:
             return error
@@ -335,11 +320,10 @@ def _letter_entry(letter: Letter) -> TimelineEntry:
 
 def _record_entry(item: Item, now: datetime) -> TimelineEntry:
     pk = item[Record.PK]["S"]
-    kind = EntryKind.COMMITTED
+    is_refused = text_attribute(item, Record.OUTCOME) == Outcome.REFUSED
+    kind = EntryKind.REFUSED if is_refused else EntryKind.COMMITTED
     if text_attribute(item, Record.STATE) == State.PENDING:
         kind = EntryKind.PENDING
-    elif text_attribute(item, Record.OUTCOME) == Outcome.REFUSED:
-        kind = EntryKind.REFUSED
     return TimelineEntry(
         at=time_attribute(item, Record.COMMITTED_AT),
         consumer=consumer_of(pk),
@@ -375,9 +359,10 @@ def _record_details(
 def _pending_details(item: Item, now: datetime) -> Iterator[tuple[str, DetailValue]]:
     standing = text_attribute(item, Record.STANDING) or "not recorded"
     yield Record.STANDING, STANDINGS.get(standing, standing)
-    if since := time_attribute(item, Record.COMMITTED_AT):
-        yield "since", since
-    if until := time_attribute(item, Record.LEASE_UNTIL):
-        yield "leased_until" if until > now else "lease_over_since", until
-    if until := time_attribute(item, Record.KEY_EXPIRES_AT):
-        yield "provider_knows_key_until" if until > now else "provider_forgot_key", until
+    for name, ahead, over in (
+        (Record.COMMITTED_AT, "since", "since"),
+        (Record.LEASE_UNTIL, "leased_until", "lease_over_since"),
+        (Record.KEY_EXPIRES_AT, "provider_knows_key_until", "provider_forgot_key"),
+    ):
+        if moment := time_attribute(item, name):
+            yield ahead if moment > now else over, moment

@@ -10,9 +10,9 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from http.client import HTTPConnection, HTTPException
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from operator import attrgetter
 from time import monotonic
 from typing import Self
 from urllib.parse import SplitResult, urlsplit
@@ -47,16 +47,11 @@ def is_public(address: Address) -> bool:
         receivers = filter(None, (address.sixtofour, *(address.teredo or ())))
         if not all(map(is_public, receivers)):
             return False
-    special = (
-        *(address.is_private, address.is_loopback, address.is_link_local, address.is_multicast),
-        *(address.is_unspecified, address.is_reserved),
-    )
-    return address.is_global and not any(special)
+    return address.is_global and not (address.is_multicast or address.is_reserved)
 
 
-def is_loopback(address: Address) -> bool:
-    """Tell whether an address is one of this machine alone."""
-    return address.is_loopback
+is_loopback: Rule = attrgetter("is_loopback")
+"""Tells whether an address is one of this machine alone."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,6 @@ class Destination:
         host: the value of the header `Host`.
         name: the name that the certificate must have.
         addresses: the addresses to connect to, one after the other until one answers.
-        port: the port.
         path: the path with the query.
         secure: whether the connection is one of TLS.
         ca_bundle: a file with the certificates to trust; None for those of this machine.
@@ -86,8 +80,7 @@ class Destination:
         """Resolve a URL, and check each of its addresses.
 
         Args:
-            url: the URL.
-            option: the option that gives it, for errors.
+            option: the option that gives the URL, for errors.
             allowed: the rule that every address must meet, since an attacker may add one of many;
                 None allows every address.
             refusal: the end of the error for an address that is not allowed.
@@ -122,11 +115,6 @@ class Destination:
         found = cls.of(gateway, "AWS_ENDPOINT_URL")
         trusted = os.environ.get("AWS_CA_BUNDLE")
         return replace(found, host=parts.netloc, path=_path(parts), ca_bundle=trusted)
-
-    @cached_property
-    def tls(self) -> ssl.SSLContext:
-        """The context of TLS, with the certificates to trust."""
-        return ssl.create_default_context(cafile=self.ca_bundle)
 
 
 def _parts(url: str, option: str) -> tuple[SplitResult, int]:
@@ -180,7 +168,10 @@ def send_request(
         connection.putheader("connection", "close")
         for name, value in headers.items():
             if name.lower() not in _OWN_HEADERS:
-                connection.putheader(name, _encoded(value))
+                # Headers of HTTP are Latin-1, and UTF-8 by custom.
+                is_latin = all(ord(character) < 256 for character in value)
+                encoding = "latin-1" if is_latin else "utf-8"
+                connection.putheader(name, value.encode(encoding, "surrogatepass"))
     except (ValueError, HTTPException) as error:
         raise Unsendable(f"the request cannot be sent as it is: {error}") from None
     connection.sock = _connected(destination)
@@ -191,14 +182,6 @@ def send_request(
         raise Unanswered(f"no answer: {type(error).__name__} {error}".strip()) from None
     finally:
         connection.close()
-
-
-def _encoded(value: str) -> bytes:
-    """Return a header as bytes; those of HTTP are Latin-1, and UTF-8 by custom."""
-    try:
-        return value.encode("latin-1")
-    except UnicodeEncodeError:
-        return value.encode("utf-8", "surrogatepass")
 
 
 def _connected(destination: Destination) -> socket.socket:
@@ -214,7 +197,8 @@ def _connected(destination: Destination) -> socket.socket:
             opened.settimeout(TIMEOUT_SECONDS)
             if not destination.secure:
                 return opened
-            return destination.tls.wrap_socket(opened, server_hostname=destination.name)
+            trust = ssl.create_default_context(cafile=destination.ca_bundle)
+            return trust.wrap_socket(opened, server_hostname=destination.name)
         except OSError as error:  # those of TLS as well, which closes the socket
             fault = f"{address}: {error}"
     raise NotSent(f"no connection to {destination.name}, port {destination.port}: {fault}")

@@ -2,8 +2,8 @@
 
 import json
 import time
-from copy import deepcopy
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 from uuid import uuid4
 
 from typer import Argument, BadParameter, Option
@@ -37,57 +37,7 @@ _ANSWERS = {
     503: "nothing durable was written, and a provider would send it again: the function's log says "
     "why",
 }
-
-
-USER_AGENT = "once-webhooks-send"
-
-_PERSON = {"id": 1, "login": "octocat", "type": "User"}
-_SAMPLES: dict[str, dict[str, Any]] = {
-    "stripe": {
-        "object": "event",
-        "api_version": "2025-03-31.basil",
-        "created": 1767225600,
-        "data": {
-            "object": {
-                "id": "ch_test",
-                "object": "charge",
-                "amount": 2000,
-                "amount_refunded": 2000,
-                "currency": "eur",
-                "metadata": {"order_id": "6735"},
-                "payment_intent": "pi_test",
-                "refunded": True,
-                "status": "succeeded",
-            }
-        },
-        "livemode": False,
-        "pending_webhooks": 1,
-        "request": {"id": None, "idempotency_key": None},
-    },
-    "github": {
-        "action": "opened",
-        "repository": {"id": 1, "full_name": "octocat/hello-world", "private": False},
-        "sender": _PERSON,
-    },
-    "shopify": {
-        "admin_graphql_api_id": "gid://shopify/Order/820982911946154508",
-        "currency": "EUR",
-        "email": "jon@example.com",
-        "financial_status": "paid",
-        "line_items": [{"id": 1, "sku": "tea", "quantity": 1, "price": "9.00"}],
-        "test": True,
-        "total_price": "9.00",
-    },
-    "slack": {
-        "token": "not-used",
-        "team_id": "T0000TEST",
-        "api_app_id": "A0000TEST",
-        "type": "event_callback",
-        "event_time": 1767225600,
-        "event": {"user": "U0000TEST", "channel": "C0000TEST", "text": "hello", "ts": "1.000100"},
-    },
-    "standard": {"data": {"name": "test"}},
-}
+_SAMPLES = Path(__file__).with_name("samples.json")
 """Bodies by profile; id and type are added. They have a fixed time: sent again, with the same id,
 each is a duplicate."""
 
@@ -128,8 +78,7 @@ def send(
     chosen = webhooks.endpoint(endpoint)
     kind = _type(chosen, webhook_type)
     prefix = _IDS.get(chosen.profile.name)
-    new_id = str(uuid4()) if prefix is None else f"{prefix}{uuid4().hex[:_LENGTH_OF_ID]}"
-    name = webhook_id or new_id
+    name = webhook_id or (f"{prefix}{uuid4().hex[:_LENGTH_OF_ID]}" if prefix else str(uuid4()))
     body = _body(chosen, kind, name, data and terminal.data_text(data))
     destination = Destination.of_function(f"{webhooks.url}{chosen.name}")
     told = {"endpoint": endpoint, "type": kind, "duplicate": duplicate}
@@ -188,13 +137,20 @@ def _body(endpoint: Endpoint, webhook_type: str, webhook_id: str, data: str | No
         if not isinstance(body, dict):
             raise OpsError("--data is not the body of a webhook: it must be a JSON object")
     else:
-        body = deepcopy(_SAMPLES.get(profile.name, {"data": {"name": "test"}}))
+        samples = json.loads(_SAMPLES.read_text())
+        body = samples.get(profile.name, samples["standard"])
         # An id that is not in the body may not count: then the body tells two webhooks apart.
         if not profile.id.startswith("body:"):
             body["test_id"] = webhook_id
     for place, value in {profile.type[0]: webhook_type, profile.id: webhook_id}.items():
         if place.startswith("body:"):
-            _put(body, place.removeprefix("body:"), value)
+            *parents, last = place.removeprefix("body:").split(".")
+            folder = body
+            for name in parents:
+                if not isinstance(folder.get(name), dict):
+                    folder[name] = {}
+                folder = folder[name]
+            folder[last] = value
     raw = json.dumps(body, separators=(",", ":")).encode()
     if len(raw) > endpoint.limit:
         raise OpsError(
@@ -204,27 +160,17 @@ def _body(endpoint: Endpoint, webhook_type: str, webhook_id: str, data: str | No
     return raw
 
 
-def _put(body: dict[str, Any], path: str, value: str) -> None:
-    *parents, last = path.split(".")
-    for name in parents:
-        if not isinstance(body.get(name), dict):
-            body[name] = {}
-        body = body[name]
-    body[last] = value
-
-
 def _secret(webhooks: DeployedWebhooks, endpoint: Endpoint) -> str:
     """Return the first secret of an endpoint's current version."""
     arn = webhooks.secrets[endpoint.name]
     answer = client("secretsmanager").get_secret_value(SecretId=arn, VersionStage="AWSCURRENT")
     lines = map(str.strip, str(answer.get("SecretString", "")).splitlines())
-    secret = next(filter(None, lines), None)
-    if secret is None:
-        raise OpsError(
-            f"the secret of {endpoint.name!r} is empty: put the provider's signing secret into "
-            f"{arn} with `aws secretsmanager put-secret-value`"
-        )
-    return secret
+    if secret := next(filter(None, lines), None):
+        return secret
+    raise OpsError(
+        f"the secret of {endpoint.name!r} is empty: put the provider's signing secret into "
+        f"{arn} with `aws secretsmanager put-secret-value`"
+    )
 
 
 def _headers(
@@ -242,5 +188,5 @@ def _headers(
         ) from None
     except ModuleNotFoundError as error:
         raise OpsError(f"this profile needs a package: `pip install {error.name}`") from None
-    known = {"content-type": "application/json", "user-agent": USER_AGENT}
+    known = {"content-type": "application/json", "user-agent": "once-webhooks-send"}
     return known | dict.fromkeys(types, webhook_type) | signed

@@ -50,12 +50,8 @@ _plain = TypeDeserializer().deserialize
 class CaptureFilter:
     """Selects captures that match every condition that is not None.
 
-    Attributes:
-        since: received at this time or later.
-        until: received before this time.
-        endpoint: the endpoint.
-        type: the provider's type, or the event's.
-        standing: the standing of the capture.
+    They were received from `since` up to, not including, `until`. `type` is the provider's type, or
+    the event's.
     """
 
     since: datetime
@@ -121,13 +117,8 @@ class CaptureOptions:
                 "was received in between",
                 param_hint="--since",
             )
-        return CaptureFilter(
-            since=start,
-            until=end,
-            endpoint=self.endpoint,
-            type=self.webhook_type,
-            standing=self.standing,
-        )
+        facts: dict[str, Any] = {"type": self.webhook_type, "standing": self.standing}
+        return CaptureFilter(since=start, until=end, endpoint=self.endpoint, **facts)
 
 
 def webhooks_of(deployment: Deployment) -> DeployedWebhooks:
@@ -149,8 +140,6 @@ class Captures:
     """The table of captures with its index, and the bucket of bodies that are too large for it.
 
     Attributes:
-        dynamodb: a DynamoDB client.
-        webhooks: the webhook ingress.
         bucket: the claim-check bucket; None for a deployment without one.
         most: most entries of the index that are read.
         read: number of entries that were read.
@@ -177,7 +166,6 @@ class Captures:
 
         Raises:
             OpsError: there is no such endpoint, or there are too many captures to look at.
-            botocore.exceptions.BotoCoreError, ClientError: DynamoDB fails.
         """
         endpoints = self._endpoints(conditions)
         first = int(conditions.since.timestamp() * 1000)
@@ -221,10 +209,9 @@ class Captures:
         Raises:
             OpsError: it has expired, or cannot be read by this version.
         """
-        capture = self._get(pk)
-        if capture is None:
-            raise OpsError("its capture has expired since: it was listed, and is gone")
-        return capture
+        if capture := self._get(pk):
+            return capture
+        raise OpsError("its capture has expired since: it was listed, and is gone")
 
     def body(self, capture: Capture) -> bytes:
         """Return the bytes of a whole capture's body, as they were received.
@@ -295,25 +282,22 @@ class Captures:
         return [*filter(None, map(self._get, dict.fromkeys(keys)))]
 
     def _get(self, pk: str) -> Capture | None:
-        try:
-            if not 0 < len(pk.encode()) <= Limits.PARTITION_KEY_BYTES:
-                return None
-        except UnicodeEncodeError:  # an argument of the shell that is not UTF-8
+        # An argument of the shell that is not UTF-8 has surrogates, which are ignored here.
+        raw = pk.encode(errors="ignore")
+        if not 0 < len(raw) <= Limits.PARTITION_KEY_BYTES or raw.decode() != pk:
             return None
+        key = {CaptureAttribute.PK: {"S": pk}}
         answer = self.dynamodb.get_item(
-            TableName=self.webhooks.captures,
-            Key={CaptureAttribute.PK: {"S": pk}},
-            ConsistentRead=True,
+            TableName=self.webhooks.captures, Key=key, ConsistentRead=True
         )
         if "Item" not in answer:
             return None
-        capture = _readable(answer["Item"])
-        if capture is None:
-            raise OpsError(
-                f"the capture with the key hash {key_hash(pk)} cannot be read: use the version of "
-                "`once` that is deployed"
-            )
-        return capture
+        if capture := _readable(answer["Item"]):
+            return capture
+        raise OpsError(
+            f"the capture with the key hash {key_hash(pk)} cannot be read: use the version of "
+            "`once` that is deployed"
+        )
 
 
 def _readable(item: dict[str, Any]) -> Capture | None:

@@ -3,7 +3,7 @@
 import os
 import shlex
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -19,14 +19,7 @@ from once.ops.errors import OpsError, StoppedError
 from once.ops.progress import progress, saying
 from once.ops.terminal import console, error_console, format_time, print_json
 from once.ops.webhooks import capture_text
-from once.ops.webhooks._http import (
-    Destination,
-    NotSent,
-    Unanswered,
-    Unsendable,
-    is_loopback,
-    send_request,
-)
+from once.ops.webhooks._http import Destination, NotSent, Unanswered, Unsendable, is_loopback
 from once.ops.webhooks._send import send
 from once.ops.webhooks.captures import (
     LIST_PERIOD,
@@ -39,53 +32,45 @@ from once.ops.webhooks.captures import (
     TypeOption,
     UntilOption,
 )
-from once.ops.webhooks.replay import DONE, MARK, MOST_LINES, ReplayRequest, ReplayRun, mark
+from once.ops.webhooks.replay import DONE, MOST_LINES, ReplayRequest, ReplayRun, resend
 from once.webhooks.capture import Capture
 
 OVERLAP = timedelta(minutes=2)
 """Time that is looked at again. A capture has the time at which its request was received; it
 commits some seconds later, in the time of a clock that may be slow, and then reaches the index."""
 
+_EPOCH = datetime.fromtimestamp(0, UTC)
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 5.0
 """Time between two looks at the index: the shortest after a webhook, the longest without any."""
 
 
+@dataclass(slots=True, kw_only=True)
 class Listener:
-    """Forwards captures, and prints a line for each.
+    """Forwards captures to a port of this machine, and prints a line for each.
 
-    Args:
-        captures: the captures of the deployment.
+    Attributes:
         conditions: the captures that are forwarded; `until` does not count.
-        destination: the port of this machine.
-        from_now: whether captures that exist at the first look are left out.
+        skip: whether captures that exist at the first look are left out.
         as_json: whether the lines are JSON.
+        number: the number of forwarded captures.
+        last: the time of the last one.
     """
 
-    def __init__(
-        self,
-        captures: Captures,
-        conditions: CaptureFilter,
-        destination: Destination,
-        *,
-        from_now: bool,
-        as_json: bool,
-    ) -> None:
-        self._captures = captures
-        self._conditions = conditions
-        self._destination = destination
-        self._skip = from_now
-        self._as_json = as_json
-        self._position = conditions.since
-        self._seen: dict[tuple[str, int], datetime] = {}
-        self.number = 0
-        self.last: str | None = None
+    captures: Captures
+    conditions: CaptureFilter
+    destination: Destination
+    skip: bool
+    as_json: bool
+    number: int = 0
+    last: str | None = None
+    _position: datetime = _EPOCH
+    _seen: dict[tuple[str, int], datetime] = field(default_factory=dict)
 
     def run(self) -> None:
         """Forward captures until Ctrl-C.
 
         Raises:
             OpsError: there are too many captures to look at.
-            botocore.exceptions.ClientError: DynamoDB refuses the query.
         """
         pause = _SHORTEST_SECONDS
         while True:
@@ -101,28 +86,28 @@ class Listener:
 
     def _new(self, now: datetime) -> list[Capture]:
         """Return the captures that are new in the index since the last look, oldest first."""
-        begin = max(self._conditions.since, min(self._position, now) - OVERLAP)
-        self._captures.read = 0
+        begin = max(self.conditions.since, min(self._position, now) - OVERLAP)
+        self.captures.read = 0
         ahead = now + timedelta(seconds=CLOCK_MARGIN_SECONDS)
-        period = CaptureFilter(since=begin, until=ahead, endpoint=self._conditions.endpoint)
-        found = {(one.pk, one.received_at): one for one in self._captures.matching(period)}
+        period = CaptureFilter(since=begin, until=ahead, endpoint=self.conditions.endpoint)
+        found = {(one.pk, one.received_at): one for one in self.captures.matching(period)}
         new = [one for name, one in reversed(found.items()) if name not in self._seen]
         self._seen = {name: at for name, at in self._seen.items() if at >= begin}
         self._seen |= {name: capture_text.received_at(one) for name, one in found.items()}
         self._position = max([self._position, *map(capture_text.received_at, new)])
-        skipped, self._skip = self._skip, False
-        return [] if skipped else [*filter(self._conditions.matches, new)]
+        skipped, self.skip = self.skip, False
+        return [] if skipped else [*filter(self.conditions.matches, new)]
 
     def _forward(self, listed: Capture) -> None:
         try:
-            capture = self._captures.get(listed.pk)
-            answer = self._sent(capture, self._captures.body(capture))
+            capture = self.captures.get(listed.pk)
+            answer = self._sent(capture, self.captures.body(capture))
         except OpsError as error:
             answer = f"not forwarded: {error}"
         else:
             self.number += 1
         self.last = capture_text.received_at(listed).isoformat(timespec="milliseconds")
-        if self._as_json:
+        if self.as_json:
             print_json({**capture_text.capture_json(listed), "answer": answer})
         else:
             at = format_time(capture_text.received_at(listed))
@@ -133,8 +118,7 @@ class Listener:
         pause = _SHORTEST_SECONDS
         while True:
             try:
-                headers = {**capture.headers, MARK: mark()}
-                return str(send_request(self._destination, capture.method, headers, body))
+                return str(resend(self.destination, capture, body))
             except (Unanswered, Unsendable) as error:  # perhaps processed: it is not sent twice
                 return str(error)
             except NotSent as error:
@@ -246,40 +230,30 @@ def replay(
     on. A URL receives the bytes of the body and the headers that were captured,
     and a header that marks the replay. No redirect is followed.
     """
-    if not asked.names and asked.since is None:
-        raise BadParameter("name webhooks by ID, or give --since")
-    asked.check()
     deployment = Deployment.find(service)
-    captures = Captures.of(deployment)
-    target = asked.target(deployment)
-    plan = ReplayRun(asked, captures, target, asked.chosen(captures), dry_run=True)
+    plan = asked.plan(deployment, Captures.of(deployment))
     if how.dry_run or not how.yes:
         with saying("reading the webhooks"):
             plan.run()
     number = plan.number(*DONE)
     question = f"send {terminal.counted(number, 'webhook')}?" if number or how.yes else None
     if how.agreed(question, *_lines(plan)):
-        _send(replace(plan, dry_run=False, results=[]), deployment, how)
+        with plan.sending(deployment, how.why) as run:
+            stopped = True
+            try:
+                with progress(as_json=how.as_json) as bar:
+                    task = bar.add_task("webhooks", total=len(run.chosen))
+                    run.run(lambda: bar.advance(task))
+                stopped = False
+            except KeyboardInterrupt:
+                raise StoppedError(run.stopped_text) from None
+            finally:
+                _show(run, stopped=stopped, as_json=how.as_json)
         return
     if how.as_json:
         _show(plan, stopped=False, as_json=True)
     if not how.dry_run:
         plan.raise_if_left()
-
-
-def _send(run: ReplayRun, deployment: Deployment, how: operator_log.ChangeOptions) -> None:
-    with run.logged(deployment, how.why):
-        stopped = True
-        try:
-            with progress(as_json=how.as_json) as bar:
-                task = bar.add_task("webhooks", total=len(run.chosen))
-                run.run(lambda: bar.advance(task))
-            stopped = False
-        except KeyboardInterrupt:
-            raise StoppedError(run.stopped_text) from None
-        finally:
-            _show(run, stopped=stopped, as_json=how.as_json)
-    run.raise_if_left()
 
 
 def _lines(run: ReplayRun) -> list[str]:
@@ -321,10 +295,10 @@ def listen(
     destination = Destination.of(to, "--to", is_loopback, _NOT_HERE)
     options = CaptureOptions(endpoint=endpoint, webhook_type=webhook_type, since=since)
     listener = Listener(
-        Captures.of(Deployment.find(service)),
-        options.conditions(OVERLAP),
-        destination,
-        from_now=since is None,
+        captures=Captures.of(Deployment.find(service)),
+        conditions=options.conditions(OVERLAP),
+        destination=destination,
+        skip=since is None,
         as_json=as_json,
     )
     terminal.error_console.print(f"forwarding to {to}; Ctrl-C ends it", soft_wrap=True)

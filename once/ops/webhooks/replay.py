@@ -48,9 +48,6 @@ from once.webhooks.webhook import rebuilt_event
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-MARK = "once-replay"
-"""Header of a request that is a replay, with the time of the replay."""
-
 QUEUE_MARK = "replay"
 """Message attribute of an event that is a replay. It stays with a dead letter, unlike `once-`."""
 
@@ -86,6 +83,16 @@ def mark() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def resend(destination: Destination, capture: Capture, body: bytes) -> int:
+    """Send a request as it was captured, with a mark; return the status of its answer.
+
+    Raises:
+        NotSent, Unsendable, Unanswered: as `send_request`.
+    """
+    headers = {**capture.headers, "once-replay": mark()}
+    return send_request(destination, capture.method, headers, body)
+
+
 @dataclass(frozen=True, slots=True)
 class UrlTarget:
     """A URL: it receives the bytes of the body and the captured headers."""
@@ -103,9 +110,7 @@ class UrlTarget:
             OpsError: the answer is a refusal, an error or a redirect.
             NotSent, Unanswered: there is no answer.
         """
-        capture, body = prepared
-        headers = {**capture.headers, MARK: mark()}
-        status = send_request(self.destination, capture.method, headers, body)
+        status = resend(self.destination, *prepared)
         if status >= _FIRST_REFUSAL:
             raise OpsError(f"the receiver answered {status}")
         return str(status)
@@ -116,10 +121,7 @@ class QueueTarget:
     """The queue of a consumer: it receives the event as the relay publishes it.
 
     Attributes:
-        sqs: an SQS client.
-        deployment: the deployment.
-        endpoints: the endpoints of its ingress, by name.
-        consumer: the consumer.
+        endpoints: the endpoints of the deployment's ingress, by name.
         records: reads dedup records; None to send also what the consumer may have forgotten.
         takes_conflicts: whether a webhook is sent that differs from an earlier one of its key.
     """
@@ -159,7 +161,14 @@ class QueueTarget:
                 "its dedup record expires soon or is gone, so that a consumer may have processed "
                 "and forgotten it: look there, and give --unsafe to send it nevertheless"
             )
-        return self._message(event)
+        path, group = self.consumer.grouped_by, None
+        if path is not None:
+            known = json.loads(event.body)
+            group = message_group(known.get("data"), path) or known.get(GROUP_EXTENSION)
+            if group is None and self.consumer.is_fifo:
+                raise OpsError(f"it has no message group: its data has no {path!r}")
+        grouped = replace(event, group=group)
+        return self.consumer.message(grouped, self.run, **{QUEUE_MARK: text(mark())})
 
     def send(self, prepared: dict[str, Any]) -> str:
         """Send a message, and return its id.
@@ -202,16 +211,6 @@ class QueueTarget:
             )
         return event
 
-    def _message(self, event: OutgoingEvent) -> dict[str, Any]:
-        path, group = self.consumer.grouped_by, None
-        if path is not None:
-            known = json.loads(event.body)
-            group = message_group(known.get("data"), path) or known.get(GROUP_EXTENSION)
-            if group is None and self.consumer.is_fifo:
-                raise OpsError(f"it has no message group: its data has no {path!r}")
-        grouped = replace(event, group=group)
-        return self.consumer.message(grouped, self.run, **{QUEUE_MARK: text(mark())})
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayRequest(CaptureOptions):
@@ -243,25 +242,26 @@ class ReplayRequest(CaptureOptions):
         """The conditions of the webhooks, or of the search for their ids."""
         return self.conditions(SEARCH_PERIOD)
 
-    def check(self) -> None:
-        """Check that the options fit together.
+    def plan(self, deployment: Deployment, captures: Captures) -> "ReplayRun":
+        """Check the options, find the webhooks, and return a run that only judges them.
 
         Raises:
-            typer.BadParameter: they do not.
+            typer.BadParameter: the options do not fit together.
+            OpsError: the target cannot be used; there are too many webhooks, or an id matches none
+                or several.
         """
+        if not self.names and self.since is None:
+            raise BadParameter("name webhooks by ID, or give --since")
         if (self.queue is None) is (self.url is None):
             raise BadParameter("give --to-queue CONSUMER or --to-url URL, and not both")
         if self.allow_private and self.url is None:
             raise BadParameter("is for --to-url", param_hint="--allow-private")
         if self.unsafe and self.queue is None:
             raise BadParameter("is for --to-queue", param_hint="--unsafe")
+        target = self._target(deployment)
+        return ReplayRun(self, captures, target, self._chosen(captures), dry_run=True)
 
-    def target(self, deployment: Deployment) -> UrlTarget | QueueTarget:
-        """Return the place that the webhooks are sent to.
-
-        Raises:
-            OpsError: the URL is none, or may not receive them; or there is no such consumer.
-        """
+    def _target(self, deployment: Deployment) -> UrlTarget | QueueTarget:
         if self.url is not None:
             rule = None if self.allow_private else is_public
             return UrlTarget(Destination.of(self.url, "--to-url", rule, _NOT_PUBLIC))
@@ -275,12 +275,7 @@ class ReplayRequest(CaptureOptions):
             takes_conflicts=bool(self.names) or self.standing is Standing.CONFLICT,
         )
 
-    def chosen(self, captures: Captures) -> list[Capture]:
-        """Return the webhooks, the oldest first.
-
-        Raises:
-            OpsError: there are too many, or an id matches none or several.
-        """
+    def _chosen(self, captures: Captures) -> list[Capture]:
         if self.names:
             found = captures.by_ids(self.names, self.selected)
         else:
@@ -327,10 +322,7 @@ class ReplayRun:
     """Run of a replay: each webhook is read, judged and sent, and its result is kept.
 
     Attributes:
-        asked: the replay.
-        captures: the captures of the deployment.
-        target: takes the webhooks.
-        chosen: the webhooks as the index has them, in the order in which they are sent.
+        chosen: the webhooks as the index has them, the oldest first.
         dry_run: whether nothing is sent.
         results: the results so far.
     """
@@ -362,12 +354,14 @@ class ReplayRun:
                 )
 
     @contextmanager
-    def logged(self, deployment: Deployment, why: str | None) -> Iterator[None]:
-        """Write entries to the operator log, before the run and after it with what it sent.
+    def sending(self, deployment: Deployment, why: str | None) -> Iterator["ReplayRun"]:
+        """Yield the run that sends the webhooks of this plan, with entries in the operator log.
 
         Raises:
-            OpsError: they cannot be written.
+            OpsError: they cannot be written; or, after the run, webhooks were not sent.
         """
+        # The destination was resolved for the plan: no later answer of a name server counts.
+        sent = replace(self, dry_run=False, results=[])
         asked, target = self.asked, self.target
         hashes = [sha256(name.encode(errors="replace")).hexdigest() for name in asked.names or ()]
         arguments = {
@@ -380,12 +374,13 @@ class ReplayRun:
         }
         with operator_log.logged_change(deployment, "webhooks replay", arguments, why) as change:
             try:
-                yield
+                yield sent
             finally:
-                change.counts = self.counts
+                change.counts = sent.counts
                 if isinstance(target, QueueTarget):
-                    sent = (one for one in self.results if one.outcome is Outcome.SENT)
-                    change.message_ids = [one.detail for one in sent]
+                    taken = (one for one in sent.results if one.outcome is Outcome.SENT)
+                    change.message_ids = [one.detail for one in taken]
+        sent.raise_if_left()
 
     @property
     def counts(self) -> dict[str, int]:

@@ -107,7 +107,7 @@ def test_a_replay_is_stopped_and_a_failure_is_told(
 
 
 UNFIT: list[tuple[dict[str, str], str]] = [
-    ({"queue": "orders"}, "give the time since which"),
+    ({"queue": "orders"}, "name webhooks by ID, or give --since"),
     ({"since": "1d", "queue": "orders", "allow_private": "on"}, "is for --to-url"),
     ({"since": "1d", "queue": "orders", "rate": "inf"}, "is no number from 0.1"),
     ({"name": "none", "queue": "orders", "since": "1h"}, "no webhook"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from once.ops.webhooks import command
+from once.ops.webhooks import replay
 from once.ops.webhooks._http import NotSent, Unanswered
 from tests.ops.support import answer_with, run, stderr_of
 from tests.ops.webhooks.ingress import Receiver, Webhooks, stripe
@@ -101,7 +101,7 @@ def test_it_waits_for_the_port_and_repeats_nothing_that_may_have_arrived(
             raise found
         return found
 
-    monkeypatch.setattr(command, "send_request", send)
+    monkeypatch.setattr(replay, "send_request", send)
     for webhook_id in ("evt_1", "evt_2"):
         webhooks.receive(stripe(webhook_id))
     steps(*[webhooks.captures] * 4)

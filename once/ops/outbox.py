@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import inf
@@ -24,7 +24,7 @@ from rich.table import Table
 from typer import BadParameter, Option
 
 from once.errors import Unpublishable
-from once.events.identity import consumer_of, key_hash, message_group
+from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import batches_by_size
 from once.names import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS, RELAY, Record
@@ -397,7 +397,7 @@ def direct_events(consumer: DeployedConsumer) -> EventsOf:
     Raises:
         OpsError: the consumer takes no events of other consumers.
     """
-    types, path = consumer.events, consumer.grouped_by
+    types = consumer.events
     if not types:
         raise OpsError(
             f"{consumer.name!r} takes no events of other consumers, and only those are kept in "
@@ -408,17 +408,10 @@ def direct_events(consumer: DeployedConsumer) -> EventsOf:
     def select(image: dedup_records.Item) -> Iterator[OutgoingEvent]:
         pk = image[Record.PK]["S"]
         for position, event in enumerate(events_in(image)):
-            if event.type not in types:
-                continue
-            # The consumer itself checks whether this source may publish the type.
-            check_origin(event, position, pk, {consumer_of(pk): types})
-            if path is None:
-                yield event
-                continue
-            group = message_group(json.loads(event.body).get("data"), path)
-            if group is None and consumer.is_fifo:
-                raise Unpublishable(f"it has no message group: {path!r} is missing in its data")
-            yield replace(event, group=group)
+            if event.type in types:
+                # The consumer itself checks whether this source may publish the type.
+                check_origin(event, position, pk, {consumer_of(pk): types})
+                yield consumer.with_group(event)
 
     return select
 

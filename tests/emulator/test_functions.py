@@ -4,13 +4,12 @@ import io
 import json
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from emulator.embedded_aws import EmbeddedAws
 from emulator.local.code_update import DeployedCode, load_functions
 from emulator.local.function_logs import FunctionLogs
 from once.ops.aws.function_logs import start_errors
@@ -38,30 +37,25 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def aws(python: Path) -> Iterator[EmbeddedAws]:
-    with embedded_aws() as aws:
-        service = {"Service": "lambda.amazonaws.com"}
-        trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": service}
-        role = aws.client("iam").create_role(
-            RoleName="any", AssumeRolePolicyDocument=json.dumps({"Statement": [trust]})
+def errors(aws: EmbeddedAws, python: Path) -> dict[str, str]:
+    """Make the functions and load them; return their errors."""
+    service = {"Service": "lambda.amazonaws.com"}
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": service}
+    role = aws.client("iam").create_role(
+        RoleName="any", AssumeRolePolicyDocument=json.dumps({"Statement": [trust]})
+    )
+    for name, source in SOURCES.items():
+        code = io.BytesIO()
+        with zipfile.ZipFile(code, "w") as package:
+            package.writestr("module.py", source)
+            package.writestr(".python", str(python))
+        aws.client("lambda").create_function(
+            FunctionName=name,
+            Runtime="python3.11",
+            Role=role["Role"]["Arn"],
+            Handler="module.handler",
+            Code={"ZipFile": code.getvalue()},
         )
-        for name, source in SOURCES.items():
-            code = io.BytesIO()
-            with zipfile.ZipFile(code, "w") as package:
-                package.writestr("module.py", source)
-                package.writestr(".python", str(python))
-            aws.client("lambda").create_function(
-                FunctionName=name,
-                Runtime="python3.11",
-                Role=role["Role"]["Arn"],
-                Handler="module.handler",
-                Code={"ZipFile": code.getvalue()},
-            )
-        yield aws
-
-
-@pytest.fixture(scope="module")
-def errors(aws: EmbeddedAws) -> dict[str, str]:
     return load_functions(aws, [DeployedCode(name, "") for name in SOURCES])
 
 
@@ -70,11 +64,11 @@ def invoke(aws: EmbeddedAws, name: str) -> Any:
     return json.loads(answer["Payload"].read())
 
 
-def test_it_runs_on_the_python_of_its_package(aws: EmbeddedAws, python: Path) -> None:
+@pytest.mark.usefixtures("errors")
+def test_it_runs_on_the_python_of_its_package_and_imports_nothing_of_the_embedded_aws(
+    aws: EmbeddedAws, python: Path
+) -> None:
     assert invoke(aws, "reports") == [str(python), {}]
-
-
-def test_it_cannot_import_what_the_embedded_aws_imports(aws: EmbeddedAws) -> None:
     assert invoke(aws, "isolated")["errorMessage"] == "No module named 'ministack'"
 
 

@@ -1,25 +1,19 @@
 """A quick deployment asks whether what it would update is still deployed."""
 
 import json
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from emulator.embedded_aws import EmbeddedAws
 from emulator.local.quick_deployment import QuickDeployment
 from emulator.local.source_changes import Sources
 from once.ops.new.project import Project
 
 TEMPLATE = {"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}}
 STACK = "shop-consumers"
-
-
-@pytest.fixture(scope="module")
-def aws() -> Iterator[EmbeddedAws]:
-    with embedded_aws() as aws:
-        yield aws
 
 
 @pytest.fixture
@@ -33,16 +27,12 @@ def cloudformation(aws: EmbeddedAws) -> Any:
 @pytest.fixture
 def quick(aws: EmbeddedAws, tmp_path: Path) -> QuickDeployment:
     """The second deployment of an app, of which nothing has changed since the first."""
-    project = Project(
-        root=tmp_path,
-        registry_file=tmp_path / "consumers.py",
-        functions=tmp_path / "functions",
-        tests=tmp_path / "tests",
-        events=tmp_path / "events",
-        handled={},
-    )
-    (aws.state_dir / "outputs.json").write_text(json.dumps({STACK: {}}))
-    quick = QuickDeployment(aws, tmp_path, {}, project, Sources({}))
+    names = ("registry_file", "functions", "tests", "events")
+    places: dict[str, Any] = {name: tmp_path / name for name in names}
+    project = Project(root=tmp_path, **places)
+    (tmp_path / "outputs.json").write_text(json.dumps({STACK: {}}))
+    own = replace(aws, state_dir=tmp_path)
+    quick = QuickDeployment(own, tmp_path, {}, project, Sources({}))
     quick.remember()
     return quick
 

@@ -4,35 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from once.commit.committer import Committer
 from once.commit.result import COMMITTED, DUPLICATE, UNAFFECTED, CommitOutcome, CommitResult
 from once.events.cloud_event import read_event
-from once.testing import answer_lost, cancelled, inject, never_sent
 from once.transaction import Identity, Transaction
 from tests.integration.probe import COUNTERS, Bench, SoldOut, event
-
-
-def test_an_answer_that_is_lost_after_the_commit_counts_once(bench: Bench) -> None:
-    with inject(bench.runtime.dynamodb, "TransactWriteItems", answer_lost()) as left:
-        assert bench.deliver(event("added", "visits", event_id="e-1")) == []
-    assert left == []
-    assert bench.amount("visits") == 1
-    assert bench.deliver(event("added", "visits", event_id="e-1")) == []
-    assert bench.amount("visits") == 1
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [cancelled("TransactionConflict", "None"), never_sent()],
-    ids=["conflict", "no answer"],
-)
-def test_a_commit_is_retried_in_place_after_a_transient_fault(bench: Bench, fault: Any) -> None:
-    # The SDK's own retry meets the same fault: three attempts are more than it makes.
-    with inject(bench.runtime.dynamodb, "TransactWriteItems", fault, fault, fault):
-        assert bench.deliver(event("added", "visits")) == []
-    assert bench.amount("visits") == 1
 
 
 def test_a_write_that_dynamodb_rejects_is_quarantined_alone(bench: Bench) -> None:

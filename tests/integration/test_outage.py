@@ -20,7 +20,7 @@ from once.testing import FakeContext, cloud_event
 from stacks.consumers import CONSUMERS
 from tests.integration.probe import Bench, record
 
-MESSAGES, PROCESSES = 300, 3
+MESSAGES, PROCESSES = 120, 3
 OUTAGE_SECONDS = 2 * 60 * 60
 IDLE_SECONDS = 10 * 60
 """After this time a function is replaced by a new one."""
@@ -146,7 +146,7 @@ def test_an_outage_of_two_hours_dead_letters_nothing_and_charges_once(bench: Ben
     world, receives = outage(bench, OUTAGE_SECONDS, MESSAGES)
     assert world.dead == []
     assert len(world.charges) == MESSAGES
-    assert [bench.amount(f"o-{n}") for n in range(0, MESSAGES, 29)] == [1] * 11
+    assert [bench.amount(f"o-{n}") for n in range(0, MESSAGES, 29)] == [1] * 5
     assert max(receives) <= RECEIVES - 2
     # The breaker limits calls to a provider that is down.
     assert world.failed_calls < MESSAGES
@@ -157,5 +157,5 @@ def test_without_the_breaker_the_same_outage_dead_letters_messages(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("once.failures.circuit_breaker._IN_A_ROW", 1_000_000)
-    world, _ = outage(bench, OUTAGE_SECONDS, 20)
-    assert len(world.dead) > 10
+    world, _ = outage(bench, OUTAGE_SECONDS, 8)
+    assert len(world.dead) > 4

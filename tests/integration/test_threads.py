@@ -20,14 +20,6 @@ from tests.integration.probe import Bench, event
 THREADS = 16
 
 
-def test_one_event_in_sixteen_threads_commits_once(bench: Bench) -> None:
-    same = event("added", "visits", by=3, event_id="e-1")
-    bench.deliver_in_parallel([[[same]]] * THREADS)
-    assert bench.amount("visits") == 3
-    assert bench.outcomes() == ["accepted"]
-    assert bench.reasons() == []
-
-
 def test_every_event_is_delivered_to_every_thread_and_counted_once(bench: Bench) -> None:
     events = [[event("added", f"counter-{n % 3}")] for n in range(20)]
     bench.deliver_in_parallel([events[n:] + events[:n] for n in range(THREADS)])

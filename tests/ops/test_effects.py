@@ -174,18 +174,6 @@ def test_contradicting_options_are_refused(cloud: Cloud) -> None:
         assert text in words(result.stderr)
 
 
-def test_nothing_changes_without_a_yes(unknown: Start) -> None:
-    shop = unknown()
-    before = record(shop)
-    assert settle(KEY, *DONE, "--dry-run").exit_code == 0
-    refused = settle(KEY, *DONE, answer="n\n")
-    assert "effect 'charge': unknown: it may have been done" in words(refused.stdout)
-    assert "nothing was changed: answer y" in refused.stderr
-    assert record(shop) == before
-    assert settle(KEY, *DONE, answer="y\n").exit_code == 0
-    assert record(shop)["standing"] == "settled"
-
-
 def test_an_effect_whose_owner_may_be_running_is_not_settled(unknown: Start) -> None:
     shop = unknown()
     now = time.time()

@@ -5,16 +5,17 @@ import re
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from botocore.exceptions import ClientError
 
+from once.errors import Unpublishable
 from once.event_sources import Source
 from once.events import claim_check, cloud_event
-from once.events.identity import RULES, Key, fingerprint
-from once.events.outgoing import OutgoingEvent
+from once.events.identity import RULES, Key, fingerprint, message_group
+from once.events.outgoing import GROUP_EXTENSION, OutgoingEvent
 from once.failures.quarantine import text
 from once.names import EVENT_TYPE_ATTRIBUTE, ExternalOutput, StackOutput
 from once.ops.aws.clients import client
@@ -92,6 +93,20 @@ class DeployedConsumer:
     def queue_urls(self) -> tuple[str, ...]:
         """URLs of the queues that invoke its function."""
         return tuple(filter(None, (self.queue_url, self.isolation_queue_url)))
+
+    def with_group(self, event: OutgoingEvent) -> OutgoingEvent:
+        """Return an event in the message group that it has at this consumer.
+
+        Raises:
+            Unpublishable: the queue is a FIFO queue, and the event has no group.
+        """
+        group = None
+        if self.grouped_by is not None:
+            known = json.loads(event.body)
+            group = message_group(known.get("data"), self.grouped_by) or known.get(GROUP_EXTENSION)
+            if group is None and self.is_fifo:
+                raise Unpublishable(f"it has no message group: its data has no {self.grouped_by!r}")
+        return replace(event, group=group)
 
     def message(self, event: OutgoingEvent, run: str, **marks: Any) -> dict[str, Any]:
         """Return an event as a message to its queue, with these attributes beside its type.

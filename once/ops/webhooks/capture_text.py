@@ -7,22 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from once.errors import OnceError
 from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import event_id_of
 from once.events.strict_json import parse
 from once.names import SOURCE_PREFIX
-from once.ops.terminal import (
-    UNKNOWN,
-    fact_lines,
-    format_age,
-    format_time,
-    shortened,
-    single_line,
-    table,
-)
+from once.ops.terminal import UNKNOWN, format_age, format_time, shortened, single_line, table
 from once.webhooks.capture import Capture, Conflict, Standing
 
 STANDINGS = {
@@ -96,11 +87,6 @@ def capture_line(capture: Capture) -> str:
     return single_line("  ".join(parts))
 
 
-def capture_lines(capture: Capture, now: datetime) -> Iterator[Text]:
-    """Yield the lines of a capture without its body, to be printed with `soft_wrap`."""
-    return fact_lines(capture_rows(capture, now))
-
-
 def capture_rows(capture: Capture, now: datetime) -> Iterator[tuple[str, str]]:
     """Yield names and values of a capture's facts and headers; a name is empty if it continues."""
     received = received_at(capture)
@@ -166,14 +152,6 @@ def whole_capture_json(capture: Capture, body: bytes) -> dict[str, Any]:
         text, encoded = body.decode(), None
     except UnicodeDecodeError:
         text, encoded = None, b64encode(body).decode()
-    return {
-        **capture_json(capture),
-        "event_id": event_id,
-        "source": source,
-        "verified": capture.verified,
-        "method": capture.method,
-        "path": capture.path,
-        "headers": dict(capture.headers),
-        "body": text,
-        "body_base64": encoded,
-    }
+    request = {n: getattr(capture, n) for n in ("verified", "method", "path", "headers")}
+    event = {"event_id": event_id, "source": source}
+    return {**capture_json(capture), **event, **request, "body": text, "body_base64": encoded}

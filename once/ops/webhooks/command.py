@@ -195,7 +195,7 @@ def show(
     if as_json:
         terminal.print_json(capture_text.whole_capture_json(capture, body))
         return
-    for line in capture_text.capture_lines(capture, datetime.now(UTC)):
+    for line in terminal.fact_lines(capture_text.capture_rows(capture, datetime.now(UTC))):
         terminal.console.print(line, soft_wrap=True)
     terminal.console.print()
     terminal.console.print(

@@ -1,6 +1,5 @@
 """Replay: captured webhooks are sent again, their events to a queue or the requests to a URL."""
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,8 +16,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from typer import Argument, BadParameter, Option
 
 from once.errors import OnceError
-from once.events.identity import consumer_of, key_hash, message_group
-from once.events.outgoing import GROUP_EXTENSION, ClaimPlace, OutgoingEvent
+from once.events.identity import consumer_of, key_hash
+from once.events.outgoing import ClaimPlace, OutgoingEvent
 from once.failures.quarantine import text
 from once.names import CLOCK_MARGIN_SECONDS, Limits, Record
 from once.ops import dedup_records, operator_log, terminal
@@ -138,7 +137,8 @@ class QueueTarget:
         """Return the message with the event of a webhook.
 
         Raises:
-            OpsError: it has no event, the consumer does not take it, or would not recognise it.
+            OnceError: it has no event, or no message group.
+            OpsError: the consumer does not take the event, or would not recognise it.
         """
         if capture.standing is Standing.CONFLICT and not self.takes_conflicts:
             raise OpsError(
@@ -161,13 +161,7 @@ class QueueTarget:
                 "its dedup record expires soon or is gone, so that a consumer may have processed "
                 "and forgotten it: look there, and give --unsafe to send it nevertheless"
             )
-        path, group = self.consumer.grouped_by, None
-        if path is not None:
-            known = json.loads(event.body)
-            group = message_group(known.get("data"), path) or known.get(GROUP_EXTENSION)
-            if group is None and self.consumer.is_fifo:
-                raise OpsError(f"it has no message group: its data has no {path!r}")
-        grouped = replace(event, group=group)
+        grouped = self.consumer.with_group(event)
         return self.consumer.message(grouped, self.run, **{QUEUE_MARK: text(mark())})
 
     def send(self, prepared: dict[str, Any]) -> str:
@@ -194,16 +188,13 @@ class QueueTarget:
             )
         bucket, publisher = self.deployment.claim_bucket, consumer_of(capture.pk)
         event_type = capture.event_type or endpoint.event_type(capture.webhook_type)
-        try:
-            event, claim = rebuilt_event(
-                capture,
-                body,
-                endpoint,
-                group_field=self.deployment.group_field(event_type),
-                claims=None if bucket is None else ClaimPlace(bucket, publisher, MOST_BYTES),
-            )
-        except OnceError as error:
-            raise OpsError(str(error)) from None
+        event, claim = rebuilt_event(
+            capture,
+            body,
+            endpoint,
+            group_field=self.deployment.group_field(event_type),
+            claims=None if bucket is None else ClaimPlace(bucket, publisher, MOST_BYTES),
+        )
         if claim is not None and capture.event_type is None:
             raise OpsError(
                 "its data is too large for a message, and only the ingress may store it: send it "
@@ -417,7 +408,7 @@ class ReplayRun:
         try:
             capture = self.captures.get(listed.pk)
             prepared = target.prepare(capture, self.captures.body(capture))
-        except OpsError as error:
+        except (OnceError, OpsError) as error:
             return Result(listed, Outcome.NOT_SENT, str(error))
         except Exception as error:  # one capture must not stop the replay
             return Result(listed, Outcome.NOT_SENT, unexpected_error_text(error))

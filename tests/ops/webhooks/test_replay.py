@@ -79,8 +79,8 @@ def test_a_webhook_that_was_captured_only_is_sent_once_its_type_is_handed_on(
 
 
 def test_what_has_no_event_or_may_be_forgotten_stays(webhooks: Webhooks) -> None:
-    replay = ("webhooks", "replay", "--since", "11d", "--to-queue", "orders", "--yes")
-    webhooks.age = 10 * DAY
+    replay = ("webhooks", "replay", "--since", "2d", "--to-queue", "orders", "--yes")
+    webhooks.age = 1.5 * DAY
     webhooks.receive(stripe("evt_1"))
     webhooks.age = 100
     webhooks.receive(b"no JSON", "stripe")

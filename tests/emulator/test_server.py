@@ -27,7 +27,9 @@ def unpack(file: Path, target: Path) -> Path:
     return target
 
 
-def test_processes_of_one_package_share_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_of_one_package_share_it_and_packages_share_common_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     homes = [tmp_path / f"ministack-lambda-orders-{n}" for n in range(3)]
     contents = ["a = 1", "a = 1", "a = 2"]
@@ -38,18 +40,9 @@ def test_processes_of_one_package_share_it(tmp_path: Path, monkeypatch: pytest.M
     assert [(code / "handler.py").read_text() for code in found] == contents
     assert [(code / "own" / "module.py").read_text() for code in found] == contents
     assert found[0].resolve() == found[1].resolve() != found[2].resolve()
-
-
-def test_packages_share_the_folders_that_they_have_in_common(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    homes = [tmp_path / f"ministack-lambda-{name}-1" for name in ("orders", "payments")]
-    one, two = (unpack(zip_file(home, home.name), home / "code") for home in homes)
-    common = [code / "common" / "part" / "module.py" for code in (one, two)]
-    assert common[0].read_text() == "b = 1"
-    assert common[0].resolve() == common[1].resolve()
-    assert (one / "own").resolve() != (two / "own").resolve()
+    common = [code / "common" / "part" / "module.py" for code in found]
+    assert common[2].read_text() == "b = 1"
+    assert common[1].resolve() == common[2].resolve()
 
 
 def test_other_files_are_unpacked_as_usual(tmp_path: Path) -> None:

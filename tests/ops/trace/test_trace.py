@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from once.events.identity import Key, key_hash
+from once.ops.dedup_records import STANDINGS
 from tests.ops.support import refuse, requests_of, run, stderr_of, stdout_of, words
 from tests.ops.tracing import ORDER_ID, SHOP, TABLE, TYPES, WAY, Saga, body, moments, placed
 
@@ -83,12 +84,7 @@ def pending(saga: Saga, **attributes: Any) -> None:
 
 
 def test_pending_effect_is_shown_with_its_standing(saga: Saga) -> None:
-    for standing, said in {
-        "in-flight": "in flight: its owner is calling the provider, or died",
-        "not-done": "certainly not done",
-        "unknown": "unknown: it may have been done",
-        "of-a-later-version": "of-a-later-version",
-    }.items():
+    for standing, said in (*STANDINGS.items(), ("of-a-later-version",) * 2):
         pending(saga, standing={"S": standing})
         [moment] = moments("placed-o-1", *SHOP)
         assert (moment["what"], moment["standing"]) == ("pending effect", said)

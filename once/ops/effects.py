@@ -279,11 +279,7 @@ def pending_effect(
 def _named_effect(
     deployment: Deployment, table: dedup_records.DedupRecordReader, name: str
 ) -> PendingEffect:
-    """Return the pending effect of a key, or of the dead letter with this id or key hash.
-
-    Raises:
-        OpsError: no effect or several have this name, or the effect is not pending.
-    """
+    """Return the pending effect of a key, or of the dead letter with this id or key hash."""
     consumer, mark, _ = name.partition("#")
     if mark and consumer in deployment.identities:
         return pending_effect(table, name)

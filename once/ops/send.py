@@ -116,11 +116,7 @@ def send(
 
 
 def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[str]:
-    """Return the names of the consumers that the event goes to.
-
-    Raises:
-        OpsError: there are none.
-    """
+    """Return the names of the consumers that the event goes to, at least one."""
     consumers = [deployment.consumer(to)] if to else [*deployment.consumers.values()]
     if found := [one.name for one in consumers if event_type in one.ingress_types]:
         return found

@@ -351,11 +351,7 @@ def _key(table: str, key: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _consumer_in(folder: Path) -> Consumer:
-    """Return the consumer that the `handler.py` of a folder defines.
-
-    Raises:
-        LookupError: the module cannot be imported from `sys.path`, or has not one consumer.
-    """
+    """Return the consumer that the `handler.py` of a folder defines."""
     file = folder.resolve() / "handler.py"
     module = _module_of(file)
     found = {id(each): each for each in vars(module).values() if isinstance(each, Consumer)}

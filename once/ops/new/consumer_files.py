@@ -242,9 +242,6 @@ def _event_model(project: Project, event_type: str, table_key: str) -> EventMode
 
     Only fields that are required texts, whole numbers or booleans are taken over. The model ignores
     the other fields of an event, so that it accepts whatever the other handler accepts.
-
-    Raises:
-        OpsError: the module of the service's handler cannot be imported.
     """
     is_internal = event_type in project.published
     module = project.handled.get(event_type)

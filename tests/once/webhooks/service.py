@@ -48,6 +48,9 @@ ENDPOINTS = (
 class Service:
     """An ingress with its tables and secrets; call it inside `moto.mock_aws`."""
 
+    secret_string = SECRET
+    """The content of each endpoint's secret."""
+
     def __init__(self, endpoints: tuple[Endpoint, ...] = ENDPOINTS, **settings: Any) -> None:
         self.now = NOW
         self.paused = 0
@@ -55,16 +58,12 @@ class Service:
         self.s3 = boto3.client("s3", "us-east-1")
         self.lines: list[str] = []
         self.log = StringIO()
-        for table in ("dedup", CAPTURES):
-            self.dynamodb.create_table(
-                TableName=table,
-                KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-                AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-                BillingMode="PAY_PER_REQUEST",
-            )
+        self._create_tables()
         self.secretsmanager = boto3.client("secretsmanager", "us-east-1")
         arns = {
-            each.name: self.secretsmanager.create_secret(Name=each.name, SecretString=SECRET)["ARN"]
+            each.name: self.secretsmanager.create_secret(
+                Name=each.name, SecretString=self.secret_string
+            )["ARN"]
             for each in endpoints
         }
         self.settings = replace(
@@ -84,13 +83,25 @@ class Service:
         self.ingress = WebhookIngress(
             settings=self.settings,
             dynamodb=self.sender,
-            secrets=SecretCache(self.secretsmanager, arns, lambda: self.now),
+            secrets=SecretCache(self.secretsmanager, arns, self.clock),
             logger=Logger(service=uuid4().hex, stream=self.log),
             s3=self.s3,
             metrics=MetricsLog(service="webhooks", write=self.lines.append),
-            clock=lambda: self.now,
+            clock=self.clock,
             sleep=self._sleep,
         )
+
+    def _create_tables(self) -> None:
+        for table in ("dedup", CAPTURES):
+            self.dynamodb.create_table(
+                TableName=table,
+                KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+                BillingMode="PAY_PER_REQUEST",
+            )
+
+    def clock(self) -> float:
+        return self.now
 
     def _sleep(self, seconds: float) -> None:
         self.now += seconds

@@ -1,10 +1,9 @@
 """A deployment with a webhook ingress, and a server that keeps the requests which it receives."""
 
-import io
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -12,13 +11,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger
 
 from once.names import StackOutput
-from once.runtime.metrics_log import MetricsLog
-from once.runtime.sdk import SDK
-from once.settings import TableSettings
-from once.testing import FakeContext
 from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, Standing, Verified
 from once.webhooks.endpoint import (
     CAPTURES,
@@ -29,15 +23,12 @@ from once.webhooks.endpoint import (
     STRIPE,
     Endpoint,
     Profile,
-    WebhookSettings,
 )
-from once.webhooks.ingress import WebhookIngress
-from once.webhooks.signature import SecretCache, sign
-from tests.once.webhooks.service import request
+from once.webhooks.signature import sign
+from tests.once.webhooks.service import SECRET, Service, request
 from tests.ops.cloud import Cloud
 
 BUCKET = "claims"
-SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cy1vZi1vcHM="
 CUSTOM = Profile(
     name="custom", signature_header="x-signature", type=("body:kind",), retry_seconds=1
 )
@@ -51,21 +42,20 @@ ENDPOINTS = (
 )
 
 
-class Webhooks:
+class Webhooks(Service):
     """The ingress of a deployment.
 
     Attributes:
         age: the time before now at which webhooks are received, in seconds.
     """
 
+    secret_string = f"{SECRET}\nolder\n"
+
     def __init__(self, cloud: Cloud) -> None:
         self.cloud, self.age = cloud, 0.0
-        self.dynamodb = cloud.dynamodb
-        self.s3 = boto3.client("s3")
+        dedup: dict[str, Any] = {"dedup_table": "physical-dedup", "claim_bucket": BUCKET}
+        super().__init__(ENDPOINTS, **dedup, max_body_bytes=2 * 1024 * 1024)
         self.s3.create_bucket(Bucket=BUCKET)
-        self.secretsmanager = boto3.client("secretsmanager")
-        self._create_table()
-        self.secrets = {each.name: self._secret(each.name) for each in ENDPOINTS}
         cloud.state[StackOutput.CLAIM_BUCKET] = BUCKET
         cloud.service |= {
             StackOutput.WEBHOOK_URL: "https://abc.lambda-url.us-east-1.on.aws/",
@@ -73,58 +63,30 @@ class Webhooks:
             StackOutput.WEBHOOK_ENDPOINTS: json.dumps([e.to_builtins() for e in ENDPOINTS]),
             **{
                 f"{StackOutput.ENDPOINT_SECRET}{name.capitalize()}": arn
-                for name, arn in self.secrets.items()
+                for name, arn in self.settings.secrets.items()
             },
             StackOutput.CAPTURES: CAPTURES,
         }
-        self.ingress = self._ingress()
 
-    def _create_table(self) -> None:
-        keys = (("pk", "S"), (CaptureAttribute.DAY, "S"), (CaptureAttribute.RECEIVED_AT, "N"))
+    def _create_tables(self) -> None:
+        """Make the table of captures with its index; that of dedup records is the deployment's."""
+        day, at = CaptureAttribute.DAY, CaptureAttribute.RECEIVED_AT
+        by_time = [("HASH", day), ("RANGE", at)]
         self.dynamodb.create_table(
             TableName=CAPTURES,
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": n, "AttributeType": t} for n, t in keys],
+            AttributeDefinitions=[
+                {"AttributeName": name, "AttributeType": kind}
+                for name, kind in (("pk", "S"), (day, "S"), (at, "N"))
+            ],
             GlobalSecondaryIndexes=[
                 {
                     "IndexName": BY_TIME,
-                    "KeySchema": [
-                        {"AttributeName": CaptureAttribute.DAY, "KeyType": "HASH"},
-                        {"AttributeName": CaptureAttribute.RECEIVED_AT, "KeyType": "RANGE"},
-                    ],
+                    "KeySchema": [{"AttributeName": n, "KeyType": kind} for kind, n in by_time],
                     "Projection": {"ProjectionType": "ALL"},
                 }
             ],
             BillingMode="PAY_PER_REQUEST",
-        )
-
-    def _secret(self, name: str) -> str:
-        made = self.secretsmanager.create_secret(Name=name, SecretString=f"{SECRET}\nolder\n")
-        return str(made["ARN"])
-
-    def _ingress(self) -> WebhookIngress:
-        sender = boto3.client("dynamodb", config=SDK)
-        settings = WebhookSettings(
-            consumer="webhooks",
-            dedup_table="physical-dedup",
-            tables={CAPTURES: TableSettings(CAPTURES, (CaptureAttribute.PK,))},
-            dedup_window_seconds=45 * 86400,
-            publishes=tuple(t for each in ENDPOINTS for t in each.event_types),
-            claim_bucket=BUCKET,
-            max_body_bytes=2 * 1024 * 1024,
-            endpoints=ENDPOINTS,
-            secrets=self.secrets,
-            capture_seconds=30 * 86400,
-        )
-        return WebhookIngress(
-            settings=settings,
-            dynamodb=sender,
-            secrets=SecretCache(self.secretsmanager, self.secrets, self.clock),
-            logger=Logger(service="webhooks", stream=io.StringIO()),
-            s3=self.s3,
-            metrics=MetricsLog(service="webhooks", write=lambda line: None),
-            clock=self.clock,
-            sleep=lambda seconds: None,
         )
 
     def clock(self) -> float:
@@ -138,17 +100,9 @@ class Webhooks:
         signed = sign(known.profile, SECRET, body, webhook_id=webhook_id, now=self.clock())
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         before = {each.pk for each in self.captures()}
-        assert self.post(f"/{endpoint}", body, {**named, **signed}) == 200
+        assert self.post(request(f"/{endpoint}", body, {**named, **signed})) == 200
         [capture] = [each for each in self.captures() if each.pk not in before]
         return capture
-
-    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> int:
-        answer = self.ingress.handle(request(path, body, headers), FakeContext())
-        return answer["statusCode"]
-
-    def captures(self) -> list[Capture]:
-        table = boto3.resource("dynamodb").Table(CAPTURES)
-        return [Capture.read(item) for item in table.scan()["Items"]]
 
     def put(self, body: bytes = b"{}", /, **facts: Any) -> Capture:
         """Write a capture as it could be in the table, whatever wrote it."""

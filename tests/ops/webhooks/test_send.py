@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from once.webhooks.capture import Standing
+from tests.once.webhooks.service import SECRET, request
 from tests.ops.support import stderr_of, stdout_of
-from tests.ops.webhooks.ingress import SECRET, Received, Receiver, Webhooks
+from tests.ops.webhooks.ingress import Received, Receiver, Webhooks
 
 
-def taken(webhooks: Webhooks, request: Received) -> int:
+def taken(webhooks: Webhooks, received: Received) -> int:
     """Let the ingress answer a request that the gateway received."""
-    return webhooks.post(request.path, request.body, request.headers)
+    return webhooks.post(request(received.path, received.body, received.headers))
 
 
 KINDS = {

@@ -42,13 +42,6 @@ def test_whole_way_is_found_without_a_scan_for_few_reads(saga: Saga, given: tupl
     assert len(asked) <= 5  # one for the start, and one for each step of the way
 
 
-def test_records_lead_to_their_cause_and_its_other_events(saga: Saga) -> None:
-    saga.order("order-1")
-    last = saga.commit("notifications", placed("x"), "customer.told", key=ORDER_ID)
-    assert last
-    assert way("notifications#field#payment.captured#order_id#str:order-1") == WAY
-
-
 def test_number_is_looked_up_as_number_and_as_text(saga: Saga) -> None:
     for value in (7, "7", "07", "7.0"):
         saga.commit(

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import ThreadingTCPServer
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError
 
+from demo.http_server import Server
 from demo.proxy import Drop, Drops, Proxy, proxying
 from demo.quiescence import wait_until
 from emulator.certificate import write_certificate
@@ -48,10 +48,8 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-class Aws(ThreadingTCPServer):
+class Aws(Server):
     """An HTTPS server with one answer to all requests."""
-
-    daemon_threads = False  # so that `server_close` waits for the connections
 
     def __init__(self, folder: Path) -> None:
         self.done: list[tuple[str, dict[str, str], bytes]] = []
@@ -59,30 +57,24 @@ class Aws(ThreadingTCPServer):
         self.may_answer = threading.Event()
         self.may_answer.set()
         self.certificate, key = write_certificate(folder)
-        super().__init__((HOST, 0), Handler)
+        super().__init__(Handler)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate, key)
         self.socket = context.wrap_socket(self.socket, server_side=True)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        pass
-
 
 @pytest.fixture
 def aws(tmp_path: Path) -> Iterator[Aws]:
-    with Aws(tmp_path / "tls") as server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.05])
-        thread.start()
+    server = Aws(tmp_path / "tls")
+    with server.running("aws"):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @contextmanager
 def proxy_of(aws: Aws, *drops: Drop, **options: Any) -> Iterator[Proxy]:
     """A proxy that cuts off every call in the given way."""
     there = SimpleNamespace(
-        port=aws.server_address[1],
+        port=aws.port,
         certificate=aws.certificate,
         state_dir=aws.certificate.parent,
     )

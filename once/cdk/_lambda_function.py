@@ -22,7 +22,6 @@ from constructs import Construct, IDependable
 
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.errors import SynthError
-from once.cdk.monitoring import Row
 from once.cdk.nag import acknowledge_finding
 from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for
 from once.cdk.packaging.function_package import package
@@ -34,6 +33,9 @@ from once.settings import SETTINGS, Environment
 PACKAGES = "packages"
 """The folder of packages beside a template of `once template`."""
 
+Row = list[cloudwatch.IWidget]
+"""The graphs of one function, which stand side by side on the dashboard."""
+
 _NAME_BYTES = 100
 """Bytes by which the name, URL or ARN of a resource may be longer than its token."""
 
@@ -41,7 +43,8 @@ _NAME_BYTES = 100
 class FunctionConstruct(Construct):
     """A construct around one function: its log group, its role, and the alias that events invoke.
 
-    `alias` points to a published version of `function`, which runs as `role`.
+    `alias` points to a published version of `function`, which runs as `role`. `full_name` is the
+    function's name, `config` the deployment.
 
     Args:
         scope: the stack.
@@ -56,11 +59,11 @@ class FunctionConstruct(Construct):
 
     def __init__(self, scope: Construct, name: str, config: DeploymentConfig) -> None:
         super().__init__(scope, name)
-        self._config, self._name = config, f"{config.service}-{name}"
+        self.config, self.full_name = config, f"{config.service}-{name}"
         self.log_group = logs.LogGroup(
             self,
             "Log",
-            log_group_name=f"/aws/lambda/{self._name}",
+            log_group_name=f"/aws/lambda/{self.full_name}",
             encryption_key=imported_key(self, config.keys.logs),
             retention=logs.RetentionDays.ONE_MONTH,
             # Its name is fixed: a retained log group would make the next deployment fail.
@@ -93,10 +96,10 @@ class FunctionConstruct(Construct):
         Raises:
             SynthError: its package cannot be built, or its settings are too large.
         """
-        config = self._config
+        config = self.config
         environment = {
             **variables,
-            "POWERTOOLS_SERVICE_NAME": self._name,
+            "POWERTOOLS_SERVICE_NAME": self.full_name,
             "POWERTOOLS_LOG_LEVEL": config.log_level,
             **({OTLP_ENDPOINT: config.otlp_endpoint} if config.otlp_endpoint else {}),
         }
@@ -114,7 +117,7 @@ class FunctionConstruct(Construct):
         self.function = function = lambda_.Function(
             self,
             "Function",
-            function_name=self._name,
+            function_name=self.full_name,
             runtime=config.runtime,
             architecture=lambda_.Architecture.ARM_64,
             handler=f"functions.{self.node.id}.handler.lambda_handler",
@@ -162,8 +165,8 @@ class FunctionConstruct(Construct):
         self.alias.node.add_dependency(role, *after)
 
     def _code(self, packaged: Path) -> lambda_.Code:
-        if not self._config.external_functions:
-            return lambda_.Code.from_asset(str(packaged), exclude=bytecode_excludes(self._config))
+        if not self.config.external_functions:
+            return lambda_.Code.from_asset(str(packaged), exclude=bytecode_excludes(self.config))
         # A path, which another tool uploads, and the name by content, for which there is a version.
         return lambda_.Code.from_inline(f"{PACKAGES}/{self.node.id}.zip {packaged.name}")
 
@@ -186,13 +189,13 @@ class FunctionConstruct(Construct):
         if size > Limits.PARAMETER_BYTES:
             fault = (
                 f"its settings have up to {size} bytes, and Parameter Store takes "
-                f"{Limits.PARAMETER_BYTES}; give it fewer or shorter event types, or split the "
+                f"{Limits.PARAMETER_BYTES}; give it fewer or shorter event types, or split a "
                 "consumer in two"
             )
-            raise SynthError(f"the function {self._name!r} cannot be built", [fault])
+            raise SynthError(f"the function {self.full_name!r} cannot be built", [fault])
         # Named by its content: an older version of the function keeps its own settings.
         content = json.dumps(Stack.of(self).resolve(text))
-        path = f"/{self._name}/settings-{sha256(content.encode()).hexdigest()[:16]}"
+        path = f"/{self.full_name}/settings-{sha256(content.encode()).hexdigest()[:16]}"
         tier = ssm.ParameterTier.ADVANCED
         ssm.StringParameter(self, "Settings", parameter_name=path, string_value=text, tier=tier)
         arn = Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=path[1:])

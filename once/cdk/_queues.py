@@ -3,6 +3,7 @@
 They are retained with what delivers into them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -119,35 +120,7 @@ def restrict_sources(queue: sqs.Queue, *sources: str) -> None:
     made.redrive_allow_policy = policy if arns else {"redrivePermission": "denyAll"}
 
 
-def map_queue(
-    scope: Construct, props: ConsumerProps, target: lambda_.IFunction, queue: sqs.IQueue
-) -> lambda_.EventSourceMapping:
-    """Return the mapping from a consumer's main queue, in batches."""
-    event_count = lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT])
-    window = None if props.fifo else Duration.seconds(props.batch_window_seconds)
-    mapping = lambda_.EventSourceMapping(
-        scope,
-        "Mapping",
-        target=target,
-        event_source_arn=queue.queue_arn,
-        batch_size=props.batch_size,
-        max_batching_window=window,  # Lambda refuses one on a FIFO queue
-        max_concurrency=None if props.pollers else props.concurrency,
-        report_batch_item_failures=True,
-        metrics_config=event_count if props.mapping_metrics else None,
-    )
-    if props.pollers is not None:
-        # The construct's own argument refuses more than 2,000 pollers, and Lambda takes 10,000.
-        resource = cast(lambda_.CfnEventSourceMapping, mapping.node.default_child)
-        resource.provisioned_poller_config = (
-            lambda_.CfnEventSourceMapping.ProvisionedPollerConfigProperty(
-                minimum_pollers=props.pollers.minimum, maximum_pollers=props.pollers.maximum
-            )
-        )
-    return mapping
-
-
-ISOLATION_DEMANDS = {
+ISOLATION_DEMANDS: dict[str, Any] = {
     "BatchSize": 1,
     "FunctionResponseTypes": ["ReportBatchItemFailures"],
     "ScalingConfig": {"MaximumConcurrency": ISOLATION_CONCURRENCY},
@@ -155,7 +128,7 @@ ISOLATION_DEMANDS = {
 
 
 def mapping_demands(props: ConsumerProps) -> dict[str, Any]:
-    """Return the properties of the mapping of `map_queue`, by their names in Lambda's API."""
+    """Return properties of the mapping from a consumer's main queue, as Lambda's API names them."""
     most, pollers = props.concurrency, props.pollers
     return {
         "BatchSize": props.batch_size,
@@ -167,16 +140,33 @@ def mapping_demands(props: ConsumerProps) -> dict[str, Any]:
     }
 
 
-def map_isolation(
-    scope: Construct, target: lambda_.IFunction, queue: sqs.IQueue
+def map_queue(
+    scope: Construct,
+    part: str,
+    target: lambda_.IFunction,
+    queue: sqs.IQueue,
+    demands: Mapping[str, Any],
+    *,
+    metrics: bool = False,
 ) -> lambda_.EventSourceMapping:
-    """Return the mapping from a consumer's isolation queue, one message at a time."""
-    return lambda_.EventSourceMapping(
+    """Return a mapping with these properties; with `metrics`, Lambda counts its messages."""
+    event_count = lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT])
+    window = demands.get("MaximumBatchingWindowInSeconds")
+    scaling, pollers = demands["ScalingConfig"], demands.get("ProvisionedPollerConfig")
+    mapping = lambda_.EventSourceMapping(
         scope,
-        "IsolationMapping",
+        part,
         target=target,
         event_source_arn=queue.queue_arn,
-        batch_size=1,
-        max_concurrency=ISOLATION_CONCURRENCY,
+        batch_size=demands["BatchSize"],
+        # Lambda refuses a window on a FIFO queue.
+        max_batching_window=None if queue.fifo or window is None else Duration.seconds(window),
+        max_concurrency=scaling and scaling["MaximumConcurrency"],
         report_batch_item_failures=True,
+        metrics_config=event_count if metrics else None,
     )
+    if pollers:
+        # The construct's own argument refuses more than 2,000 pollers, and Lambda takes 10,000.
+        made = cast(lambda_.CfnEventSourceMapping, mapping.node.default_child)
+        made.add_property_override("ProvisionedPollerConfig", pollers)
+    return mapping

@@ -127,12 +127,12 @@ class IdempotentConsumer(FunctionConstruct):
         self.item_table = tables[props.tables[0].name] if on_item else None
         # On a FIFO queue, a message that left would be overtaken.
         isolates = self.props.batch_size > 1 and not props.fifo
-        isolation = f"{self._name}-isolation" if isolates else None
-        own = None if queue else _queues.queue_name(self._name, fifo=props.fifo)
+        isolation = f"{self.full_name}-isolation" if isolates else None
+        own = None if queue else _queues.queue_name(self.full_name, fifo=props.fifo)
         self.dead_letters = _queues.make_dead_letters(
-            self, self._name, *filter(None, (own, isolation)), config=config, fifo=props.fifo
+            self, self.full_name, *filter(None, (own, isolation)), config=config, fifo=props.fifo
         )
-        self.queue = queue or self._make_queue("Queue", self._name)
+        self.queue = queue or self._make_queue("Queue", self.full_name)
         self.isolation = self._make_queue("Isolation", isolation) if isolation else None
         queues = _queues.ConsumerQueues(self.queue, self.isolation, self.dead_letters)
         tables = {table.name: tables[table.name] for table in props.tables}
@@ -170,7 +170,7 @@ class IdempotentConsumer(FunctionConstruct):
         self.contract: Mapping[str, str] = {}
         mapping, serving = None, list[IDependable]()
         if isinstance(rights, iam.ManagedPolicy):
-            self.function = lambda_.Function.from_function_name(self, "Function", self._name)
+            self.function = lambda_.Function.from_function_name(self, "Function", self.full_name)
             self.contract = self._contract(settings, variables, rights)
         else:
             self._make_function(
@@ -186,10 +186,18 @@ class IdempotentConsumer(FunctionConstruct):
                 # The relay dead-letters a type that it does not know yet.
                 after=[relay.alias] if relay else [],
             )
-            mapping = _queues.map_queue(self, self.props, self.alias, self.queue)
+            mapping = _queues.map_queue(
+                self,
+                "Mapping",
+                self.alias,
+                self.queue,
+                _queues.mapping_demands(self.props),
+                metrics=props.mapping_metrics,
+            )
             serving = [self.alias, mapping]
             if self.isolation is not None:
-                serving.append(_queues.map_isolation(self, self.alias, self.isolation))
+                demands = self.alias, self.isolation, _queues.ISOLATION_DEMANDS
+                serving.append(_queues.map_queue(self, "IsolationMapping", *demands))
         if topics is not None:
             undelivered = self.dead_letters if props.fifo else unrouted
             topics.subscribe(self.queue, props, dead_letters=undelivered, after=serving)
@@ -197,15 +205,7 @@ class IdempotentConsumer(FunctionConstruct):
             parts = (self.queue, self.dead_letters)
             connect(Destination(self, self.props, config, *parts, serving), bucket)
         _queues.retain_messages(self, config)
-        self._row, alarms = monitor_consumer(
-            self,
-            self.props,
-            self._name,
-            queues=queues,
-            function=self.function,
-            mapping=mapping,
-            local=config.local,
-        )
+        self._row, alarms = monitor_consumer(self, self.props, queues, mapping)
         if mapping is not None:
             self._shift_gradually(self.props.rollout, alarms)
 
@@ -229,7 +229,7 @@ class IdempotentConsumer(FunctionConstruct):
             raise _unbuildable(props, [fault])
         demands = {
             "Function": {
-                "Runtime": self._config.runtime.name,
+                "Runtime": self.config.runtime.name,
                 "Architectures": [lambda_.Architecture.ARM_64.name],
                 "Handler": f"functions.{props.name}.handler.lambda_handler",
                 "Timeout": props.timeout_seconds,
@@ -264,7 +264,7 @@ class IdempotentConsumer(FunctionConstruct):
             part,
             name,
             Limits.QUEUE_RETENTION_SECONDS,
-            config=self._config,
+            config=self.config,
             fifo=fifo,
             visibility_timeout=Duration.seconds(self.props.visibility),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=limit),
@@ -272,7 +272,7 @@ class IdempotentConsumer(FunctionConstruct):
 
     def _handler_variables(self, secrets: Mapping[str, str]) -> dict[str, str]:
         """Return the variables that its handlers read, and the library does not."""
-        props, config = self.props, self._config
+        props, config = self.props, self.config
         return {
             **{f"SECRET_{name.upper()}": arn for name, arn in secrets.items()},
             **{name.upper(): config.parameters[name] for name in props.parameters},

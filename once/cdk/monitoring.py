@@ -6,7 +6,7 @@ the entry of the runbook that says what to do.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -19,13 +19,12 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
+from once.cdk._lambda_function import FunctionConstruct, Row
 from once.cdk._queues import ConsumerQueues
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.permissions import allow
 from once.cdk.props import ConsumerProps
 from once.names import RELAY, UNROUTED, Limits, Metric, page_url
-
-Row = list[cloudwatch.IWidget]
 
 SUM = "Sum"
 MAXIMUM = "Maximum"
@@ -38,9 +37,9 @@ _MOMENT = Duration.minutes(5)
 _WHILE = Duration.minutes(15)
 _HOUR = Duration.hours(1)
 
-_OLD_LETTERS_HOURS = 4 * 24
-"""Four days of the 14 that a letter is kept. A letter that SQS moved may already be eight days old
-when it arrives: two days are left then."""
+_OLD_HOURS = 4 * 24
+"""Four days of the 14 that a dead letter is kept. One that SQS moved may be eight days old when it
+arrives: two days are left then."""
 _AGE_SECONDS = Limits.QUEUE_RETENTION_SECONDS // 2
 """Half the retention: a weekend must fit between the alarm and the deletion of the message."""
 WAIT_ALARM_SECONDS = 15 * 60
@@ -109,25 +108,21 @@ _WIDTH = 4
 
 
 def monitor_consumer(
-    scope: Construct,
+    consumer: FunctionConstruct,
     props: ConsumerProps,
-    service: str,
-    *,
     queues: ConsumerQueues,
-    function: lambda_.IFunction,
     mapping: lambda_.IEventSourceMapping | None,
-    local: bool,
 ) -> tuple[Row, list[cloudwatch.IAlarm]]:
     """Add the alarms of a consumer; return its row, and the alarms that a faulty version sets off.
 
-    `service` is the function's full name, `mapping` is None if another tool makes it. The row shows
-    queue, outcomes, conflicts, time, function and effects.
+    `mapping` is None if another tool makes it. The row shows queue, outcomes, conflicts, time,
+    function and effects.
     """
-    part, name = _Part(scope, service, local), props.name
+    part, name, function = _Part.of(consumer), props.name, consumer.function
     queue, isolation, dead_letters = queues.main, queues.isolation, queues.dead_letters
     waiting = [_visible(queue, "waiting")]
     oldest = [queue.metric_approximate_age_of_oldest_message(label="oldest, seconds")]
-    new_letters = part.on_dead_letters(dead_letters, "dead-letters")
+    new_dead = part.on_dead_letters(dead_letters, "dead-letters")
     part.on_age(queue)
     if isolation is not None:
         part.on_age(isolation, "isolated messages", alarm="IsolationAgeAlarm")
@@ -151,7 +146,7 @@ def monitor_consumer(
         oldest.append(_groups(queue, quiet, label="oldest in quiet groups, seconds"))
     waits = part.metric(Metric.BREAKER_OPEN)
     faulty = [
-        new_letters,
+        new_dead,
         part.add("BreakerAlarm", waits, 1, "breaker-open", "messages wait for what is down"),
         part.on_function(function),
     ]
@@ -177,7 +172,7 @@ def monitor_consumer(
     ]
     if props.has_effects:
         row.append(part.on_effects(name))
-    if not local:  # the embedded AWS rejects metric math
+    if not part.local:  # the embedded AWS rejects metric math
         for alarm, counted, total, entry, what in _SHARES:
             part.add(alarm, part.percent(counted, total), _FAR_ABOVE_NORMAL, entry, what)
         if props.mapping_metrics and mapping is not None:
@@ -186,13 +181,7 @@ def monitor_consumer(
 
 
 def monitor_relay(
-    scope: Construct,
-    service: str,
-    *,
-    dead_letters: sqs.IQueue,
-    function: lambda_.IFunction,
-    mapping: lambda_.IEventSourceMapping,
-    local: bool,
+    relay: FunctionConstruct, dead_letters: sqs.IQueue, mapping: lambda_.IEventSourceMapping
 ) -> Row:
     """Alarm when an event was dead-lettered, a batch has failed, and when publishing falls behind.
 
@@ -200,7 +189,7 @@ def monitor_relay(
     lasting cause shows in the age of the batch. The row shows delay, published events, unpublished
     ones, and the function.
     """
-    part = _Part(scope, service, local)
+    part, function = _Part.of(relay), relay.function
     part.on_dead_letters(dead_letters, "relay-dead-letters")
     age = function.metric("IteratorAge", period=_MINUTE, statistic=MAXIMUM)
     part.add("AgeAlarm", age, _STREAM_AGE_MS, "relay-behind", "events are published late")
@@ -225,22 +214,14 @@ def monitor_relay(
     ]
 
 
-def monitor_unrouted(
-    scope: Construct,
-    service: str,
-    *,
-    unrouted: sqs.IQueue,
-    sweep: sqs.IQueue,
-    function: lambda_.IFunction,
-    local: bool,
-) -> Row:
+def monitor_unrouted(sweeping: FunctionConstruct, unrouted: sqs.IQueue, sweep: sqs.IQueue) -> Row:
     """Alarm when an event reached no consumer, and when the sweep function fails.
 
     The row shows the kept events, the queue they are found in, and the function.
     """
-    part = _Part(scope, service, local)
-    part.on_letters(unrouted)
-    kept = _messages(unrouted, _MINUTE, local=local)
+    part, function = _Part.of(sweeping), sweeping.function
+    part.on_kept(unrouted)
+    kept = _messages(unrouted, _MINUTE, local=part.local)
     part.add("UnroutedAlarm", kept, 1, "unrouted-events", "published events reached no consumer")
     part.on_age(sweep)
     part.on_function(function)
@@ -248,14 +229,12 @@ def monitor_unrouted(
     return [_graph(f"{UNROUTED}: events", *shown), _function(UNROUTED, function)]
 
 
-def monitor_ingress(
-    scope: Construct, name: str, service: str, function: lambda_.IFunction, *, local: bool
-) -> Row:
+def monitor_ingress(ingress: FunctionConstruct) -> Row:
     """Alarm when webhooks are not captured, not handed on, or rejected in numbers.
 
     The row shows webhooks, those not handed on, time, and the function.
     """
-    part = _Part(scope, service, local)
+    part, name, function = _Part.of(ingress), ingress.node.id, ingress.function
     for alarm, metric, threshold, entry, what in _WEBHOOK_COUNTS:
         part.add(alarm, part.metric(metric, period=_WHILE), threshold, entry, what)
     for alarm, metric, what in _REJECTIONS:
@@ -323,6 +302,10 @@ class _Part:
     name: str
     local: bool = False
 
+    @classmethod
+    def of(cls, construct: FunctionConstruct) -> Self:
+        return cls(construct, construct.full_name, construct.config.local)
+
     def metric(self, metric: str, **options: Any) -> cloudwatch.Metric:
         """Return a metric that the library emits: by default its sum in five minutes."""
         # The only dimension: CloudWatch bills each further value.
@@ -363,16 +346,16 @@ class _Part:
         """Alarm on present, new and old dead letters; return the alarm on new ones."""
         dead = _messages(dead_letters, _MINUTE, local=self.local)
         self.add("DeadLettersAlarm", dead, 1, entry, "dead letters wait for a decision")
-        return self.on_letters(dead_letters)
+        return self.on_kept(dead_letters)
 
-    def on_letters(self, queue: sqs.IQueue) -> cloudwatch.IAlarm:
-        """Alarm on new and on old letters of a queue; return the former."""
+    def on_kept(self, queue: sqs.IQueue) -> cloudwatch.IAlarm:
+        """Alarm on new and on old messages of such a queue; return the former."""
         # Not the age of the oldest message: SQS leaves out messages that were received three times,
-        # and each look at a letter is a receive.
+        # and each look at a dead letter is a receive.
         there = _messages(queue, _HOUR, local=self.local)
         what = "dead letters have been there for four days and are deleted after 14"
-        self.add("OldLettersAlarm", there, 1, "old-dead-letters", what, _OLD_LETTERS_HOURS)
-        # Not a change of the number of letters, which is approximate. A letter that SQS moved by
+        self.add("OldLettersAlarm", there, 1, "old-dead-letters", what, _OLD_HOURS)
+        # Not a change of the number of messages, which is approximate. One that SQS moved by
         # itself does not count here: the function's errors or throttles come first.
         sent = queue.metric_number_of_messages_sent(period=_MOMENT, statistic=SUM)
         what = "dead letters have arrived, perhaps beside others"
@@ -469,7 +452,7 @@ def _messages(
 ) -> cloudwatch.Metric | cloudwatch.MathExpression:
     """Return the number of messages in a queue, those that a command hides included.
 
-    Without the hidden ones, an alarm would end and begin again with every look at the letters. The
+    Without the hidden ones, an alarm would end and begin again with every look at them. The
     embedded AWS rejects metric math: with `local`, only visible messages count.
     """
     visible = queue.metric_approximate_number_of_messages_visible(period=period, statistic=MAXIMUM)

@@ -31,9 +31,9 @@ from once.webhooks.capture import BY_TIME
 Statements = Callable[[Sequence[IdempotentConsumer]], Iterator[iam.PolicyStatement]]
 """The statements on the queues and logs of some consumers."""
 
-READ_LETTERS = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility")
-MOVE_LETTERS = ("sqs:DeleteMessage", "sqs:SendMessage")
-"""Imported letters are sent to the queue that they were purged from."""
+_READ_DEAD_LETTERS = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility")
+_MOVE_DEAD_LETTERS = ("sqs:DeleteMessage", "sqs:SendMessage")
+"""Imported messages are sent to the queue that they were purged from."""
 
 
 class OperatorPolicies(Construct):
@@ -92,22 +92,17 @@ class OperatorPolicies(Construct):
         # They look at any data, and send it as producers do.
         objects = ("*",), (f"{PRODUCER_OBJECTS}*",)
         self._claims = None if claims is None else ClaimAccess(claims, *objects)
-        self._other_letters = relay.dead_letters.queue_arn, unrouted.queue.queue_arn
+        self._other_dead_letters = relay.dead_letters.queue_arn, unrouted.queue.queue_arn
+        stacks = (f"{config.service}-state", f"{config.service}-service", *further_stacks)
         self._stacks = [
             Stack.of(self).format_arn(
-                service="cloudformation",
-                resource="stack",
-                resource_name=f"{name}/*",
+                service="cloudformation", resource="stack", resource_name=f"{name}/*"
             )
-            for name in (
-                f"{config.service}-state",
-                f"{config.service}-service",
-                *further_stacks,
-            )
+            for name in stacks
         ]
-        letters, keys = (relay.dead_letters, unrouted.queue), config.keys
+        dead_letters, keys = (relay.dead_letters, unrouted.queue), config.keys
         self._keys: list[KeyUse] = [
-            *(("sqs", queue.encryption_master_key) for queue in letters),
+            *(("sqs", queue.encryption_master_key) for queue in dead_letters),
             *(("dynamodb", table.encryption_key) for table in (dedup_table, captures) if table),
             *(("sns", key.arn) for key in [keys.topics] if key),
             *(("secretsmanager", key.arn) for key in [keys.secrets] if key and endpoint_secrets),
@@ -170,12 +165,8 @@ class OperatorPolicies(Construct):
         return [*statements, *key_statements(self, [*self._keys, *own])]
 
     def _policy(self, name: str, statements: list[iam.PolicyStatement]) -> iam.ManagedPolicy:
-        policy = iam.ManagedPolicy(
-            self,
-            name,
-            description=f"once: {name} of operators",
-            statements=statements,
-        )
+        about = f"once: {name} of operators"
+        policy = iam.ManagedPolicy(self, name, description=about, statements=statements)
         acknowledge_finding(
             policy,
             "AwsSolutions-IAM5[Resource::*]",
@@ -200,14 +191,14 @@ class OperatorPolicies(Construct):
         arns = [each.log_group_arn for each in own_logs]
         yield allow("ReadOwnLogs", ["logs:FilterLogEvents"], *arns)
         yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
-        yield allow("ReadOtherLetters", READ_LETTERS, *self._other_letters)
+        yield allow("ReadOtherLetters", _READ_DEAD_LETTERS, *self._other_dead_letters)
         if self._claims is not None:
             yield from self._claims.read_statements()
 
     def _common_changes(self) -> Iterator[iam.PolicyStatement]:
         log = ["logs:CreateLogStream", "logs:PutLogEvents"]
         yield allow("LogChanges", log, self._operator_log.log_group_arn)
-        yield allow("MoveOtherLetters", MOVE_LETTERS, *self._other_letters)
+        yield allow("MoveOtherLetters", _MOVE_DEAD_LETTERS, *self._other_dead_letters)
         ingress = filter(None, (self._topics.ingress, self._topics.ordered_ingress))
         if self._claims is not None:
             yield from self._claims.write_statements()
@@ -225,19 +216,13 @@ def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatem
     if not consumers:
         return
     logs = [consumer.log_group.log_group_arn for consumer in consumers]
-    letters = [consumer.dead_letters.queue_arn for consumer in consumers]
+    dead_letters = [consumer.dead_letters.queue_arn for consumer in consumers]
     queues = [queue for each in consumers for queue in (each.queue, each.isolation) if queue]
     depth = [queue.queue_arn for queue in queues]
     yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *depth)
-    yield allow("ReadLetters", READ_LETTERS, *letters)
+    yield allow("ReadLetters", _READ_DEAD_LETTERS, *dead_letters)
     yield allow("ReadLogs", ["logs:FilterLogEvents"], *logs)
-    yield from _reads_of_item_records(consumers)
-
-
-def _reads_of_item_records(
-    consumers: Sequence[IdempotentConsumer],
-) -> Iterator[iam.PolicyStatement]:
-    """Yield permissions to read the dedup records on items, and nothing else of these items."""
+    # With item dedup, the dedup records on the items, and nothing else of these items.
     tables = [(c.item_table, c.props.tables[0].keys) for c in consumers if c.item_table]
     if not tables:
         return
@@ -253,6 +238,6 @@ def _reads_of_item_records(
 def _changes(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatement]:
     if not consumers:
         return
-    letters = [consumer.dead_letters.queue_arn for consumer in consumers]
+    dead_letters = [consumer.dead_letters.queue_arn for consumer in consumers]
     yield allow("Redrive", ["sqs:SendMessage"], *(c.queue.queue_arn for c in consumers))
-    yield allow("MoveLetters", MOVE_LETTERS, *letters)
+    yield allow("MoveLetters", _MOVE_DEAD_LETTERS, *dead_letters)

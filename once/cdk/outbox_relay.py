@@ -1,9 +1,8 @@
 """The construct of the outbox relay, which publishes the events of committed dedup records."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
-import jsii
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
@@ -36,21 +35,6 @@ OUTBOX: dict[str, Any] = {
     "dynamodb": {"NewImage": {Record.OUTBOX: {"S": lambda_.FilterRule.exists()}}},
 }
 """Stream records with events to publish. The function decides which of them are new commits."""
-
-
-@jsii.implements(lambda_.IEventSourceDlq)
-class _FailedBatches:
-    """The destination of failed batches. The role has the permissions already."""
-
-    def __init__(self, bucket: s3.IBucket) -> None:
-        self._arn = bucket.bucket_arn
-
-    def bind(
-        self, target: lambda_.IEventSourceMapping, target_handler: lambda_.IFunction
-    ) -> lambda_.DlqDestinationConfig:
-        """Return the destination, for the mapping."""
-        del target, target_handler
-        return lambda_.DlqDestinationConfig(destination=self._arn)
 
 
 class OutboxRelay(FunctionConstruct):
@@ -104,7 +88,7 @@ class OutboxRelay(FunctionConstruct):
             )
             raise SynthError("the outbox relay cannot be built", [fault])
         failures = failures or RelayFailures(self, "Failures", key=config.keys.buckets)
-        self.dead_letters = make_dead_letters(self, self._name, config=config)
+        self.dead_letters = make_dead_letters(self, self.full_name, config=config)
         acknowledge_finding(
             self.dead_letters,
             "AwsSolutions-SQS3",
@@ -167,16 +151,14 @@ class OutboxRelay(FunctionConstruct):
             bisect_batch_on_error=True,
             retry_attempts=RETRIES,
             max_record_age=MAX_AGE,
-            on_failure=_FailedBatches(failures),
-            support_s3_on_failure_destination=True,
             # The only metric of batches in the bucket: `Errors` counts every retry as well.
             metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
         )
-        self._row = monitor_relay(
-            self,
-            self._name,
-            dead_letters=self.dead_letters,
-            function=self.function,
-            mapping=mapping,
-            local=config.local,
+        made = cast(lambda_.CfnEventSourceMapping, mapping.node.default_child)
+        # `on_failure=` would add a second policy to the role, which has the permissions already.
+        made.destination_config = lambda_.CfnEventSourceMapping.DestinationConfigProperty(
+            on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(
+                destination=failures.bucket_arn
+            )
         )
+        self._row = monitor_relay(self, self.dead_letters, mapping)

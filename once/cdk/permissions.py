@@ -281,8 +281,15 @@ def consumer_rights(
         *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key and secret_arns),
         ("s3", None if claims is None else claims.bucket.encryption_key),
     ]
-    make = function_policy if config.external_functions else function_role
-    role = make(scope, "Consumer", [*statements, *key_statements(scope, uses)], config)
+    statements += key_statements(scope, uses)
+    role: iam.Role | iam.ManagedPolicy
+    if config.external_functions:
+        document = _document(statements, config)
+        about = "once: a function"
+        role = iam.ManagedPolicy(scope, "Consumer", document=document, description=about)
+        _acknowledge_any(role)
+    else:
+        role = function_role(scope, "Consumer", statements, config)
     for each in consumer.starts:
         if isinstance(each, StateMachineProps):
             executions = name_in_findings(role, _executions(role, as_referenced(role, each.arn)))
@@ -361,27 +368,11 @@ def function_role(
     config: DeploymentConfig,
 ) -> iam.Role:
     """Return the role of a function, which may also trace, and use the network of the VPC."""
-    role = iam.Role(
-        scope,
-        "Role",
-        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-        inline_policies={policy: _document(statements, config)},
-    )
+    document = _document(statements, config)
+    assumed_by = iam.ServicePrincipal("lambda.amazonaws.com")
+    role = iam.Role(scope, "Role", assumed_by=assumed_by, inline_policies={policy: document})
     _acknowledge_any(role)
     return role
-
-
-def function_policy(
-    scope: Construct,
-    policy: str,
-    statements: Sequence[iam.PolicyStatement],
-    config: DeploymentConfig,
-) -> iam.ManagedPolicy:
-    """Return the statements of `function_role` as a managed policy."""
-    document = _document(statements, config)
-    made = iam.ManagedPolicy(scope, policy, document=document, description="once: a function")
-    _acknowledge_any(made)
-    return made
 
 
 def _document(

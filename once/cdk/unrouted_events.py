@@ -71,17 +71,17 @@ class UnroutedEvents(FunctionConstruct):
         # The function writes no state, so it may read a queue without deduplication.
         self.node.add_metadata(CONSTRUCT_METADATA, UNROUTED)
         self._topics = topics
-        name, timeout = self._name, 5 if config.local else 30
+        name, timeout = self.full_name, 5 if config.local else 30
         window = 0 if config.local else WINDOW_SECONDS
         later = [each for lines in further.values() for each in lines]
         routes = topics.routes_to([each for each in consumers if each not in later])
-        letters, events_kept = Limits.DEAD_LETTER_RETENTION_SECONDS, Limits.QUEUE_RETENTION_SECONDS
-        self.queue = make_queue(self, "Queue", name, letters, config=config)
+        kept, swept = Limits.DEAD_LETTER_RETENTION_SECONDS, Limits.QUEUE_RETENTION_SECONDS
+        self.queue = make_queue(self, "Queue", name, kept, config=config)
         self.sweep = make_queue(
             self,
             "Sweep",
             f"{name}-sweep",
-            events_kept,
+            swept,
             config=config,
             visibility_timeout=Duration.seconds(Limits.VISIBILITY_FACTOR * timeout + window),
             # While the function is broken, every event ends in the unrouted queue: none is lost.
@@ -139,14 +139,7 @@ class UnroutedEvents(FunctionConstruct):
         retain_messages(self, config)
         for warning in route_warnings(consumers, webhooks):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
-        self._row = monitor_unrouted(
-            self,
-            name,
-            unrouted=self.queue,
-            sweep=self.sweep,
-            function=self.function,
-            local=config.local,
-        )
+        self._row = monitor_unrouted(self, self.queue, self.sweep)
 
     def add_further_routes(
         self, scope: Construct, name: str, topics: Topics, consumers: Collection[ConsumerProps]

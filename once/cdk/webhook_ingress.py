@@ -136,7 +136,7 @@ class WebhookIngress(FunctionConstruct):
         else:  # open to everybody
             none = lambda_.FunctionUrlAuthType.NONE
             self.url = self.alias.add_function_url(auth_type=none).url
-        self._row = monitor_ingress(self, props.name, self._name, self.function, local=config.local)
+        self._row = monitor_ingress(self)
 
     @property
     def endpoints_output(self) -> str:
@@ -148,7 +148,7 @@ class WebhookIngress(FunctionConstruct):
         api = apigateway.HttpApi(
             self,
             "Api",
-            api_name=self._name,
+            api_name=self.full_name,
             create_default_stage=False,
             default_integration=HttpLambdaIntegration("Function", self.alias),
         )
@@ -164,7 +164,7 @@ class WebhookIngress(FunctionConstruct):
         group = logs.LogGroup(
             self,
             "AccessLog",
-            log_group_name=f"/aws/apigateway/{self._name}",
+            log_group_name=f"/aws/apigateway/{self.full_name}",
             encryption_key=imported_key(self, config.keys.logs),
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.DESTROY,

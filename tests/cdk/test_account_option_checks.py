@@ -16,21 +16,15 @@ from once.cdk import (
     Stage,
     StateMachineProps,
     TableProps,
-    WebhookProps,
     deployment_faults,
 )
 from once.cdk.checks.deployment_options import stage_faults, unfit_option_faults
 from once.names import page_url
-from tests.stacks.booking_office import LINES
 from tests.stacks.full_service import (
-    ENDPOINTS,
     KEY,
     LAYER,
-    MORE,
     NETWORK,
-    OPTIONS,
     PLAIN,
-    PROD,
     QUEUE,
     TABLE,
     TEST,
@@ -43,19 +37,10 @@ def allowing(*services: str) -> CustomerKey:
     return CustomerKey(KEY.arn, services)
 
 
-def test_every_option_together_has_no_fault() -> None:
-    assert deployment_faults(OPTIONS) == []
-    consumers, webhooks = (*LINES, *MORE), WebhookProps(endpoints=ENDPOINTS)
-    assert unfit_option_faults(OPTIONS, consumers, webhooks) == []
-    assert stage_faults([TEST, PROD]) == []
-
-
 @pytest.mark.parametrize(
     ("option", "value", "fault"),
     [
         ("service", "Once!", "service='Once!': use at most 20 lower-case letters"),
-        ("log_level", "LOUD", "log_level='LOUD': use one of DEBUG, INFO"),
-        ("keep_data", "no", "keep_data='no': say true or false"),
         ("ingress_publishers", ("sqs",), "ingress_publishers=('sqs',): give ids of accounts"),
         ("tags", ["team"], "tags=['team']; give a mapping of texts"),
         ("tags", {"aws:team": "x"}, "the tag 'aws:team' is no name for a tag"),

@@ -21,10 +21,7 @@ FIFO = {"fifo": True, "ordered_by": "order_id"}
 
 MANY = tuple(f"t{number}" for number in range(151))
 UNTYPED: Any = TableProps
-WRONG_TABLES = [
-    *(None, ("refunds",), "refunds", TableProps("refunds", "id")),
-    *((UNTYPED(None, "id"),), (UNTYPED("refunds", None),), (UNTYPED("refunds", (1,)),)),
-]
+WRONG_TABLES = [None, ("refunds",), (UNTYPED("refunds", (1,)),)]
 
 
 def faults(**change: Any) -> list[str]:
@@ -60,20 +57,15 @@ def test_a_number_has_limits(
     [
         ({"external": ()}, "it takes no event", "give external= the types"),
         ({"external": "order.placed"}, "external='order.placed'", "give a tuple of types"),
-        ({"events": "order.placed"}, "events='order.placed'", "give a tuple of types"),
-        ({"publishes": "stock.sent"}, "publishes='stock.sent'", "give a tuple of types"),
         ({"secrets": "stripe_key"}, "secrets='stripe_key'", "give a tuple of names"),
         ({"parameters": "bank"}, "parameters='bank'", "give a tuple of names"),
         ({"events": ("order.refunded",)}, "'order.refunded' is in external and", "leave it in"),
-        ({"external": None}, "external=None", "give a tuple of types, such as ('order.placed',)"),
         ({"external": (1,)}, "external=(1,)", "give a tuple of types"),
         ({"events": ("a,b",)}, "'a,b'", "without commas"),
-        ({"events": (" ",)}, "' '", "give the whole type, without commas"),
         ({"events": ("payment.*",)}, "'payment.*'", "without commas, asterisks"),
         ({"events": ("payment.captured ",)}, "'payment.captured '", "and outer spaces"),
         ({"external": MANY}, "external has 151 types", "split the consumer in two"),
         ({"events": MANY}, "events has 151 types", "at most 150; split the consumer in two"),
-        ({"publishes": ("a,b",)}, "publishes has 'a,b'", "without commas"),
         *(
             ({"tables": tables}, f"tables={tables!r}", "give a tuple of tables, such as (TablePro")
             for tables in WRONG_TABLES
@@ -92,9 +84,7 @@ def test_a_number_has_limits(
         ({"parameters": ("Bank",)}, "'Bank'", A_NAME),
         ({"parameters": ("bank",)}, "'bank' has no value", "with -c bank=…"),
         ({"parameters": ("once_bank",)}, "'once_bank' would hide", "begin it with none of once_"),
-        ({"parameters": ("aws_bank",)}, "'aws_bank' would hide", "begin it with none of"),
-        ({"parameters": ("secret_bank",)}, "'secret_bank' would hide", "begin it with none of"),
-        ({"parameters": ("powertools_x",)}, "'powertools_x' would hide", "begin it with none of"),
+        ({"parameters": ("workflow_x",)}, "'workflow_x' would hide", "begin it with none of"),
         ({"effect_timeout_seconds": -1}, "effect_timeout_seconds=-1", "or 0 if it makes no calls"),
         (
             {"effect_timeout_seconds": 3, "effect_concurrency": 1},

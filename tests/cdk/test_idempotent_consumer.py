@@ -27,7 +27,6 @@ from tests.stacks.cloud import Json, flat, listed
 
 QUEUE_ARN = "arn:aws:sqs:eu-west-1:111122223333:bookings"
 TABLE_ARN = "arn:aws:dynamodb:eu-west-1:111122223333:table/seats"
-KEY_ARN = "arn:aws:kms:eu-west-1:111122223333:key/1"
 TICKETS = ConsumerProps(
     "tickets",
     external=("seat.booked",),
@@ -82,16 +81,6 @@ def test_an_existing_queue_and_table_are_used_and_not_made(stack: cdk.Stack) -> 
     assert "sqs:ChangeMessageVisibility" in allowed["ConsumeOwnQueues"]["Action"]
     assert listed(allowed["WriteInTransactions"]["Resource"]) == [TABLE_ARN]
     assert "UseKey0" not in allowed
-
-
-def test_its_role_may_use_the_key_of_an_existing_queue_through_sqs(stack: cdk.Stack) -> None:
-    queue = sqs.Queue.from_queue_attributes(stack, "Bookings", queue_arn=QUEUE_ARN, key_arn=KEY_ARN)
-    make(stack, queue=queue)
-    use = statements(stack)["UseKey0"]
-    assert use["Resource"] == KEY_ARN
-    assert use["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
-    [service] = use["Condition"]["StringEquals"]["kms:ViaService"]
-    assert flat(service) == "sqs.<AWS::Region>.amazonaws.com"
 
 
 def test_only_the_tables_of_its_properties_are_opened_to_it(stack: cdk.Stack) -> None:
@@ -153,7 +142,7 @@ FIFO = {"fifo": True, "ordered_by": "show"}
 REFUSED: dict[str, Json] = {
     "it publishes events, and they would stay in its outbox; give relay= an OutboxRelay, or leave "
     "publishes= out": PUBLISHING,
-    "the relay does not publish seat.taken for it; add the types": PUBLISHING
+    "the relay does not publish seat.taken for it; give publishes= of": PUBLISHING
     | {"relay": relay_for_others},
     "events has 'seat.booked' without a source; give": {
         "external": (),

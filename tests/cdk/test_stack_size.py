@@ -11,7 +11,7 @@ import pytest
 from constructs import Construct
 
 from once.cdk import ConsumerProps, DeploymentConfig, Registry, TableProps, stack_size_faults
-from once.cdk.app.assembly import assemble, record_deployed
+from once.cdk.app.assembly import assemble, record_names
 from once.cdk.checks import constructs
 from once.cdk.checks.constructs import CONSTRUCT_METADATA
 from once.cdk.deployed_names import DeployedNames
@@ -48,14 +48,11 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Templates, Template
     lines = lines_in(folder / "functions", every[:4])
     small = registry_in(folder, lines)
     before = synthesized(folder / "before", small, DeploymentConfig(consumers_per_stack=4))
-    outputs = folder / "outputs.json"
-    outputs.write_text(json.dumps({name: each["Outputs"] for name, each in before.items()}))
-    assert record_deployed(small, outputs)
+    assert record_names(small, {name: each["Outputs"] for name, each in before.items()})
     # The new lines come first: the order of the lines says nothing about their stacks.
     large = replace(small, consumers=[*lines_in(folder / "functions", every[4:]), *lines])
     after = synthesized(folder / "after", large, DeploymentConfig(consumers_per_stack=3))
-    outputs.write_text(json.dumps({name: each["Outputs"] for name, each in after.items()}))
-    assert record_deployed(large, outputs)
+    assert record_names(large, {name: each["Outputs"] for name, each in after.items()})
     return before, after, large
 
 

@@ -177,12 +177,6 @@ def test_two_workflows_need_two_names_and_time_for_a_start() -> None:
     assert "effect_timeout_seconds=3 is too short to start a workflow; raise it to 4" in seconds
 
 
-def test_a_parameter_cannot_hide_a_workflow() -> None:
-    hiding = ConsumerProps("tickets", external=("seat.booked",), parameters=("workflow_fulfil",))
-    (fault,) = consumer_props_faults(hiding, DeploymentConfig())
-    assert "would hide a variable" in fault
-
-
 def express(stack: cdk.Stack) -> StateMachineProps:
     machine = state_machine(stack, state_machine_type=sfn.StateMachineType.EXPRESS)
     return StateMachineProps("fulfil", machine.state_machine_arn)

@@ -15,7 +15,7 @@ from once.cdk import (
     missing_name_faults,
     output_key,
 )
-from once.cdk.app.assembly import record_deployed, registry_faults, run_app
+from once.cdk.app.assembly import record_names, registry_faults, run_app
 from stacks.consumers import CONSUMERS as REGISTERED
 from stacks.registry import REGISTRY
 from tests.stacks.cloud import CONTEXT, SHOP
@@ -128,35 +128,32 @@ def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, text: str | None)
     assert "restore it from version control, or write {} if nothing was ever deployed" in fault
 
 
-def outputs(folder: Path, service: str) -> Path:
-    file = folder / "outputs.json"
+def outputs(service: str) -> dict[str, dict[str, str]]:
     keys = [f"Function{output_key(line.name)}" for line in REGISTERED]
-    found = {f"{service}-state": {}, f"{service}-service": dict.fromkeys(keys, "name")}
-    file.write_text(json.dumps(found))
-    return file
+    return {f"{service}-state": {}, f"{service}-service": dict.fromkeys(keys, "name")}
 
 
 def test_a_deployment_adds_its_names_and_takes_none_out(tmp_path: Path) -> None:
     file = tmp_path / "deployed.json"
     file.write_text('{"once": {"consumers": {"former": "former"}}, "staging": {}}')
     registry = replace(REGISTRY, deployed=file)
-    added = record_deployed(registry, outputs(tmp_path, "once"))
+    added = record_names(registry, outputs("once"))
     assert "inventory" in added
     assert "former" not in added
     names = DeployedNames.read(file, "once")
     assert names.consumers.keys() == {"former", *DeployedNames.of(REGISTERED).consumers}
     assert DeployedNames.read(file, "staging") == DeployedNames()
-    assert record_deployed(registry, outputs(tmp_path, "staging")) == added
+    assert record_names(registry, outputs("staging")) == added
     before = file.read_bytes()
-    assert record_deployed(registry, outputs(tmp_path, "staging")) == []
+    assert record_names(registry, outputs("staging")) == []
     assert file.read_bytes() == before
 
 
 def test_a_stack_that_is_deployed_alone_adds_its_own_consumers(tmp_path: Path) -> None:
-    file, found = tmp_path / "deployed.json", tmp_path / "outputs.json"
+    file = tmp_path / "deployed.json"
     file.write_text("{}")
-    found.write_text('{"once-service-2": {"FunctionInventory": "once-inventory"}}')
-    record_deployed(replace(REGISTRY, deployed=file), found)
+    found = {"once-service-2": {"FunctionInventory": "once-inventory"}}
+    record_names(replace(REGISTRY, deployed=file), found)
     names = DeployedNames.read(file, "once")
     assert (names.consumers, names.stacks) == ({"inventory": "inventory"}, {"inventory": 2})
 
@@ -164,7 +161,8 @@ def test_a_stack_that_is_deployed_alone_adds_its_own_consumers(tmp_path: Path) -
 def test_a_malformed_file_is_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "deployed.json"
     file.write_text("{")
-    arguments = ["record", str(outputs(tmp_path, "once"))]
+    (tmp_path / "outputs.json").write_text(json.dumps(outputs("once")))
+    arguments = ["record", str(tmp_path / "outputs.json")]
     with pytest.raises(SystemExit, match=r"restore it from version control"):
         run_app(replace(REGISTRY, deployed=file), arguments=arguments)
     assert file.read_text() == "{"

@@ -57,12 +57,6 @@ def test_function_has_its_own_handler_and_log_and_is_traced(cloud: Cloud, name: 
     assert cloud.of(name, "Log")["RetentionInDays"] == 30
 
 
-def test_functions_do_not_share_an_asset(cloud: Cloud) -> None:
-    functions = cloud.every("AWS::Lambda::Function").values()
-    assert len(functions) == len(FUNCTIONS)
-    assert len({function["Code"]["S3Key"] for function in functions}) == len(FUNCTIONS)
-
-
 def test_outputs_name_what_operators_and_providers_need_besides_the_command_line(
     cloud: Cloud,
 ) -> None:

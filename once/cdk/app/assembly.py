@@ -55,7 +55,7 @@ def run_app(
                 assemble(app, registry, config, stages)
                 synthesize(app)
             case ["record", outputs]:
-                if new := record_deployed(registry, Path(outputs)):
+                if new := record_names(registry, json.loads(Path(outputs).read_text())):
                     name = registry.deployed.name
                     sys.stdout.write(f"{name}: added {', '.join(new)}; commit it\n")
             case _:
@@ -64,27 +64,15 @@ def run_app(
         sys.exit(f"\n{error}\n")
 
 
-def record_deployed(registry: Registry, outputs: Path) -> list[str]:
-    """Record the registry's names for the deployments of an outputs file; return new names.
+def record_names(registry: Registry, outputs: Mapping[str, Collection[str]]) -> list[str]:
+    """Record the registry's names for each deployment whose stacks are given; return new names.
 
     It runs after a deployment has succeeded, never at synthesis.
 
     Args:
         registry: the service.
-        outputs: the file that `cdk deploy --outputs-file` writes.
-
-    Raises:
-        SynthError: the file of deployed names is missing or malformed.
-    """
-    return record_names(registry, json.loads(outputs.read_text()))
-
-
-def record_names(registry: Registry, outputs: Mapping[str, Collection[str]]) -> list[str]:
-    """Record the registry's names for each deployment whose stacks are given; return new names.
-
-    Args:
-        registry: the service.
-        outputs: keys of the outputs of each stack, by the stack's name.
+        outputs: keys of the outputs of each stack, by the stack's name, as in the file that
+            `cdk deploy --outputs-file` writes.
 
     Raises:
         SynthError: the file of deployed names is missing or malformed.

@@ -7,7 +7,7 @@ After a first creation that failed, CloudFormation deletes what it has just made
 the rollback would fail too. Their names are generated: the next attempt does not meet them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,11 +20,12 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from once.cdk import retained_data
+from once.cdk._lambda_function import Row
 from once.cdk.app.registry import Registry, event_sources, published_types
 from once.cdk.checks.handlers_in_code import event_types_output
 from once.cdk.deployment_options import DEDUP, CustomerKey, DeploymentConfig, imported_key
 from once.cdk.idempotent_consumer import IdempotentConsumer
-from once.cdk.monitoring import Row, add_table_alarms, make_alarm_topic, notify, tables_row
+from once.cdk.monitoring import add_table_alarms, make_alarm_topic, notify, tables_row
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
@@ -165,7 +166,103 @@ class StateStack(Stack):
         return made.attr_id
 
 
-class ServiceStack(Stack):
+class _ConsumerStack(Stack):
+    """A stack with consumers, and the parts of the service that they share."""
+
+    consumers: list[IdempotentConsumer]
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        registry: Registry,
+        config: DeploymentConfig,
+        state: StateStack,
+        **options: Any,
+    ) -> None:
+        super().__init__(scope, name, **options)
+        # CloudFormation neither changes nor removes an export that another stack imports.
+        CrossStackReferences.of(self).consume(ReferenceStrength.WEAK)
+        self._registry, self._config, self._state = registry, config, state
+
+    def _subscribed(self, lines: Sequence[ConsumerProps]) -> list[ConsumerProps]:
+        """Return those with a queue of their own: no topic delivers into an existing one."""
+        return [each for each in lines if each.name not in self._config.existing_queues]
+
+    def _add_consumers(
+        self, lines: Sequence[ConsumerProps], topics: Topics, service: "ServiceStack"
+    ) -> None:
+        """Add consumers, with the outputs that the operator's tools read."""
+        registry, config, state = self._registry, self._config, self._state
+        self.consumers = [
+            IdempotentConsumer(
+                self,
+                props,
+                config=config,
+                topics=None if props.name in config.existing_queues else topics,
+                unrouted=service.unrouted.queue,
+                queue=self._existing_queue(props.name),
+                relay=service.relay,
+                sources=event_sources(props, registry.consumers, registry.webhooks),
+                dedup_table=state.dedup_table,
+                tables=state.tables_of(props),
+                secrets=state.secrets_of(props),
+                claims=state.claims,
+            )
+            for props in lines
+        ]
+        for consumer in self.consumers:
+            isolation = consumer.isolation
+            outputs = {
+                StackOutput.QUEUE: consumer.queue.queue_url,
+                **({StackOutput.ISOLATION_QUEUE: isolation.queue_url} if isolation else {}),
+                StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
+                StackOutput.FUNCTION: consumer.function.function_name,
+                StackOutput.IDENTITY: consumer.props.identity,
+                StackOutput.EVENT_TYPES: event_types_output(consumer.props),
+            }
+            word = output_key(consumer.props.name)
+            for prefix, value in outputs.items():
+                CfnOutput(self, f"{prefix}{word}", value=value)
+            for suffix, value in consumer.contract.items():
+                CfnOutput(self, f"{word}{suffix}", value=value)
+
+    def _existing_queue(self, name: str) -> sqs.IQueue | None:
+        existing = self._config.existing_queues.get(name)
+        if existing is None:
+            return None
+        return sqs.Queue.from_queue_attributes(
+            self, f"Existing-{name}", queue_arn=existing.arn, key_arn=existing.key_arn
+        )
+
+    def _add_operators(self, service: "ServiceStack", **options: Any) -> None:
+        """Add the operators' policies for the consumers, and their ARNs as outputs."""
+        operators = OperatorPolicies(
+            self,
+            consumers=self.consumers,
+            dedup_table=self._state.dedup_table,
+            topics=service.topics,
+            relay=service.relay,
+            unrouted=service.unrouted,
+            operator_log=self._state.operator_log,
+            claims=self._state.claims,
+            config=self._config,
+            **options,
+        )
+        made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}
+        for output, policies in made.items():
+            arns = ",".join(policy.managed_policy_arn for policy in policies)
+            CfnOutput(self, output, value=arns)
+
+    def _add_dashboard(self, name: str, more: Iterable[Row] = ()) -> None:
+        if not self._config.local:  # the embedded AWS has no metrics to show
+            rows = [*(consumer.dashboard_row() for consumer in self.consumers), *more]
+            # The names of dashboards are those of the whole account, not of a region.
+            board = f"{name}-{self.region}"
+            cloudwatch.Dashboard(self, "Dashboard", dashboard_name=board, widgets=rows)
+
+
+class ServiceStack(_ConsumerStack):
     """Topics, an `IdempotentConsumer` for each of its lines, relay, alarms, dashboard.
 
     Args:
@@ -192,12 +289,10 @@ class ServiceStack(Stack):
         further: Mapping[str, Sequence[ConsumerProps]] = {},
         **options: Any,
     ) -> None:
-        super().__init__(scope, name, description="Once: topics, queues and functions", **options)
-        # CloudFormation neither changes nor removes an export that another stack imports.
-        CrossStackReferences.of(self).consume(ReferenceStrength.WEAK)
+        about = "Once: topics, queues and functions"
+        super().__init__(scope, name, registry, config, state, description=about, **options)
         consumers, webhooks = list(registry.consumers), registry.webhooks
-        # No topic delivers into an existing queue.
-        subscribed = [each for each in consumers if each.name not in config.existing_queues]
+        subscribed = self._subscribed(consumers)
         self.topics = Topics.make(self, config=config, consumers=subscribed)
         self.unrouted = UnroutedEvents(
             self,
@@ -206,8 +301,7 @@ class ServiceStack(Stack):
             consumers=subscribed,
             webhooks=webhooks,
             further={
-                _routes_of(stack): [each for each in lines if each in subscribed]
-                for stack, lines in further.items()
+                _routes_of(stack): self._subscribed(lines) for stack, lines in further.items()
             },
         )
         self.relay = OutboxRelay(
@@ -220,15 +314,8 @@ class ServiceStack(Stack):
         )
         self.topics.restrict_events_to(self.relay.role, local=config.local)
         elsewhere = [each for lines in further.values() for each in lines]
-        self.consumers = _add_consumers(
-            self,
-            [each for each in consumers if each not in elsewhere],
-            self.topics,
-            registry=registry,
-            config=config,
-            state=state,
-            service=self,
-        )
+        here = [each for each in consumers if each not in elsewhere]
+        self._add_consumers(here, self.topics, self)
         self.webhooks = None
         if webhooks is not None:
             assert state.captures is not None  # noqa: S101 - both stacks are given the same ingress
@@ -256,30 +343,19 @@ class ServiceStack(Stack):
         self.alarm_topic = make_alarm_topic(self, config)
         notify(self.alarm_topic, self.node.find_all())
         CfnOutput(self, "AlarmTopic", value=self.alarm_topic.topic_arn)
-        _add_operators(
+        self._add_operators(
             self,
-            config=config,
-            state=state,
-            service=self,
             captures=state.captures,
             endpoint_secrets=[*state.endpoint_secrets.values()],
             further_stacks=list(further),
         )
-        _add_dashboard(
-            self,
-            config.service,
-            [
-                *(consumer.dashboard_row() for consumer in self.consumers),
-                *([] if self.webhooks is None else [self.webhooks.dashboard_row()]),
-                self.relay.dashboard_row(),
-                self.unrouted.dashboard_row(),
-                tables_row(state.tables),
-            ],
-            config,
-        )
+        rows = [self.relay.dashboard_row(), self.unrouted.dashboard_row(), tables_row(state.tables)]
+        if self.webhooks is not None:
+            rows.insert(0, self.webhooks.dashboard_row())
+        self._add_dashboard(config.service, rows)
 
 
-class FurtherStack(Stack):
+class FurtherStack(_ConsumerStack):
     """An `IdempotentConsumer` for each line that the service stack has no room for.
 
     It is deployed after the service stack, whose topics and relay it uses.
@@ -310,110 +386,18 @@ class FurtherStack(Stack):
         service: ServiceStack,
         **options: Any,
     ) -> None:
-        super().__init__(scope, name, description="Once: further queues and functions", **options)
-        CrossStackReferences.of(self).consume(ReferenceStrength.WEAK)
+        about = "Once: further queues and functions"
+        super().__init__(scope, name, registry, config, state, description=about, **options)
         topics = replace(service.topics)  # the sweep waits for no subscription of this stack
-        self.consumers = _add_consumers(
-            self, lines, topics, registry=registry, config=config, state=state, service=service
-        )
-        subscribed = [each for each in lines if each.name not in config.existing_queues]
-        service.unrouted.add_further_routes(self, _routes_of(name), topics, subscribed)
+        self._add_consumers(lines, topics, service)
+        own = self._subscribed(lines)
+        service.unrouted.add_further_routes(self, _routes_of(name), topics, own)
         notify(service.alarm_topic, self.node.find_all())
         if self.consumers:
-            _add_operators(self, config=config, state=state, service=service, shared=False)
-            rows = [consumer.dashboard_row() for consumer in self.consumers]
-            _add_dashboard(self, name, rows, config)
+            self._add_operators(service, shared=False)
+            self._add_dashboard(name)
 
 
 def _routes_of(stack: str) -> str:
     """Return the name of the parameter with the routes of a further stack."""
     return f"/{stack}/routes"
-
-
-def _add_consumers(
-    stack: Stack,
-    lines: Sequence[ConsumerProps],
-    topics: Topics,
-    *,
-    registry: Registry,
-    config: DeploymentConfig,
-    state: StateStack,
-    service: ServiceStack,
-) -> list[IdempotentConsumer]:
-    """Add consumers to a stack, with the outputs that the operator's tools read."""
-    consumers = [
-        IdempotentConsumer(
-            stack,
-            props,
-            config=config,
-            topics=None if props.name in config.existing_queues else topics,
-            unrouted=service.unrouted.queue,
-            queue=_existing_queue(stack, props.name, config),
-            relay=service.relay,
-            sources=event_sources(props, registry.consumers, registry.webhooks),
-            dedup_table=state.dedup_table,
-            tables=state.tables_of(props),
-            secrets=state.secrets_of(props),
-            claims=state.claims,
-        )
-        for props in lines
-    ]
-    for consumer in consumers:
-        isolation = consumer.isolation
-        outputs = {
-            StackOutput.QUEUE: consumer.queue.queue_url,
-            **({StackOutput.ISOLATION_QUEUE: isolation.queue_url} if isolation else {}),
-            StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
-            StackOutput.FUNCTION: consumer.function.function_name,
-            StackOutput.IDENTITY: consumer.props.identity,
-            StackOutput.EVENT_TYPES: event_types_output(consumer.props),
-        }
-        word = output_key(consumer.props.name)
-        for prefix, value in outputs.items():
-            CfnOutput(stack, f"{prefix}{word}", value=value)
-        for suffix, value in consumer.contract.items():
-            CfnOutput(stack, f"{word}{suffix}", value=value)
-    return consumers
-
-
-def _existing_queue(stack: Stack, name: str, config: DeploymentConfig) -> sqs.IQueue | None:
-    existing = config.existing_queues.get(name)
-    if existing is None:
-        return None
-    return sqs.Queue.from_queue_attributes(
-        stack, f"Existing-{name}", queue_arn=existing.arn, key_arn=existing.key_arn
-    )
-
-
-def _add_operators(
-    stack: ServiceStack | FurtherStack,
-    *,
-    config: DeploymentConfig,
-    state: StateStack,
-    service: ServiceStack,
-    **options: Any,
-) -> None:
-    """Add the operators' policies for a stack's consumers, and their ARNs as outputs."""
-    operators = OperatorPolicies(
-        stack,
-        consumers=stack.consumers,
-        dedup_table=state.dedup_table,
-        topics=service.topics,
-        relay=service.relay,
-        unrouted=service.unrouted,
-        operator_log=state.operator_log,
-        claims=state.claims,
-        config=config,
-        **options,
-    )
-    made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}
-    for output, policies in made.items():
-        arns = ",".join(policy.managed_policy_arn for policy in policies)
-        CfnOutput(stack, output, value=arns)
-
-
-def _add_dashboard(stack: Stack, name: str, rows: list[Row], config: DeploymentConfig) -> None:
-    if not config.local:  # the embedded AWS has no metrics to show
-        # The names of dashboards are those of the whole account, not of a region.
-        board = f"{name}-{stack.region}"
-        cloudwatch.Dashboard(stack, "Dashboard", dashboard_name=board, widgets=rows)

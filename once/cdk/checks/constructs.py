@@ -72,16 +72,7 @@ def _event_faults(
                 f"events has {event!r} without a source; give sources= the CloudEvents sources of "
                 "its publishers, such as those of event_sources(), or declare it external="
             )
-    if props.publishes and published is None:
-        yield (
-            "it publishes events, and they would stay in its outbox; give relay= an OutboxRelay, "
-            "or leave publishes= out"
-        )
-    elif unpublished := set(props.publishes) - set(published or ()):
-        yield (
-            f"the relay does not publish {', '.join(sorted(unpublished))} for it; add the types to "
-            f"publishes={{{props.identity!r}: …}} of OutboxRelay"
-        )
+    yield from _relay_faults(props.publishes, published, "leave publishes= out")
     if topics is not None and props.fifo:
         external, events = topics.ordered_ingress is None, topics.ordered_events is None
         if (props.external and external) or (props.events and events):
@@ -148,21 +139,29 @@ def webhook_wiring_faults(
                 f"the secret of endpoint {endpoint.name!r} is missing; add its ARN to secrets= of "
                 "WebhookIngress"
             )
-    if props.event_types and published is None:
-        yield (
-            "it hands events on, and they would stay in its outbox; give relay= an OutboxRelay, or "
-            "the endpoints no types="
-        )
-    elif unpublished := set(props.event_types) - set((published or {}).get(props.name, ())):
-        yield (
-            f"the relay does not publish {', '.join(sorted(unpublished))} for it; give publishes= "
-            "of OutboxRelay what published_types(consumers, webhooks) returns"
-        )
+    own = None if published is None else published.get(props.name, ())
+    yield from _relay_faults(props.event_types, own, "give the endpoints no types=")
     if props.needs_claims and claims is None:
         yield (
             f"its endpoints take bodies of {props.largest_body} bytes, and a message holds "
             f"{MESSAGE_BODY_BYTES}; give claims= of WebhookIngress a ClaimBucket, or the "
             "endpoints a smaller body_bytes="
+        )
+
+
+def _relay_faults(
+    types: Collection[str], published: Collection[str] | None, otherwise: str
+) -> Iterator[str]:
+    """Yield the fault of types that the relay does not publish; `published` is None without one."""
+    if types and published is None:
+        yield (
+            "it publishes events, and they would stay in its outbox; give relay= an OutboxRelay, "
+            f"or {otherwise}"
+        )
+    elif unpublished := set(types) - set(published or ()):
+        yield (
+            f"the relay does not publish {', '.join(sorted(unpublished))} for it; give publishes= "
+            "of OutboxRelay what published_types(consumers, webhooks) returns"
         )
 
 

@@ -12,23 +12,13 @@ from once.cdk.checks.aws_clients_in_code import aws_service_faults
 from once.cdk.checks.consumer_props import FUNCTION_SECONDS, MEMORY_MB, name_faults, timeout_faults
 from once.cdk.checks.property_types import has_type, property_type_faults
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import (
-    DAY_SECONDS,
-    MESSAGE_BODY_BYTES,
-    ConsumerProps,
-    MessageGroups,
-    WebhookProps,
-    ingress_settings,
-)
-from once.names import RELAY, UNROUTED, Limits
-from once.settings import FUNCTION_MB, SETTINGS, WEBHOOK_MEMORY_FACTOR
+from once.cdk.props import DAY_SECONDS, MESSAGE_BODY_BYTES, ConsumerProps, WebhookProps
+from once.names import RELAY, UNROUTED
+from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
 from once.webhooks.endpoint import endpoint_faults
 
 API_SECONDS = 30
 """The longest time for which an HTTP API waits for the function."""
-
-_ARN, _NAME = "a" * 110, "n" * 60
-"""Texts as long as a secret's ARN, and as the name that CloudFormation gives a table."""
 
 
 def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:
@@ -88,23 +78,6 @@ def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[
         yield (
             f"reserved_concurrency={props.reserved_concurrency} admits no request; choose 1 or "
             "more, or None for no limit"
-        )
-    if not props.endpoints:
-        return
-    settings = ingress_settings(
-        props,
-        dedup_table=_NAME,
-        captures=_NAME,
-        secrets=dict.fromkeys((each.name for each in props.endpoints), _ARN),
-        claims=_NAME,
-        groups=MessageGroups(),
-        dedup_window_seconds=config.dedup_window_seconds,
-        time_margin_ms=config.time_margin_ms,
-    )
-    if (size := len(settings.to_env()[SETTINGS].encode())) > Limits.PARAMETER_BYTES:
-        yield (
-            f"its endpoints make about {size} bytes of settings, and Parameter Store takes "
-            f"{Limits.PARAMETER_BYTES}; give them fewer or shorter types"
         )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from once.cdk.app.registry import event_sources
 from once.cdk.deployment_options import KNOWN_PYTHONS, DeploymentConfig
 from once.cdk.props import ConsumerProps, Rollout, WarmThroughput
 from stacks.consumers import CONSUMERS
@@ -130,12 +129,6 @@ def test_times_on_the_embedded_aws_are_short(
     )
     assert (adapted.effect_timeout_seconds, adapted.timeout_seconds) == (effect, timeout)
     assert (adapted.visibility, adapted.max_concurrency) == (6 * timeout, 3)
-
-
-def test_sources_of_an_internal_event_are_all_its_publishers() -> None:
-    line = ConsumerProps("mail", events=("paid",))
-    card, bank = (ConsumerProps(name, publishes=("paid",)) for name in ("card", "bank"))
-    assert event_sources(line, [line, card, bank]) == {"paid": ("/once/card", "/once/bank")}
 
 
 OTHERWISE: dict[str, tuple[Any, str]] = {

@@ -79,11 +79,6 @@ def test_an_interrupted_build_leaves_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == set()
 
 
-def test_an_existing_folder_is_not_built_again(tmp_path: Path) -> None:
-    (tmp_path / "x").mkdir()
-    assert build(tmp_path / "x", lambda _: pytest.fail("built again")) == tmp_path / "x"
-
-
 def test_a_build_deletes_folders_that_were_not_used_for_an_hour(tmp_path: Path) -> None:
     for name in ("old", "used", ".part-killed", "new"):
         build(tmp_path / name, lambda folder: (folder / "file").touch())

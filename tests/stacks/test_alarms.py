@@ -127,7 +127,7 @@ def test_an_operator_who_looks_at_dead_letters_does_not_end_their_alarm(
 
 
 @pytest.mark.parametrize("owner", [*CONSUMERS, RELAY, UNROUTED], ids=name_of)
-def test_letters_that_are_there_for_four_days_alarm_however_often_they_are_read(
+def test_messages_dead_for_four_days_alarm_however_often_they_are_read(
     cloud: Cloud, owner: str | ConsumerProps
 ) -> None:
     part = "Queue" if owner == UNROUTED else "DeadLetters"
@@ -135,7 +135,7 @@ def test_letters_that_are_there_for_four_days_alarm_however_often_they_are_read(
     alarm = cloud.of(owner, "OldLettersAlarm")
     assert alarm_on_messages(cloud, owner, "OldLettersAlarm") == on_messages(queue, HOUR)
     assert alarm["EvaluationPeriods"] * HOUR == 4 * DAY
-    # SQS counts the age of a letter that it moved from its first queue: 8 days at most.
+    # SQS counts the age of a message that it moved from its first queue: 8 days at most.
     assert cloud.of(owner, part)["MessageRetentionPeriod"] > (8 + 4 + 1) * DAY
 
 

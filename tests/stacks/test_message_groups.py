@@ -110,7 +110,7 @@ def test_the_sweep_tells_the_fifo_topics_from_the_others(office: Cloud) -> None:
     assert sweep[office.id_of("OrderedEvents")]["FilterPolicy"] == others
 
 
-def test_the_relay_publishes_to_both_topics_of_consumers_and_nobody_else_does(
+def test_only_the_relay_publishes_to_both_topics_of_consumers(
     office: Cloud,
 ) -> None:
     settings = RelaySettings.from_env(environment(office, RELAY))

@@ -91,7 +91,7 @@ def test_every_call_of_the_commands_is_allowed(cloud: Cloud) -> None:
     assert set(CALLED) - actions(granted(cloud, *POLICIES)) == set()
 
 
-def test_read_only_changes_nothing_but_the_visibility_of_letters(cloud: Cloud) -> None:
+def test_read_only_changes_nothing_but_the_visibility_of_dead_letters(cloud: Cloud) -> None:
     reads, changes = (actions(granted(cloud, *each)) for each in (READS, CHANGING))
     assert {action.partition(":")[2] for action in reads}.isdisjoint(CHANGES)
     assert {action.partition(":")[2] for action in changes} == CHANGES

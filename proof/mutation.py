@@ -68,7 +68,10 @@ GROUPS = {
     ),
     "relay": Group(
         ("outbox.relay", "events.outgoing"),
-        ("golden/test_events.py", "once/events/test_outgoing.py", "once/outbox"),
+        (
+            *("golden/test_events.py", "once/events/test_claim_check.py"),
+            *("once/events/test_outgoing.py", "once/outbox"),
+        ),
     ),
     "webhooks": Group(
         ("webhooks.capture", "webhooks.ingress", "webhooks.signature", "webhooks.webhook"),

@@ -141,6 +141,18 @@ def test_a_subject_that_is_no_text_is_refused() -> None:
             outbox(1, subject=subject)
 
 
+def test_an_event_of_a_grouped_type_has_its_group_or_is_refused() -> None:
+    made = draft("counted", Note("a"), "s", grouped_by="name")
+    assert (made.data["name"], made.subject, made.group) == ("a", "s", "a")
+    error = (
+        "^counted cannot be published: its message group is the field 'name' of the data, which "
+        "must be a non-blank string or a whole number; set it, or change ordered_by= or fair_by= "
+        "of the consumer that takes this type$"
+    )
+    with pytest.raises(InvalidWrite, match=error):
+        draft("counted", Note(" "), None, grouped_by="name")
+
+
 def test_an_event_larger_than_sns_takes_is_refused() -> None:
     largest = Limits.TOPIC_MESSAGE_BYTES - 1024  # kept for the attributes
     [empty] = read(outbox(""))

@@ -381,19 +381,28 @@ def test_a_shared_event_has_its_group_on_the_standard_topic() -> None:
 
 
 def test_ordered_types_without_a_fifo_topic_fail_the_start_of_the_relay() -> None:
-    with pytest.raises(SettingsError, match="counted need a FIFO topic"):
-        Relay.of(replace(SETTINGS, ordered_topic_arn=None))
+    types = ("counted", "shared")
+    with pytest.raises(SettingsError, match="counted, shared need a FIFO topic"):
+        Relay.of(replace(SETTINGS, ordered_topic_arn=None, ordered_types=types))
+
+
+FIRST = ordered("notes#1", 0, "a")
+NO_GROUP = (
+    "its message group is the field 'name' of the data, which is neither a non-blank string nor a "
+    "whole number: the event was committed before the field was declared"
+)
 
 
 @pytest.mark.parametrize(
     ("item", "text"),
     [
-        (sequence("notes#1", ordered("notes#1", 0, "a"), "a", "other"), "other may not publish"),
-        (sequence("other#1", ordered("notes#1", 0, "a"), "a"), "not derived from the key"),
-        (sequence("notes#2", ordered("notes#1", 0, "a"), "a"), "not derived from the key"),
-        (sequence("notes#1", ordered("notes#1", 0, None), "a"), "the field 'name' of the data"),
+        (sequence("notes#1", FIRST, "a", "other"), "other may not publish"),
+        (sequence("other#1", FIRST, "a"), "not derived from the key"),
+        (sequence("notes#2", FIRST, "a"), "not derived from the key"),
+        (sequence("notes#1", ordered("notes#1", -1, "a"), "a"), "not derived from the key"),
+        (sequence("notes#1", ordered("notes#1", 0, None), "a"), NO_GROUP),
     ],
-    ids=["another consumer's item", "another consumer's record", "another record", "no group"],
+    ids=["consumer's item", "consumer's record", "another record", "no position", "no group"],
 )
 def test_s1_a_forged_sequence_item_is_dead_lettered(item: dict[str, Any], text: str) -> None:
     topic, letters = Topic(), Letters()

@@ -17,13 +17,13 @@ from proof.workers import Part, run_parts
 
 NAME = "fuzz"
 PARSERS = (
-    Parser("strict_json", 24, 0.6, messages.json_text, reading.check_json),
-    Parser("intake", 24, 2.0, reading.draw_message, reading.check_message),
+    Parser("strict_json", 24, 0.3, messages.json_text, reading.check_json),
+    Parser("intake", 24, 0.7, reading.draw_message, reading.check_message),
     Parser("identity", 24, 1.2, identity.draw, identity.check),
-    Parser("envelopes", 6, 0.9, reading.draw_envelope, reading.check_envelope),
+    Parser("envelopes", 6, 0.7, reading.draw_envelope, reading.check_envelope),
     Parser("webhooks", 4, 2.2, webhooks.draw, webhooks.check),
-    Parser("cancellation", 10, 0.4, deliveries.draw_cancellation, deliveries.check_cancellation),
-    Parser("stream", 4, 1.9, deliveries.draw_stream, deliveries.check_stream),
+    Parser("cancellation", 10, 0.2, deliveries.draw_cancellation, deliveries.check_cancellation),
+    Parser("stream", 4, 1.0, deliveries.draw_stream, deliveries.check_stream),
     Parser("batch", 4, 3.6, deliveries.draw_batch, deliveries.check_batch),
 )
 PAIRS = 300
@@ -99,7 +99,7 @@ def _failures(found: dict[str, Found], seed: int) -> list[dict[str, Any]]:
     """Print and save a crash for each error; return them with the number of failing inputs."""
     failures: list[dict[str, Any]] = []
     for parser, one in found.items():
-        for error, smallest in one.smallest.items():
+        for error, smallest in one.failing.items():
             crash = {"parser": parser, "error": error, "seed": seed, "input": smallest}
             file = report.write(f"{NAME}-crash-{len(failures) + 1}", crash)
             again = f"make fuzz REPLAY={report.REPORTS.name}/{file.name}"

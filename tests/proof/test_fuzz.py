@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -188,6 +189,19 @@ def test_every_error_is_shrunk() -> None:
     assert found.smallest == {"at most four": 5, "not three": 3}
     assert found.checked == 500
     assert found.failures["at most four"] > found.failures["not three"] > 10
+
+
+def test_an_input_that_hypothesis_did_not_draw_fails_as_well() -> None:
+    checked = Counter[int]()
+
+    def check(value: Any) -> None:
+        checked[value] += 1
+        expect(checked.total() <= search._CHUNK, "the first thousand")
+
+    found = search.fuzz(Parser("late", 1, 0.1, lambda rng: rng.randrange(9), check), "7", 1010)
+    assert (found.checked, found.smallest) == (1010, {})
+    assert [*found.failing] == ["the first thousand"]
+    assert found.failures.total() == 10
 
 
 def test_no_more_inputs_are_checked_to_raise_a_target() -> None:

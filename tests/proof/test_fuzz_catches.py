@@ -3,14 +3,12 @@
 import json
 import re
 import zlib
-from pathlib import Path
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import Phase
 
 from once.commit.result import COMMITTED, DUPLICATE, classify_record
 from once.errors import OnceError, Unpublishable
@@ -254,15 +252,9 @@ FOUND = {
 """The property that must be seen to fail; any failure will do for the other broken parsers."""
 
 
-@pytest.fixture(autouse=True)
-def _no_shrinking(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(search, "PHASES", [Phase.generate])
-    monkeypatch.setattr(search, "DATABASE", tmp_path)
-
-
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
 def test_sound_parsers_pass_the_short_form(parser: search.Parser) -> None:
-    assert search.search(parser, SEED, 4 * CHUNK, Found()) == Found(4 * CHUNK)
+    assert search.sample(parser, SEED, 4 * CHUNK, Found()) == Found(4 * CHUNK)
 
 
 @pytest.mark.parametrize(
@@ -282,5 +274,5 @@ def test_a_broken_parser_is_caught(
     [tested] = [each for each in PARSERS if each.name == parser]
     expected, found = FOUND.get(request.node.callspec.id), Found()
     with change():
-        searches = (search.search(tested, f"{SEED}/{n}", CHUNK, found) for n in range(CHUNKS))
-        assert any(expected in found.smallest if expected else found.smallest for _ in searches)
+        samples = (search.sample(tested, f"{SEED}/{n}", CHUNK, found) for n in range(CHUNKS))
+        assert any(expected in found.rough if expected else found.rough for _ in samples)

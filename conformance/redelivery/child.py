@@ -55,7 +55,7 @@ class _Reports(Progress):
 
 
 def examine_in_child(
-    subject: Subject, *, seed: int, only: Collection[str] = (), deep: float = 0
+    subject: Subject, *, seed: int = 1, only: Collection[str] = (), deep: float = 0
 ) -> Examination:
     """Examine a subject in a child process.
 

@@ -8,10 +8,11 @@ import json
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import boto3
@@ -32,32 +33,29 @@ _PSEUDO = {
     "AWS::StackId": f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/stack/id",
     "AWS::NoValue": None,
 }
+_QUEUE, _TOPIC, _BUCKET = "AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::S3::Bucket"
 _FUNCTIONS = ("AWS::Serverless::Function", "AWS::Lambda::Function")
 _TABLES = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable")
 _MACHINES = ("AWS::StepFunctions::StateMachine", "AWS::Serverless::StateMachine")
-_NAMES = {
-    "AWS::SQS::Queue": "QueueName",
-    **dict.fromkeys(_TABLES, "TableName"),
-    "AWS::SNS::Topic": "TopicName",
-    "AWS::S3::Bucket": "BucketName",
-    **dict.fromkeys(_FUNCTIONS, "FunctionName"),
-    "AWS::Events::EventBus": "Name",
-    "AWS::StepFunctions::StateMachine": "StateMachineName",
-    "AWS::Serverless::StateMachine": "Name",
-    "AWS::SSM::Parameter": "Name",
-    "AWS::SecretsManager::Secret": "Name",
+_BUS, _PARAMETER = "AWS::Events::EventBus", "AWS::SSM::Parameter"
+_SECRET = "AWS::SecretsManager::Secret"  # noqa: S105 - a type of resource
+_TYPES = {
+    _QUEUE: ("QueueName", "sqs:{}:"),
+    **dict.fromkeys(_TABLES, ("TableName", "dynamodb:{}:table/")),
+    _TOPIC: ("TopicName", "sns:{}:"),
+    _BUCKET: ("BucketName", "s3:::"),
+    **dict.fromkeys(_FUNCTIONS, ("FunctionName", "lambda:{}:function:")),
+    _BUS: ("Name", "events:{}:event-bus/"),
+    _MACHINES[0]: ("StateMachineName", "states:{}:stateMachine:"),
+    _MACHINES[1]: ("Name", "states:{}:stateMachine:"),
+    _PARAMETER: ("Name", "ssm:{}:parameter/"),
+    _SECRET: ("Name", "secretsmanager:{}:secret:"),
 }
-"""The property that names a resource, by its type."""
+"""Types of resources: the property that names one, and the beginning of its ARN."""
 
-_ARNS = {
-    "AWS::SQS::Queue": f"arn:aws:sqs:{REGION}:{ACCOUNT}:",
-    **dict.fromkeys(_TABLES, f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/"),
-    "AWS::SNS::Topic": f"arn:aws:sns:{REGION}:{ACCOUNT}:",
-    "AWS::S3::Bucket": "arn:aws:s3:::",
-    **dict.fromkeys(_FUNCTIONS, f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:"),
-    "AWS::Events::EventBus": f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/",
-    **dict.fromkeys(_MACHINES, f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:"),
-}
+_NAMED_BY_ARN = (_TOPIC, _SECRET, *_MACHINES)
+"""Types of which `Ref` is the ARN, and not the name."""
+
 _REFERENCE = re.compile(r"\$\{([^!${}]+)\}")
 
 
@@ -91,20 +89,19 @@ def subject_of(file: Path, function: str = "", root: Path | None = None) -> Subj
     Raises:
         SubjectError: it cannot be read, or something has to be named.
     """
-    stack, *others = _stacks(file)
-    found = [
-        (owner, name, mapping)
-        for owner in (stack, *others)
-        for name, mapping in owner.consumers()
-        if function in {"", name, owner.name(name), owner.property(name, "Handler")}
+    stacks = _stacks(file)
+    every = [(stack, *found) for stack in stacks for found in stack.consumers()]
+    chosen = [
+        (stack, name, mapping)
+        for stack, name, mapping in every
+        if function in {"", name, stack.name(name), stack.property(name, "Handler")}
     ]
-    if len({name for _, name, _ in found}) != 1:  # its first mapping is the one that it is for
-        every = [name for owner in (stack, *others) for name, _ in owner.consumers()]
-        known = dict.fromkeys(every)
-        what = "no function reads a queue" if not known else f"name one of {', '.join(known)}"
-        raise SubjectError(f"{file}: {what}")
-    owner, name, mapping = found[0]
-    return owner.subject(name, mapping, [stack, *others], root)
+    if len({name for _, name, _ in chosen}) != 1:  # its first mapping is the one that it is for
+        known = ", ".join(dict.fromkeys(name for _, name, _ in every))
+        told = f"name one of {known}" if known else "no function reads a queue"
+        raise SubjectError(f"{file}: {told}")
+    stack, name, mapping = chosen[0]
+    return stack.subject(name, mapping, stacks, root)
 
 
 def _stacks(file: Path) -> "list[_Stack]":
@@ -119,27 +116,19 @@ def _stacks(file: Path) -> "list[_Stack]":
         raise SubjectError(
             f"{file} is no template: it has no Resources, and is not of `terraform show -json`"
         )
-    files = sorted(file.parent.glob("*.template.json")) if _is_synthesized(file) else []
+    is_synthesized = file.with_name("manifest.json").exists()
+    files = sorted(file.parent.glob("*.template.json")) if is_synthesized else []
     others = [_Stack(json.loads(other.read_text()), other) for other in files if other != file]
     stacks = [_Stack(document, file), *others]
-    exports: dict[str, Callable[[], Any]] = {
-        str(stack.value(output["Export"]["Name"])): partial(stack.value, output["Value"])
-        for stack in stacks
-        for output in stack.document.get("Outputs", {}).values()
-        if "Export" in output
-    }
-    exports |= {
-        f"{stack.file.name.partition('.')[0]}.{name}": partial(stack.value, output["Value"])
-        for stack in stacks
-        for name, output in stack.document.get("Outputs", {}).items()
-    }
+    exports: dict[str, Callable[[], Any]] = {}
     for stack in stacks:
         stack.exports = exports
+        for name, output in stack.document.get("Outputs", {}).items():
+            own = f"{stack.file.name.partition('.')[0]}.{name}"
+            exported = output.get("Export", {}).get("Name", own)
+            value = partial(stack.value, output["Value"])
+            exports |= {own: value, str(stack.value(exported)): value}
     return stacks
-
-
-def _is_synthesized(file: Path) -> bool:
-    return file.with_name("manifest.json").exists()
 
 
 class _Stack:
@@ -148,25 +137,28 @@ class _Stack:
     def __init__(self, document: Json, file: Path) -> None:
         self.document, self.file = document, file
         self.exports: Mapping[str, Callable[[], Any]] = {}
-        self._resources: Json = document["Resources"]
-        self._resources = {
+        self._resources: Json = {
             name: resource
-            for name, resource in self._resources.items()
+            for name, resource in document["Resources"].items()
             if self._holds(resource.get("Condition", ""))
         }
         self.source = self.dead_letters = ""
 
     def of_type(self, *types: str) -> Iterator[str]:
         """Yield the logical ids of resources."""
-        return (name for name, each in self._resources.items() if each.get("Type") in types)
+        return (name for name in self._resources if self._type(name) in types)
+
+    def _type(self, name: str) -> str:
+        return str(self._resources[name].get("Type", ""))
+
+    def _raw(self, name: str, key: str) -> Any:
+        return self._resources[name].get("Properties", {}).get(key)
 
     def property(self, name: str, key: str, default: Any = None) -> Any:
         """Return a property of a resource; of a function, also from the template's globals."""
-        resource = self._resources[name]
-        given = resource.get("Properties", {}).get(key)
-        shared = self.document.get("Globals", {}).get("Function", {}).get(key)
-        if resource.get("Type") == _FUNCTIONS[0] and shared is not None:
-            given = _merged(shared, given)
+        given = self._raw(name, key)
+        if self._type(name) == _FUNCTIONS[0]:
+            given = _merged(self.document.get("Globals", {}).get("Function", {}).get(key), given)
         value = self.value(given)
         return default if value is None else value
 
@@ -174,18 +166,17 @@ class _Stack:
         """Return the name of a resource in the simulated AWS."""
         if name in {self.source, self.dead_letters}:
             return SOURCE if name == self.source else DLQ
-        key = _NAMES.get(self._resources[name].get("Type", ""), "")
+        kind = self._type(name)
+        key, _ = _TYPES.get(kind, ("", ""))
         given = str(self.property(name, key, "") if key else "") or re.sub(r"[^\w.-]", "-", name)
-        if self._resources[name]["Type"] == "AWS::S3::Bucket":
+        if kind == _BUCKET:
             return given.lower().replace("_", "-")[:63].ljust(3, "x")
-        fifo = self._resources[name]["Type"] in {"AWS::SQS::Queue", "AWS::SNS::Topic"}
-        is_fifo = fifo and str(self._is_fifo(name)).lower() == "true"
-        return f"{given}.fifo" if is_fifo and not given.endswith(".fifo") else given
+        needs = kind in {_QUEUE, _TOPIC} and self._is_fifo(name) and not given.endswith(".fifo")
+        return f"{given}.fifo" if needs else given
 
     def _is_fifo(self, name: str) -> bool:
-        keys = ("FifoQueue", "FifoTopic")
-        given = [self._resources[name].get("Properties", {}).get(key) for key in keys]
-        return any(str(self.value(value)).lower() == "true" for value in given)
+        given = (self.property(name, key) for key in ("FifoQueue", "FifoTopic"))
+        return any(str(value).lower() == "true" for value in given)
 
     def value(self, given: Any) -> Any:
         """Return the value of an expression; what is unknown keeps a telling name."""
@@ -195,100 +186,97 @@ class _Stack:
             return given
         if len(given) == 1:
             [(function, argument)] = given.items()
-            evaluate = getattr(self, f"_{function.replace('::', '_').lower()}", None)
             if function in {"Ref", "Condition"} or function.startswith("Fn::"):
-                return evaluate(argument) if evaluate else function
+                return self._result(function, argument)
         return {key: self.value(entry) for key, entry in given.items()}
 
-    def _ref(self, name: str) -> Any:
+    def _result(self, function: str, argument: Any) -> Any:
+        named = {
+            "Ref": self._reference,
+            "Fn::GetAtt": self._attribute,
+            "Fn::Sub": self._substituted,
+        }
+        if function in named:
+            return named[function](*(argument if isinstance(argument, list) else [argument]))
+        match function, argument:
+            case "Fn::Join", [separator, parts]:
+                return str(separator).join(map(str, self.value(parts)))
+            case "Fn::Split", [separator, text]:
+                return str(self.value(text)).split(separator)
+            case "Fn::Select", [index, entries]:
+                entries, index = self.value(entries), int(self.value(index))
+                known = isinstance(entries, list) and index < len(entries)
+                return entries[index] if known else "unknown"
+            case "Fn::FindInMap", [*keys]:
+                found: Any = self.document.get("Mappings", {})
+                for key in map(self.value, keys[:3]):
+                    found = found.get(key, {}) if isinstance(found, dict) else {}
+                return found or "unknown"
+            case "Fn::ImportValue", _:
+                return self._exported(str(self.value(argument)))
+            case "Fn::GetStackOutput", {"StackName": stack, "OutputName": output}:
+                return self._exported(f"{self.value(stack)}.{output}")
+            case "Fn::If", [condition, yes, no]:
+                return self.value(yes if self._holds(condition) else no)
+        return function
+
+    def _exported(self, name: str) -> Any:
+        return self.exports[name]() if name in self.exports else name
+
+    def _reference(self, name: str) -> Any:
         if name in _PSEUDO:
             return _PSEUDO[name]
         if name in self._resources:
-            kind = self._resources[name].get("Type")
-            if kind == "AWS::SQS::Queue":
-                return self._queue(name)
-            arn = kind in {"AWS::SNS::Topic", "AWS::SecretsManager::Secret", *_MACHINES}
-            return self._fn_getatt([name, "Arn"]) if arn else self.name(name)
+            if self._type(name) == _QUEUE:
+                return self._attribute(name, "QueueUrl")
+            by_arn = self._type(name) in _NAMED_BY_ARN
+            return self._attribute(name, "Arn") if by_arn else self.name(name)
         parameter = self.document.get("Parameters", {}).get(name, {})
         default = parameter.get("Default", next(iter(parameter.get("AllowedValues", ())), name))
         return default.split(",") if "List" in str(parameter.get("Type")) else default
 
-    def _queue(self, name: str) -> str:
-        if name in {self.source, self.dead_letters}:
-            return "{source}" if name == self.source else "{dlq}"
-        return f"{{queue:{self.name(name)}}}"
-
-    def _fn_getatt(self, argument: Any) -> Any:
-        name, attribute = argument if isinstance(argument, list) else argument.split(".", 1)
+    def _attribute(self, name: str, attribute: str = "") -> Any:
+        if not attribute:
+            name, _, attribute = name.partition(".")
         if name not in self._resources:
             return f"{name}.{attribute}"
-        kind = self._resources[name].get("Type", "")
         if attribute in {"Arn", "TopicArn", "Id"}:
-            return f"{_ARNS.get(kind, f'arn:aws:other:{REGION}:{ACCOUNT}:')}{self.name(name)}"
+            _, beginning = _TYPES.get(self._type(name), ("", "other:{}:"))
+            return f"arn:aws:{beginning.format(f'{REGION}:{ACCOUNT}')}{self.name(name)}"
         if attribute == "QueueUrl":
-            return self._queue(name)
+            own = {self.source: "{source}", self.dead_letters: "{dlq}"}
+            return own.get(name, f"{{queue:{self.name(name)}}}")
         return self.name(name) if attribute.endswith("Name") else f"{name}.{attribute}"
 
-    def _fn_sub(self, argument: Any) -> str:
-        text, more = argument if isinstance(argument, list) else (argument, {})
-
+    def _substituted(self, text: str, more: Json = MappingProxyType({})) -> str:
         def replaced(match: re.Match[str]) -> str:
             name = match[1].strip()
             if name in more:
                 return str(self.value(more[name]))
-            return str(self._fn_getatt(name) if "." in name else self._ref(name))
+            return str(self._attribute(name) if "." in name else self._reference(name))
 
         return _REFERENCE.sub(replaced, text).replace("${!", "${")
 
-    def _fn_join(self, argument: Any) -> str:
-        return str(argument[0]).join(map(str, self.value(argument[1])))
-
-    def _fn_select(self, argument: Any) -> Any:
-        entries = self.value(argument[1])
-        index = int(self.value(argument[0]))
-        return entries[index] if isinstance(entries, list) and index < len(entries) else "unknown"
-
-    def _fn_split(self, argument: Any) -> list[str]:
-        return str(self.value(argument[1])).split(argument[0])
-
-    def _fn_findinmap(self, argument: Any) -> Any:
-        found: Any = self.document.get("Mappings", {})
-        for key in map(self.value, argument[:3]):
-            found = found.get(key, {}) if isinstance(found, dict) else {}
-        return found or "unknown"
-
-    def _fn_importvalue(self, argument: Any) -> Any:
-        name = str(self.value(argument))
-        return self.exports[name]() if name in self.exports else name
-
-    def _fn_getstackoutput(self, argument: Any) -> Any:
-        key = f"{self.value(argument['StackName'])}.{argument['OutputName']}"
-        return self.exports[key]() if key in self.exports else key
-
-    def _fn_if(self, argument: Any) -> Any:
-        return self.value(argument[1] if self._holds(argument[0]) else argument[2])
-
     def _holds(self, condition: Any) -> bool:
         if isinstance(condition, str):
-            if not condition:
-                return True
             condition = self.document.get("Conditions", {}).get(condition, {})
-        [(function, parts)] = condition.items() or [("", [])]
-        match function:
-            case "Fn::Equals":
-                return bool(self.value(parts[0]) == self.value(parts[1]))
-            case "Fn::Not":
-                return not self._holds(parts[0])
-            case "Fn::And":
+        match [*condition.items()]:
+            case [("Fn::Equals", [one, other])]:
+                return bool(self.value(one) == self.value(other))
+            case [("Fn::Not", [part])]:
+                return not self._holds(part)
+            case [("Fn::And", parts)]:
                 return all(map(self._holds, parts))
-            case "Fn::Or":
+            case [("Fn::Or", parts)]:
                 return any(map(self._holds, parts))
-        return self._holds(parts) if function == "Condition" else True
+            case [("Condition", name)]:
+                return self._holds(name)
+        return True
 
     def consumers(self) -> Iterator[tuple[str, Json]]:
         """Yield the functions that read a queue, each with the properties of its mapping."""
         for name in self.of_type(_FUNCTIONS[0]):
-            for event in self._resources[name].get("Properties", {}).get("Events", {}).values():
+            for event in (self._raw(name, "Events") or {}).values():
                 if event.get("Type") == "SQS":
                     given = event.get("Properties", {})
                     yield name, {"EventSourceArn": given.get("Queue"), **given}
@@ -310,58 +298,53 @@ class _Stack:
 
     def _referred(self, given: Any) -> str:
         """Return the first resource that an expression refers to; empty without one."""
-        if isinstance(given, dict):
-            for key, argument in given.items():
-                if key in {"Ref", "Fn::GetAtt"}:
-                    name = argument if isinstance(argument, str) else argument[0]
-                    return (
-                        name.partition(".")[0] if name.partition(".")[0] in self._resources else ""
-                    )
-                if key == "Fn::Sub":
-                    text = argument if isinstance(argument, str) else argument[0]
-                    names = [name.partition(".")[0] for name in _REFERENCE.findall(text)]
-                    return next((name for name in names if name in self._resources), "")
-                if found := self._referred(argument):
-                    return found
-        entries = given if isinstance(given, list) else []
-        return next(filter(None, map(self._referred, entries)), "")
+        if isinstance(given, list):
+            return next(filter(None, map(self._referred, given)), "")
+        for key, argument in given.items() if isinstance(given, dict) else ():
+            text = argument[0] if isinstance(argument, list) and argument else argument
+            if key in {"Ref", "Fn::GetAtt", "Fn::Sub"} and isinstance(text, str):
+                names = _REFERENCE.findall(text) if key == "Fn::Sub" else [text]
+                known = (name.partition(".")[0] for name in names)
+                return next((name for name in known if name in self._resources), "")
+            if found := self._referred(argument):
+                return found
+        return ""
 
     def subject(
-        self, function: str, mapping: Json, stacks: "Iterable[_Stack]", root: Path | None
+        self, function: str, mapping: Json, stacks: "Sequence[_Stack]", root: Path | None
     ) -> Subject:
         """Return the subject of a function."""
         runtime = str(self.property(function, "Runtime", "python"))
         if not runtime.startswith("python"):
             raise SubjectError(f"{function} runs on {runtime}; the check runs handlers in Python")
-        queue = self._referred(mapping["EventSourceArn"])
-        self.source = queue
-        redrive = self.property(queue, "RedrivePolicy", {}) if queue else {}
+        queue = self.source = self._referred(mapping["EventSourceArn"])
+        redrive: Any = {}
+        if queue:
+            self.dead_letters = self._referred(self._raw(queue, "RedrivePolicy"))
+            redrive = self.property(queue, "RedrivePolicy", {})
         if isinstance(redrive, str):
             redrive = json.loads(redrive)
-        if queue:
-            raw = self._resources[queue].get("Properties", {}).get("RedrivePolicy", {})
-            self.dead_letters = self._referred(raw)
         variables = self.property(function, "Environment", {}).get("Variables", {})
-        named = [(stack, [*stack.of_type("AWS::SQS::Queue")]) for stack in stacks]
+
+        def names(*types: str) -> tuple[str, ...]:
+            own = {SOURCE, DLQ}
+            found = (stack.name(name) for stack in stacks for name in stack.of_type(*types))
+            return tuple(name for name in found if name not in own)
+
         return Subject(
             handler=str(self.property(function, "Handler", "index.handler")),
             events=tuple(_samples_beside(self.file)),
             root=root or self._package(function),
             environment={key: str(value) for key, value in variables.items()},
             tables=tuple(s.table(t) for s in stacks for t in s.of_type(*_TABLES)),
-            queues=tuple(
-                stack.name(name)
-                for stack, names in named
-                for name in names
-                if name not in {stack.source, stack.dead_letters}
-            ),
-            topics=tuple(s.name(t) for s in stacks for t in s.of_type("AWS::SNS::Topic")),
-            buckets=tuple(s.name(b) for s in stacks for b in s.of_type("AWS::S3::Bucket")),
-            set_up=partial(_set_up, [(stack, stack.others()) for stack in stacks]),
+            queues=names(_QUEUE),
+            topics=names(_TOPIC),
+            buckets=names(_BUCKET),
+            set_up=partial(_set_up, [other for stack in stacks for other in stack.others()]),
             batch_failures="ReportBatchItemFailures"
             in (self.value(mapping.get("FunctionResponseTypes")) or ()),
             batch_size=int(self.value(mapping.get("BatchSize")) or 10),
-            fifo=self._is_fifo(queue) if queue else False,
+            fifo=bool(queue) and self._is_fifo(queue),
             timeout_seconds=int(self.property(function, "Timeout", 3)),
             visibility_seconds=int(self.property(queue, "VisibilityTimeout", 30) if queue else 30),
             max_receives=int(redrive.get("maxReceiveCount", 5)),
@@ -396,19 +379,18 @@ class _Stack:
             indexes=tuple(Index(each["IndexName"], *keys(each["KeySchema"])) for each in indexes),
         )
 
-    def others(self) -> list[tuple[str, str, Any]]:
-        """Return type, name and value of what `set_up` creates."""
-        found = []
-        for kind, key in _VALUES.items():
-            found += [(kind, self.name(n), self.property(n, key, "")) for n in self.of_type(kind)]
-        return found
+    def others(self) -> Iterator[tuple[str, str, Any]]:
+        """Yield type, name and content of what `set_up` creates."""
+        content = {_PARAMETER: "Value", _SECRET: "SecretString"}
+        for kind in (_BUS, *_MACHINES, _PARAMETER, _SECRET):
+            for name in self.of_type(kind):
+                yield kind, self.name(name), self.property(name, content.get(kind, ""), "")
 
     def _package(self, function: str) -> Path:
         """Return the folder of a function's package; a file is unpacked."""
         code = self.property(function, "Code", {})
-        inline = code.get("ZipFile") if isinstance(code, dict) else None
-        inline = inline or self.property(function, "InlineCode")
-        if inline:
+        named = code if isinstance(code, dict) else {}
+        if inline := named.get("ZipFile") or self.property(function, "InlineCode"):
             folder = Path(tempfile.mkdtemp(prefix="redelivery-"))
             (folder / "index.py").write_text(str(inline))
             return folder
@@ -416,12 +398,12 @@ class _Stack:
         given = metadata.get("aws:asset:path") or self.property(function, "CodeUri")
         if given is None and isinstance(code, str):
             given = code
-        if given is None and isinstance(code, dict):  # an asset of the CDK, by its hash
-            digest = str(code.get("S3Key", "")).rpartition("/")[2].removesuffix(".zip")
+        if given is None and self._type(function) == _FUNCTIONS[0]:
+            given = "."
+        if given is None:  # an asset of the CDK, by its hash
+            digest = str(named.get("S3Key", "")).rpartition("/")[2].removesuffix(".zip")
             names = (f"asset.{digest}", f"asset.{digest}.zip")
             given = next((n for n in names if self.file.with_name(n).exists()), None)
-        if given is None and self._resources[function]["Type"] == _FUNCTIONS[0]:
-            given = "."
         path = self.file.parent / str(given)
         if given is None or not path.exists():
             raise SubjectError(f"the template does not show where {function}'s code is: add --root")
@@ -440,34 +422,23 @@ def _merged(shared: Any, given: Any) -> Any:
     return shared if given is None else given
 
 
-_VALUES = {
-    "AWS::Events::EventBus": "Name",
-    **dict.fromkeys(_MACHINES, "Definition"),
-    "AWS::SSM::Parameter": "Value",
-    "AWS::SecretsManager::Secret": "SecretString",
-}
-"""Other resources of a template, by type, with the property that has their content."""
-
-_MACHINE = json.dumps({"StartAt": "End", "States": {"End": {"Type": "Succeed"}}})
-
-
-def _set_up(stacks: Iterable[tuple[_Stack, Iterable[tuple[str, str, Any]]]]) -> None:
-    session = boto3.Session(region_name=REGION)
-    for _, entries in stacks:
-        for kind, name, value in entries:
-            if kind == "AWS::Events::EventBus":
-                session.client("events").create_event_bus(Name=name)
-            elif kind in _MACHINES:
-                session.client("stepfunctions").create_state_machine(
-                    name=name, definition=_MACHINE, roleArn=f"arn:aws:iam::{ACCOUNT}:role/machine"
-                )
-            elif kind == "AWS::SSM::Parameter":
-                session.client("ssm").put_parameter(Name=name, Value=str(value), Type="String")
-            else:
-                with suppress(ClientError):
-                    session.client("secretsmanager").create_secret(
-                        Name=name, SecretString=str(value or "secret")
-                    )
+def _set_up(others: Iterable[tuple[str, str, Any]]) -> None:
+    client = boto3.Session(region_name=REGION).client
+    for kind, name, content in others:
+        if kind == _BUS:
+            client("events").create_event_bus(Name=name)
+        elif kind == _PARAMETER:
+            client("ssm").put_parameter(Name=name, Value=str(content), Type="String")
+        elif kind == _SECRET:
+            with suppress(ClientError):
+                secret = str(content or "secret")
+                client("secretsmanager").create_secret(Name=name, SecretString=secret)
+        else:
+            machine = {"StartAt": "End", "States": {"End": {"Type": "Succeed"}}}
+            role = f"arn:aws:iam::{ACCOUNT}:role/machine"
+            client("stepfunctions").create_state_machine(
+                name=name, definition=json.dumps(machine), roleArn=role
+            )
 
 
 def _samples_beside(file: Path) -> Iterator[Path]:
@@ -495,14 +466,16 @@ def _from_terraform(document: Json) -> Json:
             return {key: linked(entry) for key, entry in value.items()}
         return texts.get(value, value) if isinstance(value, str) else value
 
-    resources = {
-        names[address]: {
-            "Type": _TERRAFORM[resource["type"]][0],
-            "Properties": linked(_TERRAFORM[resource["type"]][1](resource.get("values", {}))),
-        }
-        for address, resource in found.items()
-        if resource["type"] in _TERRAFORM
-    }
+    resources: dict[str, Json] = {}
+    for address, resource in found.items():
+        if resource["type"] in _TERRAFORM:
+            kind, properties = _TERRAFORM[resource["type"]]
+            values = resource.get("values", {})
+            given = {
+                name: read(values) if callable(read) else values.get(read)
+                for name, read in properties.items()
+            }
+            resources[names[address]] = {"Type": kind, "Properties": linked(given)}
     return {"Resources": resources}
 
 
@@ -516,64 +489,61 @@ def _block(given: Json, name: str) -> Json:
     return next(iter(given.get(name) or ()), {})
 
 
-def _schema(hash_key: str | None, range_key: str | None) -> list[Json]:
-    keys = ((hash_key, "HASH"), (range_key, "RANGE"))
-    return [{"AttributeName": name, "KeyType": kind} for name, kind in keys if name]
+def _schema(given: Json) -> list[Json]:
+    keys = (("hash_key", "HASH"), ("range_key", "RANGE"))
+    return [{"AttributeName": given[k], "KeyType": kind} for k, kind in keys if given.get(k)]
 
 
-_TERRAFORM: Mapping[str, tuple[str, Callable[[Json], Json]]] = {
+_TERRAFORM: Mapping[str, tuple[str, Mapping[str, str | Callable[[Json], Any]]]] = {
     "aws_lambda_function": (
-        "AWS::Lambda::Function",
-        lambda v: {
-            "FunctionName": v.get("function_name"),
-            "Handler": v.get("handler"),
-            "Runtime": v.get("runtime"),
-            "Timeout": v.get("timeout"),
-            "Environment": {"Variables": _block(v, "environment").get("variables") or {}},
-            "Code": v.get("filename"),
+        _FUNCTIONS[1],
+        {
+            "FunctionName": "function_name",
+            "Handler": "handler",
+            "Runtime": "runtime",
+            "Timeout": "timeout",
+            "Environment": lambda v: {"Variables": _block(v, "environment").get("variables") or {}},
+            "Code": "filename",
         },
     ),
     "aws_lambda_event_source_mapping": (
         "AWS::Lambda::EventSourceMapping",
-        lambda v: {
-            "EventSourceArn": v.get("event_source_arn"),
-            "FunctionName": v.get("function_name") or v.get("function_arn"),
-            "BatchSize": v.get("batch_size"),
-            "FunctionResponseTypes": v.get("function_response_types"),
+        {
+            "EventSourceArn": "event_source_arn",
+            "FunctionName": lambda v: v.get("function_name") or v.get("function_arn"),
+            "BatchSize": "batch_size",
+            "FunctionResponseTypes": "function_response_types",
         },
     ),
     "aws_sqs_queue": (
-        "AWS::SQS::Queue",
-        lambda v: {
-            "QueueName": v.get("name"),
-            "VisibilityTimeout": v.get("visibility_timeout_seconds"),
-            "FifoQueue": v.get("fifo_queue"),
-            "RedrivePolicy": json.loads(v.get("redrive_policy") or "{}"),
+        _QUEUE,
+        {
+            "QueueName": "name",
+            "VisibilityTimeout": "visibility_timeout_seconds",
+            "FifoQueue": "fifo_queue",
+            "RedrivePolicy": lambda v: json.loads(v.get("redrive_policy") or "{}"),
         },
     ),
     "aws_dynamodb_table": (
-        "AWS::DynamoDB::Table",
-        lambda v: {
-            "TableName": v.get("name"),
-            "KeySchema": _schema(v.get("hash_key"), v.get("range_key")),
-            "AttributeDefinitions": [
+        _TABLES[0],
+        {
+            "TableName": "name",
+            "KeySchema": _schema,
+            "AttributeDefinitions": lambda v: [
                 {"AttributeName": each["name"], "AttributeType": each["type"]}
                 for each in v.get("attribute") or ()
             ],
-            "GlobalSecondaryIndexes": [
-                {
-                    "IndexName": each["name"],
-                    "KeySchema": _schema(each.get("hash_key"), each.get("range_key")),
-                }
+            "GlobalSecondaryIndexes": lambda v: [
+                {"IndexName": each["name"], "KeySchema": _schema(each)}
                 for each in v.get("global_secondary_index") or ()
             ],
-            "TimeToLiveSpecification": {
+            "TimeToLiveSpecification": lambda v: {
                 "AttributeName": _block(v, "ttl").get("attribute_name"),
                 "Enabled": _block(v, "ttl").get("enabled", False),
             },
         },
     ),
-    "aws_sns_topic": ("AWS::SNS::Topic", lambda v: {"TopicName": v.get("name")}),
-    "aws_s3_bucket": ("AWS::S3::Bucket", lambda v: {"BucketName": v.get("bucket")}),
+    "aws_sns_topic": (_TOPIC, {"TopicName": "name"}),
+    "aws_s3_bucket": (_BUCKET, {"BucketName": "bucket"}),
 }
-"""Terraform's types, as CloudFormation's."""
+"""Terraform's types and their values, as CloudFormation's."""

@@ -25,39 +25,47 @@ PUT = """
             {call}
             orders.put_item(Item=body)
 """
-HTTP = {
-    "requests": ("import requests", 'requests.post("https://pay.example/c", json=body)'),
-    "urllib3": (
-        "import urllib3; http = urllib3.PoolManager()",
-        'http.request("POST", "https://pay.example/c", body=record["body"])',
-    ),
-    "httpx": ("import httpx", 'httpx.post("https://pay.example/c", json=body)'),
-    "httpx async": (
-        """import httpx, asyncio
+HTTP = """
+    import asyncio, boto3, httpx, json, requests, urllib.request, urllib3
+    orders, http = boto3.resource("dynamodb").Table("orders"), urllib3.PoolManager()
     async def post(body):
         async with httpx.AsyncClient() as client:
             await asyncio.sleep(0.001)
-            return await client.post("https://pay.example/c", json=body)""",
-        "asyncio.run(post(body))",
-    ),
-    "urllib": (
-        "import urllib.request",
-        'urllib.request.urlopen("https://pay.example/c", data=record["body"].encode()).read()',
-    ),
-}
+            return await client.post("https://pay.example/async", json=body)
+    def handler(event, context):
+        for record in event["Records"]:
+            body = json.loads(record["body"])
+            requests.post("https://pay.example/requests", json=body)
+            http.request("POST", "https://pay.example/urllib3", body=record["body"])
+            httpx.post("https://pay.example/httpx", json=body)
+            asyncio.run(post(body))
+            data = record["body"].encode()
+            urllib.request.urlopen("https://pay.example/urllib", data=data).read()
+            orders.put_item(Item=body)
+"""
 
 
-@pytest.mark.parametrize("library", HTTP)
-def test_a_charge_whose_answer_is_lost_is_doubled(library: str, tmp_path: Path) -> None:
-    before, call = HTTP[library]
-    source = PUT.format(before=before, call=call)
-    found = results(tmp_path, source, "answer-lost", "refused", "throttled")
-    charge = next(name for name in found if name.startswith("answer-lost@1.1"))
-    [difference] = found[charge].differences
-    assert (str(difference.kind), difference.what) == ("doubled", "POST https://pay.example/c")
-    assert difference.site.startswith("app.py:")
-    assert found["refused@1.1"].differences == ()
-    assert "no connection" in " ".join(found["refused@1.1"].course)
+def test_a_charge_whose_answer_is_lost_is_doubled_by_every_library(tmp_path: Path) -> None:
+    found = results(tmp_path, HTTP, "answer-lost", "refused")
+    for number, library in enumerate(("requests", "urllib3", "httpx", "async", "urllib"), 1):
+        [*_, last] = found[f"answer-lost@1.{number}"].differences
+        assert last.site.startswith("app.py:")
+        doubled = {(str(d.kind), d.what) for d in found[f"answer-lost@1.{number}"].differences}
+        assert ("doubled", f"POST https://pay.example/{library}") in doubled
+        refused = found[f"refused@1.{number}"]
+        assert f"https://pay.example/{library}" not in {d.what for d in refused.differences}
+        assert "no connection" in " ".join(refused.course)
+
+
+@pytest.mark.parametrize("library", ["requests", "urllib.request"])
+def test_a_throttled_request_is_an_answer_with_its_status(library: str, tmp_path: Path) -> None:
+    call = {
+        "requests": "assert requests.get('https://pay.example/').status_code != 429",
+        "urllib.request": "urllib.request.urlopen('https://pay.example/')",
+    }[library]
+    source = PUT.format(before=f"import {library}", call=call)
+    course = " ".join(results(tmp_path, source, "throttled")["throttled@1.1"].course)
+    assert "GET https://pay.example/: throttled the handler raises" in course
 
 
 def test_the_handler_reads_the_subjects_answer(tmp_path: Path) -> None:

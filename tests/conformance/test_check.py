@@ -1,8 +1,6 @@
-"""The kit finds each planted bug and nothing in sound handlers, and judges its controls."""
+"""A check: the same seed gives the same report, and its controls are judged."""
 
-import ast
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -10,59 +8,14 @@ from pathlib import Path
 import pytest
 from moto.moto_api._internal import mock_random
 
-from redelivery import Fault, Kind, Report, Subject, check, self_check
+from redelivery import Fault, check, self_check
 from redelivery.boundary.call import Call
+from redelivery.examination import examine
 from redelivery.formats import document
 from redelivery.samples import Message, Samples
 from redelivery.scenarios.scenario import pairs, scenarios
-from tests.conformance.handlers.subjects import (
-    ANNOUNCE_AFTER,
-    PLANTED,
-    SOUND,
-    THREAD_POOL,
-    UPSERT,
-    PlantedBug,
-)
-from tests.conformance.support import subject as written
-
-IN_THE_CORPUS = {
-    *(Fault.PARTLY_DONE, Fault.TWO_IN_PARALLEL, Fault.STALE_READ, Fault.REGROUPED),
-    Fault.TWO_FAULTS,
-}
-
-
-def findings(report: Report, fault: Fault, root: Path) -> Iterator[tuple[Kind, str]]:
-    """Yield kind and call of each difference that a fault made."""
-    for result in report.of(fault):
-        for difference in result.differences if result.fired else ():
-            yield difference.kind, call_at(difference.site, root)
-
-
-def call_at(site: str, root: Path) -> str:
-    """Return the name of the outermost method that is called at `file:line`; empty if none."""
-    path, _, line = site.rpartition(":")
-    if not path:
-        return ""
-    nodes = ast.walk(ast.parse((root / path).read_text()))
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    spans = [call for call in calls if call.lineno <= int(line) <= (call.end_lineno or 0)]
-    names = [call.func.attr for call in spans if isinstance(call.func, ast.Attribute)]
-    return names[0] if names else ""
-
-
-@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: str(bug.subject.handler))
-def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
-    report = check(bug.subject, only=[*bug.found_by, *bug.harmless])
-    for fault, kind in bug.found_by.items():
-        assert (kind, bug.call) in set(findings(report, fault, bug.subject.root)), fault
-    for fault in bug.harmless:
-        assert [(r.scenario, r.differences) for r in report.of(fault) if r.differences] == []
-        assert any(result.passed for result in report.of(fault)), fault
-
-
-def test_every_fault_finds_a_planted_bug() -> None:
-    assert {fault for bug in PLANTED for fault in bug.found_by} | IN_THE_CORPUS == set(Fault)
-
+from tests.conformance.support import subject
+from tests.conformance.test_corpus import IN_FULL
 
 HAS_RANDOM_KEYS = """
     import boto3
@@ -80,7 +33,7 @@ HAS_RANDOM_KEYS = """
 
 def test_the_same_seed_gives_the_same_document(tmp_path: Path) -> None:
     mails = {"queues": ["mails"], "environment": {"MAILS": "{queue:mails}"}}
-    given = written(tmp_path, HAS_RANDOM_KEYS, **mails)
+    given = subject(tmp_path, HAS_RANDOM_KEYS, **mails)
     documents = []
     for _ in range(2):
         random.random()  # as another process would: a check begins with other states
@@ -104,36 +57,12 @@ def test_another_seed_draws_other_interleavings_and_pairs() -> None:
     assert len({*two[0]}) == 20
 
 
-# The kit finds nothing in sound handlers, and what their subjects declare is needed.
-
-
-@pytest.mark.parametrize("subject", SOUND, ids=lambda subject: str(subject.handler))
-def test_a_sound_handler_passes(subject: Subject) -> None:
-    report = check(subject)
-    assert [(r.scenario, r.differences) for r in report.failures] == []
-    idle = [r.scenario for r in report.results if not r.fired]
-    assert [name for name in idle if name != Fault.STALE_READ] == []
-    assert report.passed
-
-
-@pytest.mark.parametrize(
-    ("subject", "fault", "kind"),
-    [
-        (replace(UPSERT, skip=()), Fault.OTHER_CONTENT, Kind.OVERWRITTEN),
-        (replace(ANNOUNCE_AFTER, repeatable=()), Fault.SENT_AGAIN, Kind.DOUBLED),
-    ],
-    ids=["skip", "repeatable"],
-)
-def test_a_declared_exception_is_needed(subject: Subject, fault: Fault, kind: Kind) -> None:
-    [failure] = check(subject, only=[fault]).failures
-    assert [difference.kind for difference in failure.differences] == [kind]
-
-
 def test_a_handlers_own_threads_make_their_calls_in_one_order() -> None:
-    faults = [Fault.BATCH, Fault.BATCH_ANSWER_LOST, Fault.DIES_AFTER]
-    first, *others = (check(THREAD_POOL, only=faults).results for _ in range(4))
-    assert len(first) > 1
-    assert [other == first for other in others] == [True, True, True]
+    given = IN_FULL[0].subject()
+    assert given.handler == "corpus.works_in_a_pool"
+    faults = [Fault.BATCH, Fault.BATCH_ANSWER_LOST]
+    first, *others = (examine(given, only=faults).results for _ in range(3))
+    assert [other == first for other in others] == [True, True]
 
 
 # The self-check judges every control, once for an installed version.

@@ -58,6 +58,7 @@ ACCEPTED = {
     "reason": "mails are sent again each night",
 }
 
+REPORTS = ("FAILED", "UNTRUSTWORTHY", "IDLE", "WRONG")
 SLOW = {"boto3", "botocore", "moto", "click", "rich", "time_machine", "urllib3"}
 
 
@@ -88,10 +89,14 @@ def _outcome(case: ET.Element) -> str:
     return tags.pop() if tags else "passed"
 
 
-def run(folder: Path, report: str) -> Run:
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """One run of pytest over a module for each report, by the report."""
+    folder = tmp_path_factory.mktemp("project")
     (folder / "service").mkdir()
     (folder / "conftest.py").write_text(CONFTEST)
-    (folder / "test_app.py").write_text(TESTS.format(report=report))
+    for report in REPORTS:
+        (folder / f"test_{report}.py").write_text(TESTS.format(report=report))
     (folder / "redelivery-accepted.json").write_text(json.dumps([ACCEPTED]))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", "--junitxml=x"],
@@ -101,13 +106,19 @@ def run(folder: Path, report: str) -> Run:
         text=True,
         check=False,
     )
-    cases = {case.attrib["name"]: case for case in ET.parse(folder / "x").iter("testcase")}
-    return Run(done.stdout, (folder / "checks").read_text().splitlines(), cases)
+    checks = (folder / "checks").read_text().splitlines()
+    cases: dict[str, dict[str, ET.Element]] = {report: {} for report in REPORTS}
+    for case in ET.parse(folder / "x").iter("testcase"):
+        cases[case.attrib["classname"].removeprefix("test_")][case.attrib["name"]] = case
+    return {
+        report: Run(done.stdout, [c for c in checks if c.startswith(f"{report} ")], found)
+        for report, found in cases.items()
+    }
 
 
 @pytest.fixture(scope="module")
-def failed(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return run(tmp_path_factory.mktemp("failed"), "FAILED")
+def failed(runs: dict[str, Run]) -> Run:
+    return runs["FAILED"]
 
 
 def test_each_fault_is_a_test_of_its_own(failed: Run) -> None:
@@ -164,8 +175,8 @@ def test_junit_has_the_scenarios_and_those_that_fired(failed: Run) -> None:
         ("WRONG", "WRONG: the sample is \\x1b[31mred"),
     ],
 )
-def test_without_a_verdict_no_fault_passes(report: str, reason: str, tmp_path: Path) -> None:
-    done = run(tmp_path, report)
+def test_without_a_verdict_no_fault_passes(report: str, reason: str, runs: dict[str, Run]) -> None:
+    done = runs[report]
     found = {name: done.outcomes()[name] for name in done.cases if name != "test_replay"}
     assert set(found.values()) == {"failure"}
     assert all(done.message(name).startswith(reason) for name in found)

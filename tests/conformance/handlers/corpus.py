@@ -10,26 +10,54 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from functools import cache
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
+import urllib3
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from botocore.exceptions import BotoCoreError, ClientError
 
 Event = dict[str, Any]
 
-client, s3, sfn = boto3.client("dynamodb"), boto3.client("s3"), boto3.client("stepfunctions")
-events, sqs = boto3.client("events"), boto3.client("sqs")
-table = boto3.resource("dynamodb").Table
+client, aws, resource = boto3.client("dynamodb"), cache(boto3.client), cache(boto3.resource)
+http, pool, processor = (
+    urllib3.PoolManager(),
+    ThreadPoolExecutor(max_workers=4),
+    BatchProcessor(event_type=EventType.SQS),
+)
 NEW = "attribute_not_exists(order_id)"
-CONDITION = "ConditionalCheckFailedException"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:orders"
+
+
+def table(name: str) -> Any:
+    return resource("dynamodb").Table(name)
 
 
 def bodies(event: Event) -> list[Event]:
     return [json.loads(record["body"]) for record in event["Records"]]
+
+
+def by_message(event: Event, process: Callable[[Event], object]) -> Event:
+    """Process the records one by one, and report those that fail."""
+    failures = []
+    for record in event["Records"]:
+        try:
+            process(json.loads(record["body"]))
+        except Exception:
+            failures.append({"itemIdentifier": record["messageId"]})
+    return {"batchItemFailures": failures}
 
 
 def add(order: Event) -> Event:
@@ -53,6 +81,10 @@ def once(*writes: Event, **more: Any) -> None:
     except client.exceptions.TransactionCanceledException as error:
         if error.response["CancellationReasons"][0]["Code"] != "ConditionalCheckFailed":
             raise
+
+
+def add_once(order: Event) -> None:
+    once({"Put": put(order)}, {"Update": add(order)})
 
 
 def token_and_condition(event: Event, _: Any) -> None:
@@ -112,7 +144,7 @@ def retries_without_bound(event: Event, _: Any) -> None:
 def uploads_a_stream(event: Event, _: Any) -> None:
     for order in bodies(event):
         body = io.BytesIO(json.dumps(order).encode())
-        s3.put_object(Bucket="files", Key=order["order_id"], Body=body)
+        aws("s3").put_object(Bucket="files", Key=order["order_id"], Body=body)
 
 
 def uploads_a_file(event: Event, _: Any) -> None:
@@ -120,25 +152,25 @@ def uploads_a_file(event: Event, _: Any) -> None:
         with tempfile.NamedTemporaryFile("w") as file:
             json.dump(order, file)
             file.flush()
-            s3.upload_file(file.name, "files", order["order_id"])
+            aws("s3").upload_file(file.name, "files", order["order_id"])
 
 
 def uploads_under_a_new_name(event: Event, context: Any) -> None:
     for order in bodies(event):
         key = f"{order['order_id']}-{context.aws_request_id}"
-        s3.put_object(Bucket="files", Key=key, Body=io.BytesIO(b"order"))
+        aws("s3").put_object(Bucket="files", Key=key, Body=io.BytesIO(b"order"))
 
 
 def starts_by_name(event: Event, _: Any) -> None:
     for order in bodies(event):
-        sfn.start_execution(
+        aws("stepfunctions").start_execution(
             stateMachineArn=MACHINE, name=order["order_id"], input=json.dumps(order)
         )
 
 
 def starts(event: Event, _: Any) -> None:
     for order in bodies(event):
-        sfn.start_execution(stateMachineArn=MACHINE, input=json.dumps(order))
+        aws("stepfunctions").start_execution(stateMachineArn=MACHINE, input=json.dumps(order))
 
 
 def marks_in_a_file(event: Event, _: Any) -> None:
@@ -213,11 +245,11 @@ def entries(event: Event) -> list[Event]:
 
 
 def loses_failed_entries(event: Event, _: Any) -> None:
-    events.put_events(Entries=entries(event))
+    aws("events").put_events(Entries=entries(event))
 
 
 def reports_failed_entries(event: Event, _: Any) -> None:
-    if events.put_events(Entries=entries(event))["FailedEntryCount"]:
+    if aws("events").put_events(Entries=entries(event))["FailedEntryCount"]:
         raise RuntimeError("the bus refused an event")
 
 
@@ -225,7 +257,7 @@ def sends_without_looking(event: Event, _: Any) -> None:
     batch = [
         {"Id": str(n), "MessageBody": json.dumps(order)} for n, order in enumerate(bodies(event))
     ]
-    sqs.send_message_batch(QueueUrl=os.environ["MAILS"], Entries=batch)
+    aws("sqs").send_message_batch(QueueUrl=os.environ["MAILS"], Entries=batch)
 
 
 def inserts_by_statement(event: Event, _: Any) -> None:
@@ -295,12 +327,11 @@ def reads_the_latest_state(event: Event, _: Any) -> None:
 def reads_a_notification(event: Event, _: Any) -> None:
     for notification in bodies(event):
         order = json.loads(notification["Message"])
-        once({"Put": put(order)}, {"Update": add(order)})
+        add_once(order)
 
 
 def forgets_the_second(event: Event, _: Any) -> None:
-    order = json.loads(bodies(event)[0]["Message"])
-    once({"Put": put(order)}, {"Update": add(order)})
+    add_once(json.loads(bodies(event)[0]["Message"]))
 
 
 def gives_up_at_the_third(event: Event, _: Any) -> Event:
@@ -309,7 +340,7 @@ def gives_up_at_the_third(event: Event, _: Any) -> Event:
         try:
             order = json.loads(record["body"])
             if int(record["attributes"]["ApproximateReceiveCount"]) <= 2:
-                once({"Put": put(order)}, {"Update": add(order)})
+                add_once(order)
         except Exception:
             failures.append({"itemIdentifier": record["messageId"]})
     return {"batchItemFailures": failures}
@@ -323,7 +354,7 @@ def catches_wrong_json(event: Event, _: Any) -> Event:
         except json.JSONDecodeError:
             failures.append({"itemIdentifier": record["messageId"]})
         else:
-            once({"Put": put(order)}, {"Update": add(order)})
+            add_once(order)
     return {"batchItemFailures": failures}
 
 
@@ -334,16 +365,135 @@ def spawns_a_process(event: Event, _: Any) -> None:
 
 def invokes_a_function(event: Event, _: Any) -> None:
     for record in event["Records"]:
-        boto3.client("lambda").invoke(
-            FunctionName="mailer", InvocationType="Event", Payload=record["body"]
-        )
+        aws("lambda").invoke(FunctionName="mailer", InvocationType="Event", Payload=record["body"])
 
 
 def writes_what_it_is_told(event: Event, _: Any) -> Event:
-    failures = []
-    for record in event["Records"]:
+    return by_message(event, lambda body: client.batch_write_item(RequestItems=body))
+
+
+def charge(order: Event, key: str) -> None:
+    found = table("orders").get_item(Key={"order_id": order["order_id"]}, ConsistentRead=True)
+    if "Item" in found:
+        if found["Item"]["amount"] != order["amount"]:
+            raise ValueError("the order was charged with another amount")
+        return
+    answer = http.request(
+        "POST",
+        "https://pay.example/charges",
+        headers={"Idempotency-Key": key},
+        json={"amount": order["amount"]},
+    )
+    table("orders").put_item(Item={**order, "charge": answer.json()["id"]})
+
+
+def charges_with_a_fresh_key(event: Event, context: Any) -> Any:
+    def process(record: Any) -> None:
+        charge(record.json_body, str(uuid.uuid4()))
+
+    return process_partial_response(event, process, processor, context)
+
+
+def charges_with_its_own_key(event: Event, _: Any) -> Event:
+    return by_message(event, lambda order: charge(order, order["order_id"]))
+
+
+def locks_without_a_lease(event: Event, _: Any) -> Event:
+    def store(order: Event) -> None:
+        lock = {"order_id": order["order_id"]}
         try:
-            client.batch_write_item(RequestItems=json.loads(record["body"]))
-        except Exception:
-            failures.append({"itemIdentifier": record["messageId"]})
-    return {"batchItemFailures": failures}
+            table("locks").put_item(Item=lock, ConditionExpression=NEW)
+        except client.exceptions.ConditionalCheckFailedException:
+            aws("sqs").send_message(
+                QueueUrl=os.environ["SOURCE"], MessageBody=json.dumps(order), DelaySeconds=60
+            )
+            return
+        table("orders").put_item(Item=order)
+        table("locks").delete_item(Key=lock)
+
+    return by_message(event, store)
+
+
+def counts_beside_its_put(event: Event, _: Any) -> Event:
+    def count(order: Event) -> None:
+        with suppress(client.exceptions.ConditionalCheckFailedException):
+            client.put_item(**put(order))
+            client.update_item(**add(order))
+
+    return by_message(event, count)
+
+
+def swallows_errors(event: Event, _: Any) -> Event:
+    def store(order: Event) -> None:
+        item = {name: order[name] for name in ("order_id", "amount")}
+        with suppress(BotoCoreError, ClientError):
+            table("orders").put_item(Item=item)
+
+    return by_message(event, store)
+
+
+def takes_a_conflict_for_a_duplicate(event: Event, _: Any) -> Event:
+    def count(order: Event) -> None:
+        with suppress(client.exceptions.TransactionCanceledException):
+            client.transact_write_items(TransactItems=[{"Put": put(order)}, {"Update": add(order)}])
+
+    return by_message(event, count)
+
+
+def looks_up_its_batch_first(event: Event, _: Any) -> None:
+    keys = [{"order_id": order["order_id"]} for order in bodies(event)]
+    known = [k for k in keys if "Item" in table("orders").get_item(Key=k, ConsistentRead=True)]
+    for order in bodies(event):
+        if {"order_id": order["order_id"]} not in known:
+            table("orders").put_item(Item=order)
+            client.update_item(**add(order))
+
+
+def answers_before_its_work(event: Event, _: Any) -> None:
+    def store(order: Event) -> None:
+        table("orders").put_item(Item=order)
+
+    for order in bodies(event):
+        pool.submit(store, order)
+
+
+# Sound: no fault makes a difference.
+
+
+def works_in_a_pool(event: Event, _: Any) -> Event:
+    def process(record: Event) -> Event:
+        return by_message({"Records": [record]}, add_once)
+
+    answers = [answer["batchItemFailures"] for answer in pool.map(process, event["Records"])]
+    return {"batchItemFailures": [*chain(*answers)]}
+
+
+def remembers_a_digest(event: Event, context: Any) -> Any:
+    def count(record: Any) -> None:
+        order = record.json_body
+        digest = {"S": sha256(f"{order['customer']} {order['amount']}".encode()).hexdigest()}
+        expires_at = {"N": str(int(time.time()) + 30 * 86400)}
+        marker = put(order, digest=digest, expires_at=expires_at)
+        marker["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        try:
+            client.transact_write_items(TransactItems=[{"Put": marker}, {"Update": add(order)}])
+        except client.exceptions.TransactionCanceledException as error:
+            if error.response["CancellationReasons"][0].get("Item", {}).get("digest") != digest:
+                raise
+
+    return process_partial_response(event, count, processor, context)
+
+
+def announces_after_its_put(event: Event, _: Any) -> Event:
+    """A duplicate is announced again: its first delivery may have ended before."""
+
+    def announce(order: Event) -> None:
+        with suppress(client.exceptions.ConditionalCheckFailedException):
+            client.put_item(**put(order))
+        aws("sns").publish(TopicArn=os.environ["TOPIC"], Message=order["order_id"])
+
+    return by_message(event, announce)
+
+
+def replaces_an_item(event: Event, _: Any) -> Event:
+    return by_message(event, lambda order: table("orders").put_item(Item=order))

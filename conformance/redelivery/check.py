@@ -4,7 +4,7 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from redelivery.report import Report
@@ -55,34 +55,28 @@ def check(
     from redelivery.self_check import self_check
 
     began = time.monotonic()
-    if replay or not hasattr(os, "fork"):
-        found = examine(subject, seed=seed, only=only, replay=replay, deep=deep)
-    else:
-        found = examine_in_child(subject, seed=seed, only=only, deep=deep)
+    with isolated():
+        if replay or not hasattr(os, "fork"):
+            found = examine(subject, seed=seed, only=only, replay=replay, deep=deep)
+        else:
+            found = examine_in_child(subject, seed=seed, only=only, deep=deep)
+        controls = {} if replay else self_check()
+    attributes = (f"{name}.{each}" for name, own in found.volatile.items() for each in own)
+    ignored = {
+        name: "declared" if name in subject.ignore else "differs between two clean runs"
+        for name in attributes
+    }
+    for table in subject.tables:
+        if not table.is_state:
+            ignored[table.name] = "records with a time to live" if table.ttl else "declared"
     return Report(
         handler=subject.handler,
         seed=seed,
         results=found.results,
         course=found.course,
-        ignored=_ignored(found.volatile, subject),
+        ignored=dict(sorted(ignored.items())),
         not_run=found.not_run,
         warnings=found.warnings,
-        controls={} if replay else self_check(),
+        controls=controls,
         seconds=time.monotonic() - began,
     )
-
-
-def _ignored(volatile: Mapping[str, Collection[str]], subject: Subject) -> dict[str, str]:
-    ignored = {
-        f"{name}.{attribute}": "declared"
-        if f"{name}.{attribute}" in subject.ignore
-        else "differs between two clean runs"
-        for name, attributes in volatile.items()
-        for attribute in attributes
-    }
-    records = {
-        table.name: "records with a time to live" if table.ttl else "declared"
-        for table in subject.tables
-        if not table.is_state
-    }
-    return dict(sorted((ignored | records).items()))

@@ -12,7 +12,6 @@ import signal
 import tempfile
 import traceback
 import warnings
-from collections.abc import Collection
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,28 +35,8 @@ _exit = os._exit
 _FRAME = re.compile(r'File "(.+)", line (\d+) in')
 
 
-class _Reports(Progress):
-    """Reports to the parent, and limits the time of each run."""
-
-    def __init__(self, parent: Connection, stacks: IO[bytes], known: dict[str, Result]) -> None:
-        self.known, self._parent, self._stacks = known, parent, stacks
-
-    def begin(self, scenario: str, fault: Fault | None) -> None:
-        seconds = PATIENCE_SECONDS if fault else PATIENCE_SECONDS * _CLEAN_RUNS
-        faulthandler.dump_traceback_later(seconds, exit=True, file=self._stacks)
-        self._parent.send((scenario, fault))
-
-    def cleaned(self, found: Examination) -> None:
-        self._parent.send(found)
-
-    def played(self, result: Result) -> None:
-        self._parent.send(result)
-
-
-def examine_in_child(
-    subject: Subject, *, seed: int = 1, only: Collection[str] = (), deep: float = 0
-) -> Examination:
-    """Examine a subject in a child process.
+def examine_in_child(subject: Subject, **options: Any) -> Examination:
+    """Examine a subject in a child process, with the options of `examine`.
 
     Raises:
         SubjectError: as `examine`, or the handler ends or hangs its process without a fault.
@@ -65,24 +44,24 @@ def examine_in_child(
     known: dict[str, Result] = {}
     ends = 0
     while True:
-        found, scenario, fault, how = _run(subject, known, seed=seed, only=only, deep=deep)
+        found, scenario, fault, how = _run(subject, known, options)
         if not how and found is not None:
             return found
         if fault is None or found is None:
             raise SubjectError(f"{subject.handler} {how}, without any fault")
-        kind, place = Kind.STUCK, how.rpartition(" at ")[2] if " at " in how else ""
-        ended = Difference(kind, "the process", site=place, detail=f"the handler {how}")
+        place = how.rpartition(" at ")[2] if " at " in how else ""
+        ended = Difference(Kind.STUCK, "the process", site=place, detail=f"the handler {how}")
         course = (f"{scenario}: the handler {how}",)
         known[scenario] = Result(scenario, fault, True, (ended,), course, place)
         ends += 1
         if ends == MOST_ENDS:
-            found = replace(found, results=tuple(known.values()))
             reason = f"not all scenarios: the check stopped after {ends} that ended its process"
-            return replace(found, not_run={**found.not_run, fault: reason})
+            not_run = {**found.not_run, fault: reason}
+            return replace(found, results=tuple(known.values()), not_run=not_run)
 
 
 def _run(
-    subject: Subject, known: dict[str, Result], **options: Any
+    subject: Subject, known: dict[str, Result], options: Any
 ) -> tuple[Examination | None, str, Fault | None, str]:
     """Return what one child has found, its last scenario, and how it ended if not by itself."""
     here, there = multiprocessing.Pipe(duplex=False)
@@ -93,7 +72,7 @@ def _run(
             child = os.fork()
         if not child:
             here.close()
-            _work(subject, _Reports(there, stacks, known), there, options)
+            _work(subject, there, stacks, {**options, "known": known})
         there.close()
         try:
             while here.poll(PATIENCE_SECONDS * (_CLEAN_RUNS + 1)):
@@ -119,10 +98,18 @@ def _run(
     return found, scenario, fault, how
 
 
-def _work(subject: Subject, reports: _Reports, parent: Connection, options: Any) -> None:
+def _work(subject: Subject, parent: Connection, stacks: IO[bytes], options: Any) -> None:
+    """Examine the subject, tell the parent, and end this process."""
+
+    def tell(message: Progress) -> None:
+        if isinstance(message, tuple):  # a scenario begins, or the clean runs do
+            seconds = PATIENCE_SECONDS * (1 if message[1] else _CLEAN_RUNS)
+            faulthandler.dump_traceback_later(seconds, exit=True, file=stacks)
+        parent.send(message)
+
     try:
         try:
-            parent.send(examine(subject, progress=reports, **options))
+            parent.send(examine(subject, tell=tell, **options))
             parent.send(None)
         except SubjectError as error:
             parent.send(type(error)(str(error)))

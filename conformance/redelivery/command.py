@@ -17,12 +17,11 @@ import click
 
 from redelivery.accepted import FILE, accept, read_accepted, with_accepted
 from redelivery.check import check as run_check
-from redelivery.check import isolated
 from redelivery.faults import MEANING, Fault
 from redelivery.formats import FORMATS
 from redelivery.presentation import EscapingConsole, print_faults, print_report, print_scenario
 from redelivery.project import TABLE_FORM, fields_of, parse_table, parse_toml, project, subjects
-from redelivery.report import Report, Verdict, verdict
+from redelivery.report import Report, Verdict
 from redelivery.subject import NoVerdict, Subject, SubjectError
 
 
@@ -236,7 +235,7 @@ def check(line: list[str], /, *, replay: str | None, every: bool, form: str, **g
             print_report(report, console, repeat=repeat, every_failure=every)
     if form != "text":
         click.echo(FORMATS[form](reports))
-    sys.exit(max(_CODES[verdict(report)] for report in reports))
+    sys.exit(max(_CODES[report.verdict] for report in reports))
 
 
 def _repeated(line: Sequence[str], seed: int, scenario: str) -> str:
@@ -285,8 +284,7 @@ def _reports(given: dict[str, Any]) -> Iterator[tuple[str, Report]]:
         if sys.stderr.isatty():  # a person sees nothing for seconds; a log has no use for it
             EscapingConsole(sys.stderr).print(f"checking {subject.handler} …")
         options = {name: given[name] for name in ("seed", "deep")}
-        with isolated():
-            report = run_check(subject, only=[*given["only"]], **options)
+        report = run_check(subject, only=[*given["only"]], **options)
         yield name, with_accepted(report, accepted)
 
 
@@ -296,8 +294,7 @@ def _replay(
     if len(found) != 1:
         raise SubjectError(f"--replay is of one handler: name one of {', '.join(found)}")
     [subject] = found.values()
-    with isolated():
-        [result] = run_check(subject, seed=seed, replay=scenario).results
+    [result] = run_check(subject, seed=seed, replay=scenario).results
     print_scenario(result, console)
     if not result.fired:
         sys.exit(ExitCode.NO_VERDICT)

@@ -4,7 +4,7 @@ import contextlib
 import datetime as dt
 import itertools
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -42,12 +42,7 @@ _TWO_MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Clean runs of the first message and another.
-
-    Attributes:
-        orders: both messages in both orders.
-        alone: the other message alone.
-    """
+    """Clean runs of the first message and another in both orders, and of the other alone."""
 
     orders: tuple[Outcome, Outcome]
     alone: Outcome
@@ -55,15 +50,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """The clean runs of a handler.
-
-    Attributes:
-        one: the first message alone.
-        second: with the second message; None without one.
-        sibling: with a message that differs in its key alone; None without one.
-        batch: both messages in one batch; the first alone without a second.
-        volatile: the attributes that differ between clean runs.
-    """
+    """The clean runs: of the first message, with each other, and of both in one batch."""
 
     one: Outcome
     second: Pair | None
@@ -91,23 +78,9 @@ class Examination:
     warnings: tuple[str, ...] = ()
 
 
-class Progress:
-    """Told what an examination does, so that its results outlive the end of its process.
-
-    Attributes:
-        known: results of an earlier process, by scenario, which are not run again.
-    """
-
-    known: Mapping[str, Result] = MappingProxyType({})
-
-    def begin(self, scenario: str, fault: Fault | None) -> None:
-        """A scenario begins; without a fault, the clean runs do."""
-
-    def cleaned(self, found: Examination) -> None:
-        """The clean runs have ended; there are no results yet."""
-
-    def played(self, result: Result) -> None:
-        """A scenario has ended."""
+Progress = tuple[str, Fault | None] | Examination | Result
+"""Told while an examination goes on: a scenario begins, with its fault, or the clean runs do,
+without one; the clean runs have ended; a scenario has its result."""
 
 
 def examine(
@@ -117,7 +90,8 @@ def examine(
     only: Collection[str] = (),
     replay: str = "",
     deep: float = 0,
-    progress: Progress | None = None,
+    known: Mapping[str, Result] = MappingProxyType({}),
+    tell: Callable[[Progress], None] = lambda _: None,
 ) -> Examination:
     """Play the scenarios of a subject.
 
@@ -127,7 +101,8 @@ def examine(
         only: names of faults; empty for all.
         replay: the name of the only scenario.
         deep: seconds for which scenarios with two faults are drawn after the others.
-        progress: receives each result, so that it outlives the end of the process.
+        known: results of an earlier process, by scenario, which are not run again.
+        tell: receives each result, so that it outlives the end of this process.
 
     Raises:
         SubjectError: the subject is wrong, its handler fails without a fault, or no scenario has
@@ -136,9 +111,8 @@ def examine(
     """
     chosen = {fault_named(name) for name in only}
     messages = samples(subject)
-    progress = progress or Progress()
     with world(subject, echo=bool(replay)) as shared, _explained():
-        progress.begin("", None)
+        tell(("", None))
         clean = _clean(shared, messages, seed)
         one, batch = clean.one.calls, clean.batch.calls
         every = [
@@ -165,15 +139,15 @@ def examine(
                 missing[Fault.TWO_IN_PARALLEL] = why
                 every = [each for each in every if each.fault is not Fault.TWO_IN_PARALLEL]
         found = Examination((), clean.one.course, clean.volatile, missing)
-        progress.cleaned(found)
+        tell(found)
 
         def played(scenario: Scenario) -> Result:
-            result = progress.known.get(scenario.name)
-            if result is None:
-                progress.begin(scenario.name, scenario.reported_as)
+            if scenario.name not in known:
+                tell((scenario.name, scenario.reported_as))
                 result = _result(shared, messages, scenario, clean, seed)
-                progress.played(result)
-            return result
+                tell(result)
+                return result
+            return known[scenario.name]
 
         results = [played(scenario) for scenario in every]
         if deep:
@@ -181,19 +155,19 @@ def examine(
             until = time.monotonic() + deep  # the clock of this machine: only `time.time` is not
             drawn = pairs(singles, len(one), seed)
             two = map(played, itertools.takewhile(lambda _: time.monotonic() < until, drawn))
-            results += _of_two(results, [result for result in two if result.fired])
+            results += _of_two(results, [*two])
         if not replay:
-            progress.begin("", None)
+            tell(("", None))
             _ensure_independence(shared, messages, clean, seed)
         return replace(found, results=tuple(results), warnings=tuple(shared.warnings()))
 
 
 def _of_two(singles: Sequence[Result], found: Sequence[Result]) -> Iterator[Result]:
-    """Yield results of two faults, without the differences that one fault makes as well."""
+    """Yield what two faults decide: nothing if one did not take place, or made the differences."""
     known = {(d.kind, d.what, d.site) for result in singles for d in result.differences}
     for result in found:
         new = [d for d in result.differences if (d.kind, d.what, d.site) not in known]
-        if new or not result.differences:
+        if result.fired and (new or not result.differences):
             yield replace(result, differences=tuple(new))
 
 

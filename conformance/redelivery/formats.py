@@ -14,9 +14,6 @@ from redelivery.report import (
     Row,
     Severity,
     Verdict,
-    rows,
-    verdict,
-    verdict_line,
 )
 
 VERSION = 1
@@ -43,9 +40,9 @@ def document(report: Report) -> dict[str, Any]:
         "handler": report.handler,
         "seed": report.seed,
         "seconds": round(report.seconds, 1),
-        "verdict": verdict(report),
+        "verdict": report.verdict,
         "severity": report.worst,
-        "faults": [_fault(row) for row in rows(report)],
+        "faults": [_fault(row) for row in report.rows],
         "scenarios": [_scenario(result) for result in report.results],
         "clean_course": list(report.course),
         "ignored": [{"name": name, "reason": why} for name, why in report.ignored.items()],
@@ -90,7 +87,7 @@ def github_text(reports: Sequence[Report]) -> str:
             told = f"{found.what}: {found.detail} ({result.scenario})"
             lines.append(f"::{level} {place}title=redelivery {found.kind}::{_escaped(told)}")
         kind = {Verdict.PASSED: "notice", Verdict.FAILED: "error", Verdict.NONE: "error"}
-        lines.append(f"::{kind[verdict(report)]}::{_escaped(verdict_line(report))}")
+        lines.append(f"::{kind[report.verdict]}::{_escaped(report.verdict_line)}")
     return _printable("\n".join(lines))
 
 
@@ -109,10 +106,10 @@ def junit_text(reports: Sequence[Report]) -> str:
     suites = ET.Element("testsuites")
     for report in reports:
         suite = ET.SubElement(suites, "testsuite", name=report.handler)
-        for row in rows(report):
+        for row in report.rows:
             case = ET.SubElement(suite, "testcase", classname=report.handler, name=row.fault)
-            if verdict(report) is Verdict.NONE:
-                ET.SubElement(case, "error", message=verdict_line(report))
+            if report.verdict is Verdict.NONE:
+                ET.SubElement(case, "error", message=report.verdict_line)
             elif not row.fired:
                 ET.SubElement(case, "skipped", message=row.not_run or "never took place")
             for result in row.failures[:1]:

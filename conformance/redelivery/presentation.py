@@ -22,9 +22,6 @@ from redelivery.report import (
     Verdict,
     count,
     kinds_text,
-    rows,
-    verdict,
-    verdict_line,
 )
 
 Repeat = Callable[[str], str]
@@ -78,7 +75,7 @@ def print_report(
         f"{report.handler}: seed {report.seed}, {report.seconds:.1f} s, {controls} judged rightly"
     )
     console.print()
-    console.print(_table(rows(report)))
+    console.print(_table(report.rows))
     if report.failures:
         _print_failures(report, console, repeat=repeat, every_failure=every_failure)
     for heading, lines in _lists(report):
@@ -86,11 +83,11 @@ def print_report(
             _print_heading(console, heading)
         for line in lines:
             console.print(_item(line))
-    if verdict(report) is Verdict.PASSED:
+    if report.verdict is Verdict.PASSED:
         console.print()
         console.print("A pass has limits: “What a pass does not mean” in the README lists them.")
     console.print()
-    last = Text(single_line(verdict_line(report)), _STYLES[verdict(report)])
+    last = Text(single_line(report.verdict_line), _STYLES[report.verdict])
     console.print(last, soft_wrap=True)  # one line, so that a log can be searched for it
 
 

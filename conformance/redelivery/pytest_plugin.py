@@ -12,9 +12,8 @@ import pytest
 
 from redelivery.accepted import read_accepted, with_accepted
 from redelivery.check import check as run_check
-from redelivery.check import isolated
 from redelivery.faults import Fault
-from redelivery.report import Report, Verdict, count, failing_rows, verdict, verdict_line
+from redelivery.report import Report, Verdict, count, kinds_text
 from redelivery.subject import Subject, SubjectError
 
 Checks = dict[tuple[int, int, float], tuple[Subject, Report]]
@@ -74,8 +73,8 @@ class Redelivery:
         if same not in self.checks:
             self.checks[same] = (subject, self._run(subject, seed=seed, deep=deep))
         report = self.checks[same][1]
-        if verdict(report) is Verdict.NONE:
-            pytest.fail(verdict_line(report), pytrace=False)
+        if report.verdict is Verdict.NONE:
+            pytest.fail(report.verdict_line, pytrace=False)
         if fault:
             not_run = {name: why for name, why in report.not_run.items() if name == fault}
             report = replace(report, results=report.of(Fault(fault)), not_run=not_run)
@@ -104,11 +103,10 @@ class Redelivery:
         from redelivery.presentation import escape_controls
 
         try:
-            with isolated():
-                # Paths do not depend on the folder that pytest is started in.
-                events = [self.root / e if isinstance(e, Path) else e for e in subject.events]
-                rooted = replace(subject, root=self.root / subject.root, events=tuple(events))
-                return with_accepted(run_check(rooted, **options), read_accepted(self.root))
+            # Paths do not depend on the folder that pytest is started in.
+            events = [self.root / e if isinstance(e, Path) else e for e in subject.events]
+            rooted = replace(subject, root=self.root / subject.root, events=tuple(events))
+            return with_accepted(run_check(rooted, **options), read_accepted(self.root))
         except SubjectError as error:
             wrong = str(error)
         # Outside of `except`, so that pytest does not show the first error as well.
@@ -123,4 +121,5 @@ def _text(report: Report) -> str:
         return f"redelivery.check(subject, replay={scenario!r}, seed={report.seed})"
 
     text = text_of(lambda console: print_report(report, console, repeat=repeat))
-    return f"{failing_rows(report)}\n\n{text}"
+    failing = (f"{row.fault}: {kinds_text(row.kinds)}" for row in report.rows if row.kinds)
+    return f"{'; '.join(failing)}\n\n{text}"

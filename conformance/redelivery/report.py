@@ -99,6 +99,39 @@ class Result:
         return Severity.POISON if beside and cost is Severity.DEAD_LETTERED else cost
 
 
+class Verdict(StrEnum):
+    """The outcome of a check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NONE = "no verdict"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The results of one fault, and why it has none; empty if it has some."""
+
+    fault: Fault
+    results: tuple[Result, ...]
+    not_run: str = ""
+
+    @property
+    def fired(self) -> int:
+        """Number of scenarios in which the fault took place."""
+        return sum(result.fired for result in self.results)
+
+    @property
+    def failures(self) -> tuple[Result, ...]:
+        """The scenarios that found a difference."""
+        return tuple(result for result in self.results if result.counted)
+
+    @property
+    def kinds(self) -> Mapping[Kind, int]:
+        """For each kind of difference, the number of scenarios that found one."""
+        found = Counter(kind for r in self.failures for kind in {d.kind for d in r.counted})
+        return {kind: found[kind] for kind in Kind if found[kind]}
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Everything that a check showed.
@@ -132,12 +165,6 @@ class Report:
         return tuple(sorted(found, key=lambda result: len(result.course)))
 
     @property
-    def worst(self) -> Severity | None:
-        """The highest severity of a difference that counts; None without one."""
-        found = {result.severity(d) for result in self.failures for d in result.counted}
-        return next((severity for severity in Severity if severity in found), None)
-
-    @property
     def findings(self) -> tuple[tuple[Result, Difference], ...]:
         """One difference for each kind and place, in its shortest scenario; the worst first.
 
@@ -158,92 +185,56 @@ class Report:
         return tuple({result.scenario: result for result, _ in self.findings}.values())
 
     @property
+    def worst(self) -> Severity | None:
+        """The highest severity of a difference that counts; None without one."""
+        found = {result.severity(d) for result in self.failures for d in result.counted}
+        return next((severity for severity in Severity if severity in found), None)
+
+    @property
     def trustworthy(self) -> bool:
         """Whether every control was judged rightly."""
         return bool(self.controls) and all(self.controls.values())
 
     @property
+    def verdict(self) -> Verdict:
+        """The verdict; `NONE` if a control was judged wrongly or no fault took place."""
+        if not self.trustworthy or not any(result.fired for result in self.results):
+            return Verdict.NONE
+        return Verdict.FAILED if self.failures else Verdict.PASSED
+
+    @property
     def passed(self) -> bool:
         """Whether no fault made a difference, some took place, and the controls failed as due."""
-        return self.trustworthy and not self.failures and any(r.fired for r in self.results)
+        return self.verdict is Verdict.PASSED
+
+    @property
+    def verdict_line(self) -> str:
+        """The verdict as one sentence."""
+        fired = sum(result.fired for result in self.results)
+        match self.verdict:
+            case Verdict.PASSED:
+                faults = sum(bool(row.fired) for row in self.rows)
+                ends = f"in each of {count(fired, 'scenario')} of {count(faults, 'fault')}"
+                return f"PASSED: {self.handler} ends as in its clean run {ends}"
+            case Verdict.FAILED:
+                share = f"in {len(self.failures)} of {count(fired, 'scenario')}"
+                ends = f"ends otherwise than in its clean run {share}"
+                return f"FAILED: {self.handler} {ends}; severity: {self.worst}"
+        why = f"no fault took place in a run of {self.handler}"
+        if not self.trustworthy:
+            wrong = ", ".join(name for name, right in self.controls.items() if not right)
+            why = f"this run judged its own controls wrongly ({wrong})"
+        return f"NO VERDICT: {why if self.controls else 'this run had no controls'}"
+
+    @property
+    def rows(self) -> list[Row]:
+        """A row for each fault that was run or has a reason not to be, in the faults' order."""
+        rows = (Row(f, self.of(f), self.not_run.get(f, "")) for f in Fault)
+        return [row for row in rows if row.results or row.fault in self.not_run]
 
     def of(self, fault: Fault) -> tuple[Result, ...]:
         """Return the results of one fault's scenarios."""
         return tuple(result for result in self.results if result.fault is fault)
-
-
-class Verdict(StrEnum):
-    """The outcome of a check."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    NONE = "no verdict"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The scenarios of one fault.
-
-    Attributes:
-        fault: the fault.
-        results: one for each of its scenarios.
-        not_run: why it has no scenario; empty if it has some.
-    """
-
-    fault: Fault
-    results: tuple[Result, ...]
-    not_run: str = ""
-
-    @property
-    def fired(self) -> int:
-        """Number of scenarios in which the fault took place."""
-        return sum(result.fired for result in self.results)
-
-    @property
-    def failures(self) -> tuple[Result, ...]:
-        """The scenarios that found a difference."""
-        return tuple(result for result in self.results if result.counted)
-
-    @property
-    def kinds(self) -> Mapping[Kind, int]:
-        """For each kind of difference, the number of scenarios that found one."""
-        found = Counter(kind for r in self.failures for kind in {d.kind for d in r.counted})
-        return {kind: found[kind] for kind in Kind if found[kind]}
-
-
-def rows(report: Report) -> list[Row]:
-    """Return a row for each fault that was run or has a reason not to be, in the faults' order."""
-    candidates = (Row(f, report.of(f), report.not_run.get(f, "")) for f in Fault)
-    return [row for row in candidates if row.results or row.fault in report.not_run]
-
-
-def verdict(report: Report) -> Verdict:
-    """Return the verdict; `NONE` if a control was judged wrongly or no fault took place."""
-    if not report.trustworthy or not any(result.fired for result in report.results):
-        return Verdict.NONE
-    return Verdict.FAILED if report.failures else Verdict.PASSED
-
-
-def verdict_line(report: Report) -> str:
-    """Return the verdict as one sentence."""
-    fired = sum(result.fired for result in report.results)
-    match verdict(report):
-        case Verdict.PASSED:
-            faults = sum(bool(row.fired) for row in rows(report))
-            ends = f"in each of {count(fired, 'scenario')} of {count(faults, 'fault')}"
-            return f"PASSED: {report.handler} ends as in its clean run {ends}"
-        case Verdict.FAILED:
-            share = f"in {len(report.failures)} of {count(fired, 'scenario')}"
-            ends = f"ends otherwise than in its clean run {share}"
-            return f"FAILED: {report.handler} {ends}; severity: {report.worst}"
-    wrong = [name for name, right in report.controls.items() if not right]
-    if wrong:
-        why = f"this run judged its own controls wrongly ({', '.join(wrong)})"
-    elif not report.controls:
-        why = "this run had no controls"
-    else:
-        why = f"no fault took place in a run of {report.handler}"
-    return f"NO VERDICT: {why}"
 
 
 def count(number: int, noun: str) -> str:
@@ -254,8 +245,3 @@ def count(number: int, noun: str) -> str:
 def kinds_text(kinds: Mapping[Kind, int]) -> str:
     """Return how many scenarios found which kind: `2 doubled, 1 lost`."""
     return ", ".join(f"{number} {kind}" for kind, number in kinds.items())
-
-
-def failing_rows(report: Report) -> str:
-    """Return the faults that made a difference, on one line."""
-    return "; ".join(f"{row.fault}: {kinds_text(row.kinds)}" for row in rows(report) if row.kinds)

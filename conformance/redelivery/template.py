@@ -137,10 +137,11 @@ class _Stack:
     def __init__(self, document: Json, file: Path) -> None:
         self.document, self.file = document, file
         self.exports: Mapping[str, Callable[[], Any]] = {}
-        self._resources: Json = {
+        self._resources: Json = document["Resources"]
+        self._resources = {
             name: resource
-            for name, resource in document["Resources"].items()
-            if self._holds(resource.get("Condition", ""))
+            for name, resource in self._resources.items()
+            if self._holds(resource.get("Condition"))
         }
         self.source = self.dead_letters = ""
 
@@ -191,7 +192,7 @@ class _Stack:
         return {key: self.value(entry) for key, entry in given.items()}
 
     def _result(self, function: str, argument: Any) -> Any:
-        named = {
+        named: dict[str, Callable[..., Any]] = {
             "Ref": self._reference,
             "Fn::GetAtt": self._attribute,
             "Fn::Sub": self._substituted,
@@ -258,7 +259,7 @@ class _Stack:
         return _REFERENCE.sub(replaced, text).replace("${!", "${")
 
     def _holds(self, condition: Any) -> bool:
-        if isinstance(condition, str):
+        if not isinstance(condition, dict):
             condition = self.document.get("Conditions", {}).get(condition, {})
         match [*condition.items()]:
             case [("Fn::Equals", [one, other])]:

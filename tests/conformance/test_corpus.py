@@ -308,21 +308,21 @@ def test_two_faults_find_what_one_does_not(monkeypatch: pytest.MonkeyPatch) -> N
 def test_pairs_that_show_nothing_new_count_neither_way(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = itertools.count()
     monkeypatch.setattr(examination, "time", SimpleNamespace(monotonic=lambda: next(draws)))
-    played: list[Result] = []
-    progress = Progress()
-    monkeypatch.setattr(progress, "played", played.append)
+    told: list[Progress] = []
     given = Case("token_only", {}).subject()
-    found = examine(given, only=[Fault.REDRIVEN], deep=16, progress=progress)
+    found = examine(given, only=[Fault.REDRIVEN], deep=16, tell=told.append)
+    played = [message for message in told if isinstance(message, Result)]
     pairs = [result for result in played if result.fault is Fault.TWO_FAULTS]
     reported = {r.scenario: r for r in found.results if r.fault is Fault.TWO_FAULTS}
     [single] = [r for r in found.results if r.fault is Fault.REDRIVEN]
     known = {(d.kind, d.what, d.site) for d in single.differences}
-    idle, repeated, others = [], [], []
+    groups: dict[str, list[str]] = {"idle": [], "repeated": [], "others": []}
     for result in pairs:
         same = {(d.kind, d.what, d.site) for d in result.differences}
-        group = idle if not result.fired else repeated if same and same <= known else others
-        group.append(result.scenario)
-    assert all((idle, repeated, others))
+        repeated = "repeated" if same and same <= known else "others"
+        groups[repeated if result.fired else "idle"].append(result.scenario)
+    assert all(groups.values())
+    others = groups["others"]
     assert [*reported] == others
     assert all(reported[name].fired for name in others)
 

@@ -10,7 +10,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -32,22 +32,46 @@ _READS = ("GET", "HEAD", "OPTIONS")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """An HTTP request; header names are lower case."""
-
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Response:
-    """Its answer."""
+    """An answer by HTTP."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+_JSON = {"content-type": "application/json"}
+_KEY_CONFLICT = Response(400, _JSON, b'{"error": {"type": "idempotency_error"}}')
+_THROTTLED = Response(HTTPStatus.TOO_MANY_REQUESTS, {}, b"{}")
+
+
+class _Throttled(Exception):
+    """A library does not report a status as an error: it is an answer."""
+
+
+class Request:
+    """An HTTP request; header names are lower case."""
+
+    def __init__(self, method: str, url: str, headers: Any, body: Any) -> None:
+        if hasattr(body, "read"):
+            body = body.read()
+        self.method, self.url = method.upper(), url
+        self.body = body.encode() if isinstance(body, str) else bytes(body or b"")
+        self.headers = {
+            str(name).lower(): value.decode("latin-1") if isinstance(value, bytes) else str(value)
+            for name, value in dict(headers or {}).items()
+        }
+        parts = urlsplit(url)
+        self.target = f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}"
+        self.writes = self.method not in _READS
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Its query and its body; a form is decoded."""
+        text = self.body.decode("utf-8", "replace")
+        form = "x-www-form-urlencoded" in self.headers.get("content-type", "")
+        query = dict(parse_qsl(urlsplit(self.url).query))
+        return {**query, "body": dict(parse_qsl(text)) if form else text}
 
 
 @dataclass(slots=True)
@@ -61,20 +85,26 @@ class HttpServers:
     answers: Sequence[Answer]
     _remembered: dict[str, tuple[float, bytes, Response]] = field(default_factory=dict)
 
-    def send(self, request: Request, failures: Failures) -> Response:
-        """Pass the boundary, and answer. Raises what `failures` makes, or Killed."""
+    def send(
+        self,
+        request: Request,
+        refused: Callable[[], Exception],
+        no_answer: Callable[[], Exception],
+    ) -> Response:
+        """Pass the boundary, and answer. Raises one of these errors, or Killed."""
         invocation = current()
         if invocation is None:
             raise RuntimeError(f"the conformance kit itself calls {request.url}")
-        target = _target(request)
-        writes = request.method not in _READS
-        call = Call(
-            target.partition(" ")[0], target.partition(" ")[2], writes, touches=(target,) * writes
-        )
-        response: Response = invocation.make(
-            call, lambda: self._answer(request, invocation.record), failures
-        )
-        return response
+        writes, (method, _, place) = request.writes, request.target.partition(" ")
+        call = Call(method, place, writes, touches=(request.target,) * writes)
+        failures = Failures(refused, _Throttled, no_answer)
+        try:
+            answer: Response = invocation.make(
+                call, lambda: self._answer(request, invocation.record), failures
+            )
+        except _Throttled:
+            return _THROTTLED
+        return answer
 
     def reset(self) -> None:
         """Forget the keys of an earlier run."""
@@ -94,47 +124,27 @@ class HttpServers:
         content = answer.body
         if not isinstance(content, bytes):
             content = (content if isinstance(content, str) else json.dumps(content)).encode()
-        headers = {"content-type": "application/json", **answer.headers}
-        response = Response(answer.status, headers, content)
-        if request.method not in _READS:
-            record.send(Sent(_target(request), _content(request)))
+        response = Response(answer.status, {**_JSON, **answer.headers}, content)
+        if request.writes:
+            record.send(Sent(request.target, request.content))
         if key:
             self._remembered[key] = (time.time(), request.body, response)
         return response
 
 
-_KEY_CONFLICT = Response(
-    HTTPStatus.BAD_REQUEST,
-    {"content-type": "application/json"},
-    b'{"error": {"type": "idempotency_error"}}',
-)
-
-
-def _target(request: Request) -> str:
-    parts = urlsplit(request.url)
-    return f"{request.method} {parts.scheme}://{parts.netloc}{parts.path}"
-
-
-def _content(request: Request) -> dict[str, Any]:
-    query = dict(parse_qsl(urlsplit(request.url).query))
-    text = request.body.decode("utf-8", "replace")
-    form = "x-www-form-urlencoded" in request.headers.get("content-type", "")
-    return {**query, "body": dict(parse_qsl(text)) if form else text}
-
-
 @contextmanager
 def intercepted(servers: HttpServers) -> Iterator[None]:
     """Let the requests of every library pass the boundary."""
-    with ExitStack() as patches:
-        patches.enter_context(_urllib3(servers))
-        patches.enter_context(_urllib(servers))
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(HTTPConnectionPool, "urlopen", _urlopen(servers)))
+        opened = patch.object(urllib.request.AbstractHTTPHandler, "do_open", _do_open(servers))
+        stack.enter_context(opened)
         if importlib.util.find_spec("httpx"):
-            patches.enter_context(_httpx(servers))
+            stack.enter_context(_httpx(servers))
         yield
 
 
-@contextmanager
-def _urllib3(servers: HttpServers) -> Iterator[None]:
+def _urlopen(servers: HttpServers) -> Callable[..., urllib3.HTTPResponse]:
     def urlopen(
         pool: HTTPConnectionPool,
         method: str,
@@ -145,14 +155,12 @@ def _urllib3(servers: HttpServers) -> Iterator[None]:
     ) -> urllib3.HTTPResponse:
         port = f":{pool.port}" if pool.port not in {None, 80, 443} else ""
         path = url if url.startswith("/") else f"/{url.partition('://')[2].partition('/')[2]}"
-        request = _request(method, f"{pool.scheme}://{pool.host}{port}{path}", headers, body)
         unreachable = NewConnectionError(cast(Any, pool), "connection refused")
-        failures = Failures(
+        response = servers.send(
+            Request(method, f"{pool.scheme}://{pool.host}{port}{path}", headers, body),
             refused=lambda: MaxRetryError(pool, url, unreachable),
-            throttled=_throttled,
             no_answer=lambda: ReadTimeoutError(pool, url, "read timed out"),
         )
-        response = _answered(servers, request, failures)
         return urllib3.HTTPResponse(
             io.BytesIO(response.body),
             response.headers,
@@ -163,30 +171,26 @@ def _urllib3(servers: HttpServers) -> Iterator[None]:
             request_method=method,
         )
 
-    with patch.object(HTTPConnectionPool, "urlopen", urlopen):
-        yield
+    return urlopen
 
 
-@contextmanager
-def _urllib(servers: HttpServers) -> Iterator[None]:
+def _do_open(servers: HttpServers) -> Callable[..., addinfourl]:
     def do_open(_: Any, __: Any, asked: urllib.request.Request, **___: Any) -> addinfourl:
         headers = {**asked.headers, **asked.unredirected_hdrs}
-        request = _request(asked.get_method(), asked.full_url, headers, asked.data)
-        failures = Failures(
+        response = servers.send(
+            Request(asked.get_method(), asked.full_url, headers, asked.data),
             refused=lambda: urllib.error.URLError("connection refused"),
-            throttled=_throttled,
             no_answer=lambda: TimeoutError("read timed out"),
         )
-        response = _answered(servers, request, failures)
         message = email.message.Message()
         for name, value in response.headers.items():
             message[name] = value
-        answer: Any = addinfourl(io.BytesIO(response.body), message, request.url, response.status)
+        body = io.BytesIO(response.body)
+        answer: Any = addinfourl(body, message, asked.full_url, response.status)
         answer.msg = "injected"
         return cast(addinfourl, answer)
 
-    with patch.object(urllib.request.AbstractHTTPHandler, "do_open", do_open):
-        yield
+    return do_open
 
 
 @contextmanager
@@ -194,55 +198,21 @@ def _httpx(servers: HttpServers) -> Iterator[None]:
     import httpx
 
     def answered(asked: httpx.Request, body: bytes) -> httpx.Response:
-        request = _request(asked.method, str(asked.url), dict(asked.headers), body)
-        failures = Failures(
+        response = servers.send(
+            Request(asked.method, str(asked.url), dict(asked.headers), body),
             refused=lambda: httpx.ConnectError("connection refused", request=asked),
-            throttled=_throttled,
             no_answer=lambda: httpx.ReadTimeout("read timed out", request=asked),
         )
-        response = _answered(servers, request, failures)
         return httpx.Response(
             response.status, headers=dict(response.headers), content=response.body, request=asked
         )
 
-    def send(_: Any, asked: httpx.Request) -> httpx.Response:
-        return answered(asked, asked.read())
-
     async def send_async(_: Any, asked: httpx.Request) -> httpx.Response:
         return answered(asked, await asked.aread())
 
+    sync, asynchronous = httpx.HTTPTransport, httpx.AsyncHTTPTransport
     with (
-        patch.object(httpx.HTTPTransport, "handle_request", send),
-        patch.object(httpx.AsyncHTTPTransport, "handle_async_request", send_async),
+        patch.object(sync, "handle_request", lambda _, asked: answered(asked, asked.read())),
+        patch.object(asynchronous, "handle_async_request", send_async),
     ):
         yield
-
-
-class _Answered(Exception):
-    """A fault that the library does not report as an error: an HTTP status is an answer."""
-
-    def __init__(self, response: Response) -> None:
-        super().__init__(response.status)
-        self.response = response
-
-
-def _throttled() -> _Answered:
-    return _Answered(Response(HTTPStatus.TOO_MANY_REQUESTS, {}, b"{}"))
-
-
-def _answered(servers: HttpServers, request: Request, failures: Failures) -> Response:
-    try:
-        return servers.send(request, failures)
-    except _Answered as answer:
-        return answer.response
-
-
-def _request(method: str, url: str, headers: Any, body: Any) -> Request:
-    if hasattr(body, "read"):
-        body = body.read()
-    data = body.encode() if isinstance(body, str) else bytes(body or b"")
-    named = {
-        str(name).lower(): value.decode("latin-1") if isinstance(value, bytes) else str(value)
-        for name, value in dict(headers or {}).items()
-    }
-    return Request(method.upper(), url, named, data)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from unittest.mock import patch
 from uuid import uuid4
 
@@ -68,16 +68,11 @@ _STATE = ("dynamodb", "s3")
 """Services whose content is compared itself, so that their requests need no record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """An operation of several entries, each of which the service may refuse.
 
-    Attributes:
-        entries: the parameter.
-        single: the operation for one entry.
-        results: the part of the answer that has one result for each entry, in their order. Empty if
-            the answer lists the ids of those that succeeded and failed.
-        failures: the part of the answer that counts those that failed.
+    `results` is the part of its answer with one result for each entry, and `failures` counts those
+    that failed. Without them, the answer lists the ids of those that succeeded and failed.
     """
 
     entries: str
@@ -153,12 +148,7 @@ _STATEMENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names of the resources that a subject's requests address.
-
-    Attributes:
-        queues: `source` and `dlq` by the URLs of the source queue and its dead-letter queue.
-        keys: the key attributes by table.
-    """
+    """`source` and `dlq` by the URLs of these queues; the key attributes by table."""
 
     queues: Mapping[str, str]
     keys: Mapping[str, tuple[str, ...]]
@@ -166,13 +156,9 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class AwsRequest:
-    """A request to AWS.
+    """A request to AWS, by botocore's name of the service and the API's of the operation.
 
-    Attributes:
-        service: botocore's name of the service.
-        operation: the API's name of the operation.
-        parameters: as the handler gave them; of a resource, values are Python's.
-        names: the subject's queues and keys.
+    The parameters are as the handler gave them: of a resource, their values are Python's.
     """
 
     service: str
@@ -208,17 +194,11 @@ class AwsRequest:
     def token(self, marked: Iterable[str]) -> tuple[str, ...]:
         """Return what the service recognises a repeated request by; empty without a token.
 
-        Args:
-            marked: the parameters that botocore's model of the operation marks as tokens.
+        `marked` are the parameters that botocore's model of the operation marks as tokens.
         """
         members = {*marked, *filter(_TOKEN.fullmatch, self.parameters)}
         found = [str(self.parameters[name]) for name in sorted(members)]
         return (self.name, *found) if found else ()
-
-    @property
-    def token_seconds(self) -> float:
-        """Seconds for which its service remembers a token."""
-        return _TOKEN_SECONDS.get(self.service, DAY)
 
     def undeclared(self, code: str) -> Iterator[str]:
         """Yield the option that declares what it did not find, if that is why it failed."""
@@ -260,15 +240,9 @@ class AwsRequest:
         failed = {"Id": last["Id"], "Code": "InternalError", "SenderFault": False}
         return kept, lambda answer: {"Successful": [], **answer, "Failed": [failed]}
 
-    @property
-    def acknowledges(self) -> bool:
-        """Whether it deletes a message of the source queue."""
-        return self.operation.startswith("DeleteMessage") and self._queue == "source"
-
-    @property
-    def requeues(self) -> bool:
-        """Whether it sends a message to the source queue."""
-        return self.operation.startswith("SendMessage") and self._queue == "source"
+    def is_of_source(self, operation: str) -> bool:
+        """Whether it is an operation, or its batch, on the source queue."""
+        return self.operation.startswith(operation) and self._queue == "source"
 
     @property
     def target(self) -> str:
@@ -311,21 +285,17 @@ class AwsRequest:
 
     def _one(self, content: Mapping[str, Any], operation: str) -> Sent:
         named = {k: v for k, v in content.items() if k not in (*_KEYS, *_TARGETS)}
-        return Sent(
-            self._sent_to(operation, content), plain(named), *self._recognised(content, operation)
-        )
-
-    def _recognised(self, content: Mapping[str, Any], operation: str) -> tuple[str, float]:
-        """Return what its receiver recognises a repetition by, and for how long."""
         members, seconds = _RECOGNISED.get(self.name, ((), 0.0))
         if members and members[0] in content:
-            return repr([content.get(name) for name in members]), seconds
-        if operation.startswith(_SETTERS):
-            return repr(sorted(content.items(), key=str)), EVER
-        # A deduplication id. Without one, a FIFO queue takes the body's hash.
-        body = content.get("MessageBody", content.get("Message", ""))
-        by_content = str(body) if self._resource.endswith(".fifo") else ""
-        return str(content.get("MessageDeduplicationId", by_content)), FIFO_WINDOW_SECONDS
+            identity = repr([content.get(name) for name in members])
+        elif operation.startswith(_SETTERS):
+            identity, seconds = repr(sorted(content.items(), key=str)), EVER
+        else:  # a deduplication id. Without one, a FIFO queue takes the body's hash.
+            body = content.get("MessageBody", content.get("Message", ""))
+            by_content = str(body) if self._resource.endswith(".fifo") else ""
+            identity = str(content.get("MessageDeduplicationId", by_content))
+            seconds = FIFO_WINDOW_SECONDS
+        return Sent(self._sent_to(operation, content), plain(named), identity, seconds)
 
     def _sent_to(self, operation: str, content: Mapping[str, Any] | None = None) -> str:
         name = operation.removesuffix("Batch")
@@ -400,9 +370,10 @@ def intercepted(names: Names) -> Iterator[None]:
                 request.target,
                 writes=request.writes,
                 # botocore repeats no call whose body cannot be read again.
-                retried=request.writes and not any(map(_is_read_once, parameters.values())),
+                retried=request.writes
+                and all(v in streams for v in parameters.values() if hasattr(v, "read")),
                 touches=request.touches,
-                acknowledges=request.acknowledges,
+                acknowledges=request.is_of_source("DeleteMessage"),
                 divisible=request.is_divisible,
                 eventual=request.is_eventual,
             )
@@ -435,15 +406,8 @@ def intercepted(names: Names) -> Iterator[None]:
 
 
 def _is_rewindable(value: Any) -> bool:
-    return hasattr(value, "read") and hasattr(value, "seek") and _can_seek(value)
-
-
-def _is_read_once(value: Any) -> bool:
-    return hasattr(value, "read") and not _is_rewindable(value)
-
-
-def _can_seek(stream: Any) -> bool:
-    return bool(getattr(stream, "seekable", lambda: True)())
+    can_seek = getattr(value, "seekable", lambda: hasattr(value, "seek"))
+    return hasattr(value, "read") and bool(can_seek())
 
 
 def _answered(
@@ -456,7 +420,7 @@ def _answered(
     """Send a request, unless the service recognises it or a read is stale; record it."""
     record, content = invocation.record, repr(sorted(request.parameters.items(), key=str))
     since, first, known = record.answers.get(token, (0.0, "", None))
-    if known is not None and time.time() - since < request.token_seconds:
+    if known is not None and time.time() - since < _TOKEN_SECONDS.get(request.service, DAY):
         if content != first and request.service == "dynamodb":
             raise _client_error(client, request.operation, "IdempotentParameterMismatchException")
         return known
@@ -471,7 +435,7 @@ def _answered(
             invocation.plan.delivered = True
             invocation.tell(f"{request.name} {request.target}: answered as before the last write")
             return copy.deepcopy(earlier)
-    record.requeued += request.requeues
+    record.requeued += request.is_of_source("SendMessage")
     for sent in request.sent(answer):
         record.send(sent)
     if token:

@@ -17,11 +17,9 @@ class Killed(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Something that a call sent out: a message, an event, a request.
+    """A message, an event or a request that a call sent to a target such as `sqs receipts`.
 
     Attributes:
-        target: where to, for example `sqs receipts`.
-        content: what, as JSON can hold it.
         identity: what its receiver recognises a repetition by; empty if each one counts.
         seconds: how long the receiver remembers it.
     """
@@ -36,12 +34,8 @@ class Sent:
 class Failures:
     """Make the exceptions that the caller's library raises.
 
-    Attributes:
-        refused: no connection.
-        throttled: the service asked for fewer calls.
-        no_answer: the connection ended before an answer arrived.
-        conflicted: a transaction holds the item.
-        partly: performs a batch without its last entry, and returns the answer that says so.
+    `conflicted`: a transaction holds the item. `partly` performs a batch without its last entry,
+    and returns the answer that says so.
     """
 
     refused: Callable[[], Exception]
@@ -85,13 +79,12 @@ class Record:
 
     Attributes:
         sent: in the order of sending; a repetition that its receiver recognises is left out.
-        sites: the call site of each item or target that a call changed, the latest.
-        acknowledged: how often the handler itself removed messages from the source queue.
-        requeued: how often the handler itself sent messages to the source queue.
+        sites: the latest call site of each item or target that a call changed.
+        acknowledged, requeued: how often the handler itself removed messages from the source queue,
+            or sent some to it.
         late: call sites that were reached after their invocation had answered.
         answers: the first answer under each request token, with its time and its request.
-        reads: the first answer to each eventually consistent read.
-        is_stale: whether such a read is answered as before.
+        reads: the first answer to each eventually consistent read; with `is_stale`, also the next.
         files: files of the machine that were written, with the call site.
         undeclared: options that would declare the resources that a call did not find.
     """

@@ -69,8 +69,8 @@ class Plan:
     """The faults of a run.
 
     Attributes:
-        faults: those at calls, by the number of the call, counted from 1 over all invocations;
-            those that have taken place are taken out.
+        faults: those at calls, by the number of the call in the run, from 1; one that has taken
+            place is taken out.
         delivered: whether the fault in the delivery took place, if there is one.
         made: how many calls were made so far.
         site: the call site of the first fault at a call.
@@ -100,17 +100,14 @@ class Invocation:
     """One invocation.
 
     Attributes:
-        plan: the fault of the run.
-        record: what left the processes of the run.
         tell: adds a sentence to the course of the run.
         advance: moves the clock by a number of seconds.
         root: the folder of the handler's own code.
         seconds_left: until Lambda ends the function.
         before_call: waits for the turn of this invocation, if two run in parallel.
         number: how many calls it has made.
-        dead: whether its process is gone.
-        answered: whether the handler has returned or raised.
-        loading: whether its modules are being imported.
+        dead, answered, loading: whether its process is gone, the handler has returned or raised,
+            its modules are being imported.
         overdue: calls that take effect after it.
         calls: the calls, in their order.
     """
@@ -304,12 +301,7 @@ def wait_for_threads(invocation: Invocation) -> None:
 
     Lambda freezes them when the handler has answered; what they still try is recorded.
     """
-    own = threading.current_thread()
-    others = [t for t in threading.enumerate() if getattr(t, _ATTRIBUTE, None) is invocation]
-    for thread in others:
-        if thread is not own:
-            wait_until(partial(_is_idle, thread))
-
-
-def _is_idle(thread: threading.Thread) -> bool:
-    return not thread.is_alive() or is_blocked(thread)
+    for thread in threading.enumerate():
+        own = getattr(thread, _ATTRIBUTE, None) is invocation
+        if own and thread is not threading.current_thread():
+            wait_until(partial(is_blocked, thread))

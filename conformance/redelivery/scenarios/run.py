@@ -22,14 +22,8 @@ MOST_DELIVERIES = 30
 class Outcome:
     """State and course that one run left.
 
-    Attributes:
-        before, after: the state at its start and its end.
-        dead_letters, left: labels of the messages in the dead-letter queue, and in the queue.
-        record: what left the processes.
-        plan: the fault, and whether it took place.
-        course: one sentence a step.
-        calls: the calls of the first invocation.
-        errors: what the handler raised.
+    `dead_letters` and `left` have the labels of the messages in the dead-letter queue and in the
+    queue, `calls` those of the first invocation, `errors` what the handler raised.
     """
 
     before: State
@@ -47,11 +41,8 @@ class Outcome:
 class Run:
     """One run in a world that is as new.
 
-    Attributes:
-        world: the world.
-        plan: the fault of the run.
-        drop_answer: whether the next answer of the function does not reach SQS.
-        is_clean: whether no fault takes place.
+    With `drop_answer`, the next answer of the function does not reach SQS. In a run that
+    `is_clean`, no fault takes place.
     """
 
     world: World

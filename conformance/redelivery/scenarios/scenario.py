@@ -19,15 +19,10 @@ _NOT_ON_FIFO = (Fault.TWICE_IN_BATCH, Fault.DELIVERED_AGAIN, Fault.STALE_READ)
 _MOST_INTERLEAVINGS = 20
 _MOST_TRIES = 1000
 _VARIANTS = {
-    Fault.BATCH: ("",),
-    Fault.TWICE_IN_BATCH: ("",),
+    **dict.fromkeys((Fault.BATCH, Fault.TWICE_IN_BATCH), ("",)),
     Fault.DELIVERED_AGAIN: ("warm", "cold"),
-    Fault.STALE_READ: ("",),
-    Fault.REGROUPED: ("",),
-    Fault.SENT_AGAIN: ("",),
-    Fault.REDRIVEN: ("",),
-    Fault.AFTER_EXPIRY: ("",),
-    Fault.BATCH_ANSWER_LOST: ("",),
+    **dict.fromkeys((Fault.STALE_READ, Fault.REGROUPED, Fault.SENT_AGAIN, Fault.REDRIVEN), ("",)),
+    **dict.fromkeys((Fault.AFTER_EXPIRY, Fault.BATCH_ANSWER_LOST), ("",)),
     Fault.NEIGHBOUR_FAILS: ("first", "last"),
     Fault.POISON: ("first", "last", "list", "null", "number"),
     Fault.OTHER_CONTENT: ("",),

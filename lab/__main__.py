@@ -45,9 +45,8 @@ def lab(
 
     With an approach and a fault: what happens, step by step.
     """
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console = Console(width=WIDTH, highlight=False, markup=False)
+    width = None if sys.stdout.isatty() else WIDTH
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
     names = [_known("approach", approach, list(APPROACHES))] if approach else list(APPROACHES)
     faults = [Fault(_known("fault", fault, list(cells.FAULTS)))] if fault else list(cells.FAULTS)
     if draw and (approach or fault):
@@ -60,8 +59,7 @@ def lab(
         if approach and fault:
             with servers(servers_of(names)) as urls:
                 found = report_of(names[0], faults, seed, urls)
-            for line in story(names[0], faults[0], found):
-                console.print(line, soft_wrap=True)
+            story(names[0], faults[0], found, console)
             return
         passed = show_matrix(names, faults, seed=seed, draw=draw, console=console)
     except SubjectError as error:
@@ -80,14 +78,8 @@ def show_matrix(
 ) -> bool:
     """Check approaches and print the matrix; return whether all were checked and Once is clean.
 
-    A matrix of all approaches and faults is also written as `reports/lab.json`.
-
-    Args:
-        names: the approaches.
-        faults: the faults.
-        seed: draws values and interleavings.
-        draw: whether to write the picture for the pages, too.
-        console: where to print.
+    A matrix of all approaches and faults is also written as `reports/lab.json`, and with `draw` as
+    the picture for the pages.
     """
     console.print(f"{len(names)} approaches, {len(faults)} faults")
     runs: dict[str, Run] = {}
@@ -115,13 +107,11 @@ def show_matrix(
 def _summary(run: Run) -> str:
     if run.error:
         return f"{run.approach}: {run.error}"
-    found = run.cells.values()
-    ran = sum(cell.verdict is not Verdict.NOT_RUN for cell in found)
-    failed = sum(cell.verdict is Verdict.FAILED for cell in found)
-    fired = sum(cell.fired for cell in found)
-    return (
-        f"{run.approach}: {failed} of {ran} faults do harm ({fired} scenarios, {run.seconds:.0f} s)"
-    )
+    verdicts = [cell.verdict for cell in run.cells.values()]
+    failed, ran = verdicts.count(Verdict.FAILED), len(verdicts) - verdicts.count(Verdict.NOT_RUN)
+    fired = sum(cell.fired for cell in run.cells.values())
+    told = f"{failed} of {ran} faults do harm ({fired} scenarios, {run.seconds:.0f} s)"
+    return f"{run.approach}: {told}"
 
 
 def end_on_signals() -> None:

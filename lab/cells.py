@@ -4,7 +4,6 @@ The report is `reports/lab.json`.
 """
 
 import json
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -30,13 +29,11 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell.
+    """One cell: the number of scenarios, and of those in which the fault took place.
 
     Attributes:
         verdict: `passed` if a fault took place and no scenario found a difference.
         counts: the differences of all scenarios together, by their kind.
-        scenarios: the number of scenarios.
-        fired: the number of those in which the fault took place.
         smallest: the failing scenario with the shortest course; empty without one.
         reason: the reason of `not-run`.
     """
@@ -57,14 +54,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The check of one approach.
-
-    Attributes:
-        approach: its name.
-        cells: what it showed, by fault.
-        error: why it is no evidence; empty if it is.
-        seconds: its duration.
-    """
+    """The check of one approach; `error` says why it is no evidence, and is empty if it is."""
 
     approach: str
     cells: Mapping[Fault, Cell] = field(default_factory=dict)
@@ -85,13 +75,11 @@ def _cell(report: Report, fault: Fault) -> Cell:
         reason = report.not_run.get(fault, NEVER_FIRED)
         return Cell(Verdict.NOT_RUN, scenarios=len(results), reason=reason)
     failures = [result for result in report.failures if result.fault is fault]
-    counts: Counter[Kind] = Counter()
-    for result in failures:
-        for difference in result.differences:
-            counts[difference.kind] += difference.count
+    found = [difference for result in failures for difference in result.differences]
+    counts = {kind: sum(d.count for d in found if d.kind is kind) for kind in Kind}
     return Cell(
         verdict=Verdict.FAILED if failures else Verdict.PASSED,
-        counts={kind: counts[kind] for kind in Kind if counts[kind]},
+        counts={kind: number for kind, number in counts.items() if number},
         scenarios=len(results),
         fired=len(fired),
         smallest=failures[0].scenario if failures else "",
@@ -99,13 +87,7 @@ def _cell(report: Report, fault: Fault) -> Cell:
 
 
 def report(runs: Sequence[Run], faults: Sequence[Fault], seed: int) -> dict[str, Any]:
-    """Return the report.
-
-    Args:
-        runs: in the order of the approaches.
-        faults: the faults that were to be run.
-        seed: of the checks.
-    """
+    """Return the report of runs, for the faults that were to be run."""
     return {
         "approaches": [run.approach for run in runs],
         "faults": list(faults),
@@ -126,17 +108,12 @@ def once_clean(runs: Sequence[Run], faults: Sequence[Fault]) -> bool:
     A cell without a run counts if the conformance kit says why the fault does not apply: it does
     not if scenarios were run, and the fault took place in none of them.
     """
-    for run in runs:
-        if run.approach == ONCE:
-            cells = run.cells.values()
-            wrong = any(
-                cell.verdict is Verdict.FAILED
-                or (cell.verdict is Verdict.NOT_RUN and cell.scenarios > 0)
-                for cell in cells
-            )
-            passed = any(cell.verdict is Verdict.PASSED for cell in cells)
-            return not run.error and not set(faults) - set(run.cells) and passed and not wrong
-    return False
+    run = next((run for run in runs if run.approach == ONCE), Run(ONCE))
+    cells = run.cells.values()
+    passed = [cell for cell in cells if cell.verdict is Verdict.PASSED]
+    without = [c for c in cells if c.verdict is Verdict.NOT_RUN and not c.scenarios]
+    complete = not set(faults) - set(run.cells) and len(passed) + len(without) == len(cells)
+    return not run.error and bool(passed) and complete
 
 
 def write(content: Mapping[str, Any], path: Path) -> None:

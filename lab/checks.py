@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from lab.cells import Run, cells_of
+from lab.cells import Cell, Run, cells_of
 from lab.stores import end_with_parent, servers
 from lab.subjects import APPROACHES
 from redelivery import Fault, Report, SubjectError, check
@@ -27,13 +27,7 @@ _urls: Urls = {}
 
 
 def run_all(names: Sequence[str], faults: Collection[Fault], seed: int) -> Iterator[Run]:
-    """Check approaches in two processes, and yield each run when it ends.
-
-    Args:
-        names: the approaches.
-        faults: the faults to run.
-        seed: draws values and interleavings.
-    """
+    """Check approaches in two processes, and yield each run when it ends."""
     with ExitStack() as stack:
         context = multiprocessing.get_context("spawn")
         urls: Queue[Urls] = context.Queue()
@@ -66,27 +60,22 @@ def _run_in_worker(name: str, faults: Collection[Fault], seed: int) -> Run:
 
 
 def run_one(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Run:
-    """Check one approach in this process.
-
-    Args:
-        name: the approach.
-        faults: the faults to run.
-        seed: draws values and interleavings.
-        urls: the servers that it needs, by name.
-    """
+    """Check one approach in this process, with the URLs of the servers that it needs."""
     started = time.monotonic()
+    cells: dict[Fault, Cell] = {}
+    error = ""
     try:
         report = report_of(name, faults, seed, urls)
-    except SubjectError as error:
-        return Run(name, error=str(error), seconds=time.monotonic() - started)
-    except Exception as error:  # the other approaches are checked all the same
+        cells = cells_of(report, faults)
+        if not report.trustworthy:
+            wrong = [control for control, right in report.controls.items() if not right]
+            error = f"the conformance kit misjudged its controls: {', '.join(wrong) or 'none ran'}"
+    except SubjectError as wrong_subject:
+        error = str(wrong_subject)
+    except Exception as failure:  # the other approaches are checked all the same
         traceback.print_exc()
-        return Run(name, error=f"the check failed: {error!r}", seconds=time.monotonic() - started)
-    doubt = ""
-    if not report.trustworthy:
-        wrong = [control for control, right in report.controls.items() if not right]
-        doubt = f"the conformance kit misjudged its controls: {', '.join(wrong) or 'none ran'}"
-    return Run(name, cells_of(report, faults), doubt, time.monotonic() - started)
+        error = f"the check failed: {failure!r}"
+    return Run(name, cells, error, time.monotonic() - started)
 
 
 def report_of(name: str, faults: Collection[Fault], seed: int, urls: Urls) -> Report:

@@ -17,7 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.cells import NEVER_FIRED, Cell, Verdict, cells_in, write
-from redelivery import MEANING, Fault, Kind, Report
+from redelivery import Fault, Kind, Report
+from redelivery.presentation import print_scenario
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "img"
 NUMBERED = {Kind.LOST, Kind.DOUBLED}
@@ -38,10 +39,7 @@ Cells = Mapping[str, Mapping[Fault, Cell]]
 def matrix(cells: Cells, faults: Sequence[Fault], width: int) -> Group:
     """Return the matrix, with a row for each fault, and the reasons of what was not run.
 
-    Args:
-        cells: the approaches in the order of the columns.
-        faults: the faults in the order of the rows.
-        width: of the terminal, in characters. Columns that do not fit follow in another table.
+    Columns that do not fit a terminal of this width follow in another table.
     """
     columns = max(1, (width - _FAULT_WIDTH - _BORDER - 1) // (_CELL_WIDTH + _BORDER))
     names = list(cells)
@@ -89,40 +87,27 @@ def _reasons(cells: Cells) -> Iterator[Text]:
         yield Text(f"– {fault} ({whom}): {reason}", style="dim")
 
 
-def story(approach: str, fault: Fault, found: Report) -> Iterator[Text]:
-    """Yield the lines of a cell: its smallest failing scenario, or one that passed.
+def story(approach: str, fault: Fault, found: Report, console: Console) -> None:
+    """Print a cell: its smallest failing scenario, or the longest one that passed.
 
     Args:
         approach: its name.
         fault: the fault.
         found: a report that has the fault's scenarios.
+        console: where to print.
     """
-    yield Text(f"{approach}, {fault}: {MEANING[fault]}", style="bold")
     fired = [result for result in found.of(fault) if result.fired]
     failures = [result for result in found.failures if result.fault is fault]
     if not fired:
-        yield Text(f"not run: {found.not_run.get(fault, NEVER_FIRED)}", style="yellow")
-        return
-    if failures:
-        yield Text(f"{len(failures)} of {len(fired)} scenarios fail", style="red")
-        result = failures[0]
+        told = f"not run: {found.not_run.get(fault, NEVER_FIRED)}"
+    elif failures:
+        told = f"{len(failures)} of {len(fired)} scenarios fail"
     else:
-        yield Text(f"all {len(fired)} scenarios end as without a fault", style="green")
-        result = max(fired, key=lambda result: len(result.course))
-    at = f", at {result.site}" if result.site else ""
-    yield Text(f"\nScenario {result.scenario}{at}")
-    width = len(str(len(result.course)))
-    for number, step in enumerate(result.course, 1):
-        yield Text(f"  {number:>{width}}. {step}")
-    yield Text("")
-    for difference in result.differences:
-        where = f" ({difference.site})" if difference.site else ""
-        text = f"{difference.kind}: {difference.what}{where}. {difference.detail}"
-        yield Text(text.rstrip(), style="red")
-    if not result.differences:
-        yield Text("No difference from the run without a fault.", style="green")
-    for remark in result.remarks:
-        yield Text(f"remark: {remark}", style="dim")
+        told = f"all {len(fired)} scenarios end as without a fault"
+    console.print(f"{approach}, {fault}: {told}", soft_wrap=True)
+    if fired:
+        longest = max(fired, key=lambda result: len(result.course))
+        print_scenario(failures[0] if failures else longest, console)
 
 
 def write_picture(content: Mapping[str, Any], folder: Path = FOLDER) -> None:

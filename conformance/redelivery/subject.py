@@ -56,6 +56,41 @@ class Table:
         """Whether a check compares the table's items."""
         return not self.ttl if self.compared is None else self.compared
 
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The names of its key attributes."""
+        return tuple(key.partition(":")[0] for key in (self.key, self.sort_key) if key)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The parameters of DynamoDB's `CreateTable`."""
+        types: dict[str, str] = {}
+
+        def schema(*keys: str) -> list[dict[str, str]]:
+            named = [key.partition(":") for key in keys if key]
+            types.update({name: kind or "S" for name, _, kind in named})
+            roles = zip(named, ("HASH", "RANGE"), strict=False)
+            return [{"AttributeName": name, "KeyType": role} for (name, *_), role in roles]
+
+        own = schema(self.key, self.sort_key)
+        indexes: dict[str, list[Any]] = {}
+        for index in self.indexes:
+            keys = schema(index.key, index.sort_key)
+            # With the table's partition key it is a local one, unless the table has no sort key.
+            kind = "Local" if keys[:1] == own[:1] and len(own) > 1 else "Global"
+            found = {"IndexName": index.name, "KeySchema": keys}
+            found["Projection"] = {"ProjectionType": "ALL"}
+            indexes.setdefault(f"{kind}SecondaryIndexes", []).append(found)
+        return {
+            "TableName": self.name,
+            "KeySchema": own,
+            "AttributeDefinitions": [
+                {"AttributeName": name, "AttributeType": kind} for name, kind in types.items()
+            ],
+            "BillingMode": "PAY_PER_REQUEST",
+            **indexes,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

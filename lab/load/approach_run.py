@@ -29,18 +29,11 @@ class Halted(Exception):
 def wait_for_rest(
     sqs: Any, url: str, changed: Event, halted: Event, *, seconds: float = REST_SECONDS
 ) -> None:
-    """Block until a queue is empty; look when an invocation has ended.
-
-    Args:
-        sqs: the client.
-        url: of the queue.
-        changed: set when an invocation has ended.
-        halted: set when the wait is to end.
-        seconds: how long to wait without an invocation that ends.
+    """Block until a queue is empty; look when `changed` says that an invocation has ended.
 
     Raises:
         Halted: `halted` was set.
-        TimeoutError: messages are left, and no invocation ended for that time.
+        TimeoutError: messages are left, and no invocation ended for so many seconds.
     """
     deadline = time.monotonic() + seconds
     while left := depth(sqs, url).total:
@@ -60,12 +53,7 @@ WARM_UP = 100
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The place of all runs.
-
-    Attributes:
-        aws: an embedded AWS.
-        halted: set to end the runs of other threads.
-    """
+    """The embedded AWS of all runs; `halted` is set to end those of other threads."""
 
     aws: EmbeddedAws
     halted: Event = field(default_factory=Event)
@@ -108,13 +96,7 @@ def running(site: Site, subject: Subject) -> Iterator[Running]:
 
 
 def run_approach(site: Site, subject: Subject, sent: Traffic, *, kills: bool) -> Result:
-    """Send traffic through an approach, and count what it has left behind.
-
-    Args:
-        site: where to run it.
-        subject: the approach.
-        sent: the traffic.
-        kills: whether function processes are killed meanwhile.
+    """Send traffic through an approach, killing processes or not, and count what it left behind.
 
     Raises:
         TimeoutError: the queue was not at rest in time.
@@ -144,18 +126,12 @@ ROUNDS = 16
 
 
 def overhead(site: Site, subject: Subject, bare: Running, rounds: int = ROUNDS) -> float:
-    """Return the ratio of two handlers' durations, for messages that are no duplicates.
+    """Return the ratio of an approach's duration and that of `bare`, which has no idempotency.
 
     Both are deployed side by side and take turns: a round is one batch of each, and the one that
     begins alternates. The result is the median of the rounds' ratios: other work of the machine
     affects both parts of a ratio. One process works at a time, so that processes do not wait for
     each other, as they do not on Lambda.
-
-    Args:
-        site: where to run the approach.
-        subject: the approach.
-        bare: the consumer without idempotency.
-        rounds: number of rounds.
 
     Raises:
         TimeoutError: a queue was not at rest in time.

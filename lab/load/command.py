@@ -28,14 +28,7 @@ Work = Callable[[str, Subject], str]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Runs a measurement of several approaches.
-
-    Attributes:
-        site: where they run.
-        names: the approaches.
-        measured: gets the approaches that cannot run here, with the reason.
-        console: shows progress and results.
-    """
+    """Runs a measurement of several approaches. Those that cannot run here are added to it."""
 
     site: Site
     names: Sequence[str]

@@ -19,7 +19,7 @@ from emulator.embedded_aws import EmbeddedAws
 from emulator.installed import ROOT
 from lab.load.payments import REPORTS
 from lab.load.traffic import BATCH
-from redelivery import Subject, Table
+from redelivery import Subject
 
 TIMEOUT_SECONDS = 15
 """Timeout of the function, and visibility timeout of the queue. The messages of a killed process
@@ -32,15 +32,7 @@ _RESOURCE = re.compile(r"\{(source|dlq|queue:[\w.-]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A deployed approach.
-
-    Attributes:
-        aws: the embedded AWS, with an account that holds this approach only.
-        sqs: a client of it.
-        function: name of the function.
-        queue: URL of its queue.
-        dead_letters: URL of the dead-letter queue.
-    """
+    """A deployed approach, in an account that holds it only; the URLs of its two queues."""
 
     aws: EmbeddedAws
     sqs: Any
@@ -62,17 +54,13 @@ class Deployed:
 def deployed(aws: EmbeddedAws, subject: Subject, payments: str) -> Iterator[Deployed]:
     """Deploy an approach into an account of its own, and end its processes with the context.
 
-    Args:
-        aws: where to deploy.
-        subject: the approach.
-        payments: address of the payment provider. It replaces that of the subject's answers in
-            the function's environment.
+    The address of the payment provider replaces that of the subject's answers.
     """
     account = f"{secrets.randbelow(10**12):012}"
     own = replace(aws, account=account)
     sqs, function = own.client("sqs"), f"load-{account}"
     for table in subject.tables:
-        _create_table(own, table)
+        own.client("dynamodb").create_table(**table.request)
     queues = _create_queues(sqs, subject)
     variables = _environment(subject, queues, payments)
     client = own.client("lambda")
@@ -103,21 +91,6 @@ def deployed(aws: EmbeddedAws, subject: Subject, payments: str) -> Iterator[Depl
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-
-
-def _create_table(aws: EmbeddedAws, table: Table) -> None:
-    keys = [key for key in (table.key, table.sort_key) if key]
-    named = [(name, kind or "S") for name, _, kind in (key.partition(":") for key in keys)]
-    dynamodb = aws.client("dynamodb")
-    dynamodb.create_table(
-        TableName=table.name,
-        KeySchema=[
-            {"AttributeName": name, "KeyType": role}
-            for (name, _), role in zip(named, ("HASH", "RANGE"), strict=False)
-        ],
-        AttributeDefinitions=[{"AttributeName": n, "AttributeType": kind} for n, kind in named],
-        BillingMode="PAY_PER_REQUEST",
-    )
 
 
 def _create_queues(sqs: Any, subject: Subject) -> dict[str, str]:

@@ -33,12 +33,9 @@ class Kill(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One invocation, as the function itself measured it.
+    """One invocation, as the function itself measured it, in milliseconds.
 
-    Attributes:
-        ms: duration of the handler in milliseconds.
-        messages: number of messages in its batch.
-        is_warm: whether its process had handled a batch before.
+    `is_warm` says whether its process had handled a batch before.
     """
 
     ms: float
@@ -50,15 +47,12 @@ class Payments:
     """A provider that honours `Idempotency-Key`: one key makes one charge. Thread-safe.
 
     Attributes:
-        url: its address, without a path.
         charges: number of charges by order.
-        invocations: reports of the function that asks for the charges.
-        changed: set when a report arrives.
+        invocations: reports of the function that asks for the charges; `changed` is set by each.
         answer: JSON of the answer to a charge.
         kill_at: returns when the process that charges an order is killed, if at all; asked once
             for each order.
         kill: kills the process that uses a local port, and returns whether it did.
-        kills: number of killed processes.
     """
 
     def __init__(self, url: str) -> None:

@@ -5,7 +5,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,14 +59,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """All that a load run has found.
+    """All that a load run has found, by approach: with `killed`, processes were killed.
 
-    Attributes:
-        sent: the traffic of each run.
-        load: results by approach.
-        killed: results of runs with kills.
-        ratios: duration of the handler, divided by its duration without idempotency.
-        not_run: approaches that cannot run on this machine, with the reason.
+    A ratio is the handler's duration, divided by its duration without idempotency.
     """
 
     sent: Traffic
@@ -96,25 +91,12 @@ def result(
     charges = payments.charges
     return Result(
         doubled=sum(charges[order] > 1 or stored[order] > 1 for order in sent.orders),
-        lost=len(lost(sent.orders, charges, stored, letters)),
+        # Not charged or not stored, and not dead-lettered either.
+        lost=sum(not (charges[o] and stored[o]) and o not in letters for o in sent.orders),
         dead_letters=len(letters),
         kills=payments.kills,
         seconds=seconds,
     )
-
-
-def lost(
-    orders: Iterable[str],
-    charges: Mapping[str, int],
-    stored: Mapping[str, int],
-    letters: Collection[str],
-) -> list[str]:
-    """Return the orders that are not complete, and of which no dead letter is left."""
-    return [
-        order
-        for order in orders
-        if not (charges.get(order) and stored.get(order)) and order not in letters
-    ]
 
 
 def _rows(deployed: Deployed, subject: Subject) -> Iterator[Mapping[str, Any]]:

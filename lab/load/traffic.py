@@ -88,14 +88,7 @@ def order_in(text: str) -> str:
 def send(
     sqs: Any, url: str, batches: Sequence[Batch], body: Callable[[str], str], *, fifo: bool
 ) -> None:
-    """Send batches concurrently, in about their order.
-
-    Args:
-        sqs: the client.
-        url: of the queue.
-        batches: the order ids.
-        body: returns the body of an order's message; the same order gives the same body.
-        fifo: whether the queue is a FIFO queue; each order is then a message group.
+    """Send batches concurrently, in about their order; on a FIFO queue, an order is a group.
 
     Raises:
         RuntimeError: SQS did not accept a message.

@@ -1,13 +1,11 @@
 """Cells whose verdict follows from what an approach is, checked with the real stores."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lab.__main__ import main
-from lab.cells import Verdict
 from lab.checks import run_one
 from lab.stores import SERVERS, servers
 from lab.subjects import APPROACHES
@@ -69,14 +67,6 @@ def test_every_approach_has_a_known_cell_and_every_file_an_approach(urls: dict[s
     assert {handler.split(".")[2] for handler in handlers} == files - {"__init__", "checkout"}
 
 
-def test_a_fault_that_does_not_apply_is_not_run(urls: dict[str, str]) -> None:
-    cell = run_one("postgres_unique", [Fault.CONFLICTED], 1, urls).cells[Fault.CONFLICTED]
-    assert (cell.verdict, cell.reason) == (
-        Verdict.NOT_RUN,
-        "the handler does not write to DynamoDB",
-    )
-
-
 def test_a_run_with_wrong_controls_is_no_evidence(
     monkeypatch: pytest.MonkeyPatch, urls: dict[str, str]
 ) -> None:
@@ -99,14 +89,10 @@ def test_a_cell_is_told_step_by_step(
     monkeypatch.setenv("APPROACH", "claim_first")
     monkeypatch.setenv("FAULT", "answer-lost-retried")
     assert lab(monkeypatch) == 0
-    text = capsys.readouterr().out
-    assert text.startswith("claim_first, answer-lost-retried: the answer is lost")
-    assert "1 of 2 scenarios fail" in text
-    steps = re.findall(r"^ +\d+\. (.+)$", text, re.MULTILINE)
-    assert steps[0] == "SQS delivers m1 to process 1"
-    assert steps[-1] == "SQS deletes m1"
-    assert "lost: orders order_id=o-1 (lab/approaches/checkout.py:" in text
-    assert text.strip() in Path("docs/lab.md").read_text()
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == "claim_first, answer-lost-retried: 1 of 2 scenarios fail"
+    assert "   1 SQS delivers m1 to process 1" in lines
+    assert "\n".join(lines) in Path("docs/lab.md").read_text()
 
 
 def test_the_picture_needs_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:

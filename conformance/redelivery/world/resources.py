@@ -75,7 +75,10 @@ class Resources:
     def _create_table(self, table: Table) -> None:
         tables = backend("dynamodb").tables
         if table.name not in self._tables:
-            _create_table(table, self._session, self.client("dynamodb"))
+            self.client("dynamodb").create_table(**table.request)
+            stored = self._session.resource("dynamodb").Table(table.name) if table.items else None
+            for item in table.items:
+                stored.put_item(Item=dict(item))
             self._tables[table.name] = tables[table.name]
         tables[table.name] = copy.deepcopy(self._tables[table.name])
 
@@ -96,7 +99,7 @@ class Resources:
         guessed = set()
         for table in self.subject.tables:
             guess = undeclared and table.ttl == ""
-            names = key_attributes(table)
+            names = table.key_names
             own = [{name: plain(item.get(name)) for name in names} for item in table.items]
             stored = backend("dynamodb").tables[table.name]
             for entry in stored.all_items() if table.ttl or guess else ():
@@ -127,13 +130,8 @@ def _values(entry: Any) -> dict[str, Any]:
 
 def names(subject: Subject) -> Names:
     """Return what the subject's requests address."""
-    keys = {table.name: key_attributes(table) for table in subject.tables}
+    keys = {table.name: table.key_names for table in subject.tables}
     return Names({queue_url(subject, SOURCE): "source", queue_url(subject, DLQ): "dlq"}, keys)
-
-
-def key_attributes(table: Table) -> tuple[str, ...]:
-    """Return the names of a table's key attributes."""
-    return tuple(_attribute(key)[0] for key in (table.key, table.sort_key) if key)
 
 
 def queue_url(subject: Subject, name: str) -> str:
@@ -192,48 +190,6 @@ def _fifo(name: str) -> dict[str, str]:
     if not name.endswith(".fifo"):
         return {}
     return {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
-
-
-def _create_table(table: Table, session: boto3.Session, dynamodb: Any) -> None:
-    attributes: dict[str, str] = {}
-
-    def schema(*keys: str) -> list[dict[str, str]]:
-        named = [_attribute(key) for key in keys if key]
-        attributes.update(named)
-        roles = zip(named, ("HASH", "RANGE"), strict=False)
-        return [{"AttributeName": name, "KeyType": role} for (name, _), role in roles]
-
-    own = schema(table.key, table.sort_key)
-    indexes: list[dict[str, Any]] = [
-        {
-            "IndexName": index.name,
-            "KeySchema": schema(index.key, index.sort_key),
-            "Projection": {"ProjectionType": "ALL"},
-        }
-        for index in table.indexes
-    ]
-    # An index with the table's partition key is a local one, unless the table has no sort key.
-    local = [i for i in indexes if i["KeySchema"][:1] == own[:1] and len(own) > 1]
-    other = [index for index in indexes if index not in local]
-    dynamodb.create_table(
-        TableName=table.name,
-        KeySchema=own,
-        AttributeDefinitions=[
-            {"AttributeName": name, "AttributeType": kind} for name, kind in attributes.items()
-        ],
-        BillingMode="PAY_PER_REQUEST",
-        **({"LocalSecondaryIndexes": local} if local else {}),
-        **({"GlobalSecondaryIndexes": other} if other else {}),
-    )
-    if table.items:
-        stored = session.resource("dynamodb").Table(table.name)
-        for item in table.items:
-            stored.put_item(Item=dict(item))
-
-
-def _attribute(key: str) -> tuple[str, str]:
-    name, _, kind = key.partition(":")
-    return name, kind or "S"
 
 
 def _expiries(item: Mapping[str, Any]) -> list[str]:

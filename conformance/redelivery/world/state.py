@@ -8,7 +8,7 @@ from typing import Any
 
 from redelivery.boundary.aws import plain
 from redelivery.boundary.call import Record
-from redelivery.world.resources import Resources, items_of, key_attributes
+from redelivery.world.resources import Resources, items_of
 
 Row = dict[str, Any]
 
@@ -36,7 +36,7 @@ def state_of(resources: Resources, record: Record) -> State:
     subject = resources.subject
     collections = {
         table.name: Collection(
-            key_attributes(table), tuple(dict(_flat(item, "")) for item in items_of(table))
+            table.key_names, tuple(dict(_flat(item, "")) for item in items_of(table))
         )
         for table in subject.tables
         if table.is_state

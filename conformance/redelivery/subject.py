@@ -78,9 +78,9 @@ class Table:
             keys = schema(index.key, index.sort_key)
             # With the table's partition key it is a local one, unless the table has no sort key.
             kind = "Local" if keys[:1] == own[:1] and len(own) > 1 else "Global"
-            found = {"IndexName": index.name, "KeySchema": keys}
-            found["Projection"] = {"ProjectionType": "ALL"}
-            indexes.setdefault(f"{kind}SecondaryIndexes", []).append(found)
+            projection = {"ProjectionType": "ALL"}
+            request = {"IndexName": index.name, "KeySchema": keys, "Projection": projection}
+            indexes.setdefault(f"{kind}SecondaryIndexes", []).append(request)
         return {
             "TableName": self.name,
             "KeySchema": own,

@@ -76,9 +76,10 @@ class Resources:
         tables = backend("dynamodb").tables
         if table.name not in self._tables:
             self.client("dynamodb").create_table(**table.request)
-            stored = self._session.resource("dynamodb").Table(table.name) if table.items else None
-            for item in table.items:
-                stored.put_item(Item=dict(item))
+            if table.items:
+                stored = self._session.resource("dynamodb").Table(table.name)
+                for item in table.items:
+                    stored.put_item(Item=dict(item))
             self._tables[table.name] = tables[table.name]
         tables[table.name] = copy.deepcopy(self._tables[table.name])
 

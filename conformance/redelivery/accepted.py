@@ -17,14 +17,7 @@ FILE = "redelivery-accepted.json"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Accepted:
-    """One accepted failure.
-
-    Attributes:
-        handler: the handler's name.
-        fault: the name of the fault.
-        kind, what: of the difference.
-        reason: why it is accepted.
-    """
+    """One accepted failure: a difference by a fault, and why it is accepted."""
 
     handler: str
     fault: str
@@ -53,8 +46,9 @@ def with_accepted(report: Report, accepted: Iterable[Accepted]) -> Report:
 
     Its warnings name what is accepted and was not found any more.
     """
-    own = {replace(each, reason=""): each.reason for each in accepted}
-    own = {each: reason for each, reason in own.items() if each.handler == report.handler}
+    own = {
+        replace(each, reason=""): each.reason for each in accepted if each.handler == report.handler
+    }
     found: set[Accepted] = set()
 
     def marked(fault: Fault, difference: Difference) -> Difference:

@@ -61,15 +61,7 @@ class Clean:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Results of an examination.
-
-    Attributes:
-        results: one for each scenario.
-        course: the clean run, one sentence a step.
-        volatile: the attributes that differ between clean runs.
-        not_run: faults without a scenario, with the reason.
-        warnings: warnings by the handler, with their place.
-    """
+    """Results of the scenarios, the course of the clean run, and what was not compared or run."""
 
     results: tuple[Result, ...]
     course: tuple[str, ...]

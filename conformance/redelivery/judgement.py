@@ -26,11 +26,9 @@ _BESIDE_OTHERS = (Fault.POISON, Fault.NEIGHBOUR_FAILS)
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """State left by clean runs of the same messages.
+    """State left by clean runs: each order of the messages is right; each message alone, by label.
 
     Attributes:
-        states: the states that are right, one for each order of the messages.
-        alone: the state after each message alone, by label.
         sites: the call site of each item or target, in the clean runs.
         volatile: attributes that are not compared.
     """
@@ -54,16 +52,14 @@ def judge(fault: Fault, outcome: Outcome, expected: Expectation) -> tuple[Differ
     if fault is Fault.OTHER_CONTENT:
         found = _of_other_content(found, outcome, expected.states[0])
     found = _early(found, outcome)
+    refused = "the handler refuses it until the queue gives it up"
+    ends = (
+        (Kind.STUCK, outcome.left, "still in the queue"),
+        (Kind.DEAD_LETTERED, outcome.dead_letters, refused),
+    )
     unfinished = [
         Difference(kind, label, detail=sentence)
-        for kind, labels, sentence in (
-            (Kind.STUCK, outcome.left, "still in the queue"),
-            (
-                Kind.DEAD_LETTERED,
-                outcome.dead_letters,
-                "the handler refuses it until the queue gives it up",
-            ),
-        )
+        for kind, labels, sentence in ends
         for label in sorted({"m1", "m2"} & {*labels})
     ]
     if unfinished:
@@ -121,12 +117,7 @@ def _is_excused(entry: Difference, outcome: Outcome, expected: Expectation) -> b
 
 
 def volatile(pairs: Iterable[tuple[State, State]], ignore: Iterable[str]) -> Volatile:
-    """Return the attributes that differ between clean runs at different times, or are declared.
-
-    Args:
-        pairs: clean runs of the same messages.
-        ignore: declared attributes, as `collection.attribute`.
-    """
+    """Return the attributes that differ between pairs of clean runs, or that `ignore` declares."""
     found: dict[str, set[str]] = {}
     for one, other in pairs:
         for name in one.keys() | other.keys():
@@ -151,14 +142,10 @@ def differences(
     ignored: Volatile,
     alone: Sequence[State] = (),
 ) -> list[Difference]:
-    """Return how a found state differs from the expected one.
+    """Return how the state after a faulty run differs from the one after a clean run.
 
-    Args:
-        before: the state at the start of the run.
-        expected: the state after a clean run.
-        found: the state after a faulty run.
-        ignored: attributes that are not compared.
-        alone: the states after each message alone: how far one message moves a sum.
+    `before` is the state at the start, `alone` the states after each message alone: they show how
+    far one message moves a sum.
     """
     result: list[Difference] = []
     for name in sorted(expected.keys() | found.keys()):

@@ -45,10 +45,6 @@ class EscapingConsole(Console):
     """A console on which no text can control the terminal, and none is read as markup.
 
     A `rich.text.Text` is not escaped; use `single_line` for its content.
-
-    Args:
-        file: where it writes.
-        options: as `rich.console.Console` takes them.
     """
 
     def __init__(self, file: IO[str], **options: Any) -> None:
@@ -64,11 +60,8 @@ def print_report(
 ) -> None:
     """Print a report; its last line is the verdict.
 
-    Args:
-        report: the report.
-        console: an `EscapingConsole`.
-        repeat: makes the command that repeats a scenario.
-        every_failure: tell each failing scenario instead of the shortest for each kind and place.
+    With `every_failure`, each failing scenario is told instead of the shortest for each kind and
+    place.
     """
     controls = f"{sum(report.controls.values())} of {count(len(report.controls), 'control')}"
     console.print(
@@ -78,7 +71,7 @@ def print_report(
     console.print(_table(report.rows))
     if report.failures:
         _print_failures(report, console, repeat=repeat, every_failure=every_failure)
-    for heading, lines in _lists(report):
+    for heading, lines in _lists(report).items():
         if lines:
             _print_heading(console, heading)
         for line in lines:
@@ -180,23 +173,26 @@ def _print_failures(
         console.print(_item(f"{kind}: {what}, in {where}"))
 
 
-def _lists(report: Report) -> Iterable[tuple[str, list[str]]]:
-    """Yield headings with their lines; an empty list is not printed."""
-    remarks = dict.fromkeys(remark for r in report.results if r.fired for remark in r.remarks)
-    yield "Remarks", [*remarks, *report.warnings]
-    accepted = {
-        f"{result.fault}: {found.kind}: {found.what}: {found.accepted}": None
+def _lists(report: Report) -> dict[str, list[str]]:
+    """Return lines by their heading; an empty list is not printed."""
+    idle = [result.scenario for result in report.results if not result.fired]
+    accepted = (
+        f"{result.fault}: {found.kind}: {found.what}: {found.accepted}"
         for result in report.results
         for found in result.differences
         if found.accepted
+    )
+    remarks = (remark for r in report.results if r.fired for remark in r.remarks)
+    return {
+        "Remarks": [*dict.fromkeys(remarks), *report.warnings],
+        "Accepted": [*dict.fromkeys(accepted)],
+        "Not compared": [f"{name}: {why}" for name, why in report.ignored.items()],
+        "Not run": [f"{fault}: {why}" for fault, why in report.not_run.items()],
+        "The fault did not take place in": [", ".join(idle)] * bool(idle),
+        "Controls that this run judged wrongly: do not trust it": [
+            name for name, right in report.controls.items() if not right
+        ],
     }
-    yield "Accepted", [*accepted]
-    yield "Not compared", [f"{name}: {why}" for name, why in report.ignored.items()]
-    yield "Not run", [f"{fault}: {why}" for fault, why in report.not_run.items()]
-    idle = [result.scenario for result in report.results if not result.fired]
-    yield "The fault did not take place in", [", ".join(idle)] if idle else []
-    wrong = [name for name, right in report.controls.items() if not right]
-    yield "Controls that this run judged wrongly: do not trust it", wrong
 
 
 def _print_heading(console: Console, text: str) -> None:

@@ -54,9 +54,8 @@ def subjects(
 
     Args:
         name: of a handler, or of an entry of the project; empty for all entries.
-        given: fields of the subjects besides.
-        template: a template that describes the subject.
-        declared: a subject in Python, as `module:NAME`.
+        given: more fields of the subjects.
+        template, declared: what describes the subject; it is declared as `module:NAME`.
 
     Raises:
         SubjectError: something is missing or wrong. The message says how to correct it.
@@ -65,10 +64,9 @@ def subjects(
     if template is None and not declared and (name in entries or not name):
         if not entries:
             raise SubjectError("name the handler, or give --template or --subject")
-        chosen = {entry: entries[entry] for entry in ([name] if name else entries)}
         return {
-            entry: extended(_of_entry(entry, values, folder), given)
-            for entry, values in chosen.items()
+            entry: extended(_of_entry(entry, entries[entry], folder), given)
+            for entry in ([name] if name else entries)
         }
     base = _base(name, template, declared, given.get("root") or Path.cwd())
     return {name: extended(base, given)}
@@ -77,15 +75,14 @@ def subjects(
 def _of_entry(name: str, values: Any, folder: Path) -> Subject:
     if not isinstance(values, dict):
         raise SubjectError(f"[tool.redelivery] {name} is no table: write [tool.redelivery.{name}]")
-    own = {"template", "subject", "handler"}
+    more = dict(values)
+    template, declared, handler = (more.pop(k, "") for k in ("template", "subject", "handler"))
     try:
-        given = fields_of({k: v for k, v in values.items() if k not in own}, folder)
-        template = folder / values["template"] if "template" in values else None
-        root = given.get("root") or folder
-        base = _base(values.get("handler", ""), template, values.get("subject", ""), root)
+        given = fields_of(more, folder)
+        file = folder / template if template else None
+        return extended(_base(handler, file, declared, given.get("root") or folder), given)
     except (SubjectError, TypeError, ValueError) as error:
         raise SubjectError(f"[tool.redelivery.{name}] {error}") from error
-    return extended(base, given)
 
 
 def _base(handler: str, template: Path | None, declared: str, root: Path) -> Subject:
@@ -93,25 +90,20 @@ def _base(handler: str, template: Path | None, declared: str, root: Path) -> Sub
         from redelivery.template import subject_of  # it imports the AWS SDK
 
         return subject_of(template.absolute(), handler, root if root != Path.cwd() else None)
-    if declared:
-        return _declared(declared, root)
-    if not handler:
-        raise SubjectError("has no handler, template or subject")
-    return Subject(handler, (), root=root)
-
-
-def _declared(name: str, folder: Path) -> Subject:
-    """Return a subject that is declared in Python, as `module:NAME`."""
-    module, _, attribute = name.partition(":")
-    sys.path.insert(0, str(folder))
+    if not declared:
+        if not handler:
+            raise SubjectError("has no handler, template or subject")
+        return Subject(handler, (), root=root)
+    sys.path.insert(0, str(root))
     try:
+        module, _, attribute = declared.partition(":")
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise SubjectError(f"subject {name}: {error}. Write it as module:NAME") from error
+        raise SubjectError(f"subject {declared}: {error}. Write it as module:NAME") from error
     finally:
-        sys.path.remove(str(folder))
+        sys.path.remove(str(root))
     if not isinstance(found, Subject):
-        raise SubjectError(f"subject {name} is no redelivery.Subject")
+        raise SubjectError(f"subject {declared} is no redelivery.Subject")
     return replace(found, root=found.root.absolute())
 
 

@@ -32,14 +32,7 @@ Way = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message.
-
-    Attributes:
-        label: its name in reports.
-        body: its body.
-        attributes: message attributes as SQS's `SendMessage` takes them.
-        group: the message group, on a FIFO queue.
-    """
+    """One message: its name in reports, and what SQS's `SendMessage` takes."""
 
     label: str
     body: str
@@ -79,17 +72,19 @@ def samples(subject: Subject) -> Samples:
         return Samples(first, second)
     first = replace(first, group=str(_value_at(body, way)))
     new = _with_another_key(body, way)
-    sibling = replace(first, label="m2", body=_text(new), group=str(_value_at(new, way)))
+    group = str(_value_at(new, way))
+    sibling = replace(first, label="m2", body=_closed(new, text=True), group=group)
     if second is not None:
         try:
             second = replace(second, group=str(_value_at(_json(second.body), way)))
         except (KeyError, IndexError, TypeError) as error:
             raise SubjectError(f"the second sample has no key: {error}") from error
-    other = _with_other_content(body, way) if subject.key else None
-    changed = None
-    if other is not None:
-        changed = replace(first, label="m1 with other content", body=_text(other))
-    return Samples(first, second or sibling, changed, sibling)
+    changed = _with_other_content(body, way) if subject.key else None
+    other = None
+    if changed is not None:
+        text = _closed(changed, text=True)
+        other = replace(first, label="m1 with other content", body=text)
+    return Samples(first, second or sibling, other, sibling)
 
 
 def _read(event: Any) -> Iterator[Message]:
@@ -138,15 +133,13 @@ def _opened(value: Any) -> Any:
     return value
 
 
-def _text(body: Any) -> str:
-    return json.dumps(_closed(body))
-
-
-def _closed(value: Any) -> Any:
+def _closed(value: Any, *, text: bool = False) -> Any:
+    closed = value
     if isinstance(value, dict):
         closed = {name: _closed(entry) for name, entry in value.items()}
-        return json.dumps(closed) if isinstance(value, JsonText) else closed
-    return [_closed(entry) for entry in value] if isinstance(value, list) else value
+    elif isinstance(value, list):
+        closed = [_closed(entry) for entry in value]
+    return json.dumps(closed) if text or isinstance(value, JsonText) else closed
 
 
 def _way_to_the_key(subject: Subject, body: Any) -> Way | None:
@@ -175,14 +168,10 @@ def _with_another_key(body: Any, way: Way) -> Any:
 
 def _with_other_content(body: Any, key: Way) -> Any:
     """Return a copy of a body in which one field other than the key differs; None without one."""
-    others = [(way, value) for way, value in _leaves(body) if way != key]
-    numbers = [
-        way
-        for way, value in others
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
+    others = [(way, value) for way, value in reversed([*_leaves(body)]) if way != key]
+    numbers = [way for way, value in others if type(value) in {int, float}]
     texts = [way for way, value in others if isinstance(value, str) and way[-1] not in _ENVELOPE]
-    way = next(iter([*reversed(numbers), *reversed(texts)]), None)
+    way = next(iter([*numbers, *texts]), None)
     if way is None:
         return None
     changed = copy.deepcopy(body)
@@ -203,12 +192,9 @@ def _another(value: Any) -> Any:
 
 def _leaves(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
     """Yield every value of a body that is no object or list, with its way."""
-    if isinstance(value, dict):
-        for name, entry in value.items():
-            yield from _leaves(entry, (*way, name))
-    elif isinstance(value, list):
-        for index, entry in enumerate(value):
-            yield from _leaves(entry, (*way, index))
+    if isinstance(value, dict | list):
+        for step, entry in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(entry, (*way, step))
     elif way:
         yield way, value
 

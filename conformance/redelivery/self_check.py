@@ -25,14 +25,7 @@ _SIMULATION = ("boto3", "botocore", "moto", "time-machine", "urllib3")
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A handler whose verdict is known.
-
-    Attributes:
-        name: its function.
-        fault: the fault that finds its bug.
-        kind: what the fault must show; None for a sound handler.
-        judged: whether a verdict is possible.
-    """
+    """A handler whose verdict is known: what a fault must show of it, None if it is sound."""
 
     name: str
     fault: Fault
@@ -40,11 +33,7 @@ class Control:
     judged: bool = True
 
     def subject(self, folder: str = "") -> Subject:
-        """Return the handler with its resources and one sample.
-
-        Args:
-            folder: an empty one, if it writes files.
-        """
+        """Return the handler with its resources and one sample; it writes files into a folder."""
         tables = [Table("orders", "order_id")]
         if self.name == "message_id_as_key":
             tables.append(Table("processed", "message_id", compared=False))
@@ -67,7 +56,6 @@ CONTROLS = (
     Control("token_alone", Fault.SENT_AGAIN),
     Control("charge_without_key", Fault.ANSWER_LOST, Kind.DOUBLED),
     Control("marker_in_a_file", Fault.REDRIVEN, judged=False),
-    Control("conditional_put", Fault.DIES_AFTER),
     Control("upload", Fault.ANSWER_LOST_RETRIED),
 )
 

@@ -4,12 +4,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from textwrap import dedent
 from unittest.mock import patch
 
 import pytest
 
-from redelivery import Answer, Method, Store, Subject, SubjectError, Table
+from redelivery import Method, Subject, SubjectError, Table
 from redelivery.boundary.aws import AwsRequest, Names
 from redelivery.boundary.connections import ConnectionRefused
 from redelivery.examination import examine
@@ -68,37 +67,6 @@ def test_a_throttled_request_is_an_answer_with_its_status(library: str, tmp_path
     assert "GET https://pay.example/: throttled the handler raises" in course
 
 
-def test_the_handler_reads_the_subjects_answer(tmp_path: Path) -> None:
-    source = PUT.format(
-        before="import requests",
-        call='body["charge"] = requests.post("https://pay.example/c").json()["id"]',
-    )
-    given = subject(tmp_path, source, answers=[Answer("https://pay.example/", body={"id": "ch"})])
-    assert "charge" not in str(examine(given, only=["redriven"]).volatile)
-    with pytest.raises(SubjectError, match="KeyError"):
-        examine(subject(tmp_path, source), only=["redriven"])
-
-
-@pytest.mark.parametrize(
-    ("header", "expected"), [('"o-1"', []), ("record['messageId']", ["doubled"])]
-)
-def test_a_provider_counts_a_repeated_key_once(
-    header: str, expected: list[str], tmp_path: Path
-) -> None:
-    call = f"requests.post('https://pay.example/c', headers={{'Idempotency-Key': {header}}})"
-    source = PUT.format(before="import requests", call=call)
-    found = results(tmp_path, source, "sent-again", "after-expiry")
-    assert kinds(found["sent-again"]) == expected
-    assert kinds(found["after-expiry"]) == ["doubled"]  # the provider forgets after 24 hours
-
-
-def test_a_call_at_a_deadline_ends_the_function(tmp_path: Path) -> None:
-    found = results(
-        tmp_path, PUT.format(before="", call=""), "deadline", events=[{"order_id": "a"}]
-    )
-    assert any("slow" in step for step in found["deadline@2.1"].course)
-
-
 def test_a_sleep_moves_the_clock(tmp_path: Path) -> None:
     source = PUT.format(before="import time", call="time.sleep(3600)")
     with pytest.raises(SubjectError, match="Lambda ends the function"):
@@ -110,32 +78,6 @@ def test_a_connection_past_the_boundary_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SubjectError, match=r"connects to 10\.1\.2\.3:80"):
         examine(subject(tmp_path, source))
     assert not issubclass(ConnectionRefused, Exception)
-
-
-def test_a_declared_method_passes_the_boundary(tmp_path: Path) -> None:
-    rows = tmp_path / "rows.txt"
-    driver = f"""
-        class Link:
-            def insert(self, row):
-                with open({str(rows)!r}, "a") as file:
-                    file.write(row["order_id"] + "\\n")
-    """
-    tmp_path.joinpath("driver.py").write_text(dedent(driver))
-    store = Store(
-        "rows",
-        reset=lambda: rows.unlink(missing_ok=True),
-        items=lambda: [{"id": line} for line in rows.read_text().split()] if rows.exists() else [],
-    )
-    found = results(
-        tmp_path,
-        PUT.format(before="import driver", call="driver.Link().insert(body)"),
-        *("dies-after", "refused"),
-        methods=[Method("driver:Link.insert", ConnectionError)],
-        stores=[store],
-        keep=["driver"],
-    )
-    assert kinds(found["dies-after@1.1"]) == ["doubled"]
-    assert kinds(found["refused@1.1"]) == []
 
 
 def test_a_method_that_does_not_exist_is_explained(tmp_path: Path) -> None:
@@ -160,24 +102,6 @@ def test_a_killed_handler_catches_nothing(tmp_path: Path) -> None:
     """
     found = results(tmp_path, source, "dies-before", tables=[Table("orders", "order_id")])
     assert kinds(found["dies-before@1.1"]) == []
-
-
-def test_a_thread_that_outlives_the_answer_is_frozen(tmp_path: Path) -> None:
-    source = """
-        import boto3, json, threading
-        orders = boto3.resource("dynamodb").Table("orders")
-        def store(body):
-            orders.put_item(Item=body)
-        def handler(event, context):
-            for record in event["Records"]:
-                threading.Thread(target=store, args=(json.loads(record["body"]),)).start()
-    """
-    found = results(tmp_path, source, "redriven")
-    assert kinds(found["redriven"]) == ["acknowledged early"]
-    started = 'threading.Thread(target=store, args=(json.loads(record["body"]),)).start()'
-    joined = source.replace(started, f"thread = {started[:-8]}; thread.start(); thread.join()")
-    assert joined != source
-    assert kinds(results(tmp_path, joined, "redriven")["redriven"]) == []
 
 
 def test_a_message_sent_twice_meets_itself_under_another_id(tmp_path: Path) -> None:
@@ -215,22 +139,6 @@ def test_a_request_that_botocore_refuses_is_the_handlers_error(tmp_path: Path) -
     call = "orders.meta.client.transact_write_items(TransactItems=[7])"
     with pytest.raises(SubjectError, match=r"without any fault: ParamValidationError"):
         examine(subject(tmp_path, PUT.format(before="", call=call)))
-
-
-def test_a_repeated_upload_has_its_body(tmp_path: Path) -> None:
-    source = """
-        import boto3
-
-        def handler(event, context):
-            for record in event["Records"]:
-                boto3.client("s3", region_name="us-east-1").put_object(
-                    Bucket="files", Key=record["body"], Body=record["body"]
-                )
-    """
-    found = results(tmp_path, source, "answer-lost-retried", buckets=["files"], tables=())
-    assert {name: kinds(result) for name, result in found.items()} == {
-        "answer-lost-retried@1.1": []
-    }
 
 
 def test_a_module_of_another_folder_is_not_taken_for_the_handler(tmp_path: Path) -> None:

@@ -153,12 +153,6 @@ def run_in(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_quickstart_has_its_files(folder: Path) -> None:
-    assert {path.name for path in folder.iterdir()} == {
-        *("app.py", "order.json", "fixed.py", "test_fixed.py")
-    }
-
-
 @pytest.mark.parametrize(
     ("command", "shown"),
     [*zip(COMMAND.findall(QUICKSTART)[1:], OUTPUT.findall(QUICKSTART), strict=True)],
@@ -170,14 +164,6 @@ def test_a_command_of_the_quickstart_prints_what_is_shown(
     done = run_in(folder, command)
     assert re.search(pattern(shown), done.stdout), done.stdout + done.stderr
     assert done.returncode == EXPECTED_CODES[command.split()[0]]
-
-
-def test_with_its_key_the_corrected_handler_fails_as_the_page_says(folder: Path) -> None:
-    tables = "--table orders:order_id --table stock:sku"
-    options = f"--event order.json {tables} --key order_id --replay other-content"
-    done = run_in(folder, f"redelivery check fixed.handler {options}")
-    assert done.returncode == ExitCode.DIFFERENCE
-    assert "lost: m1 with other content" in done.stdout
 
 
 def test_the_example_with_a_store_finds_the_counter_that_counts_twice(

@@ -88,33 +88,6 @@ def marker_in_a_file(event: Event, _: object) -> None:
             dynamodb.update_item(**addition(order))
 
 
-def conditional_put(event: Event, _: object) -> Event:
-    """Sound: the condition on the item itself makes every further delivery a duplicate."""
-    failures = []
-    for record in event["Records"]:
-        try:
-            store(json.loads(record["body"]))
-        except Exception:
-            failures.append({"itemIdentifier": record["messageId"]})
-    return {"batchItemFailures": failures}
-
-
-def store(order: Event) -> None:
-    try:
-        dynamodb.put_item(
-            TableName="orders",
-            Item=item(order),
-            ConditionExpression="attribute_not_exists(order_id)",
-        )
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
-            raise
-        key = {"order_id": {"S": order["order_id"]}}
-        found = dynamodb.get_item(TableName="orders", Key=key, ConsistentRead=True)
-        if found["Item"] != item(order):
-            raise ValueError("another order has this id") from error
-
-
 def upload(event: Event, _: object) -> None:
     """Sound: a stream is sent again from its beginning, to the same key."""
     for order in orders(event):

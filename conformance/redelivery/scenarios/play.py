@@ -31,7 +31,7 @@ def play(world: World, samples: Samples, scenario: Scenario) -> Outcome:
     faults = dict(scenario.more)
     if scenario.fault.at_a_call:
         run = Run(world, Plan({scenario.at[0]: scenario.fault, **faults}))
-        run.send(*_messages(samples, scenario.messages))
+        run.send(*filter(None, [samples.first, samples.second][: scenario.messages]))
     else:
         run = Run(world, Plan(faults, delivered=scenario.fault not in _SHOWN_BY_THE_PLAY))
         _PLAYS[scenario.fault](run, samples, scenario)
@@ -48,14 +48,9 @@ def play_clean(world: World, messages: Sequence[Message]) -> Outcome:
     return run.outcome()
 
 
-def _messages(samples: Samples, count: int) -> list[Message]:
-    both = [samples.first, samples.second]
-    return [message for message in both[:count] if message is not None]
-
-
 def _batch(run: Run, samples: Samples, scenario: Scenario) -> None:
     run.drop_answer = scenario.fault is Fault.BATCH_ANSWER_LOST
-    run.send(*_messages(samples, 2))
+    run.send(*filter(None, [samples.first, samples.second]))
 
 
 def _twice_in_batch(run: Run, samples: Samples, _: Scenario) -> None:
@@ -157,12 +152,10 @@ def _beside(run: Run, samples: Samples, scenario: Scenario) -> None:
 
 
 def _other_content(run: Run, samples: Samples, _: Scenario) -> None:
-    if samples.other is None:
-        raise ValueError("the samples have no message with other content")
     run.send(samples.first)
     run.settle()
     run.tell("a message with the same key and other content arrives")
-    run.send(samples.other)
+    run.send(*filter(None, [samples.other]))
 
 
 _PLAYS: Mapping[Fault, Callable[[Run, Samples, Scenario], None]] = {
@@ -188,9 +181,8 @@ class _Turns:
     def __init__(self, changes: Sequence[int]) -> None:
         """Take the numbers of the calls before which the first, the second, … changes over.
 
-        Args:
-            changes: `(3,)`: the first invocation stops before its third call until the second has
-                ended. `(3, 2)`: the second stops before its second call until the first has ended.
+        `(3,)`: the first invocation stops before its third call until the second has ended.
+        `(3, 2)`: the second stops before its second call until the first has ended.
         """
         self._changes = changes
         self._go = (threading.Event(), threading.Event())

@@ -31,11 +31,9 @@ _VARIANTS = {
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario.
+    """One scenario: a fault, and how many messages are sent at first.
 
     Attributes:
-        fault: its fault.
-        messages: how many messages are sent at first.
         at: the calls at which the fault takes place, or two invocations change over.
         variant: one of several forms of a fault.
         more: further faults, with the number of their call in the whole run.
@@ -114,10 +112,7 @@ def _at_calls(calls: Sequence[Call], messages: int, faults: Sequence[Fault]) -> 
 def pairs(singles: Sequence[Scenario], calls: int, seed: int) -> Iterator[Scenario]:
     """Yield scenarios with two faults, drawn by chance, until no new one is found.
 
-    Args:
-        singles: the scenarios with one fault.
-        calls: how many calls the handler makes for a message.
-        seed: draws them.
+    The second is at one of the `calls` that the handler makes for a message, or later.
     """
     chance, known = random.Random(f"pairs {seed}"), set[str]()
     tries = 0

@@ -29,9 +29,7 @@ class SourceQueue:
     def send(self, message: Message, *, as_id: str = "") -> str:
         """Send a message, and return its id. A FIFO queue drops a copy within five minutes.
 
-        Args:
-            message: the message.
-            as_id: the id of an earlier message, of which this is another delivery.
+        With `as_id`, it is another delivery of an earlier message.
         """
         since, known = self._accepted.get(message.body, (0.0, ""))
         if self._subject.fifo and time.time() - since < FIFO_WINDOW_SECONDS:
@@ -125,22 +123,13 @@ def failed_ids(answer: Any, records: list[dict[str, Any]], *, partial: bool) -> 
     With `ReportBatchItemFailures`, an empty or absent list means success, and an answer that is
     malformed or names an unknown message means that the whole batch failed:
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
-
-    Args:
-        answer: what the handler returned.
-        records: the batch.
-        partial: whether the mapping has `ReportBatchItemFailures`.
     """
-    everything = {record["messageId"] for record in records}
+    everything = [record["messageId"] for record in records]
     failures = answer.get("batchItemFailures") if isinstance(answer, Mapping) else None
     if not partial or not failures:
         return ()
-    if not isinstance(failures, list):
-        return everything
-    named = {_identifier(failure) for failure in failures}
-    return named if named <= everything else everything
-
-
-def _identifier(failure: Any) -> str:
-    found = failure.get("itemIdentifier") if isinstance(failure, Mapping) else None
-    return found if isinstance(found, str) else ""
+    named = [
+        failure.get("itemIdentifier") if isinstance(failure, Mapping) else None
+        for failure in (failures if isinstance(failures, list) else [None])
+    ]
+    return named if all(name in everything for name in named) else everything

@@ -89,13 +89,8 @@ class Resources:
         DynamoDB deletes "within a few days" of it, so that a record may still be there or not:
         https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ttl-expired-items.html
 
-        Args:
-            now: seconds since the epoch.
-            undeclared: whether to guess the attribute in tables of which nothing is known, but for
-                the subject's own items.
-
-        Returns:
-            The attributes that were guessed, as `table.attribute`.
+        With `undeclared`, the attribute is guessed in tables of which nothing is known, but for the
+        subject's own items. Returns those that were guessed, as `table.attribute`.
         """
         guessed = set()
         for table in self.subject.tables:

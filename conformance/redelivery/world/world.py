@@ -77,12 +77,7 @@ class World:
     def wait(self, seconds: float, *, undeclared: bool = False) -> list[str]:
         """Let time pass, and everything expire that has a time to live.
 
-        Args:
-            seconds: how long.
-            undeclared: whether to take attributes that look like a time to live for one.
-
-        Returns:
-            Those attributes.
+        With `undeclared`, attributes that look like a time to live are taken for one, and returned.
         """
         self.clock.shift(seconds)
         for store in self.subject.stores:
@@ -106,9 +101,7 @@ class _Echo(io.StringIO):
 def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
     """Replace AWS, HTTP, the clock and the environment variables of this Python process.
 
-    Args:
-        subject: whose resources it has.
-        echo: whether what the handler prints is also written to standard error.
+    With `echo`, what the handler prints is also written to standard error.
 
     Raises:
         SubjectError: the subject's environment or methods are wrong.

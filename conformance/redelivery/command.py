@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from functools import partial
+from functools import partial, reduce
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -43,11 +43,7 @@ _CODES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and end the process with an `ExitCode`.
-
-    Args:
-        arguments: default: those of the process.
-    """
+    """Run the command line, by default the process's, and end the process with an `ExitCode`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an encoding may not have ✓
@@ -196,9 +192,7 @@ _PARAMETERS = (
 
 
 def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
-    for parameter in reversed(_PARAMETERS):
-        command = parameter(command)
-    return command
+    return reduce(lambda made, parameter: parameter(made), reversed(_PARAMETERS), command)
 
 
 @app.command()

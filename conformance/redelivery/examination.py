@@ -88,11 +88,7 @@ def examine(
     """Play the scenarios of a subject.
 
     Args:
-        subject: the handler and what it needs.
-        seed: draws values, interleavings and pairs of faults.
-        only: names of faults; empty for all.
-        replay: the name of the only scenario.
-        deep: seconds for which scenarios with two faults are drawn after the others.
+        subject, seed, only, replay, deep: as of `check`.
         known: results of an earlier process, by scenario, which are not run again.
         tell: receives each result, so that it outlives the end of this process.
 
@@ -119,15 +115,17 @@ def examine(
             missing = {fault: why for fault, why in missing.items() if fault in chosen}
         if replay:
             names = ", ".join(scenario.name for scenario in every)
-            pair = pair_named(replay, every)
-            every = [scenario for scenario in every if scenario.name == replay]
-            every += [pair] if pair else []
+            named = [*every, *filter(None, [pair_named(replay, every)])]
+            every = [scenario for scenario in named if scenario.name == replay]
             if not every:
                 raise SubjectError(f"no scenario is named {replay}; there are {names}")
         faults = {scenario.fault for scenario in every}
-        if Fault.TWO_IN_PARALLEL in faults and messages.sibling is not None:
-            clean, why = _with_sibling(shared, clean, messages, seed)
-            if why:
+        if Fault.TWO_IN_PARALLEL in faults and messages.sibling and not clean.sibling:
+            try:
+                pair = _pair(shared, messages.first, messages.sibling, seed)
+                clean = replace(clean, sibling=pair)
+            except SubjectError:
+                why = "the handler refuses the first sample with another key"
                 missing[Fault.TWO_IN_PARALLEL] = why
                 every = [each for each in every if each.fault is not Fault.TWO_IN_PARALLEL]
         found = Examination((), clean.one.course, clean.volatile, missing)
@@ -199,17 +197,6 @@ def _clean(shared: World, messages: Samples, seed: int) -> Clean:
 def _pair(shared: World, first: Message, other: Message, seed: int) -> Pair:
     one, two = (_clean_run(shared, order, seed) for order in ([first, other], [other, first]))
     return Pair((one, two), _clean_run(shared, [other], seed))
-
-
-def _with_sibling(shared: World, clean: Clean, messages: Samples, seed: int) -> tuple[Clean, str]:
-    """Return the clean runs with those of the sibling, or why the handler refuses it."""
-    if clean.sibling is None and messages.sibling is not None:
-        try:
-            pair = _pair(shared, messages.first, messages.sibling, seed)
-        except SubjectError:
-            return clean, "the handler refuses the first sample with another key"
-        return replace(clean, sibling=pair), ""
-    return clean, ""
 
 
 def _ensure_independence(shared: World, messages: Samples, clean: Clean, seed: int) -> None:

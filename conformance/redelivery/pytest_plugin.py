@@ -33,12 +33,9 @@ def redelivery(request: pytest.FixtureRequest) -> "Redelivery":
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
-    """Runs checks, and fails or skips the test.
+    """Runs checks, and fails or skips the test. Relative paths of a subject begin at the root.
 
-    Attributes:
-        root: the project's root folder; a subject's relative paths begin there.
-        checks: the reports of this session, so that the tests of all faults share one check.
-        properties: of the test, for JUnit.
+    The reports of a session are kept, so that the tests of all faults share one check.
     """
 
     root: Path
@@ -62,9 +59,8 @@ class Redelivery:
         Args:
             subject: the handler and what it needs. The same object is checked once a session.
             fault: judge this fault alone; empty for all.
-            seed: draws values and interleavings.
+            seed, deep: as of `redelivery.check`.
             replay: run this scenario alone, for a debugger.
-            deep: seconds for which scenarios with two faults are drawn as well.
         """
         __tracebackhide__ = True
         if replay:
@@ -114,12 +110,12 @@ class Redelivery:
 
 
 def _text(report: Report) -> str:
-    """Return the report; its first line is what pytest's summary shows of a failure."""
     from redelivery.presentation import print_report, text_of
 
     def repeat(scenario: str) -> str:
         return f"redelivery.check(subject, replay={scenario!r}, seed={report.seed})"
 
+    # The first line is what pytest's summary shows of a failure.
     text = text_of(lambda console: print_report(report, console, repeat=repeat))
     failing = (f"{row.fault}: {kinds_text(row.kinds)}" for row in report.rows if row.kinds)
     return f"{'; '.join(failing)}\n\n{text}"

@@ -35,12 +35,7 @@ class ThreadOrder:
 
     @contextmanager
     def turn(self, call: str, is_over: Callable[[], bool]) -> Iterator[None]:
-        """Wait for this thread's turn, and hold it.
-
-        Args:
-            call: what the thread is about to do.
-            is_over: whether the invocation has ended: nothing is worth waiting for.
-        """
+        """Wait for the turn of this thread's call, unless its invocation is over; hold it."""
         thread = threading.current_thread()
         if thread is not self._main:
             _waiting[thread] = call

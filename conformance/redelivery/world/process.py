@@ -47,11 +47,9 @@ class LambdaContext:
 def runtime_variables() -> dict[str, str]:
     """Return the variables that Lambda's runtime sets, and credentials that no service takes."""
     return {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
+        **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "testing"),
         "AWS_SESSION_TOKEN": "testing",
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
+        **dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), REGION),
         "AWS_LAMBDA_FUNCTION_NAME": FUNCTION,
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(MEMORY_MB),
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",

@@ -128,7 +128,7 @@ def failed_ids(answer: Any, records: list[dict[str, Any]], *, partial: bool) -> 
     failures = answer.get("batchItemFailures") if isinstance(answer, Mapping) else None
     if not partial or not failures:
         return ()
-    named = [
+    named: list[Any] = [
         failure.get("itemIdentifier") if isinstance(failure, Mapping) else None
         for failure in (failures if isinstance(failures, list) else [None])
     ]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,10 +50,12 @@ def state_of(resources: Resources, record: Record) -> State:
     sent: dict[str, list[Row]] = {}
     for one in record.sent:
         sent.setdefault(one.target, []).append(flat(one.content))
-    return collections | {
-        target: Collection((), tuple(rows), _is_repeatable(subject.repeatable, target))
-        for target, rows in sent.items()
-    }
+    for target, rows in sent.items():
+        _, _, place = target.partition(" ")
+        last = target.rpartition(" ")[2]
+        repeatable = any(last == name or place.startswith(name) for name in subject.repeatable)
+        collections[target] = Collection((), tuple(rows), repeatable)
+    return collections
 
 
 def flat(value: Mapping[str, Any]) -> Row:
@@ -67,14 +69,6 @@ def _objects(bucket: str, s3: Any) -> Iterator[Row]:
         text = body.decode("utf-8", "replace")
         content = text if _is_json(text) else hashlib.sha256(body).hexdigest()
         yield flat({"Key": entry["Key"], "body": content})
-
-
-def _is_repeatable(repeatable: Iterable[str], target: str) -> bool:
-    """Whether a receiver tolerates a message twice, as the subject says."""
-    return any(
-        name == target.rpartition(" ")[2] or target.partition(" ")[2].startswith(name)
-        for name in repeatable
-    )
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:

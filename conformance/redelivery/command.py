@@ -129,6 +129,7 @@ def _fields(text: str) -> dict[str, Any]:
 _FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FAULT = click.Choice([str(fault) for fault in Fault])
+_several = partial(click.option, multiple=True)
 _PARAMETERS = (
     click.argument("handler", default=""),
     click.option(
@@ -138,43 +139,41 @@ _PARAMETERS = (
         "function, and what exists.",
     ),
     click.option("--subject", metavar="module:NAME", help="A Subject declared in Python."),
-    click.option(
+    _several(
         "--event",
-        multiple=True,
+        "events",
         metavar="FILE",
         callback=_text(_event),
         help="File with a message's body or an SQS event; - for standard input. Repeatable.",
     ),
     click.option("--key", metavar="a.b.c", help="Field of the body that identifies an event."),
-    click.option(
+    _several(
         "--table",
-        multiple=True,
+        "tables",
         metavar=TABLE_FORM,
         callback=_text(parse_table),
         help="DynamoDB table. Repeatable.",
     ),
-    click.option("--queue", multiple=True, help="Another queue. Repeatable."),
-    click.option("--topic", multiple=True, help="SNS topic. Repeatable."),
-    click.option("--bucket", multiple=True, help="S3 bucket. Repeatable."),
-    click.option(
+    _several("--queue", "queues", help="Another queue. Repeatable."),
+    _several("--topic", "topics", help="SNS topic. Repeatable."),
+    _several("--bucket", "buckets", help="S3 bucket. Repeatable."),
+    _several(
         "--env",
-        multiple=True,
         metavar="NAME=VALUE",
         callback=_text(_variable),
         help="Environment variable. In a value, {queue:name}, {source} and {dlq} become queue "
         "URLs, and {topic:name} an ARN. Repeatable.",
     ),
     click.option("--root", type=_FOLDER, help="Folder that the function's package is made of."),
-    click.option(
+    _several(
         "--set",
         "fields",
-        multiple=True,
         metavar="FIELD=VALUE",
         callback=_text(_fields),
         help="Any other field of a Subject, as TOML: timeout_seconds=15. Repeatable.",
     ),
-    click.option("--skip", multiple=True, type=_FAULT, help="Fault that does not apply."),
-    click.option("--only", multiple=True, type=_FAULT, help="Run this fault alone. Repeatable."),
+    _several("--skip", type=_FAULT, help="Fault that does not apply."),
+    _several("--only", type=_FAULT, help="Run this fault alone. Repeatable."),
     click.option(
         "--seed",
         type=click.IntRange(1),
@@ -255,15 +254,8 @@ def _subjects(given: dict[str, Any]) -> dict[str, Subject]:
     fields: dict[str, Any] = {}
     for each in given["fields"]:
         fields |= fields_of(each, Path.cwd())
-    listed = {
-        "events": given["event"],
-        "tables": given["table"],
-        "queues": given["queue"],
-        "topics": given["topic"],
-        "buckets": given["bucket"],
-        "skip": given["skip"],
-    }
-    fields |= {name: (*fields.get(name, ()), *more) for name, more in listed.items() if more}
+    listed = ("events", "tables", "queues", "topics", "buckets", "skip")
+    fields |= {name: (*fields.get(name, ()), *given[name]) for name in listed if given[name]}
     fields |= {name: given[name] for name in ("key", "root") if given[name]}
     if given["env"]:
         fields["environment"] = {**fields.get("environment", {}), **dict(given["env"])}

@@ -130,6 +130,99 @@ def test_its_handler_runs_without_another_option(sam: Path) -> None:
     assert redriven.passed
 
 
+# The shapes of three public applications: names by parameters and a FIFO queue; a queue without a
+# dead-letter queue and the name of another function; a consumer of another consumer's dead letters.
+PUBLISHES = """
+Parameters:
+  QueueName: {Type: String, Default: Inbox.fifo}
+Resources:
+  Inbox:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: !Ref QueueName, FifoQueue: True, VisibilityTimeout: 300}
+  News: {Type: AWS::SNS::Topic, Properties: {TopicName: news}}
+  Api:
+    Type: AWS::Serverless::HttpApi
+    Properties: {DefinitionBody: {'Fn::Transform': {Name: "AWS::Include"}}}
+  Publish:
+    Type: AWS::Serverless::Function
+    Properties:
+      Handler: app.publish
+      Runtime: python3.9
+      Environment: {Variables: {TOPIC: !Ref News}}
+      Events: {Inbox: {Type: SQS, Properties: {Queue: !GetAtt Inbox.Arn}}}
+Outputs:
+  Url: {Value: !Sub "https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/"}
+"""
+DISPATCHES = """
+Resources:
+  Jobs: {Type: AWS::SQS::Queue, Properties: {QueueName: jobs}}
+  Worker:
+    Type: AWS::Serverless::Function
+    Properties: {FunctionName: worker, Handler: app.work, Runtime: python3.12}
+  Dispatch:
+    Type: AWS::Serverless::Function
+    Properties:
+      Handler: app.dispatch
+      Runtime: python3.12
+      Environment: {Variables: {WORKER: !Ref Worker}}
+      Events: {Jobs: {Type: SQS, Properties: {Queue: !GetAtt Jobs.Arn, BatchSize: 10}}}
+"""
+REPAIRS = """
+Parameters:
+  Seconds: {Type: Number, Default: 29}
+Globals: {Function: {Timeout: !Ref Seconds, Runtime: python3.13}}
+Resources:
+  Main:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Failed.Arn, maxReceiveCount: 3}}
+  Failed: {Type: AWS::SQS::Queue}
+  Process:
+    Type: AWS::Serverless::Function
+    Properties:
+      Handler: app.process
+      Events: {Main: {Type: SQS, Properties: {Queue: !GetAtt Main.Arn}}}
+  Repair:
+    Type: AWS::Serverless::Function
+    Properties:
+      Handler: app.repair
+      Environment: {Variables: {MAIN: !Ref Main}}
+      Events: {Failed: {Type: SQS, Properties: {Queue: !GetAtt Failed.Arn}}}
+"""
+OF_APPLICATIONS = """
+import os, boto3
+def publish(event, context):
+    for record in event["Records"]:
+        boto3.client("sns").publish(TopicArn=os.environ["TOPIC"], Message=record["body"])
+def dispatch(event, context):
+    for record in event["Records"]:
+        boto3.client("lambda").invoke(
+            FunctionName=os.environ["WORKER"], InvocationType="Event", Payload=record["body"])
+def repair(event, context):
+    for record in event["Records"]:
+        boto3.client("sqs").send_message(QueueUrl=os.environ["MAIN"], MessageBody=record["body"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("template", "function", "fields", "sent"),
+    [
+        (PUBLISHES, "", {"fifo": True, "visibility_seconds": 300}, "sns.Publish news"),
+        (DISPATCHES, "", {"queues": (), "max_receives": 5}, "lambda.Invoke worker"),
+        (REPAIRS, "Repair", {"timeout_seconds": 29, "queues": ("Main",)}, "sqs.SendMessage Main"),
+    ],
+    ids=["publishes", "dispatches", "repairs"],
+)
+def test_a_handler_of_a_sam_application_runs_with_its_sample_alone(
+    template: str, function: str, fields: dict[str, Any], sent: str, tmp_path: Path
+) -> None:
+    (tmp_path / "template.yaml").write_text(template)
+    (tmp_path / "app.py").write_text(OF_APPLICATIONS)
+    subject = replace(subject_of(tmp_path / "template.yaml", function), events=[{"id": "o-1"}])
+    assert {name: getattr(subject, name) for name in fields} == fields
+    [redriven] = examine(subject, only=[Fault.REDRIVEN]).results
+    assert [(str(d.kind), d.what) for d in redriven.differences] == [("doubled", sent)]
+
+
 CDK: dict[str, Any] = {
     "Resources": {
         "Queue12": {"Type": "AWS::SQS::Queue", "Properties": {"FifoQueue": True}},

@@ -337,9 +337,11 @@ def test_an_outcome_that_cannot_be_kept_is_in_the_dead_letter_of_what_is_done_at
     with till.faults(None, *UNANSWERED, *[never_sent()] * 3):
         assert till.deliver(event) is once
     assert till.standing == "in-flight"
-    letters = till.dead_letters()
-    assert [reason for reason, _ in letters] == ["effect-unknown"] * once
-    assert all('the outcome is {"returned":{"charge_id":"of a"}}' in text for _, text in letters)
+    dead_letters = till.dead_letters()
+    assert [reason for reason, _ in dead_letters] == ["effect-unknown"] * once
+    assert all(
+        'the outcome is {"returned":{"charge_id":"of a"}}' in text for _, text in dead_letters
+    )
 
 
 @pytest.mark.parametrize("policy", [Policy.AT_LEAST_ONCE, Policy.AT_MOST_ONCE])

@@ -294,8 +294,11 @@ def test_without_a_claim_check_references_are_quarantined() -> None:
         aws.deliver(
             pointer("producers/1"), claimed("1", "s3://b-1/producers/1", source="/s"), fails=True
         )
-        letters = aws.dead_letters()
-    texts = [letter["MessageAttributes"]["once-error"]["StringValue"] for letter in letters]
+        dead_letters = aws.dead_letters()
+    texts = [
+        dead_letter["MessageAttributes"]["once-error"]["StringValue"]
+        for dead_letter in dead_letters
+    ]
     assert ["claim_check_mb=" in text for text in texts] == [True, True]
 
 
@@ -304,9 +307,9 @@ def test_neither_log_nor_dead_letter_has_the_content(
 ) -> None:
     s3().put_object(Bucket=BUCKET, Key="producers/1", Body=b'{"secret-text": 1}')
     outsider.deliver(pointer("producers/1"), fails=True)
-    [letter] = outsider.dead_letters()
-    assert letter["Body"] == pointer("producers/1")
-    assert "secret-text" not in json.dumps(letter) + capsys.readouterr().out
+    [dead_letter] = outsider.dead_letters()
+    assert dead_letter["Body"] == pointer("producers/1")
+    assert "secret-text" not in json.dumps(dead_letter) + capsys.readouterr().out
 
 
 def _delays(aws: FakeAws, body: str) -> list[int]:

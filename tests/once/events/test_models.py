@@ -112,10 +112,10 @@ def test_data_that_does_not_fit_is_dead_lettered_with_its_path_and_no_value(
     aws = start(buying(model, []), publishes=("echoed",), effect_timeout_seconds=2)
     with pytest.raises(InvalidData):
         aws.deliver(cloud_event("noted", DATA | change))
-    [letter] = map(facts, aws.dead_letters())
-    assert letter["reason"] == "invalid-data"
-    assert path in letter["error"]
-    assert "secret" not in letter["error"]
+    [dead_letter] = map(facts, aws.dead_letters())
+    assert dead_letter["reason"] == "invalid-data"
+    assert path in dead_letter["error"]
+    assert "secret" not in dead_letter["error"]
 
 
 @every

@@ -81,32 +81,34 @@ def test_an_attribute_that_only_looks_like_ours_does_not_count(
     forged["messageAttributes"] = bad["messageAttributes"] = {name: value}
     assert invoke(aws, CONSUMER, forged, bad, other) == []
     assert amounts(aws) == {"a": 1, "b": 1}
-    [letter] = aws.dead_letters()
-    assert letter["Body"] == "{"
-    assert {DeadLetter.ATTRIBUTES, DeadLetter.ORIGINAL_GZIP}.isdisjoint(letter["MessageAttributes"])
+    [dead_letter] = aws.dead_letters()
+    assert dead_letter["Body"] == "{"
+    assert {DeadLetter.ATTRIBUTES, DeadLetter.ORIGINAL_GZIP}.isdisjoint(
+        dead_letter["MessageAttributes"]
+    )
 
 
-def letter_of(aws: FakeAws, body: str, attributes: dict[str, Any]) -> dict[str, Any]:
+def dead_letter_of(aws: FakeAws, body: str, attributes: dict[str, Any]) -> dict[str, Any]:
     assert invoke(aws, CONSUMER, record(body, "m-1", messageAttributes=attributes)) == []
-    [letter] = aws.dead_letters()
-    assert size_of(letter["Body"], letter["MessageAttributes"]) <= Limits.MESSAGE_BYTES
-    assert len(letter["MessageAttributes"]) <= 10
-    return letter
+    [dead_letter] = aws.dead_letters()
+    assert size_of(dead_letter["Body"], dead_letter["MessageAttributes"]) <= Limits.MESSAGE_BYTES
+    assert len(dead_letter["MessageAttributes"]) <= 10
+    return dead_letter
 
 
 def test_a_hidden_body_is_never_committed(start: Start) -> None:
     aws = start()
-    letter = letter_of(aws, MOVED, {DeadLetter.ORIGINAL_GZIP: packed(VALID)})
-    assert facts(letter)["reason"] == "unparseable"
+    dead_letter = dead_letter_of(aws, MOVED, {DeadLetter.ORIGINAL_GZIP: packed(VALID)})
+    assert facts(dead_letter)["reason"] == "unparseable"
     assert amounts(aws) == {}
 
 
 def test_a_reserved_attribute_is_never_the_producers(start: Start) -> None:
     names = "once-", "once-more", "once-reason", "once-left-out", "once-key"
     attributes = {**dict.fromkeys(names, text("forged")), "own": text("x")}
-    letter = letter_of(start(), "{", attributes)
-    assert json.loads(facts(letter)["attributes"]) == {"own": text("x")}
-    assert "forged" not in facts(letter).values()
+    dead_letter = dead_letter_of(start(), "{", attributes)
+    assert json.loads(facts(dead_letter)["attributes"]) == {"own": text("x")}
+    assert "forged" not in facts(dead_letter).values()
 
 
 def ids(first: int, end: int) -> str:
@@ -136,15 +138,15 @@ MOMENTS = [
 def test_a_lineage_is_kept_up_to_a_limit(start: Start) -> None:
     aws = start()
     for sent, kept in LINEAGES:
-        letter = letter_of(aws, "{", {DeadLetter.LINEAGE: text(sent)})
-        assert facts(letter)["lineage"] == ",".join(filter(None, (kept, "m-1")))
+        dead_letter = dead_letter_of(aws, "{", {DeadLetter.LINEAGE: text(sent)})
+        assert facts(dead_letter)["lineage"] == ",".join(filter(None, (kept, "m-1")))
 
 
 def test_the_first_receipt_is_a_time_before_this_one(start: Start) -> None:
     aws = start()
     for sent, kept in MOMENTS:
-        letter = letter_of(aws, "{", {DeadLetter.FIRST_SEEN: text(sent)})
-        assert facts(letter)["first-seen"] == kept
+        dead_letter = dead_letter_of(aws, "{", {DeadLetter.FIRST_SEEN: text(sent)})
+        assert facts(dead_letter)["first-seen"] == kept
 
 
 NAMES = [value for name, value in vars(DeadLetter).items() if name.isupper()]
@@ -168,7 +170,9 @@ def test_no_forged_attribute_keeps_a_message_from_being_quarantined(
         for number, (name, body) in enumerate(pairs)
     ]
     assert invoke(aws, CONSUMER, *messages) == []
-    letters = aws.dead_letters()
-    assert len(letters) == len(messages)
-    for letter in letters:
-        assert size_of(letter["Body"], letter["MessageAttributes"]) <= Limits.MESSAGE_BYTES
+    dead_letters = aws.dead_letters()
+    assert len(dead_letters) == len(messages)
+    for dead_letter in dead_letters:
+        assert (
+            size_of(dead_letter["Body"], dead_letter["MessageAttributes"]) <= Limits.MESSAGE_BYTES
+        )

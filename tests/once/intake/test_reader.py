@@ -116,9 +116,9 @@ def test_p8_an_envelope_is_quarantined_and_its_own_id_is_no_key(
     assert failures(aws.deliver(envelope, note("neighbour"), again, fails=True)) == []
     assert amounts(aws) == {"neighbour": 1}
     assert len(aws.items("dedup")) == 1
-    letters = [facts(letter) for letter in aws.dead_letters()]
-    assert [letter["reason"] for letter in letters] == [reason] * 2
-    assert all("key" not in letter for letter in letters)
+    dead_letters = [facts(dead_letter) for dead_letter in aws.dead_letters()]
+    assert [dead_letter["reason"] for dead_letter in dead_letters] == [reason] * 2
+    assert all("key" not in dead_letter for dead_letter in dead_letters)
 
 
 # The source of an event: a producer's event is never taken for a consumer's.
@@ -165,11 +165,11 @@ def redriven(event_type: str) -> dict[str, Any]:
 
 def quarantined(aws: FakeAws) -> str:
     """The error of the only message, which was quarantined without a record."""
-    [letter] = aws.dead_letters()
-    assert facts(letter)["reason"] == "untrusted-source"
+    [dead_letter] = aws.dead_letters()
+    assert facts(dead_letter)["reason"] == "untrusted-source"
     # A record would take the key before the consumer's own event comes.
     assert aws.items("orders") == aws.items("dedup") == []
-    return facts(letter)["error"]
+    return facts(dead_letter)["error"]
 
 
 @pytest.mark.parametrize("source", ["/shop", "/once", "/onceler/x", f"{PAYMENTS}x", "/once/other"])

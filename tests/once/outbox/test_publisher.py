@@ -246,7 +246,7 @@ def order(topic: Topic, group: str) -> list[str]:
     return list(dict.fromkeys(json.loads(each["Message"])["data"]["pk"] for each in found))
 
 
-class Letters:
+class DeadLetters:
     """SQS: keeps the dead letters."""
 
     def __init__(self) -> None:
@@ -257,11 +257,11 @@ class Letters:
 
 
 def relayed(topic: Topic, *records: Any, seconds: float = 60, **settings: Any) -> Relayed:
-    return relay_of(topic, Letters(), seconds, **settings)({"Records": [*records]})
+    return relay_of(topic, DeadLetters(), seconds, **settings)({"Records": [*records]})
 
 
 def relay_of(
-    topic: Any, letters: Any, seconds: float = 60, **settings: Any
+    topic: Any, dead_letters: Any, seconds: float = 60, **settings: Any
 ) -> Callable[[dict[str, Any]], Relayed]:
     context = FakeContext(int(seconds * 1000))
 
@@ -271,7 +271,7 @@ def relay_of(
     relay = Relay(
         settings=replace(SETTINGS, **settings),
         sns=topic,
-        sqs=letters,
+        sqs=dead_letters,
         logger=Logger(service=uuid4().hex, stream=StringIO()),
         metrics=MetricsLog(service="relay"),
         sleep=sleep,
@@ -348,13 +348,13 @@ def test_an_event_that_is_not_published_in_time_keeps_its_group_waiting() -> Non
 
 
 def test_after_a_dead_letter_the_group_goes_on() -> None:
-    topic, letters = Topic(failing({0}, "InvalidParameter")), Letters()
-    answer = relay_of(topic, letters)({"Records": [*committed(1, "a"), *committed(2, "a")]})
+    topic, dead_letters = Topic(failing({0}, "InvalidParameter")), DeadLetters()
+    answer = relay_of(topic, dead_letters)({"Records": [*committed(1, "a"), *committed(2, "a")]})
     assert order(topic, "a") == ["notes#2"]
     assert answer["dead_lettered"] == [key_hash("notes#1")]
-    [letter] = letters.sent
-    assert letter["MessageAttributes"]["once-key"]["StringValue"] == "notes#1"
-    error = letter["MessageAttributes"]["once-error"]["StringValue"]
+    [dead_letter] = dead_letters.sent
+    assert dead_letter["MessageAttributes"]["once-key"]["StringValue"] == "notes#1"
+    error = dead_letter["MessageAttributes"]["once-error"]["StringValue"]
     assert error.endswith("InvalidParameter; the later events of its message group are published")
 
 
@@ -405,8 +405,8 @@ NO_GROUP = (
     ids=["consumer's item", "consumer's record", "another record", "no position", "no group"],
 )
 def test_s1_a_forged_sequence_item_is_dead_lettered(item: dict[str, Any], text: str) -> None:
-    topic, letters = Topic(), Letters()
-    relay_of(topic, letters)({"Records": [change(item)]})
+    topic, dead_letters = Topic(), DeadLetters()
+    relay_of(topic, dead_letters)({"Records": [change(item)]})
     assert topic.taken == []
-    [letter] = letters.sent
-    assert text in letter["MessageAttributes"]["once-error"]["StringValue"]
+    [dead_letter] = dead_letters.sent
+    assert text in dead_letter["MessageAttributes"]["once-error"]["StringValue"]

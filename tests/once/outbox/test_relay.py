@@ -252,8 +252,8 @@ def test_o4_an_outbox_that_cannot_be_read_is_dead_lettered_and_its_neighbours_ar
 ) -> None:
     harness.handle(*between(image(pk=KEY) | {"outbox": outbox}))
     assert harness.published() == [BEFORE.body, AFTER.body]
-    [letter] = harness.dead_letters()
-    found = facts(letter)
+    [dead_letter] = harness.dead_letters()
+    found = facts(dead_letter)
     assert found.pop("error").startswith("Unpublishable: the record's outbox cannot be read: ")
     assert found == FACTS
     line = harness.logged()[0]
@@ -266,7 +266,7 @@ def test_o4_the_dead_letter_of_an_outbox_has_its_text_if_it_is_text(harness: Rel
     records = image(OWN, outgoing(1)), image(outbox={"S": '[{"id": 1}]'}), image(outbox={"N": "7"})
     answer = harness.handle(*map(change, records))
     assert answer == {"published": {"counted": 2}, "dead_lettered": [key_hash("notes#e")] * 2}
-    bodies = [letter["Body"] for letter in harness.dead_letters()]
+    bodies = [dead_letter["Body"] for dead_letter in harness.dead_letters()]
     assert bodies == ['[{"id": 1}]', "the record has no outbox that could be read"]
 
 
@@ -276,7 +276,7 @@ def test_o4_an_event_over_256_kib_is_dead_lettered_and_its_neighbours_are_publis
     large = outgoing(1, Limits.TOPIC_MESSAGE_BYTES + 1, pk=KEY)
     harness.handle(*between(image(POISON, large, pk=KEY)))
     assert harness.published() == [BEFORE.body, POISON.body, AFTER.body]
-    assert [letter["Body"] for letter in harness.dead_letters()] == [large.body]
+    assert [dead_letter["Body"] for dead_letter in harness.dead_letters()] == [large.body]
     assert SECRET not in harness.stream.getvalue()
 
 
@@ -303,10 +303,10 @@ def test_o4_an_event_that_the_topic_refuses_is_dead_lettered_and_not_sent_again(
         harness.handle(*between(image(POISON, pk=KEY)))
     assert left == []
     assert harness.published() == [event.body for event in published]
-    letters = harness.dead_letters()
-    assert [letter["Body"] for letter in letters] == [event.body for event in dead]
+    dead_letters = harness.dead_letters()
+    assert [dead_letter["Body"] for dead_letter in dead_letters] == [event.body for event in dead]
     error = "Unpublishable: the topic refuses counted: InvalidParameter"
-    assert facts(letters[-1]) == {**FACTS, "error": error}
+    assert facts(dead_letters[-1]) == {**FACTS, "error": error}
     assert harness.logged()[-1]["published"] == 3 - len(dead)
     assert SECRET not in harness.stream.getvalue()
 
@@ -365,9 +365,9 @@ def test_s1_a_forged_event_is_dead_lettered_and_its_neighbour_is_published(
     answer = harness.handle(change(image(OWN, forged)))
     assert answer == {"published": {"counted": 1}, "dead_lettered": [key_hash("notes#e")]}
     assert harness.published() == [OWN.body]
-    [letter] = harness.dead_letters()
-    found = facts(letter)
-    assert (letter["Body"], found["reason"]) == (forged.body, "unpublishable")
+    [dead_letter] = harness.dead_letters()
+    found = facts(dead_letter)
+    assert (dead_letter["Body"], found["reason"]) == (forged.body, "unpublishable")
     assert found["consumer"] == "notes"
     assert found["error"] == f"Unpublishable: {error}"
 
@@ -388,8 +388,8 @@ def test_s1_a_record_of_a_consumer_that_declares_no_types_publishes_nothing(
     forged = outgoing(0, pk=pk)
     harness.handle(change(image(forged, pk=pk)))
     assert harness.published() == []
-    [letter] = harness.dead_letters()
-    assert (letter["Body"], facts(letter)["consumer"]) == (forged.body, consumer)
+    [dead_letter] = harness.dead_letters()
+    assert (dead_letter["Body"], facts(dead_letter)["consumer"]) == (forged.body, consumer)
 
 
 # From a commit to the consumer downstream: an event that is published repeatedly counts once.

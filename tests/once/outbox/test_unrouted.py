@@ -44,7 +44,7 @@ def record(body: str, message_id: str = "m-1") -> dict[str, Any]:
 def kept(harness: SweepHarness, *bodies: str) -> list[tuple[str, dict[str, str]]]:
     """The unrouted messages after these were swept: their bodies and facts."""
     assert harness.handle(*map(record, bodies)) == []
-    return [(letter["Body"], facts(letter)) for letter in harness.unrouted()]
+    return [(message["Body"], facts(message)) for message in harness.unrouted()]
 
 
 ROUTES: dict[Reason | None, list[dict[str, Any]]] = {

@@ -1,11 +1,13 @@
 """Command line of the bench: `python -m benchmarks`."""
 
+import json
 import time
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.markup import escape
 
 from benchmarks import report
@@ -55,8 +57,10 @@ def bench(
     finally:
         # The rows before a failure are kept.
         goals = goals_of(rows, imports)
-        report.show(rows, imports, goals, console)
-        report.write(rows, QUICK_REPORT if in_short else REPORT)
+        console.print(Markdown("\n".join(report.measured(rows, imports, goals))))
+        file = QUICK_REPORT if in_short else REPORT
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(rows, indent=2) + "\n")
     if wrong is not None:
         console.print(f"[red]The measurement is wrong: {escape(str(wrong))}", soft_wrap=True)
         raise typer.Exit(1)

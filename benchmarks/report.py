@@ -1,20 +1,15 @@
-"""Report of a run: `reports/bench.json`, and the page's measured part, also on the terminal.
+"""Report of a run: the measured part of the page, which the terminal shows too, and a chart.
 
 The measured part of docs/performance.md has tables and a chart of wall times: bars in SVG, for dark
 and light backgrounds.
 """
 
-import json
 import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
-
-from rich.console import Console
-from rich.markdown import Markdown
 
 from benchmarks.contenders import CONTENDERS, RAW
 from benchmarks.dynamodb import MODEL
@@ -24,19 +19,6 @@ from benchmarks.goals import LIBRARY, Goal, figure
 from benchmarks.rows import EMBEDDED, Row, select
 from benchmarks.webhooks import webhooks_in
 from docs.tools.marked_block import replaced
-
-
-def write(rows: Sequence[Row], file: Path) -> None:
-    """Write the rows as JSON."""
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(rows, indent=2) + "\n")
-
-
-def show(
-    rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal], console: Console
-) -> None:
-    """Print the results as the page has them."""
-    console.print(Markdown("\n".join(_lines(rows, imports, goals))))
 
 
 def number(value: float | None) -> str:
@@ -117,10 +99,11 @@ def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Seq
     Raises:
         ValueError: the page does not have both markers of the block `measured`, once each.
     """
-    return replaced(page, "measured", "\n".join(_lines(rows, imports, goals)))
+    return replaced(page, "measured", "\n".join(measured(rows, imports, goals)))
 
 
-def _lines(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
+def measured(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
+    """Yield the lines of the measured part, in Markdown."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     yield f"On {os.cpu_count()} cores ({platform.machine()}) with Python {python}."
     yield "Wall time of a message without faults, by the time of an answer; raw transaction = 1."

@@ -186,7 +186,7 @@ class Reason(StrEnum):
     FORMER_UNFINISHED = "former-unfinished"
 
 
-class DeadLetter:
+class DeadLetterAttribute:
     """Message attribute names of a dead letter. SQS allows ten attributes a message."""
 
     REASON = "once-reason"

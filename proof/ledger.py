@@ -14,7 +14,7 @@ from typing import Any
 
 from once.cdk import ConsumerProps
 from once.consumer import Consumer
-from once.names import DeadLetter, Reason, Record, Standing, State
+from once.names import DeadLetterAttribute, Reason, Record, Standing, State
 from proof.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service, Violation
 from proof.world.expressions import Item, plain
 from proof.world.faults import Plan
@@ -294,7 +294,7 @@ class Ledger:
     def _running_effects(self, consumer: str, letter: Message) -> Iterator[str]:
         """Yield the keys of effects without a provider key whose owner runs."""
         # Its outcome is in the letter if only the commit of it had no answer.
-        error = letter.attributes.get(DeadLetter.ERROR, {}).get("StringValue", "")
+        error = letter.attributes.get(DeadLetterAttribute.ERROR, {}).get("StringValue", "")
         has_outcome = "its outcome could be neither committed" in error
         if letter.reason != Reason.EFFECT_UNKNOWN or has_outcome:
             return

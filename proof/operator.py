@@ -17,7 +17,7 @@ from once.ops import outbox
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters import assessment as safety
 from once.ops.dead_letters import redrive as ops_redrive
-from once.ops.dead_letters.letter import dead_letter_queues
+from once.ops.dead_letters.dead_letter import dead_letter_queues
 from once.ops.dead_letters.redrive import Redrive, RedriveRequest
 from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader, RecordFilter

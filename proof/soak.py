@@ -23,7 +23,7 @@ from emulator.child_processes import ProcessFailed
 from emulator.embedded_aws import embedded_aws
 from once.names import Reason
 from once.ops.aws.clients import total_depth
-from once.ops.dead_letters.letter import DIED
+from once.ops.dead_letters.dead_letter import DIED
 
 SAFE_REASONS = (DIED, Reason.UNFINISHED, Reason.RETRIES_EXHAUSTED)
 """Reasons of dead letters that may be redriven unchanged."""

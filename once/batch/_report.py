@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from once.commit.result import COMMITTED, CommitOutcome, CommitResult
 from once.errors import EffectUnknown, OnceError, Suspended
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult
-from once.names import DeadLetter, Metric
+from once.names import DeadLetterAttribute, Metric
 from once.runtime.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _origin(delivery: Delivery) -> str:
     if delivery.is_isolated or delivery.receive_count > 1:
         return Metric.REDELIVERED
     attributes = delivery.record.raw_event.get("messageAttributes", {})
-    return Metric.REDRIVEN if DeadLetter.LINEAGE in attributes else Metric.RESENT
+    return Metric.REDRIVEN if DeadLetterAttribute.LINEAGE in attributes else Metric.RESENT
 
 
 def send_telemetry(

@@ -19,7 +19,7 @@ from once.errors import summary_of
 from once.failures.quarantine import batches_by_size, first_seen, lineage, size_of, text, whole
 from once.intake.original_message import OriginalMessage
 from once.intake.reader import Delivery
-from once.names import DeadLetter, Limits
+from once.names import DeadLetterAttribute, Limits
 from once.runtime.deadline import Deadline
 from once.settings import Settings
 
@@ -112,8 +112,8 @@ class Isolation:
 def _copy(message: Message) -> _Copy | None:
     delivery = message.delivery
     facts = {
-        DeadLetter.FIRST_SEEN: text(first_seen(delivery)),
-        DeadLetter.LINEAGE: text(lineage(delivery)),
+        DeadLetterAttribute.FIRST_SEEN: text(first_seen(delivery)),
+        DeadLetterAttribute.LINEAGE: text(lineage(delivery)),
     }
     found = whole(OriginalMessage.of(delivery.record.raw_event), facts)
     if found is None:

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from once.errors import OnceError
 from once.intake.original_message import MOVED, NOT_ALLOWED, OriginalMessage, text_of
-from once.names import DeadLetter, Limits
+from once.names import DeadLetterAttribute, Limits
 from once.settings import Settings
 
 if TYPE_CHECKING:
@@ -66,18 +66,18 @@ class Quarantine:
             botocore.exceptions.ClientError, BotoCoreError: it may not have been sent.
         """
         facts = {
-            DeadLetter.REASON: error.reason,
-            DeadLetter.ERROR: described(error),
-            DeadLetter.CONSUMER: self._settings.consumer,
-            DeadLetter.FIRST_SEEN: first_seen(delivery),
-            DeadLetter.RECEIVE_COUNT: str(delivery.receive_count),
-            DeadLetter.LINEAGE: lineage(delivery),
+            DeadLetterAttribute.REASON: error.reason,
+            DeadLetterAttribute.ERROR: described(error),
+            DeadLetterAttribute.CONSUMER: self._settings.consumer,
+            DeadLetterAttribute.FIRST_SEEN: first_seen(delivery),
+            DeadLetterAttribute.RECEIVE_COUNT: str(delivery.receive_count),
+            DeadLetterAttribute.LINEAGE: lineage(delivery),
         }
         grouping: dict[str, Any] = {}
         if delivery.pk is not None:
-            facts[DeadLetter.KEY] = key_text(delivery.pk)
+            facts[DeadLetterAttribute.KEY] = key_text(delivery.pk)
         if delivery.ordered_group is not None:
-            facts[DeadLetter.GROUP] = str(_place(delivery, delivery.ordered_group))
+            facts[DeadLetterAttribute.GROUP] = str(_place(delivery, delivery.ordered_group))
             # Each dead letter of a FIFO queue is a message group of its own: SQS returns no more
             # messages of a group while a command holds earlier ones, which would put the later
             # dead letters out of its reach.
@@ -101,8 +101,8 @@ def _place(delivery: "Delivery", group: str) -> Place:
     A message that SQS's own redrive brought back is in the message group of its dead letter, which
     is the last id of its lineage.
     """
-    noted = Place.read(_earlier(delivery, DeadLetter.GROUP))
-    last_id = _earlier(delivery, DeadLetter.LINEAGE).rpartition(",")[2]
+    noted = Place.read(_earlier(delivery, DeadLetterAttribute.GROUP))
+    last_id = _earlier(delivery, DeadLetterAttribute.LINEAGE).rpartition(",")[2]
     if noted is not None and group in {noted.group, last_id}:
         return noted
     return Place(group, int(delivery.record["attributes"].get("SequenceNumber", 0)))
@@ -135,10 +135,10 @@ def _smaller(original: OriginalMessage) -> Iterator[tuple[str, dict[str, Any], i
     """Yield smaller forms, the most complete first: body, attributes, and room for facts."""
     yield MOVED, _gzip(original), _FACTS_BYTES
     if original.packed is not None:  # too large to come from a quarantine
-        yield MOVED, {DeadLetter.LEFT_OUT: text("original")}, 0
+        yield MOVED, {DeadLetterAttribute.LEFT_OUT: text("original")}, 0
         return
     alone = OriginalMessage(original.body, {})
-    note = {DeadLetter.LEFT_OUT: text("attributes")}
+    note = {DeadLetterAttribute.LEFT_OUT: text("attributes")}
     if sendable(original.body):
         yield original.body, note, _FACTS_BYTES
     yield MOVED, _gzip(alone) | note, _FACTS_BYTES
@@ -146,7 +146,7 @@ def _smaller(original: OriginalMessage) -> Iterator[tuple[str, dict[str, Any], i
 
 def _gzip(original: OriginalMessage) -> dict[str, Any]:
     value = original.packed or original.compressed()
-    return {DeadLetter.ORIGINAL_GZIP: {"DataType": "Binary", "BinaryValue": value}}
+    return {DeadLetterAttribute.ORIGINAL_GZIP: {"DataType": "Binary", "BinaryValue": value}}
 
 
 def sendable(body: str) -> bool:
@@ -189,7 +189,7 @@ def first_seen(delivery: "Delivery") -> str:
     received = int(delivery.record.attributes.approximate_first_receive_timestamp)
     first = datetime.fromtimestamp(received / 1000, UTC)
     try:
-        earlier = datetime.fromisoformat(_earlier(delivery, DeadLetter.FIRST_SEEN))
+        earlier = datetime.fromisoformat(_earlier(delivery, DeadLetterAttribute.FIRST_SEEN))
     except ValueError:
         earlier = first
     if earlier.tzinfo is not None and _EARLIEST <= earlier <= first:
@@ -202,7 +202,9 @@ def lineage(delivery: "Delivery") -> str:
 
     A redrive may have added reason and time to an id. They are kept.
     """
-    stays = _earlier(delivery, DeadLetter.LINEAGE).rsplit(",", _MOST_STAYS)[1 - _MOST_STAYS :]
+    stays = _earlier(delivery, DeadLetterAttribute.LINEAGE).rsplit(",", _MOST_STAYS)[
+        1 - _MOST_STAYS :
+    ]
     for stay in stays:
         if not (0 < len(stay) <= _STAY_CHARACTERS and stay.isascii() and stay.isprintable()):
             stays = []

@@ -3,7 +3,7 @@
 A dead letter carries the producer's attributes as JSON in one attribute, since SQS allows ten
 attributes. If the message is too large with the facts of the dead letter, the whole message is
 compressed into a binary attribute. Consumers pass that attribute on without decompressing it, since
-any producer may send one; the operator's tools do (`once.ops.dead_letters.letter`).
+any producer may send one; the operator's tools do (`once.ops.dead_letters.dead_letter`).
 """
 
 import gzip
@@ -18,9 +18,9 @@ from msgspec import Struct, to_builtins
 from msgspec.json import decode
 
 from once.errors import UNREADABLE
-from once.names import DeadLetter
+from once.names import DeadLetterAttribute
 
-MOVED = f"The message is in the attribute {DeadLetter.ORIGINAL_GZIP}"
+MOVED = f"The message is in the attribute {DeadLetterAttribute.ORIGINAL_GZIP}"
 
 # Characters that SQS refuses: those outside the range of XML 1.0, and surrogates. The complement of
 # the allowed ranges would take ten times as long to compile at each start.
@@ -62,7 +62,7 @@ class OriginalMessage(Struct, frozen=True):
         Attributes whose names begin with `once-` are never the producer's.
         """
         attributes = record.get("messageAttributes") or {}
-        found = restored(text_of(attributes, DeadLetter.ATTRIBUTES) or "")
+        found = restored(text_of(attributes, DeadLetterAttribute.ATTRIBUTES) or "")
         for name, each in attributes.items():
             if not name.startswith(_RESERVED):
                 # Without the list values, which Lambda always sends empty.
@@ -70,7 +70,9 @@ class OriginalMessage(Struct, frozen=True):
         packed = None
         if record["body"] == MOVED:
             with suppress(KeyError, TypeError, ValueError):
-                packed = b64decode(attributes[DeadLetter.ORIGINAL_GZIP]["binaryValue"]) or None
+                packed = (
+                    b64decode(attributes[DeadLetterAttribute.ORIGINAL_GZIP]["binaryValue"]) or None
+                )
         return cls(record["body"], found, packed)
 
     def plain(self) -> dict[str, Any]:
@@ -78,7 +80,7 @@ class OriginalMessage(Struct, frozen=True):
         if not self.attributes:
             return {}
         kept = json.dumps(self.attributes, ensure_ascii=False)
-        return {DeadLetter.ATTRIBUTES: {"DataType": "String", "StringValue": kept}}
+        return {DeadLetterAttribute.ATTRIBUTES: {"DataType": "String", "StringValue": kept}}
 
     def compressed(self) -> bytes:
         """Return body and attributes, compressed."""

@@ -24,7 +24,7 @@ from once.events.identity import key_and_fingerprint
 from once.events.strict_json import parse
 from once.intake.original_message import MOVED, restored, text_of
 from once.intake.registration import Handler
-from once.names import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, DeadLetter, Limits
+from once.names import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, DeadLetterAttribute, Limits
 from once.runtime.deadline import Deadline
 from once.settings import Dedup, Settings
 from once.transaction import Identity
@@ -283,7 +283,7 @@ def _check_source(
     attributes: Mapping[str, Any] = record.raw_event.get("messageAttributes") or {}
     if EVENT_TYPE_ATTRIBUTE not in attributes:
         # After a redrive, the attribute that the topic delivered is among those that were kept.
-        attributes = restored(text_of(attributes, DeadLetter.ATTRIBUTES) or "")
+        attributes = restored(text_of(attributes, DeadLetterAttribute.ATTRIBUTES) or "")
     routed = attributes.get(EVENT_TYPE_ATTRIBUTE)
     if routed is not None and routed.get("stringValue") != event.type:
         raise UntrustedSource(

@@ -24,14 +24,14 @@ from once.names import CLOCK_MARGIN_SECONDS, Record, Standing, State
 from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters import assessment, letter, search
+from once.ops.dead_letters import assessment, dead_letter, search
 from once.ops.errors import OpsError
 from once.ops.progress import saying
 
 MOST_READ = 20_000
 """Most records that are read by default."""
 
-_MOST_LETTERS = 10_000
+_MOST_DEAD_LETTERS = 10_000
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MESSAGE_ID = re.compile(r"[0-9a-f][0-9a-f-]{3,35}")
 
@@ -284,15 +284,18 @@ def _named_effect(
     if mark and consumer in deployment.identities:
         return pending_effect(table, name)
     is_hash = _HASH.fullmatch(name) is not None
-    found: dict[str, list[str]] = {}  # the letters' ids, by dedup key
+    found: dict[str, list[str]] = {}  # the messages' ids, by dedup key
     if is_hash or _MESSAGE_ID.fullmatch(name):
-        queues = [queue for queue in letter.dead_letter_queues(deployment) if queue.source_url]
-        with search.QueueWalk(client("sqs"), queues, _MOST_LETTERS) as walk, search.renewing(walk):
+        queues = [queue for queue in dead_letter.dead_letter_queues(deployment) if queue.source_url]
+        with (
+            search.QueueWalk(client("sqs"), queues, _MOST_DEAD_LETTERS) as walk,
+            search.renewing(walk),
+        ):
             for page in walk.pages():
                 chosen = [one for one in page if is_hash or one.message_id.startswith(name)]
-                for one in assessment.assess_letters(table, chosen):
+                for one in assessment.assess_messages(table, chosen):
                     if one.pk and (not is_hash or key_hash(one.pk) == name):
-                        found.setdefault(one.pk, []).append(one.letter.message_id)
+                        found.setdefault(one.pk, []).append(one.message.message_id)
     if len(found) != 1:
         number = "several dead letters have" if found else "no dead letter with a record has"
         raise OpsError(

@@ -77,8 +77,8 @@ class QueueStatus:
 
     def stuck(self, max_age_seconds: float) -> list[str]:
         """Return what needs an operator, as texts."""
-        letter = "unrouted event" if self.consumer == UNROUTED else "dead letter"
-        found = [terminal.counted(self.dead_letters, letter)] if self.dead_letters else []
+        message = "unrouted event" if self.consumer == UNROUTED else "dead letter"
+        found = [terminal.counted(self.dead_letters, message)] if self.dead_letters else []
         if self.oldest_seconds is not None and self.oldest_seconds >= max_age_seconds:
             found.append(f"a message has waited for {_age(self.oldest_seconds)}")
         if self.start_error:
@@ -126,7 +126,7 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
     ages = dict(zip(urls, oldest_message_seconds(client("cloudwatch"), urls), strict=True))
 
     def row(consumer: str, dead_letter_url: str, *queue_urls: str) -> QueueStatus:
-        letters, *depths = [depth(sqs, url) for url in (dead_letter_url, *queue_urls)]
+        messages, *depths = [depth(sqs, url) for url in (dead_letter_url, *queue_urls)]
         numbers: dict[str, Any] = {}
         if depths:
             main, *isolated = depths
@@ -137,8 +137,8 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
             numbers["oldest_seconds"] = max(known, default=None)
         return QueueStatus(
             consumer=consumer,
-            dead_letters=letters.total,
-            message_bytes=min(each.message_bytes for each in (letters, *depths)),
+            dead_letters=messages.total,
+            message_bytes=min(each.message_bytes for each in (messages, *depths)),
             **numbers,
         )
 

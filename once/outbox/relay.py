@@ -25,7 +25,14 @@ from once.errors import UNREADABLE, OnceError, SettingsError, Unpublishable, sum
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import allowed, batches_by_size, described, key_text, text
-from once.names import COMMIT_ATTRIBUTE, EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Metric, Record
+from once.names import (
+    COMMIT_ATTRIBUTE,
+    EVENT_TYPE_ATTRIBUTE,
+    DeadLetterAttribute,
+    Limits,
+    Metric,
+    Record,
+)
 from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, sqs_client
@@ -357,11 +364,11 @@ class Relay:
         """Send a dead letter, and return the hash of its record's key."""
         name = key_hash(origin.pk)
         facts = {
-            DeadLetter.REASON: error.reason,
-            DeadLetter.ERROR: described(error),
-            DeadLetter.CONSUMER: allowed(consumer_of(origin.pk)) or "unknown",
-            DeadLetter.KEY: key_text(origin.pk),
-            DeadLetter.LINEAGE: origin.stream_id,
+            DeadLetterAttribute.REASON: error.reason,
+            DeadLetterAttribute.ERROR: described(error),
+            DeadLetterAttribute.CONSUMER: allowed(consumer_of(origin.pk)) or "unknown",
+            DeadLetterAttribute.KEY: key_text(origin.pk),
+            DeadLetterAttribute.LINEAGE: origin.stream_id,
         }
         self.sqs.send_message(
             QueueUrl=self.settings.dead_letter_url,

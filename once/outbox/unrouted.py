@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable, summary_of
 from once.failures.quarantine import allowed, carried, described, text
 from once.intake.original_message import OriginalMessage
-from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits, Reason
+from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetterAttribute, Limits, Reason
 from once.runtime.sdk import sqs_client, ssm_client
 from once.settings import SweepSettings
 
@@ -198,10 +198,14 @@ class Sweep:
             why = unrouted(envelope, self.settings.routes.get(envelope.topic, ()))
             if isinstance(why, UnsubscribedType):
                 why = unrouted(envelope, self.further.types(envelope.topic))
-            seen = {DeadLetter.FIRST_SEEN: envelope.published_at}
+            seen = {DeadLetterAttribute.FIRST_SEEN: envelope.published_at}
         if why is None:
             return
-        facts = {DeadLetter.REASON: why.reason, DeadLetter.ERROR: described(why), **seen}
+        facts = {
+            DeadLetterAttribute.REASON: why.reason,
+            DeadLetterAttribute.ERROR: described(why),
+            **seen,
+        }
         body, attributes = carried(original, {n: text(allowed(v)) for n, v in facts.items()})
         self.sqs.send_message(
             QueueUrl=self.settings.unrouted_url, MessageBody=body, MessageAttributes=attributes

@@ -22,7 +22,7 @@ from once.effects.ledger import Intent
 from once.errors import KeyConflict, PermanentError, Refusal
 from once.events.cloud_event import CloudEvent
 from once.intake.reader import DecodedEvent
-from once.names import DeadLetter, Limits, Record, Standing, State
+from once.names import DeadLetterAttribute, Limits, Record, Standing, State
 from once.outbox.relay import Relay
 from once.settings import RelaySettings, TableSettings
 from once.transaction import Identity, Table, Transaction
@@ -87,7 +87,7 @@ class Aws:
         found = {}
         for letter in self._dead_letters.ever:
             _check_letter(letter)
-            lineage = letter.attributes[DeadLetter.LINEAGE]["StringValue"]
+            lineage = letter.attributes[DeadLetterAttribute.LINEAGE]["StringValue"]
             found[lineage.rpartition(",")[2]] = letter
         return found
 

@@ -11,7 +11,7 @@ from random import Random
 
 from once.events.strict_json import BYTES_PER_CONTAINER
 from once.intake.original_message import MOVED
-from once.names import DeadLetter
+from once.names import DeadLetterAttribute
 from proof.fuzz.messages import Message, binary, message, string
 
 Make = Callable[[int], str]
@@ -248,15 +248,17 @@ ENVELOPES = {name: source for name, (source, _) in _ENVELOPES.items()}
 FAMILIES: dict[str, Grow] = {
     **{name: in_order(make) for name, make in IN_ORDERS.items()},
     **{name: _body(make) for name, make in _BODIES.items()},
-    "gzip that inflates": _bytes(DeadLetter.ORIGINAL_GZIP, _inflating),
-    "gzip that inflates, moved": _bytes(DeadLetter.ORIGINAL_GZIP, _inflating, MOVED),
-    "invalid gzip, moved": _bytes(DeadLetter.ORIGINAL_GZIP, _random, MOVED),
-    "attributes kept": _text(DeadLetter.ATTRIBUTES, _KEPT),
-    "attributes kept, empty": _text(DeadLetter.ATTRIBUTES, filled("{", '"":{},', end='"":{}}')),
-    "attributes kept, nested": _text(DeadLetter.ATTRIBUTES, filled("", "[")),
-    "attributes kept, escaped": _text(DeadLetter.ATTRIBUTES, _LONG_VALUE),
-    "a lineage": _text(DeadLetter.LINEAGE, filled("", "m,")),
-    "a first receipt": _text(DeadLetter.FIRST_SEEN, filled("", "2")),
+    "gzip that inflates": _bytes(DeadLetterAttribute.ORIGINAL_GZIP, _inflating),
+    "gzip that inflates, moved": _bytes(DeadLetterAttribute.ORIGINAL_GZIP, _inflating, MOVED),
+    "invalid gzip, moved": _bytes(DeadLetterAttribute.ORIGINAL_GZIP, _random, MOVED),
+    "attributes kept": _text(DeadLetterAttribute.ATTRIBUTES, _KEPT),
+    "attributes kept, empty": _text(
+        DeadLetterAttribute.ATTRIBUTES, filled("{", '"":{},', end='"":{}}')
+    ),
+    "attributes kept, nested": _text(DeadLetterAttribute.ATTRIBUTES, filled("", "[")),
+    "attributes kept, escaped": _text(DeadLetterAttribute.ATTRIBUTES, _LONG_VALUE),
+    "a lineage": _text(DeadLetterAttribute.LINEAGE, filled("", "m,")),
+    "a first receipt": _text(DeadLetterAttribute.FIRST_SEEN, filled("", "2")),
     "an attribute": _text("text", filled("", "\u00e9")),
     "an attribute of bytes": _bytes("bytes", _random),
     **{name: _body(make) for name, (_, make) in _ENVELOPES.items()},

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from once.events.claim_check import POINTERS
-from once.names import DeadLetter
+from once.names import DeadLetterAttribute
 from proof.fuzz import texts
 from proof.fuzz.texts import hostile, nested, one_in
 from proof.report import ROOT
@@ -83,9 +83,9 @@ def draw(rng: Random) -> Message:
         pick = rng.randrange(10)
         if pick < 5:
             kept = string(hostile(rng, _tenant(rng)))
-            found[DeadLetter.ATTRIBUTES] = binary(b"{}") if pick == 4 else kept
+            found[DeadLetterAttribute.ATTRIBUTES] = binary(b"{}") if pick == 4 else kept
         if rng.randrange(10) < 4:
-            found[DeadLetter.ORIGINAL_GZIP] = _packed(rng)
+            found[DeadLetterAttribute.ORIGINAL_GZIP] = _packed(rng)
     return message(body(rng), found, rng.choice((1, 1, 1, 2, 3, 4)))
 
 

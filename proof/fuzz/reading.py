@@ -40,8 +40,8 @@ from once.failures.quarantine import carried, size_of
 from once.intake.envelopes import adapter_of
 from once.intake.original_message import MOVED, OriginalMessage
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
-from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetter, Limits
-from once.ops.dead_letters.letter import MAX_DECOMPRESSED_BYTES, decompressed
+from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetterAttribute, Limits
+from once.ops.dead_letters.dead_letter import MAX_DECOMPRESSED_BYTES, decompressed
 from once.outbox.unrouted import SnsEnvelope
 from once.runtime.deadline import Deadline
 from once.settings import Settings
@@ -324,7 +324,11 @@ def _known(read: Any, sent: Any) -> Any:
 
 def check_original(record: messages.Message) -> None:
     """Decompress the original of a dead letter within limits, and read back a dead letter."""
-    packed = record["messageAttributes"].get(DeadLetter.ORIGINAL_GZIP, {}).get("binaryValue", "")
+    packed = (
+        record["messageAttributes"]
+        .get(DeadLetterAttribute.ORIGINAL_GZIP, {})
+        .get("binaryValue", "")
+    )
     if len(packed) >= _MEASURED_SIZE:  # measuring takes longer than everything else
         tracemalloc.start()
     try:
@@ -343,7 +347,9 @@ def check_original(record: messages.Message) -> None:
     expect(body in (record["body"], MOVED), "a dead letter has the body that was sent")
     compressed = OriginalMessage(original.body, original.attributes).compressed()
     value = {"binaryValue": b64encode(compressed).decode(), "dataType": "Binary"}
-    again = _decompressed(record | {"messageAttributes": {DeadLetter.ORIGINAL_GZIP: value}})
+    again = _decompressed(
+        record | {"messageAttributes": {DeadLetterAttribute.ORIGINAL_GZIP: value}}
+    )
     same = (again.body, again.attributes) == (original.body, original.attributes)
     expect(same, "an original is decompressed unchanged")
 

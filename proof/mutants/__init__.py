@@ -105,7 +105,7 @@ _IN_SHOP: Changes = {
         "self.acknowledge([m.delivery for m in messages], deadline); moved: ",
     ),
     "redrive deletes first": edit(
-        Redrive._sent, "queue =", "self.walk.delete([m.letter for m in messages]); queue ="
+        Redrive._sent, "queue =", "self.walk.delete([m.dead_letter for m in messages]); queue ="
     ),
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from once.names import DeadLetter
+from once.names import DeadLetterAttribute
 from proof.world.calls import ServiceError
 from proof.world.tasks import Process
 
@@ -57,7 +57,7 @@ class Message:
     @property
     def reason(self) -> str:
         """The reason of a dead letter; empty if SQS itself has moved it."""
-        return str(self.attributes.get(DeadLetter.REASON, {}).get("StringValue", ""))
+        return str(self.attributes.get(DeadLetterAttribute.REASON, {}).get("StringValue", ""))
 
     def add_handle(self) -> None:
         """Count one more receive."""

@@ -46,14 +46,14 @@ def test_private_modules_and_names_stay_in_their_package(package: str) -> None:
     [
         ("once.ops.trace.command", "from once.ops.dead_letters.edit import _in_editor", True),
         ("once.ops.trace.command", "from once.ops.webhooks import _send", True),
-        ("once.ops.trace.command", "from once.ops.dead_letters.letter import _original", True),
+        ("once.ops.trace.command", "from once.ops.dead_letters.dead_letter import _original", True),
         ("once.batch.processor", "import once.commit._private", True),
         ("once.batch.processor", "from once.commit.committer import _classify", True),
         ("once.batch.processor", LATE_IMPORT, True),
         ("once.commit.committer", "from once.commit import _private", False),
         (
             "once.ops.dead_letters.commands",
-            "from once.ops.dead_letters.edit import edit_letter",
+            "from once.ops.dead_letters.edit import edit_message",
             False,
         ),
         (
@@ -61,7 +61,11 @@ def test_private_modules_and_names_stay_in_their_package(package: str) -> None:
             "from once.ops.dead_letters.edit import _in_editor",
             False,
         ),
-        ("once.ops.trace.command", "from once.ops.dead_letters.letter import Letter", False),
+        (
+            "once.ops.trace.command",
+            "from once.ops.dead_letters.dead_letter import DeadLetter",
+            False,
+        ),
     ],
 )
 def test_an_import_of_a_private_name_is_found(module: str, source: str, *, private: bool) -> None:

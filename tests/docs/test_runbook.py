@@ -6,7 +6,7 @@ import pytest
 
 from once.names import DOCUMENTATION, Reason
 from once.ops.dead_letters.assessment import remedy
-from once.ops.dead_letters.letter import DIED
+from once.ops.dead_letters.dead_letter import DIED
 from proof.real_aws.checks import CHECKS
 from tests.architecture.imports import ROOT
 from tests.stacks.booking_office import booking_office

@@ -20,7 +20,7 @@ from once.cdk import synthesize
 from once.ops.__main__ import app as commands
 from once.ops.aws.clients import depth
 from once.ops.aws.deployment import Deployment as Parts
-from once.ops.dead_letters.letter import dead_letter_queues
+from once.ops.dead_letters.dead_letter import dead_letter_queues
 from tests.stacks.cloud import new_app
 
 SAGA = ("orders", "inventory", "payments", "notifications")

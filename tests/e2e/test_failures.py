@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from demo.quiescence import wait_until
-from once.names import DeadLetter, Reason
+from once.names import DeadLetterAttribute, Reason
 from once.testing import cloud_event
 from tests.e2e.deployment import REST_SECONDS, Deployment, attribute
 from tests.e2e.mortality import ENDING, HEALTHY
@@ -86,7 +86,7 @@ def test_messages_that_end_or_hang_the_function_do_not_harm_others(service: Depl
 def reasons(letters: list[Any]) -> set[tuple[str, str]]:
     names = [*ENDING, *HEALTHY]
     return {
-        (name, attribute(letter, DeadLetter.REASON))
+        (name, attribute(letter, DeadLetterAttribute.REASON))
         for letter in letters
         for name in names
         if f'"{name}"' in letter["Body"]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from once.errors import PermanentError
-from once.names import SCHEMA_VERSION, DeadLetter
+from once.names import SCHEMA_VERSION, DeadLetterAttribute
+from once.ops.dead_letters.dead_letter import DeadLetter, DeadLetterQueue, lineage_text
 from once.ops.dead_letters.export import export, read_line
-from once.ops.dead_letters.letter import DeadLetterQueue, Letter, lineage_text
 from once.ops.dead_letters.redrive import redriven_message
 from once.testing import FakeAws
 from once.transaction import Transaction
@@ -97,10 +97,10 @@ MADE: dict[str, Callable[[FakeAws], Item]] = {
 }
 
 
-def as_letter(message: Item) -> Letter:
+def as_letter(message: Item) -> DeadLetter:
     """Return a message as the operator's tools receive it."""
     system = {"MessageId": "d-1", "ReceiptHandle": "h", "Attributes": SENT}
-    return Letter.read(BOX, {**system, **message})  # type: ignore[typeddict-item]
+    return DeadLetter.read(BOX, {**system, **message})  # type: ignore[typeddict-item]
 
 
 def message_of(case: Item) -> Item:
@@ -181,7 +181,7 @@ def test_the_tools_send_back_what_the_producer_of_any_version_sent(
     message, read = message_of(case), case["read"]
     back = put_back(message)
     assert back["Body"] == read["body"]
-    kept = redriven(back).get(DeadLetter.ATTRIBUTES, {"stringValue": "{}"})
+    kept = redriven(back).get(DeadLetterAttribute.ATTRIBUTES, {"stringValue": "{}"})
     assert json.loads(kept["stringValue"]) == read["attributes"]
 
 

@@ -23,7 +23,7 @@ from once.ops.dead_letters import search as walk
 from once.ops.terminal import console
 from tests.ops.cloud import REGION, Cloud
 from tests.ops.hostile import Mess
-from tests.ops.letters import Shop
+from tests.ops.shop import Shop
 from tests.ops.support import OK, refusal
 from tests.ops.tracing import Saga
 
@@ -142,7 +142,7 @@ def shop(cloud: Cloud) -> Iterator[Shop]:
 
 @pytest.fixture
 def mess(shop: Shop) -> Mess:
-    """The same deployment, to be filled with forged letters and records."""
+    """The same deployment, to be filled with forged messages and records."""
     return Mess(shop)
 
 

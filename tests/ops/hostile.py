@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from moto.sqs.models import sqs_backends
 
 from once.failures.quarantine import allowed
-from once.names import RELAY, DeadLetter, Outcome, Reason, Record, Standing, State
+from once.names import RELAY, DeadLetterAttribute, Outcome, Reason, Record, Standing, State
 from tests.ops.cloud import REGION
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import add_to_answer
 
 quick = settings(
@@ -24,7 +24,7 @@ quick = settings(
     database=None,
     deadline=None,
     max_examples=20,
-    # Examples share a fixture: each deletes its letters and records at its end.
+    # Examples share a fixture: each deletes its messages and records at its end.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
@@ -91,14 +91,16 @@ _packed = json_values | st.fixed_dictionaries(
     {"body": texts, "attributes": _lambda_attributes | json_values}
 )
 _valid: dict[str, st.SearchStrategy[str | bytes]] = {
-    DeadLetter.REASON: st.sampled_from([*Reason]),
-    DeadLetter.KEY: keys,
-    DeadLetter.FIRST_SEEN: moments,
-    DeadLetter.RECEIVE_COUNT: numbers,
-    DeadLetter.LINEAGE: _lineages,
-    DeadLetter.ATTRIBUTES: _lambda_attributes.map(json.dumps),
-    DeadLetter.ORIGINAL_GZIP: _packed.map(json.dumps).map(str.encode).map(gzip.compress),
-    **dict.fromkeys((DeadLetter.ERROR, DeadLetter.CONSUMER, "once-", "tenant"), texts),
+    DeadLetterAttribute.REASON: st.sampled_from([*Reason]),
+    DeadLetterAttribute.KEY: keys,
+    DeadLetterAttribute.FIRST_SEEN: moments,
+    DeadLetterAttribute.RECEIVE_COUNT: numbers,
+    DeadLetterAttribute.LINEAGE: _lineages,
+    DeadLetterAttribute.ATTRIBUTES: _lambda_attributes.map(json.dumps),
+    DeadLetterAttribute.ORIGINAL_GZIP: _packed.map(json.dumps).map(str.encode).map(gzip.compress),
+    **dict.fromkeys(
+        (DeadLetterAttribute.ERROR, DeadLetterAttribute.CONSUMER, "once-", "tenant"), texts
+    ),
 }
 _invalid = st.one_of(moments, keys, texts, json_values.map(json.dumps))
 _binaries = st.binary(min_size=1, max_size=20) | st.just(gzip.compress(b"[" * 100_000))
@@ -140,7 +142,7 @@ class Forged:
     relay: bool = False
 
 
-letters = st.builds(
+messages = st.builds(
     Forged,
     _bodies.map(lambda body: allowed(body) or "-"),
     _attributes,
@@ -194,7 +196,7 @@ items = st.fixed_dictionaries(
 
 
 class Mess:
-    """Fills a deployment with forged letters and records, and empties it again."""
+    """Fills a deployment with forged messages and records, and empties it again."""
 
     def __init__(self, shop: Shop) -> None:
         self._shop = shop
@@ -202,26 +204,26 @@ class Mess:
         add_to_answer("sqs.ReceiveMessage", self._mark_moved)
 
     @contextmanager
-    def of(self, letters: Sequence[Forged], items: Sequence[Any] = ()) -> Iterator[list[str]]:
-        """Put letters and records there for a while; yield the letters' message ids."""
+    def of(self, messages: Sequence[Forged], items: Sequence[Any] = ()) -> Iterator[list[str]]:
+        """Put messages and records there for a while; yield the messages' message ids."""
         for item in items:
             self._shop.aws.dynamodb.put_item(TableName="dedup", Item=item)
         try:
-            yield [self.send(letter) for letter in letters]
+            yield [self.send(message) for message in messages]
         finally:
             self._shop.forget()
             for account in sqs_backends.values():
                 for queue in account[REGION].queues.values():
                     queue._messages.clear()
 
-    def send(self, letter: Forged) -> str:
-        """Put a letter there; return its message id."""
+    def send(self, message: Forged) -> str:
+        """Put a message there; return its message id."""
         sent = self._shop.sqs.send_message(
-            QueueUrl=self._shop.cloud.box(RELAY if letter.relay else "orders"),
-            MessageBody=letter.body,
-            MessageAttributes=letter.attributes,
+            QueueUrl=self._shop.cloud.box(RELAY if message.relay else "orders"),
+            MessageBody=message.body,
+            MessageAttributes=message.attributes,
         )
-        if letter.moved:
+        if message.moved:
             self._moved.add(sent["MessageId"])
         return str(sent["MessageId"])
 

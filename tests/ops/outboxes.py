@@ -7,7 +7,7 @@ from typing import Any
 from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import event_id_of
 from tests.ops.cloud import Cloud
-from tests.ops.letters import DAY, HOUR
+from tests.ops.shop import DAY, HOUR
 
 REPUBLISH = ("outbox", "republish", "--yes", "--since")
 

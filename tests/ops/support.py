@@ -9,7 +9,7 @@ from typer import Typer
 from typer.testing import CliRunner, Result
 
 from once.failures.quarantine import text
-from once.names import DeadLetter
+from once.names import DeadLetterAttribute
 from once.ops.__main__ import app
 
 OK = SimpleNamespace(status_code=200)
@@ -75,7 +75,9 @@ def add_to_answer(operation: str, change: Any) -> None:
 
 def facts(**values: str) -> dict[str, Any]:
     """Dead-letter attributes by the names of their constants, in lower case."""
-    return {getattr(DeadLetter, name.upper()): text(value) for name, value in values.items()}
+    return {
+        getattr(DeadLetterAttribute, name.upper()): text(value) for name, value in values.items()
+    }
 
 
 def stdout_of(*arguments: object) -> str:

@@ -16,8 +16,8 @@ from once.errors import Refusal
 from once.events.identity import key_hash
 from once.names import CLOCK_MARGIN_SECONDS
 from tests.ops.cloud import Cloud
-from tests.ops.letters import KEY, Shop, note
 from tests.ops.outboxes import commit
+from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import add_to_answer, run, stdout_of, words
 
 PENDING: dict[str, Any] = {
@@ -96,12 +96,12 @@ def test_an_effect_that_was_done_is_completed_without_a_call(
 ) -> None:
     shop = unknown(policy)
     calls = len(shop.outside.calls)
-    output = settled(shop.letter().message_id, *DONE)
-    assert f"next: `once dlq redrive {shop.letter().message_id}`" in output
+    output = settled(shop.only_dead_letter().message_id, *DONE)
+    assert f"next: `once dlq redrive {shop.only_dead_letter().message_id}`" in output
     assert "has a recorded outcome, which is committed without a call" in shop.verdict().why
     assert shop.redrive().exit_code == 0
     shop.work_off()
-    assert shop.letters() == []
+    assert shop.dead_letters() == []
     assert shop.counted() == {"a": 1}
     assert len(shop.outside.calls) == calls
     entry = json.loads(record(shop)["settlement"])
@@ -140,16 +140,16 @@ def test_an_outcome_of_the_wrong_shape_loses_nothing(unknown: Start) -> None:
     calls = len(shop.outside.calls)
     settled(KEY, "--done", '{"reference": "ref-1"}')
     assert shop.send_back() == ["effect-unknown"]
-    assert "does not fit the effect 'charge': settle it again" in str(shop.letter().error)
+    assert "does not fit the effect 'charge': settle it again" in str(shop.only_dead_letter().error)
     settled(KEY, *DONE)
     assert shop.send_back() == []
     assert len(shop.outside.calls) == calls
     assert shop.counted() == {"a": 1}
 
 
-def test_a_name_is_a_key_its_hash_or_the_id_of_a_letter(unknown: Start) -> None:
+def test_a_name_is_a_key_its_hash_or_the_id_of_a_message(unknown: Start) -> None:
     shop = unknown(number=2)
-    [one, other] = [letter.message_id for letter in shop.letters()]
+    [one, other] = [message.message_id for message in shop.dead_letters()]
     for name in (KEY, key_hash(KEY), one, one[:8], one[:4]):
         found = json.loads(settle(name, *DONE, "--dry-run", "--json").stdout)
         assert (found["key"], found["effect"], found["settled"]) == (KEY, "charge", False)

@@ -29,8 +29,8 @@ from once.ops.terminal import parse_time_option
 from tests.architecture.imports import ROOT
 from tests.once.support import SETTINGS
 from tests.ops.cloud import Cloud
-from tests.ops.letters import Shop, note
 from tests.ops.outboxes import REPUBLISH, commit_each
+from tests.ops.shop import Shop, note
 from tests.ops.support import run, stderr_of, stdout_of, words
 
 
@@ -208,7 +208,7 @@ def shop(shop: Shop) -> Shop:
 def arguments(shop: Shop, command: str) -> tuple[object, ...]:
     match command:
         case "dlq show":
-            return (shop.letter().message_id,)
+            return (shop.only_dead_letter().message_id,)
         case "dlq redrive":
             shop.dead_letter(note("late") | {"time": "2020-01-01T00:00:00Z"}, error=ValueError())
             return ("--yes", "--rate", 1000)
@@ -247,7 +247,7 @@ def test_a_pending_effect_and_its_settlement_have_the_documented_shape(cloud: Cl
         shop.dead_letter(note("a"))
         listed = run(*LIST.split(), "--json")
         decision = ("--done", '"ref-1"', "--why", "asked", "--yes")
-        result = run(*SETTLE.split(), shop.letter().message_id, *decision, "--json")
+        result = run(*SETTLE.split(), shop.only_dead_letter().message_id, *decision, "--json")
     assert has_documented_shape(LIST, listed.stdout), listed.output
     assert has_documented_shape(SETTLE, result.stdout), result.output
 

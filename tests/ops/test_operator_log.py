@@ -9,8 +9,8 @@ from once.ops import operator_log
 from once.ops.errors import OpsError
 from once.ops.terminal import error_console
 from tests.ops import support
-from tests.ops.letters import Shop
 from tests.ops.outboxes import REPUBLISH, commit_each
+from tests.ops.shop import Shop
 
 ROOT = "arn:aws:sts::123456789012:user/moto"
 CHOSEN = ("--reason", "retries-exhausted")
@@ -59,7 +59,7 @@ def test_a_change_that_cannot_be_logged_is_not_made(shop: Shop, tmp_path: Any) -
         )
         assert "have this action granted" in said
         assert shop.waiting() == []
-        assert len(shop.letters()) == 1
+        assert len(shop.dead_letters()) == 1
         assert shop.cloud.invocations == []
         assert not [*tmp_path.glob("*")]
 
@@ -85,7 +85,7 @@ def test_clock_that_cloudwatch_refuses_stops_the_change(shop: Shop) -> None:
     refused = {"rejectedLogEventsInfo": {"tooNewLogEventStartIndex": 0}}
     support.answer_with("logs.PutLogEvents", lambda params: (support.OK, refused))
     assert "set the clock of this machine" in support.stderr_of(*REDRIVE)
-    assert len(shop.letters()) == 1
+    assert len(shop.dead_letters()) == 1
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -9,14 +9,14 @@ import pytest
 
 from once.events.identity import key_hash
 from once.events.outgoing import OutgoingEvent
-from once.names import CLOCK_SKEW_SECONDS, EVENT_TYPE_ATTRIBUTE, DeadLetter
+from once.names import CLOCK_SKEW_SECONDS, EVENT_TYPE_ATTRIBUTE, DeadLetterAttribute
 from once.ops.aws.clients import ATTEMPTS, client
 from once.ops.aws.deployment import Deployment
 from once.ops.outbox import queue_sender, stream_batches
 from tests.ops import support
 from tests.ops.cloud import Cloud
-from tests.ops.letters import HOUR
 from tests.ops.outboxes import REPUBLISH, commit, commit_each, event, ids, published
+from tests.ops.shop import HOUR
 
 
 def hours_ago(hours: float) -> str:
@@ -135,8 +135,10 @@ def test_unreadable_outbox_is_reported_by_its_key_hash_and_others_are_published(
         assert f"  {key_hash('orders#customer-7')}\n" in each.stderr
         assert "customer-7" not in each.output
     assert "`once dlq list --consumer outbox_relay` says why" in result.stderr
-    [letter] = cloud.relay_dead_letters()
-    assert letter["MessageAttributes"][DeadLetter.REASON]["StringValue"] == "unpublishable"
+    [message] = cloud.relay_dead_letters()
+    assert (
+        message["MessageAttributes"][DeadLetterAttribute.REASON]["StringValue"] == "unpublishable"
+    )
 
 
 def test_forged_events_are_not_published_and_their_record_is_reported_once(cloud: Cloud) -> None:
@@ -145,7 +147,7 @@ def test_forged_events_are_not_published_and_their_record_is_reported_once(cloud
     commit(cloud, pk, event(pk), *forged)
     assert support.stderr_of(*REPUBLISH, "2h").count(key_hash(pk)) == 1
     assert published(cloud) == ids(pk)
-    assert {letter["Body"] for letter in cloud.relay_dead_letters()} == {*forged}
+    assert {message["Body"] for message in cloud.relay_dead_letters()} == {*forged}
 
 
 def test_event_that_the_topic_refuses_is_reported_and_throttled_ones_are_repeated(

@@ -14,7 +14,7 @@ from once.names import Reason, StackOutput
 from tests.once.intake import documented_events
 from tests.once.intake.documented_events import SNS, Event
 from tests.ops.cloud import Cloud
-from tests.ops.letters import Shop, note
+from tests.ops.shop import Shop, note
 from tests.ops.support import stderr_of, stdout_of, words
 from tests.ops.tracing import Saga, actions, body, moments, placed
 
@@ -64,10 +64,10 @@ def failed(shop: Shop, s3: Any) -> str:
     return body
 
 
-def test_a_letter_is_shown_with_the_data_that_it_refers_to(
+def test_a_message_is_shown_with_the_data_that_it_refers_to(
     shop: Shop, s3: Any, failed: str
 ) -> None:
-    key, message_id = json.loads(failed)[1]["s3Key"], shop.letter().message_id
+    key, message_id = json.loads(failed)[1]["s3Key"], shop.only_dead_letter().message_id
     shown = stdout_of("dlq", "show", message_id)
     assert key in shown
     assert "its data, from S3:" in shown
@@ -78,7 +78,7 @@ def test_a_letter_is_shown_with_the_data_that_it_refers_to(
     assert "Have the producer store the data again" in shown
 
 
-def test_a_redriven_letter_keeps_its_pointer_and_counts_once(shop: Shop, failed: str) -> None:
+def test_a_redriven_message_keeps_its_pointer_and_counts_once(shop: Shop, failed: str) -> None:
     assert shop.redrive("--unsafe").exit_code == 0
     [waiting] = shop.waiting()
     assert waiting["Body"] == failed
@@ -111,11 +111,11 @@ def undelivered(cloud: Cloud, event: Event = DELIVERED) -> None:
     cloud.sqs.send_message(QueueUrl=cloud.box("orders"), MessageBody=json.dumps(event))
 
 
-def test_a_letter_in_an_envelope_is_read_found_and_redriven_as_it_was(other: Cloud) -> None:
+def test_a_message_in_an_envelope_is_read_found_and_redriven_as_it_was(other: Cloud) -> None:
     undelivered(other)
-    [letter] = json.loads(stdout_of("dlq", "list", "--consumer", "orders", "--json"))["letters"]
-    shown = json.loads(stdout_of("dlq", "show", letter["message_id"], "--json"))
-    assert letter["event_type"] == "order.placed"
+    [message] = json.loads(stdout_of("dlq", "list", "--consumer", "orders", "--json"))["letters"]
+    shown = json.loads(stdout_of("dlq", "show", message["message_id"], "--json"))
+    assert message["event_type"] == "order.placed"
     assert (shown["event_id"], shown["dedup_key"]) == (SNS["MessageId"], KEY)
     [moment] = moments("o-1", "--no-logs")  # a value inside the envelope
     assert (moment["consumer"], moment["event_type"]) == ("orders", "order.placed")
@@ -143,7 +143,7 @@ def renamed(saga: Saga) -> Saga:
     return saga
 
 
-def test_a_letter_of_an_event_that_its_first_name_committed_is_a_duplicate(renamed: Saga) -> None:
+def test_a_message_of_an_event_that_its_first_name_committed_is_a_duplicate(renamed: Saga) -> None:
     event = placed("o-1")
     renamed.commit("inventory", event)
     renamed.cloud.bury("warehouse", body(event), reason=Reason.RETRIES_EXHAUSTED)

@@ -11,7 +11,7 @@ from once.events.identity import Key, fingerprint, key_hash
 from once.events.outgoing import draft, written
 from once.names import CAUSE_EXTENSION, RELAY, Outcome, Reason, Record, State
 from tests.ops.cloud import Cloud
-from tests.ops.letters import DAY
+from tests.ops.shop import DAY
 from tests.ops.support import stdout_of
 
 TABLE = "physical-dedup"

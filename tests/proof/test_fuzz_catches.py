@@ -14,7 +14,7 @@ from once.commit.result import COMMITTED, DUPLICATE, classify_record
 from once.errors import OnceError, Unpublishable
 from once.events import identity, outgoing, strict_json
 from once.intake.reader import Delivery
-from once.ops.dead_letters import letter
+from once.ops.dead_letters import dead_letter
 from once.runtime.deadline import Deadline
 from proof.fuzz import search
 from proof.fuzz.command import PARSERS
@@ -68,7 +68,7 @@ def inflated(packed: bytes) -> bytes:
 
 def inflated_then_measured(packed: bytes) -> bytes:
     content = inflated(packed)
-    if len(content) > letter.MAX_DECOMPRESSED_BYTES:
+    if len(content) > dead_letter.MAX_DECOMPRESSED_BYTES:
         raise ValueError
     return content
 
@@ -151,7 +151,7 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "bad UTF-8 or JSON escapes the sweep": ("UNREADABLE", RecursionError),
         "another attribute is the type": ("EVENT_TYPE_ATTRIBUTE", "Type"),
     },
-    ("intake", "once.ops.dead_letters.letter"): {
+    ("intake", "once.ops.dead_letters.dead_letter"): {
         "bomb decompressed": ("_inflated", inflated),
         "bomb decompressed and refused": ("_inflated", inflated_then_measured),
         "original changed": ("decode", error),

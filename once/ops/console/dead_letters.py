@@ -20,12 +20,12 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console.rendering import BarChart, Request, Response, page, query_text
 from once.ops.console.state import ConsoleState, Reading, max_age, state_of
-from once.ops.dead_letters import assessment, export, letter_text, search
-from once.ops.dead_letters.letter import DIED, dead_letter_queues
+from once.ops.dead_letters import assessment, dead_letter_text, export, search
+from once.ops.dead_letters.dead_letter import DIED, dead_letter_queues
 
 FRESH_SECONDS = 15
 """A page that is opened shows a reading of at most this age; a refresh, the last reading."""
-PAGE_LETTERS = 100
+PAGE_ROWS = 100
 MOST_GROUPS = 40
 """Most groups that a page shows, the largest first."""
 BUCKETS = 12
@@ -34,26 +34,26 @@ _FILTERS = ("consumer", "reason", "error", "key", "until", "since")
 _MOST_ADVICE, _MOST_CHARACTERS = 4, 600
 
 
-def advice_of(assessed: assessment.AssessedLetter) -> str:
-    """Return the sentences of a verdict without ids and numbers, which letters alike share."""
+def advice_of(assessed: assessment.AssessedMessage) -> str:
+    """Return the sentences of a verdict without ids and numbers, which messages alike share."""
     text = " ".join(filter(None, (assessed.verdict.why, assessed.verdict.advice)))
-    general = text.replace(assessed.letter.message_id, "MESSAGE_ID")
+    general = text.replace(assessed.message.message_id, "MESSAGE_ID")
     return search.error_pattern(general, most=_MOST_CHARACTERS)
 
 
-def advised_action(assessed: assessment.AssessedLetter) -> str | None:
-    """Return the action that a letter needs: `redrive`, `edit`, `purge`, `settle` or `republish`.
+def advised_action(assessed: assessment.AssessedMessage) -> str | None:
+    """Return the action that a message needs: `redrive`, `edit`, `purge`, `settle` or `republish`.
 
     None if something is to be done outside of this console first.
     """
-    letter, verdict = assessed.letter, assessed.verdict
+    message, verdict = assessed.message, assessed.verdict
     if verdict.safe:
         return "redrive"
-    if letter.queue.owner == RELAY:
+    if message.queue.owner == RELAY:
         return "republish"
-    if isinstance(assessed.event, OnceError) or letter.reason in _EDITABLE:
+    if isinstance(assessed.event, OnceError) or message.reason in _EDITABLE:
         return "edit"
-    if verdict.comes_back and (assessed.record or letter.reason == Reason.KEY_CONFLICT):
+    if verdict.comes_back and (assessed.record or message.reason == Reason.KEY_CONFLICT):
         return "purge"
     has_intent = assessed.record is not None and "effect" in assessed.record
     return "settle" if verdict.needs_a_person and has_intent else None
@@ -63,7 +63,7 @@ _EDITABLE = assessment.MENDED_BY_EDIT - {Reason.UNKNOWN_TYPE, Reason.TOO_LARGE}
 
 
 @dataclass(frozen=True, slots=True)
-class LetterRow:
+class MessageRow:
     """A dead letter in a list, without its body; None stands for what was not recorded or read.
 
     Attributes:
@@ -88,15 +88,15 @@ class LetterRow:
     action: str | None
 
     @classmethod
-    def of(cls, assessed: assessment.AssessedLetter) -> Self:
-        """Return the row of a letter."""
-        letter, event = assessed.letter, assessed.event
+    def of(cls, assessed: assessment.AssessedMessage) -> Self:
+        """Return the row of a message."""
+        message, event = assessed.message, assessed.event
         return cls(
-            consumer=letter.queue.owner,
-            message_id=letter.message_id,
-            reason=letter.reason,
-            error=search.error_pattern(letter.error),
-            sent_at=letter.sent_at,
+            consumer=message.queue.owner,
+            message_id=message.message_id,
+            reason=message.reason,
+            error=search.error_pattern(message.error),
+            sent_at=message.sent_at,
             event_type=event.type if isinstance(event, CloudEvent) else None,
             event_id=search.event_id(event),
             key=assessed.pk,
@@ -105,24 +105,24 @@ class LetterRow:
             action=advised_action(assessed),
         )
 
-    def matches(self, letters: search.LetterFilter) -> bool:
-        """Tell whether its letter matches a filter."""
-        return letters.matches_failure(self.reason, self.error, self.sent_at) and (
-            letters.matches_key(self.key, self.event_id)
+    def matches(self, messages: search.MessageFilter) -> bool:
+        """Tell whether its message matches a filter."""
+        return messages.matches_failure(self.reason, self.error, self.sent_at) and (
+            messages.matches_key(self.key, self.event_id)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class LetterReading:
+class QueueReading:
     """The dead letters at a time.
 
     Attributes:
-        search_text: how many letters were received of how many, and what was hidden.
+        search_text: how many messages were received of how many, and what was hidden.
         hidden: what other commands hid, and until when; None if nothing.
-        complete: whether there are no more letters than one reading receives.
+        complete: whether there are no more messages than one reading receives.
     """
 
-    rows: Sequence[LetterRow]
+    rows: Sequence[MessageRow]
     search_text: str
     hidden: str | None = None
     complete: bool = True
@@ -136,25 +136,25 @@ def _walk(
         yield walk, dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
 
 
-def read_letters(
+def read_messages(
     state: ConsoleState, max_age: float, consumer: str | None = None, patience: float | None = None
-) -> Reading[LetterReading]:
-    """Return a reading of all letters, or of one consumer's; see `Readings.latest`."""
+) -> Reading[QueueReading]:
+    """Return a reading of all messages, or of one consumer's; see `Readings.latest`."""
 
-    def read() -> LetterReading:
-        rows: list[LetterRow] = []
+    def read() -> QueueReading:
+        rows: list[MessageRow] = []
         with _walk(state.deployment, consumer) as (walk, records):
             for some in walk.pages():
-                rows += map(LetterRow.of, assessment.assess_letters(records, some))
-                state.letters.show(consumer, LetterReading([*rows], walk.progress_text))
+                rows += map(MessageRow.of, assessment.assess_messages(records, some))
+                state.messages.show(consumer, QueueReading([*rows], walk.progress_text))
         hidden = str(walk.hidden) if walk.hidden else None
-        return LetterReading(rows, walk.progress_text, hidden, walk.complete)
+        return QueueReading(rows, walk.progress_text, hidden, walk.complete)
 
-    return state.letters.latest(consumer, read, max_age, patience)
+    return state.messages.latest(consumer, read, max_age, patience)
 
 
 @dataclass(frozen=True, slots=True)
-class LetterGroup:
+class FailureGroup:
     """Dead letters that failed alike: one consumer, one reason, one pattern of errors.
 
     At least one, the oldest first. The reason is None if none was recorded.
@@ -163,7 +163,7 @@ class LetterGroup:
     consumer: str
     reason: str | None
     error: str
-    rows: Sequence[LetterRow]
+    rows: Sequence[MessageRow]
 
     @property
     def query(self) -> dict[str, str]:
@@ -172,28 +172,28 @@ class LetterGroup:
 
     @property
     def chart(self) -> BarChart:
-        """Numbers of letters from the first dead-lettering until now."""
+        """Numbers of messages from the first dead-lettering until now."""
         begin, now = self.rows[0].sent_at, datetime.now(UTC)
         moments = [row.sent_at for row in self.rows]
         label = f"{len(moments)} dead letters since {terminal.format_time(begin)}"
         return BarChart(histogram(moments, begin, now), label, begin, now)
 
 
-def letter_groups(rows: Iterable[LetterRow]) -> list[LetterGroup]:
-    """Return the groups of letters, the largest first."""
-    found: dict[tuple[str, str | None, str], list[LetterRow]] = {}
+def failure_groups(rows: Iterable[MessageRow]) -> list[FailureGroup]:
+    """Return the groups of messages, the largest first."""
+    found: dict[tuple[str, str | None, str], list[MessageRow]] = {}
     for row in sorted(rows, key=_by_age):
         found.setdefault((row.consumer, row.reason, row.error), []).append(row)
-    groups = [LetterGroup(*names, members) for names, members in found.items()]
+    groups = [FailureGroup(*names, members) for names, members in found.items()]
     return sorted(groups, key=lambda group: -len(group.rows))
 
 
-def _by_age(row: LetterRow) -> tuple[datetime, str]:
+def _by_age(row: MessageRow) -> tuple[datetime, str]:
     return row.sent_at, row.message_id
 
 
-def kind_counts(rows: Iterable[LetterRow]) -> Counter[assessment.RedriveOutcome]:
-    """Return the numbers of letters by the kind of their verdict."""
+def kind_counts(rows: Iterable[MessageRow]) -> Counter[assessment.RedriveOutcome]:
+    """Return the numbers of messages by the kind of their verdict."""
     return Counter(row.kind for row in rows)
 
 
@@ -206,21 +206,21 @@ def histogram(moments: Iterable[datetime], begin: datetime, end: datetime) -> li
     return numbers
 
 
-def letter_options(given: Mapping[str, Any], service: str) -> search.LetterOptions:
+def search_options(given: Mapping[str, Any], service: str) -> search.SearchOptions:
     """Return the options of the `dlq` commands that an address or a form has.
 
     An empty parameter is none.
     """
     texts: dict[str, Any] = {name: str(given.get(name) or "").strip() or None for name in _FILTERS}
-    return replace(search.LetterOptions(service=service), **texts)
+    return replace(search.SearchOptions(service=service), **texts)
 
 
-def query_values(options: search.LetterOptions) -> dict[str, str]:
+def query_values(options: search.SearchOptions) -> dict[str, str]:
     """Return the parameters of an address or a form that has these options."""
     return {name: value for name in _FILTERS if (value := getattr(options, name))}
 
 
-def read_letter(request: Request) -> Reading[assessment.AssessedLetter]:
+def read_message(request: Request) -> Reading[assessment.AssessedMessage]:
     """Read the dead letter of a page's address, with its verdict.
 
     Raises:
@@ -230,13 +230,13 @@ def read_letter(request: Request) -> Reading[assessment.AssessedLetter]:
     state = state_of(request)
     consumer, message_id = request.path_params["consumer"], request.path_params["message_id"]
 
-    def read() -> assessment.AssessedLetter:
+    def read() -> assessment.AssessedMessage:
         with _walk(state.deployment, consumer) as (walk, records):
-            letters = search.letters_by_id(walk, [message_id])
-        [assessed] = assessment.assess_letters(records, letters)
+            messages = search.messages_by_id(walk, [message_id])
+        [assessed] = assessment.assess_messages(records, messages)
         return assessed
 
-    return state.letters.latest((consumer, message_id), read, _max_age(request))
+    return state.messages.latest((consumer, message_id), read, _max_age(request))
 
 
 def _max_age(request: Request) -> float:
@@ -244,9 +244,9 @@ def _max_age(request: Request) -> float:
 
 
 def groups_page(request: Request) -> Response:
-    """Return the page of letters that failed alike."""
+    """Return the page of messages that failed alike."""
     reading, rows, values = _filtered(request)
-    groups = letter_groups(rows)
+    groups = failure_groups(rows)
     return page(
         request,
         "dead_letters.html",
@@ -260,11 +260,11 @@ def groups_page(request: Request) -> Response:
     )
 
 
-def letters_page(request: Request) -> Response:
-    """Return a part of the list of the letters that match a filter, their advice once."""
+def list_page(request: Request) -> Response:
+    """Return a part of the list of the messages that match a filter, their advice once."""
     _, rows, values = _filtered(request)
     rows.sort(key=_by_age)
-    text, pages = request.query_params.get("page", "1"), max(1, -(-len(rows) // PAGE_LETTERS))
+    text, pages = request.query_params.get("page", "1"), max(1, -(-len(rows) // PAGE_ROWS))
     here = min(pages, max(1, int(text) if text.isdecimal() and len(text) < 6 else 1))
     advice = Counter((row.kind, row.advice) for row in rows).most_common()
     actions = dict(Counter(row.action for row in rows).most_common())
@@ -272,7 +272,7 @@ def letters_page(request: Request) -> Response:
         request,
         "dead_letter_list.html",
         **values,
-        rows=rows[(here - 1) * PAGE_LETTERS : here * PAGE_LETTERS],
+        rows=rows[(here - 1) * PAGE_ROWS : here * PAGE_ROWS],
         advice=advice[:_MOST_ADVICE],
         more_advice=sum(number for _, number in advice[_MOST_ADVICE:]),
         action="redrive" if "redrive" in actions else next(iter(actions), None),
@@ -281,14 +281,14 @@ def letters_page(request: Request) -> Response:
     )
 
 
-def _filtered(request: Request) -> tuple[LetterReading, list[LetterRow], dict[str, Any]]:
+def _filtered(request: Request) -> tuple[QueueReading, list[MessageRow], dict[str, Any]]:
     """Return a reading, the rows that match the filter of the address, and a page's values."""
     state = state_of(request)
-    options = letter_options(request.query_params, state.deployment.service)
-    chosen, age = options.letter_filter(), _max_age(request)
-    reading = read_letters(state, age)
+    options = search_options(request.query_params, state.deployment.service)
+    chosen, age = options.message_filter(), _max_age(request)
+    reading = read_messages(state, age)
     if (name := options.consumer) and not reading.value.complete:
-        reading = read_letters(state, age, name)
+        reading = read_messages(state, age, name)
     rows = [
         row
         for row in reading.value.rows
@@ -300,39 +300,39 @@ def _filtered(request: Request) -> tuple[LetterReading, list[LetterRow], dict[st
         "reading": reading,
         "number": len(rows),
         "query": lambda **more: query_text(given | more),
-        "help": letter_text.reason_page(options.reason) if options.reason else None,
+        "help": dead_letter_text.reason_page(options.reason) if options.reason else None,
     }
     return reading.value, rows, values
 
 
-def letter_page(request: Request) -> Response:
-    """Return the page of one letter."""
-    reading = read_letter(request)
+def dead_letter_page(request: Request) -> Response:
+    """Return the page of one message."""
+    reading = read_message(request)
     assessed = reading.value
-    letter, event = assessed.letter, assessed.event
-    pretty = letter_text.body_text(letter)
+    message, event = assessed.message, assessed.event
+    pretty = dead_letter_text.body_text(message)
     story = (
         {"key": event.id, "source": event.source}
         if isinstance(event, CloudEvent)
-        else {"key": assessed.pk or letter.message_id}
+        else {"key": assessed.pk or message.message_id}
     )
     return page(
         request,
         "dead_letter.html",
         reading=reading,
         **card_values(assessed),
-        rows=[*letter_text.letter_rows(assessed, datetime.now(UTC))],
+        rows=[*dead_letter_text.message_rows(assessed, datetime.now(UTC))],
         pretty=pretty,
-        raw=None if pretty == letter.original.body else letter.original.body,
-        claimed=letter_text.claimed_text(assessed),
+        raw=None if pretty == message.original.body else message.original.body,
+        claimed=dead_letter_text.claimed_text(assessed),
         story=request.url_for("message").path + query_text(story),
     )
 
 
-def card_values(assessed: assessment.AssessedLetter) -> dict[str, Any]:
-    """Return what the card of a letter shows: its verdict, and the advised action."""
+def card_values(assessed: assessment.AssessedMessage) -> dict[str, Any]:
+    """Return what the card of a message shows: its verdict, and the advised action."""
     return {
-        "letter": assessed.letter,
+        "message": assessed.message,
         "verdict": assessed.verdict,
         "action": advised_action(assessed),
         "key": assessed.pk,

@@ -17,14 +17,14 @@ from once.ops.aws.clients import client
 from once.ops.console.dead_letters import card_values
 from once.ops.console.rendering import Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
-from once.ops.dead_letters.assessment import assess_letters
+from once.ops.dead_letters.assessment import assess_messages
 from once.ops.trace.search import TraceSearch
 from once.ops.trace.timeline import EntryKind, TimelineEntry
 
-MOST_LETTERS = 10_000
+MOST_DEAD_LETTERS = 10_000
 """Most dead letters that a page reads."""
 MOST_ENTRIES, MOST_EVENTS = 100, 12
-"""Most entries of a timeline that a page shows; and most events, records and letters each."""
+"""Most entries of a timeline that a page shows; and most events, records and messages each."""
 MOST_STEPS = 60
 """Most steps that a picture shows."""
 _SINCE = "2d"
@@ -67,20 +67,21 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
     now = datetime.now(UTC)
     since = terminal.parse_time_option(given["since"], now=now, option="Logs since")
     sources = [given["source"]] if given["source"] else []
-    with state.letters.held():
+    with state.messages.held():
         search = TraceSearch(state.deployment, given["key"], given["consumer"] or None, sources)
-        graph, entries = search.find(now, most_letters=MOST_LETTERS, since=since)
+        graph, entries = search.find(now, most_dead_letters=MOST_DEAD_LETTERS, since=since)
         if not entries:
             return search.not_found_text()
-    letters = assess_letters(
+    messages = assess_messages(
         dedup_records.DedupRecordReader.of(client("dynamodb"), state.deployment),
-        graph.letters[:MOST_EVENTS],
+        graph.dead_letters[:MOST_EVENTS],
     )
     if len(entries) > MOST_ENTRIES:
         search.notes.append(f"only the first {MOST_ENTRIES} of {len(entries)} entries are shown")
-    for name in ("events", "records", "letters"):
+    for name in ("events", "records", "dead_letters"):
         if (number := len(getattr(graph, name))) > MOST_EVENTS:
-            search.notes.append(f"only the first {MOST_EVENTS} of {number} {name} are shown")
+            what = name.replace("_", " ")
+            search.notes.append(f"only the first {MOST_EVENTS} of {number} {what} are shown")
     consumers = state.deployment.consumers.values()
     internal = {name: one.events for one in consumers for name in (one.name, one.identity)}
     return {
@@ -97,7 +98,7 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
             }
             for pk, item in [*graph.records.items()][:MOST_EVENTS]
         ],
-        "letters": [card_values(one) for one in letters],
+        "dead_letters": [card_values(one) for one in messages],
         "notes": search.notes,
     }
 

@@ -19,7 +19,7 @@ from once.names import UNROUTED, Metric
 from once.ops import status, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.function_logs import log_events
-from once.ops.console.dead_letters import LetterRow, kind_counts, letter_groups, read_letters
+from once.ops.console.dead_letters import MessageRow, failure_groups, kind_counts, read_messages
 from once.ops.console.rendering import BarChart, Request, Response, page, query_text
 from once.ops.console.state import PATIENCE_SECONDS, QUEUE_SECONDS, max_age, state_of
 from once.ops.dead_letters.assessment import RedriveOutcome
@@ -149,19 +149,19 @@ class Need:
 
 
 def needs(
-    rows: Iterable[status.QueueStatus], letters: Sequence[LetterRow], now: datetime
+    rows: Iterable[status.QueueStatus], messages: Sequence[MessageRow], now: datetime
 ) -> Iterator[Need]:
     """Yield what needs the operator."""
     longest = terminal.parse_age_option(status.MAX_AGE, option="").total_seconds()
     for row in rows:
-        name, own = row.consumer, [one for one in letters if one.consumer == row.consumer]
+        name, own = row.consumer, [one for one in messages if one.consumer == row.consumer]
         if row.start_error:
             text = f"its function cannot start: {row.start_error}"
             yield Need(name, text, None, "Deploy a version that starts.")
         if row.dead_letters:
             thing = "unrouted event" if name == UNROUTED else "dead letter"
             since = min((one.sent_at for one in own), default=None)
-            largest = max(letter_groups(own), key=lambda one: len(one.rows), default=None)
+            largest = max(failure_groups(own), key=lambda one: len(one.rows), default=None)
             step = "Look at the largest group" if largest else "Look at them"
             query = query_text(largest.query if largest else {"consumer": name})
             text = terminal.counted(row.dead_letters, thing)
@@ -184,12 +184,12 @@ def overview_page(request: Request) -> Response:
     )
     reading = state.read_queues(share)
     rows = reading.value
-    letters: Sequence[LetterRow] = ()
-    # To read the letters hides them for a moment: they are read when the page is opened alone.
+    messages: Sequence[MessageRow] = ()
+    # To read the messages hides them for a moment: they are read when the page is opened alone.
     with suppress(OpsError):
         if any(row.dead_letters for row in rows):
-            found = read_letters(state, max_age(request, opened=60, refreshed=inf), None, share)
-            letters = found.known[0].rows if found.known else ()
+            found = read_messages(state, max_age(request, opened=60, refreshed=inf), None, share)
+            messages = found.known[0].rows if found.known else ()
     begin = now.replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
 
     def chart(name: str, minutes: list[float]) -> BarChart:
@@ -208,7 +208,7 @@ def overview_page(request: Request) -> Response:
         request,
         "overview.html",
         reading=replace(reading, under_way=reading.under_way or figures.under_way),
-        needs=[*needs(rows, letters, now)],
+        needs=[*needs(rows, messages, now)],
         rows=rows,
         depths={row.consumer: depth_chart(row.consumer) for row in rows},
         columns=[*COLUMNS],

@@ -29,10 +29,10 @@ from typer import BadParameter, Option
 from once.ops import terminal
 from once.ops.aws.deployment import Deployment
 from once.ops.console import (
+    dead_letter_changes,
     dead_letters,
     effects,
     jobs,
-    letter_changes,
     message,
     operator_log,
     outbox,
@@ -65,13 +65,13 @@ _OWN_SITE = frozenset({"same-origin", "none", None})
 """Values of Sec-Fetch-Site: `none` is an address that the operator opened."""
 
 
-_LETTER = "/dead-letters/{consumer}/{message_id}"
+_DEAD_LETTER = "/dead-letters/{consumer}/{message_id}"
 _PAGES: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
     ("/", "overview", overview.overview_page),
     ("/dead-letters", "dead-letters", dead_letters.groups_page),
-    ("/dead-letters/letters", "dead-letter-list", dead_letters.letters_page),
-    (_LETTER, "letter", dead_letters.letter_page),
-    (f"{_LETTER}/edit", "edit-letter", letter_changes.edit_page),
+    ("/dead-letters/letters", "dead-letter-list", dead_letters.list_page),
+    (_DEAD_LETTER, "dead-letter", dead_letters.dead_letter_page),
+    (f"{_DEAD_LETTER}/edit", "edit-dead-letter", dead_letter_changes.edit_page),
     ("/message", "message", message.message_page),
     ("/effects", "effects", effects.effects_page),
     ("/effects/one", "effect", effects.effect_page),
@@ -83,10 +83,10 @@ _PAGES: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
 )
 """Path and name of each page, and the function that returns it."""
 _FORMS: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
-    ("/dead-letters/redrive", "plan-redrive", jobs.planning(letter_changes.plan_redrive)),
-    ("/dead-letters/purge", "plan-purge", jobs.planning(letter_changes.plan_purge)),
-    ("/dead-letters/import", "plan-import", jobs.planning(letter_changes.plan_import)),
-    (f"{_LETTER}/edit", "plan-edit", jobs.planning(letter_changes.plan_edit)),
+    ("/dead-letters/redrive", "plan-redrive", jobs.planning(dead_letter_changes.plan_redrive)),
+    ("/dead-letters/purge", "plan-purge", jobs.planning(dead_letter_changes.plan_purge)),
+    ("/dead-letters/import", "plan-import", jobs.planning(dead_letter_changes.plan_import)),
+    (f"{_DEAD_LETTER}/edit", "plan-edit", jobs.planning(dead_letter_changes.plan_edit)),
     ("/effects/settle", "settle-effect", jobs.planning(effects.plan_settlement)),
     ("/outbox/republish", "republish", jobs.planning(outbox.plan_republish)),
     ("/webhooks/replay", "replay", jobs.planning(webhooks.plan_replay)),
@@ -205,7 +205,7 @@ class ConsoleServer(uvicorn.Server):
         try:
             self.run(sockets=[self._listener])
         finally:
-            self._state.letters.close()
+            self._state.messages.close()
 
 
 @contextmanager

@@ -136,10 +136,10 @@ class Readings:
         return task
 
 
-class LetterReadings(Readings):
+class QueueReadings(Readings):
     """Readings of dead letters, of which only one or one change is under way at a time.
 
-    A reading receives every letter, which hides it from other commands for a moment. During a
+    A reading receives every message, which hides it from other commands for a moment. During a
     change, pages show the last reading.
     """
 
@@ -151,7 +151,7 @@ class LetterReadings(Readings):
     def latest(
         self, key: Hashable, read: Callable[[], _T], max_age: float, patience: float | None = None
     ) -> Reading[_T]:
-        """Return a reading as `Readings` does, from letters that no change holds."""
+        """Return a reading as `Readings` does, from messages that no change holds."""
 
         def read_alone() -> _T:
             with self._receiving:
@@ -160,17 +160,17 @@ class LetterReadings(Readings):
         return super().latest(key, read_alone, max_age, patience)
 
     def close(self) -> None:
-        """End the reading under way, and wait for some seconds until its letters are given back."""
+        """End the reading under way, and wait some seconds until its messages are given back."""
         self.closed = True
         if self._receiving.acquire(timeout=_END_SECONDS):
             self._receiving.release()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let no reading or change of this console receive letters meanwhile.
+        """Let no reading or change of this console receive messages meanwhile.
 
         Raises:
-            OpsError: a change of this console holds the letters.
+            OpsError: a change of this console holds the messages.
         """
         if self._is_changing:
             raise OpsError(
@@ -204,7 +204,7 @@ class ConsoleState:
 
     deployment: Deployment
     read_only: bool = False
-    letters: LetterReadings = field(default_factory=LetterReadings)
+    messages: QueueReadings = field(default_factory=QueueReadings)
     readings: Readings = field(default_factory=Readings)
     plans: Readings = field(default_factory=Readings)
     queues: deque[Sequence[QueueStatus]] = field(default_factory=lambda: deque(maxlen=_MOST_DEPTHS))

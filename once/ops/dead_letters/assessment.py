@@ -2,7 +2,7 @@
 verdict on sending it back.
 
 A consumer deduplicates every message. Two cases are unsafe nevertheless: an expired dedup record,
-and an external effect whose outcome is unknown. A letter that is safe may still be dead-lettered
+and an external effect whose outcome is unknown. A message that is safe may still be dead-lettered
 again: `remedy` says what to do before, by its reason.
 """
 
@@ -22,15 +22,15 @@ from once.intake import envelopes, reader
 from once.names import Reason
 from once.ops import dedup_records
 from once.ops.aws.deployment import MOST_BYTES, Deployment
-from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.dead_letter import DeadLetter
 from once.ops.errors import unexpected_error_text
 from once.ops.terminal import format_epoch_seconds, format_time, parse_timestamp
 
 
-class UnexpectedLetterError(OnceError):
-    """An error in the command's own code while it read a letter.
+class UnexpectedMessageError(OnceError):
+    """An error in the command's own code while it read a message.
 
-    Remedy: the letter stays as it is; report the error that the command prints.
+    Remedy: the message stays as it is; report the error that the command prints.
     """
 
 
@@ -90,11 +90,11 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class AssessedLetter:
+class AssessedMessage:
     """A dead letter with its event, its dedup key, its dedup record and the verdict on it.
 
     Attributes:
-        letter: the dead letter.
+        message: the dead letter.
         event: its event; or the error with which a consumer would reject it.
         pk: the key under which the consumer will look the event up; None if there is none, or if
             it is not known. The recorded key, if the event is unreadable.
@@ -104,7 +104,7 @@ class AssessedLetter:
         verdict: the verdict on sending it back to its queue as it is.
     """
 
-    letter: Letter
+    message: DeadLetter
     event: CloudEvent | OnceError
     pk: str | None = None
     rejection: OnceError | None = None
@@ -113,34 +113,36 @@ class AssessedLetter:
     verdict: Verdict = Verdict(RedriveOutcome.NEEDS_A_PERSON, "Its dedup record was not read.")
 
     @classmethod
-    def of(cls, letter: Letter) -> Self:
-        """Return a letter with its event and its key, as they are without a look at its record."""
-        read = cls(letter, event_of(letter))
+    def of(cls, message: DeadLetter) -> Self:
+        """Return a message with its event and its key, as they are without a look at its record."""
+        read = cls(message, event_of(message))
         if isinstance(read.event, OnceError):
-            read.pk = letter.key
+            read.pk = message.key
             return read
         try:
-            read.pk, read.doubt = _key_and_doubt(letter, read.event)
+            read.pk, read.doubt = _key_and_doubt(message, read.event)
         except (NoKey, TooLarge) as error:
             read.rejection = error
-        except Exception as error:  # one letter must not stop the command
-            read.event = UnexpectedLetterError(unexpected_error_text(error))
+        except Exception as error:  # one message must not stop the command
+            read.event = UnexpectedMessageError(unexpected_error_text(error))
         return read
 
     def has_content(self, event: CloudEvent, expected: str) -> bool | None:
         """Tell whether its event has a fingerprint; None if unknown volatile fields decide."""
-        content = self.letter.queue.consumer.fingerprint(event)
+        content = self.message.queue.consumer.fingerprint(event)
         if content is not None or fingerprint(event) == expected:
             return content in (None, expected)
         # The consumer knows the fields, and has compared the body unless it was edited since.
-        compared = self.letter.reason == Reason.KEY_CONFLICT and not self.letter.edited
+        compared = self.message.reason == Reason.KEY_CONFLICT and not self.message.edited
         return False if compared else None
 
 
-def assess_letters(
-    table: dedup_records.DedupRecordReader, letters: Iterable[Letter], now: datetime | None = None
-) -> list[AssessedLetter]:
-    """Read the dedup records of letters, and return a verdict on each, in their order.
+def assess_messages(
+    table: dedup_records.DedupRecordReader,
+    messages: Iterable[DeadLetter],
+    now: datetime | None = None,
+) -> list[AssessedMessage]:
+    """Read the dedup records of messages, and return a verdict on each, in their order.
 
     They are redriven at the time `now`, by default at present.
 
@@ -148,23 +150,27 @@ def assess_letters(
         OpsError, botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
     """
     now = now or datetime.now(UTC)
-    assessed = [AssessedLetter.of(letter) for letter in letters]
+    assessed = [AssessedMessage.of(message) for message in messages]
     records = table.get(one.pk for one in assessed if one.pk)
     found = {record[names.Record.PK]["S"]: record for record in records}
     for one in assessed:
         one.record = found.get(one.pk or "")
         try:
             verdict = _verdict(one, now)
-        except Exception as error:  # one letter must not stop the command
+        except Exception as error:  # one message must not stop the command
             verdict = _needs_a_person(f"It cannot be judged: {unexpected_error_text(error)}.")
-        advice = verdict.advice and verdict.advice.replace("MESSAGE_ID", one.letter.message_id)
+        advice = verdict.advice and verdict.advice.replace("MESSAGE_ID", one.message.message_id)
         one.verdict = replace(verdict, advice=advice)
     return assessed
 
 
-def event_of(letter: Letter) -> CloudEvent | OnceError:
-    """Return a letter's event; or the error with which a consumer would reject it."""
-    body, claims, source = letter.original.body, letter.queue.claims, letter.queue.consumer.source
+def event_of(message: DeadLetter) -> CloudEvent | OnceError:
+    """Return a message's event; or the error with which a consumer would reject it."""
+    body, claims, source = (
+        message.original.body,
+        message.queue.claims,
+        message.queue.consumer.source,
+    )
     most = names.Limits.MESSAGE_BYTES if claims is None else MOST_BYTES
     try:
         if body.startswith('["'):  # as every pointer does, and no CloudEvent
@@ -176,23 +182,23 @@ def event_of(letter: Letter) -> CloudEvent | OnceError:
         fingerprint(event)
     except OnceError as error:
         return error
-    except Exception as error:  # one letter must not stop the command
-        return UnexpectedLetterError(unexpected_error_text(error))
+    except Exception as error:  # one message must not stop the command
+        return UnexpectedMessageError(unexpected_error_text(error))
     return event
 
 
-def _key_and_doubt(letter: Letter, event: CloudEvent) -> tuple[str | None, str | None]:
-    """Return the dedup key of a letter with this event, and the reason to doubt it."""
-    recorded, queue = letter.key, letter.queue
+def _key_and_doubt(message: DeadLetter, event: CloudEvent) -> tuple[str | None, str | None]:
+    """Return the dedup key of a message with this event, and the reason to doubt it."""
+    recorded, queue = message.key, message.queue
     deployed = queue.consumer.key(event)
     if deployed is not None:
-        if letter.edited or recorded in (None, deployed):
+        if message.edited or recorded in (None, deployed):
             return deployed, None
         return recorded, (
             f"It names the key {recorded}, and the deployed key rule gives {deployed}: the rule "
             "has changed since, or the attribute is forged. Compare both with `once trace KEY`."
         )
-    if recorded and not (letter.edited or letter.moved):
+    if recorded and not (message.edited or message.moved):
         return recorded, None  # its consumer has computed it from this body
     derived = None
     if recorded and (rule := Key.of_record(recorded)):
@@ -200,7 +206,7 @@ def _key_and_doubt(letter: Letter, event: CloudEvent) -> tuple[str | None, str |
         if rule == Key.content() and derived != recorded:
             derived = None  # the rule takes volatile fields, which are not known
     # A producer can set the attribute of a message that SQS moves.
-    if derived and (letter.edited or derived == recorded):
+    if derived and (message.edited or derived == recorded):
         return derived, None
     if queue.source_url is None:
         return None, "It has no key: no consumer has received it."
@@ -213,13 +219,13 @@ def _key_and_doubt(letter: Letter, event: CloudEvent) -> tuple[str | None, str |
     )
 
 
-def _verdict(one: AssessedLetter, now: datetime) -> Verdict:
-    letter, event = one.letter, one.event
-    if isinstance(event, UnexpectedLetterError):
+def _verdict(one: AssessedMessage, now: datetime) -> Verdict:
+    message, event = one.message, one.event
+    if isinstance(event, UnexpectedMessageError):
         return _needs_a_person(f"It cannot be judged: {event}.")
-    if letter.queue.ingress is not None:
-        return _publication(event, letter.queue.ingress)
-    if letter.queue.source_url is None:
+    if message.queue.ingress is not None:
+        return _publication(event, message.queue.ingress)
+    if message.queue.source_url is None:
         return _needs_a_person(
             "The relay has no queue to send it to.",
             "Publish its event with `once outbox republish --since 14d`.",
@@ -227,16 +233,16 @@ def _verdict(one: AssessedLetter, now: datetime) -> Verdict:
         )
     if isinstance(event, OnceError):
         return _comes_back(event.reason, f": {event}")
-    if letter.unreadable:
-        attributes = ", ".join(letter.unreadable)
+    if message.unreadable:
+        attributes = ", ".join(message.unreadable)
         return _needs_a_person(f"Its history cannot be read: {attributes}.", _LOOK)
     if one.rejection is not None:
         return _comes_back(one.rejection.reason, f": {one.rejection}")
     if one.doubt is not None:
-        refused = letter.reason in REFUSED_BEFORE_DEDUP and not letter.edited
-        return _comes_back(letter.reason) if refused else _needs_a_person(one.doubt)
+        refused = message.reason in REFUSED_BEFORE_DEDUP and not message.edited
+        return _comes_back(message.reason) if refused else _needs_a_person(one.doubt)
     verdict = _by_record(one, event, now)
-    return _with_reason(letter, verdict) if verdict.safe else verdict
+    return _with_reason(message, verdict) if verdict.safe else verdict
 
 
 def _publication(event: CloudEvent | OnceError, ingress: Deployment) -> Verdict:
@@ -265,10 +271,10 @@ def _publication(event: CloudEvent | OnceError, ingress: Deployment) -> Verdict:
     )
 
 
-def _with_reason(letter: Letter, verdict: Verdict) -> Verdict:
+def _with_reason(message: DeadLetter, verdict: Verdict) -> Verdict:
     """Return the verdict with the reason considered: its cause may persist."""
-    reason, processed = letter.reason, verdict.outcome is RedriveOutcome.SAFE
-    if letter.edited and reason in MENDED_BY_EDIT:  # the reason was that of the former body
+    reason, processed = message.reason, verdict.outcome is RedriveOutcome.SAFE
+    if message.edited and reason in MENDED_BY_EDIT:  # the reason was that of the former body
         new = "Check the new body first: its handler may refuse it."
         return replace(verdict, advice=new) if processed else verdict
     # Without a record that decides, the consumer reads the data again.
@@ -280,9 +286,9 @@ def _with_reason(letter: Letter, verdict: Verdict) -> Verdict:
     return verdict
 
 
-def _by_record(one: AssessedLetter, event: CloudEvent, now: datetime) -> Verdict:
+def _by_record(one: AssessedMessage, event: CloudEvent, now: datetime) -> Verdict:
     if one.record is None:
-        return _without_record(one.letter, event, now)
+        return _without_record(one.message, event, now)
     try:
         record = dedup_records.read_record(one.record)
     except dedup_records.UnreadableRecord as error:
@@ -313,13 +319,13 @@ def _by_record(one: AssessedLetter, event: CloudEvent, now: datetime) -> Verdict
     return _comes_back(Reason.KEY_CONFLICT, detail)
 
 
-def _without_record(letter: Letter, event: CloudEvent, now: datetime) -> Verdict:
-    if letter.reason == Reason.EFFECT_UNKNOWN:
+def _without_record(message: DeadLetter, event: CloudEvent, now: datetime) -> Verdict:
+    if message.reason == Reason.EFFECT_UNKNOWN:
         return _needs_a_person(
             "Its effect may have been done, and its dedup record is gone.",
             f"Find out at the provider whether it was done. {_FORCE}",
         )
-    if letter.reason == Reason.KEY_CONFLICT:
+    if message.reason == Reason.KEY_CONFLICT:
         return _needs_a_person(
             "Other content was committed under its key, and that dedup record is gone.", _LOOK
         )
@@ -329,8 +335,8 @@ def _without_record(letter: Letter, event: CloudEvent, now: datetime) -> Verdict
         why = f"its producer's time {event.time!r} cannot be read"
     elif sent is not None and sent < oldest:
         why = f"its producer made it at {format_time(sent)}"
-    elif letter.first_seen < oldest:
-        why = f"it was first received at {format_time(letter.first_seen)}"
+    elif message.first_seen < oldest:
+        why = f"it was first received at {format_time(message.first_seen)}"
     else:
         return _safe("It will be processed.")
     return _needs_a_person(f"It has no dedup record, which may have expired: {why}.", _LOOK)
@@ -448,7 +454,7 @@ _REMEDIES = {
 
 
 def remedy(reason: str | None) -> str | None:
-    """Return the action to take before a letter with this reason is redriven; None if none is."""
+    """Return the action to take before a message with this reason is redriven; None if none is."""
     if reason is None:
         return "Read the function's log first: it died on every receive, or never received it."
     return _REMEDIES.get(Reason(reason)) if reason in set(Reason) else None

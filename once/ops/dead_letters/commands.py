@@ -11,11 +11,11 @@ from typer import Argument, BadParameter, Option
 from once.ops import dedup_records, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters import assessment, edit, export, letter_text, search
-from once.ops.dead_letters.assessment import AssessedLetter
-from once.ops.dead_letters.letter import Letter, dead_letter_queues
+from once.ops.dead_letters import assessment, dead_letter_text, edit, export, search
+from once.ops.dead_letters.assessment import AssessedMessage
+from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
 from once.ops.dead_letters.redrive import (
-    LetterPages,
+    MessageBatches,
     Redrive,
     RedrivePlan,
     RedriveRequest,
@@ -39,19 +39,19 @@ app = terminal.command_group()
 
 
 @app.command("list")
-def list_command(options: search.LetterOptions, as_json: terminal.JsonOption = False) -> None:
+def list_command(options: search.SearchOptions, as_json: terminal.JsonOption = False) -> None:
     """Show the dead letters by consumer, reason and error. They stay in their queues."""
-    letter_filter = options.letter_filter()
+    message_filter = options.message_filter()
     queues = dead_letter_queues(Deployment.find(options.service), options.consumer)
     with search.open_search(queues, options.limit) as walk:
-        letters = _read(search.selected_letters(walk, (), letter_filter))
+        messages = _read(search.selected_messages(walk, (), message_filter))
     if as_json:
         terminal.print_json(
-            {**walk.as_json(), "letters": list(map(letter_text.letter_json, letters))}
+            {**walk.as_json(), "letters": list(map(dead_letter_text.message_json, messages))}
         )
     else:
-        if letters:
-            terminal.console.print(letter_text.groups_table(letters, datetime.now(UTC)))
+        if messages:
+            terminal.console.print(dead_letter_text.groups_table(messages, datetime.now(UTC)))
         else:
             terminal.console.print(
                 "no dead letter could be seen" if walk.hidden else "no dead letters"
@@ -60,7 +60,7 @@ def list_command(options: search.LetterOptions, as_json: terminal.JsonOption = F
     walk.raise_if_hidden()
 
 
-def _read(pages: LetterPages) -> list[Letter]:
+def _read(pages: MessageBatches) -> list[DeadLetter]:
     with saying(_READING):
         return [one for page in pages for one in page]
 
@@ -77,17 +77,17 @@ def show(
     deployment = Deployment.find(service)
     queues = dead_letter_queues(deployment, consumer)
     with search.open_search(queues, limit) as walk, saying(_READING):
-        [letter] = search.letters_by_id(walk, [message_id])
+        [message] = search.messages_by_id(walk, [message_id])
     records = dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
-    [assessed] = assessment.assess_letters(records, [letter])
+    [assessed] = assessment.assess_messages(records, [message])
     if as_json:
-        terminal.print_json(letter_text.whole_letter_json(assessed, datetime.now(UTC)))
+        terminal.print_json(dead_letter_text.whole_message_json(assessed, datetime.now(UTC)))
         return
-    for line in letter_text.letter_lines(assessed, datetime.now(UTC)):
+    for line in dead_letter_text.message_lines(assessed, datetime.now(UTC)):
         terminal.console.print(line, soft_wrap=True)
     terminal.console.print()
-    terminal.console.print(letter_text.body_text(letter), soft_wrap=True)
-    if claimed := letter_text.claimed_text(assessed):
+    terminal.console.print(dead_letter_text.body_text(message), soft_wrap=True)
+    if claimed := dead_letter_text.claimed_text(assessed):
         terminal.console.print("\nits data, from S3:")
         terminal.console.print(claimed, soft_wrap=True)
 
@@ -113,9 +113,9 @@ def redrive(request: RedriveRequest, how: ChangeOptions) -> None:
     deployment = Deployment.find(request.service)
     returning_too = request.returning or request.is_chosen
     with open_redrive(deployment, request, returning_too=returning_too) as job:
-        pages: LetterPages = request.pages(job.walk)
+        pages: MessageBatches = request.pages(job.walk)
         if request.edit:
-            pages = [[edit.edit_letter(one, job.records) for page in pages for one in page]]
+            pages = [[edit.edit_message(one, job.records) for page in pages for one in page]]
             job.walk.raise_if_lapsed()
         plan = None
         if how.dry_run or not how.yes:
@@ -125,7 +125,7 @@ def redrive(request: RedriveRequest, how: ChangeOptions) -> None:
             number = terminal.counted(len(plan.sent), "dead letter")
             how.agreed(
                 f"send {number} back?" if plan.sent else None,
-                *letter_text.verdict_lines(plan.assessed),
+                *dead_letter_text.verdict_lines(plan.assessed),
                 *filter(None, [str(plan), job.overtaken_text, job.walk.progress_text]),
             )
             job.walk.raise_if_lapsed()
@@ -141,7 +141,7 @@ def redrive(request: RedriveRequest, how: ChangeOptions) -> None:
         job.walk.raise_if_hidden()
 
 
-def _run_redrive(job: Redrive, pages: LetterPages, change: Change, *, as_json: bool) -> None:
+def _run_redrive(job: Redrive, pages: MessageBatches, change: Change, *, as_json: bool) -> None:
     """Send the messages; if this fails or is stopped, show what was done."""
     try:
         with progress(as_json=as_json) as bar:
@@ -174,10 +174,12 @@ def _show_redrive(
                 "sent": len(plan.sent if plan else job.sent),
                 "will_come_back": returning_number(plan.sent) if plan else job.returning,
                 "came_back": job.came_back,
-                "planned": list(map(letter_text.verdict_json, plan.sent if plan else ())),
-                "kept": list(map(letter_text.verdict_json, plan.refused if plan else job.refused)),
-                "failed": [waits_text(one.letter) for one in plan.waiting] if plan else job.failed,
-                "overtaken": [letter.message_id for letter in job.overtaken],
+                "planned": list(map(dead_letter_text.verdict_json, plan.sent if plan else ())),
+                "kept": list(
+                    map(dead_letter_text.verdict_json, plan.refused if plan else job.refused)
+                ),
+                "failed": [waits_text(one.message) for one in plan.waiting] if plan else job.failed,
+                "overtaken": [message.message_id for message in job.overtaken],
                 "perhaps_sent": job.unanswered,
                 "perhaps_not_deleted": job.undeleted,
                 **job.walk.as_json(),
@@ -204,8 +206,8 @@ def _numbers(rows: Mapping[str, int]) -> Table:
     return table
 
 
-def _stayed_text(stayed: Sequence[AssessedLetter], failed: Sequence[str]) -> str:
-    lines = [*failed, *(f"{one.letter.message_id}: {one.verdict}" for one in stayed)]
+def _stayed_text(stayed: Sequence[AssessedMessage], failed: Sequence[str]) -> str:
+    lines = [*failed, *(f"{one.message.message_id}: {one.verdict}" for one in stayed)]
     shown = terminal.first_lines(lines, _MAX_FAILURE_LINES)
     told = "".join(f"\n  {terminal.single_line(line)}" for line in shown)
     more = "; --returning sends those that come back" if returning_number(stayed) else ""
@@ -214,7 +216,7 @@ def _stayed_text(stayed: Sequence[AssessedLetter], failed: Sequence[str]) -> str
 
 @app.command()
 def purge(
-    options: search.LetterOptions,
+    options: search.SearchOptions,
     how: ChangeOptions,
     message_ids: search.MessageIdsArgument = None,
     export_file: Annotated[
@@ -229,29 +231,29 @@ def purge(
 ) -> None:
     """Export dead letters to a file, and delete them; `dlq import` puts them back."""
 
-    def exported(file: Path, letters: Sequence[Letter]) -> None:
+    def exported(file: Path, messages: Sequence[DeadLetter]) -> None:
         if not how.as_json:
-            terminal.console.print(export.exported_text(file, letters), soft_wrap=True)
+            terminal.console.print(export.exported_text(file, messages), soft_wrap=True)
 
     names = message_ids or []
-    letter_filter = options.letter_filter(names)
+    message_filter = options.message_filter(names)
     deployment = Deployment.find(options.service)
     with search.open_search(
         dead_letter_queues(deployment, options.consumer), options.limit
     ) as walk:
-        letters = _read(search.selected_letters(walk, names, letter_filter))
+        messages = _read(search.selected_messages(walk, names, message_filter))
         walk.count_hidden()
-        job = export.LetterPurge(walk, letters)
-        number = terminal.counted(len(letters), "dead letter")
-        table = letter_text.groups_table(letters, datetime.now(UTC))
-        question = f"export and delete {number}?" if letters else None
+        job = export.MessagePurge(walk, messages)
+        number = terminal.counted(len(messages), "dead letter")
+        table = dead_letter_text.groups_table(messages, datetime.now(UTC))
+        question = f"export and delete {number}?" if messages else None
         if how.agreed(question, table, walk.progress_text):
             told = options.for_log() | {"message_ids": names}
             with (
                 logged_change(deployment, "dlq purge", told, how.why) as change,
                 progress(as_json=how.as_json) as bar,
             ):
-                task = bar.add_task("deleted", total=len(letters))
+                task = bar.add_task("deleted", total=len(messages))
                 job.run(
                     export_file,
                     change,
@@ -262,20 +264,20 @@ def purge(
         terminal.print_json(
             {
                 "dry_run": how.dry_run,
-                "letters": list(map(letter_text.letter_json, job.letters)),
+                "letters": list(map(dead_letter_text.message_json, job.messages)),
                 "files": list(map(str, job.files)),
                 "deleted": job.deleted,
                 "failed": job.faults,
                 **walk.as_json(),
             }
         )
-    job.raise_if_letters_stayed()
+    job.raise_if_messages_stayed()
     if not names:
         walk.raise_if_hidden()
 
 
 @app.command("import")
-def import_letters(
+def import_messages(
     how: ChangeOptions,
     file: Annotated[
         Path, Argument(metavar="FILE", exists=True, dir_okay=False, help="File that `purge` wrote.")
@@ -301,15 +303,15 @@ def import_letters(
     FILE.imported. After the time `safe_until` of a message, its key may be
     forgotten, and its event may be processed twice: it is left out as well.
     """
-    letters, journal = export.read_export(file), export.ImportJournal.of(file)
+    messages, journal = export.read_export(file), export.ImportJournal.of(file)
     deployment = Deployment.find(service)
     queues = {
         name: dead_letter_queues(deployment, into or name)[0]
-        for name in dict.fromkeys(letter.consumer for letter in letters)
+        for name in dict.fromkeys(message.consumer for message in messages)
     }
-    job = export.LetterImport(client("sqs"), queues, journal)
+    job = export.MessageImport(client("sqs"), queues, journal)
     with saying(_READING):
-        job.plan(letters, limit, again=again, unsafe=unsafe)
+        job.plan(messages, limit, again=again, unsafe=unsafe)
     number = terminal.counted(len(job.new), "dead letter")
     if how.agreed(f"import {number}?" if job.new else None, _import_table(job, dry_run=True)):
         asked = {"into": into, "again": again, "unsafe": unsafe, "service": service}
@@ -320,10 +322,10 @@ def import_letters(
         terminal.print_json({"dry_run": how.dry_run, **job.as_json(dry_run=how.dry_run)})
     elif job.imported or job.failed:
         terminal.console.print(_import_table(job, dry_run=False))
-    job.raise_if_letters_are_missing()
+    job.raise_if_messages_are_missing()
 
 
-def _import_table(job: export.LetterImport, *, dry_run: bool) -> Table:
+def _import_table(job: export.MessageImport, *, dry_run: bool) -> Table:
     return _numbers(
         {
             name.replace("_", " "): value if isinstance(value, int) else len(value)

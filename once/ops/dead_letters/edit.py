@@ -16,21 +16,21 @@ from once.failures.quarantine import allowed
 from once.intake.original_message import OriginalMessage
 from once.names import Reason
 from once.ops import dedup_records, terminal
-from once.ops.dead_letters.assessment import AssessedLetter, assess_letters
-from once.ops.dead_letters.letter import Letter
-from once.ops.dead_letters.letter_text import body_text
+from once.ops.dead_letters.assessment import AssessedMessage, assess_messages
+from once.ops.dead_letters.dead_letter import DeadLetter
+from once.ops.dead_letters.dead_letter_text import body_text
 from once.ops.errors import OpsError
 
 _NEW_EVENT = "have the producer send a new event with an id of its own, and purge this one"
 
 
 class RefusedEditError(OpsError):
-    """A letter may not be sent with its new body; the message says why."""
+    """A message may not be sent with its new body; the message says why."""
 
 
-def editable_text(letter: Letter) -> str:
-    """Return a letter's body to be edited: indented if it is valid JSON."""
-    return allowed(body_text(letter))
+def editable_text(message: DeadLetter) -> str:
+    """Return a message's body to be edited: indented if it is valid JSON."""
+    return allowed(body_text(message))
 
 
 def printable_json(text: str) -> str:
@@ -43,19 +43,19 @@ def printable_json(text: str) -> str:
 
 
 def with_body(
-    before: AssessedLetter, text: str, records: dedup_records.DedupRecordReader
-) -> AssessedLetter:
-    """Return a letter with the text as its body, assessed again.
+    before: AssessedMessage, text: str, records: dedup_records.DedupRecordReader
+) -> AssessedMessage:
+    """Return a message with the text as its body, assessed again.
 
     Raises:
-        RefusedEditError: the letter may not be sent with this body.
+        RefusedEditError: the message may not be sent with this body.
         OpsError: the body is the same.
         botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
     """
-    if printable_json(text).strip() == printable_json(editable_text(before.letter)).strip():
+    if printable_json(text).strip() == printable_json(editable_text(before.message)).strip():
         raise OpsError("the body was not changed, and nothing is sent: redrive it as it is")
-    original = OriginalMessage(text, before.letter.original.attributes)
-    [after] = assess_letters(records, [replace(before.letter, original=original, edited=True)])
+    original = OriginalMessage(text, before.message.original.attributes)
+    [after] = assess_messages(records, [replace(before.message, original=original, edited=True)])
     error = after.event if isinstance(after.event, OnceError) else after.rejection
     if error is not None:
         raise RefusedEditError(f"no consumer could read it, {error.reason}: {error}")
@@ -64,12 +64,12 @@ def with_body(
     return after
 
 
-def _key_error(before: AssessedLetter, after: AssessedLetter) -> str | None:
+def _key_error(before: AssessedMessage, after: AssessedMessage) -> str | None:
     """Return why the key would change; a changed key would process the event a second time."""
-    was, event, letter = before.event, after.event, before.letter
+    was, event, message = before.event, after.event, before.message
     if isinstance(event, OnceError) or isinstance(was, OnceError) or before.rejection is not None:
         return None  # no consumer could compute a key
-    if event.type != was.type and letter.reason != Reason.UNKNOWN_TYPE:
+    if event.type != was.type and message.reason != Reason.UNKNOWN_TYPE:
         return f"its type would change, and with it the handler that makes its key: {_NEW_EVENT}"
     is_known = before.pk is not None and after.pk is not None
     names = (before.pk, after.pk) if is_known else (_name(was), _name(event))
@@ -78,12 +78,16 @@ def _key_error(before: AssessedLetter, after: AssessedLetter) -> str | None:
             f"the event's key would change, from {names[0]} to {names[1]}: put it back as it was, "
             f"or {_NEW_EVENT}"
         )
-    if is_known or letter.reason == Reason.UNKNOWN_TYPE or (letter.queue.ingress and letter.reason):
+    if (
+        is_known
+        or message.reason == Reason.UNKNOWN_TYPE
+        or (message.queue.ingress and message.reason)
+    ):
         return None  # of the last two, no consumer has computed a key
     return f"nothing tells whether its key would change: {_NEW_EVENT}"
 
 
-def _record_error(after: AssessedLetter) -> str | None:
+def _record_error(after: AssessedMessage) -> str | None:
     """Return why the record forbids the body; unknown volatile fields count as content."""
     if after.record is None or isinstance(after.event, OnceError):
         return None
@@ -92,7 +96,7 @@ def _record_error(after: AssessedLetter) -> str | None:
     except dedup_records.UnreadableRecord as error:
         return f"the record under its key {after.pk} cannot be read, and may say otherwise: {error}"
     event = after.event
-    content = after.letter.queue.consumer.fingerprint(event) or identity.fingerprint(event)
+    content = after.message.queue.consumer.fingerprint(event) or identity.fingerprint(event)
     if record.fingerprint == content:
         return None
     return (
@@ -106,19 +110,19 @@ def _name(event: cloud_event.CloudEvent) -> str:
     return f"source {event.source!r} and id {event.id!r}"
 
 
-def edit_letter(letter: Letter, records: dedup_records.DedupRecordReader) -> Letter:
-    """Let the operator edit a letter's body until it can be sent; return the letter with it.
+def edit_message(message: DeadLetter, records: dedup_records.DedupRecordReader) -> DeadLetter:
+    """Let the operator edit a message's body until it can be sent; return the message with it.
 
     Raises:
         OpsError: there is no editor, the body is unchanged, or the operator stops.
         botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
     """
-    [before] = assess_letters(records, [letter])
-    body = editable_text(letter)
+    [before] = assess_messages(records, [message])
+    body = editable_text(message)
     while True:
         body = _in_editor(body).strip()
         try:
-            return with_body(before, body, records).letter
+            return with_body(before, body, records).message
         except RefusedEditError as error:
             fault = str(error)
         typer.echo(f"it cannot be sent so: {terminal.escape_controls(fault)}", err=True)

@@ -1,7 +1,7 @@
 """Export: dead letters as lines of JSON in a file, complete for putting them back.
 
-A purge writes such a file and deletes the letters; an import puts them back. A journal beside the
-file has the letters that were imported from it, so that an import can be repeated.
+A purge writes such a file and deletes the messages; an import puts them back. A journal beside the
+file has the messages that were imported from it, so that an import can be repeated.
 """
 
 import base64
@@ -24,11 +24,11 @@ from msgspec.json import decode
 from once.errors import UNREADABLE
 from once.events.cloud_event import CloudEvent
 from once.failures.quarantine import Place, batches_by_size, fits, size_of, text
-from once.names import DeadLetter, Limits
+from once.names import DeadLetterAttribute, Limits
 from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import BATCH_ENTRIES, call_for_each
-from once.ops.dead_letters import assessment, letter_text, search
-from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
+from once.ops.dead_letters import assessment, dead_letter_text, search
+from once.ops.dead_letters.dead_letter import WAITS, DeadLetter, DeadLetterQueue
 from once.ops.errors import OpsError, unexpected_error_text
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class _Send(Struct, frozen=True):
     MessageDeduplicationId: str | None = None
 
 
-class ExportedLetter(Struct, frozen=True):
+class ExportedMessage(Struct, frozen=True):
     """A line of an export.
 
     Attributes:
@@ -79,13 +79,15 @@ class ExportedLetter(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """SHA-256 over body and attributes: identifies the letter, whatever its message id."""
+        """SHA-256 over body and attributes: identifies the message, whatever its message id."""
         return _digest(self.send.MessageBody, self._attributes())
 
     @property
     def message_group(self) -> str | None:
         """The message group in its consumer's queue, if it has one."""
-        reason, noted = map(self.send.MessageAttributes.get, (DeadLetter.REASON, DeadLetter.GROUP))
+        reason, noted = map(
+            self.send.MessageAttributes.get, (DeadLetterAttribute.REASON, DeadLetterAttribute.GROUP)
+        )
         place = Place.read(noted.StringValue or "") if reason and noted else None
         return place.group if place else self.send.MessageGroupId
 
@@ -95,12 +97,12 @@ class ExportedLetter(Struct, frozen=True):
         return size_of(self.send.MessageBody, self._attributes())
 
     def entry(self) -> dict[str, Any]:
-        """Return the letter as an entry of SendMessageBatch, without its id."""
+        """Return the message as an entry of SendMessageBatch, without its id."""
         entry = {"MessageBody": self.send.MessageBody, "MessageAttributes": self._attributes()}
         if self.send.MessageGroupId is not None:
             entry["MessageGroupId"] = self.send.MessageGroupId
         if self.send.MessageDeduplicationId is not None:
-            # Under the exported id, SQS would accept a second import and drop its letters.
+            # Under the exported id, SQS would accept a second import and drop its messages.
             entry["MessageDeduplicationId"] = uuid4().hex
         return entry
 
@@ -112,24 +114,24 @@ class ExportedLetter(Struct, frozen=True):
         }
 
 
-def export(path: Path, letters: Iterable[Letter]) -> dict[str, str]:
-    """Write letters to a new file, a line each, and flush it to the disk.
+def export(path: Path, messages: Iterable[DeadLetter]) -> dict[str, str]:
+    """Write messages to a new file, a line each, and flush it to the disk.
 
     Returns:
-        The reason for each letter that is not in the file, by message id.
+        The reason for each message that is not in the file, by message id.
 
     Raises:
         OpsError: the file exists already, or cannot be written.
     """
     lines: list[str] = []
     faults: dict[str, str] = {}
-    for letter in letters:
+    for message in messages:
         try:
-            lines.append(exported_line(letter) + "\n")
+            lines.append(exported_line(message) + "\n")
         except OpsError as error:
-            faults[letter.message_id] = str(error)
-        except Exception as error:  # one letter must not stop the export
-            faults[letter.message_id] = unexpected_error_text(error)
+            faults[message.message_id] = str(error)
+        except Exception as error:  # one message must not stop the export
+            faults[message.message_id] = unexpected_error_text(error)
     try:
         _append(path, lines, os.O_EXCL)
         handle = os.open(path.parent, os.O_RDONLY)
@@ -155,45 +157,45 @@ def _not_written(error: OSError) -> OpsError:
     return OpsError(f"{error}: nothing was deleted; name another file with --export")
 
 
-def read_export(file: Path) -> list[ExportedLetter]:
-    """Read the letters of an export.
+def read_export(file: Path) -> list[ExportedMessage]:
+    """Read the messages of an export.
 
     Raises:
         OpsError: the file or one of its lines cannot be read.
     """
-    letters = []
+    messages = []
     try:
         lines = file.read_bytes().splitlines()
     except OSError as error:
         raise OpsError(f"{error}: nothing was imported") from None
     for number, line in enumerate(lines, start=1):
         try:
-            letters.append(read_line(line))
+            messages.append(read_line(line))
         except ValueError as error:
             raise OpsError(f"line {number} of {file}: {error}; nothing was imported") from None
-    return letters
+    return messages
 
 
-def exported_line(letter: Letter) -> str:
-    """Return a letter as a line of JSON; its `send` is the input of SendMessage.
+def exported_line(message: DeadLetter) -> str:
+    """Return a message as a line of JSON; its `send` is the input of SendMessage.
 
     Raises:
-        OpsError: the letter cannot be put back as it is.
+        OpsError: the message cannot be put back as it is.
     """
-    until, attributes = safe_until(letter), _kept_attributes(letter)
+    until, attributes = safe_until(message), _kept_attributes(message)
     order = {}
-    if group := letter.received["Attributes"].get("MessageGroupId"):
+    if group := message.received["Attributes"].get("MessageGroupId"):
         order["MessageGroupId"] = group
-        if letter.queue.is_fifo:
-            identity = sha256(letter.message_id.encode()).hexdigest()
+        if message.queue.is_fifo:
+            identity = sha256(message.message_id.encode()).hexdigest()
             order["MessageDeduplicationId"] = identity
     line = {
-        **letter_text.letter_json(letter),
-        "error": letter.error,
+        **dead_letter_text.message_json(message),
+        "error": message.error,
         "safe_until": until and until.isoformat(),
         "send": {
-            "QueueUrl": letter.queue.url,
-            "MessageBody": letter.received["Body"],
+            "QueueUrl": message.queue.url,
+            "MessageBody": message.received["Body"],
             "MessageAttributes": {
                 name: {part: _text(content) for part, content in value.items()}
                 for name, value in attributes.items()
@@ -204,27 +206,27 @@ def exported_line(letter: Letter) -> str:
     return json.dumps(line)
 
 
-def read_line(line: bytes) -> ExportedLetter:
+def read_line(line: bytes) -> ExportedMessage:
     """Read a line of an export.
 
     Raises:
         ValueError: the line is not one of an export; the text does not quote it.
     """
     try:
-        return decode(line, type=ExportedLetter)
+        return decode(line, type=ExportedMessage)
     except ValidationError as error:
         raise ValueError(f"it is no exported dead letter ({error})") from None
     except UNREADABLE:
         raise ValueError("it is not JSON, or nested too deeply") from None
 
 
-def safe_until(letter: Letter) -> datetime | None:
-    """Return until when a redrive of the letter is deduplicated if its event was committed.
+def safe_until(message: DeadLetter) -> datetime | None:
+    """Return until when a redrive of the message is deduplicated if its event was committed.
 
     The dedup record of an event outlives every message that was made or first seen less than
     `MESSAGE_LIFETIME_SECONDS` ago. None if the producer's time cannot be read.
     """
-    moment, event = letter.first_seen, assessment.event_of(letter)
+    moment, event = message.first_seen, assessment.event_of(message)
     if isinstance(event, CloudEvent) and event.time:
         sent = terminal.parse_timestamp(event.time)
         if sent is None:
@@ -236,27 +238,27 @@ def safe_until(letter: Letter) -> datetime | None:
         return None
 
 
-def _kept_attributes(letter: Letter) -> dict[str, Any]:
+def _kept_attributes(message: DeadLetter) -> dict[str, Any]:
     """Return the attributes as they are; with the time of its first receive if they lack it.
 
-    SQS keeps that time of a letter that it moved by itself, and forgets it with the message. Of
-    such a letter, a reason among the attributes is its producer's, and would count as its reason.
+    SQS keeps that time of a message that it moved by itself, and forgets it with the message. Of
+    such a message, a reason among the attributes is its producer's, and would count as its reason.
     """
-    raw = letter.received.get("MessageAttributes", {})
+    raw = message.received.get("MessageAttributes", {})
     own: dict[str, Any] = {
         name: {part: value for part, value in one.items() if part in _PARTS}
         for name, one in raw.items()
     }
-    if letter.moved:
-        own.pop(DeadLetter.REASON, None)
-    noted = own.get(DeadLetter.FIRST_SEEN, {}).get("StringValue")
-    if noted is not None and terminal.parse_timestamp(noted) == letter.first_seen:
+    if message.moved:
+        own.pop(DeadLetterAttribute.REASON, None)
+    noted = own.get(DeadLetterAttribute.FIRST_SEEN, {}).get("StringValue")
+    if noted is not None and terminal.parse_timestamp(noted) == message.first_seen:
         return own
-    first_seen = text(letter.first_seen.isoformat(timespec="milliseconds"))
+    first_seen = text(message.first_seen.isoformat(timespec="milliseconds"))
     reserved = {name: value for name, value in own.items() if name.startswith("once-")}
-    for attributes in (own, {**reserved, **letter.original.plain()}):
-        kept = {**attributes, DeadLetter.FIRST_SEEN: first_seen}
-        if len(kept) <= Limits.MESSAGE_ATTRIBUTES and fits(letter.received["Body"], kept):
+    for attributes in (own, {**reserved, **message.original.plain()}):
+        kept = {**attributes, DeadLetterAttribute.FIRST_SEEN: first_seen}
+        if len(kept) <= Limits.MESSAGE_ATTRIBUTES and fits(message.received["Body"], kept):
             return kept
     raise OpsError("with the time of its first receive it would exceed a limit of SQS")
 
@@ -271,20 +273,20 @@ def _text(part: str | bytes) -> str:
 
 
 @dataclass(slots=True)
-class LetterPurge:
-    """The export and deletion of letters that a walk holds.
+class MessagePurge:
+    """The export and deletion of messages that a walk holds.
 
     Attributes:
-        walk: holds the letters.
-        letters: the letters.
+        walk: holds the messages.
+        messages: the messages.
         files: the files that were written.
-        deleted: ids of the letters that were deleted.
-        not_exported: the reason for each letter that could not be written, by message id.
-        not_deleted: the reason for each letter that was written and not deleted.
+        deleted: ids of the messages that were deleted.
+        not_exported: the reason for each message that could not be written, by message id.
+        not_deleted: the reason for each message that was written and not deleted.
     """
 
     walk: search.QueueWalk
-    letters: Sequence[Letter]
+    messages: Sequence[DeadLetter]
     files: list[Path] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     not_exported: dict[str, str] = field(default_factory=dict)
@@ -295,29 +297,29 @@ class LetterPurge:
         path: Path | None,
         change: operator_log.Change,
         *,
-        exported: Callable[[Path, Sequence[Letter]], object],
+        exported: Callable[[Path, Sequence[DeadLetter]], object],
         batch_deleted: Callable[[], object],
     ) -> None:
-        """Export and delete the letters; note in the change what was done, also if this ends early.
+        """Export and delete the messages; note what was done in the change, also after an error.
 
         Args:
             path: the file of the export; None for a new file for each consumer.
             change: takes the ids and the numbers.
-            exported: called with each file and the letters that it holds.
+            exported: called with each file and the messages that it holds.
             batch_deleted: called after each batch; what it raises ends the deletion.
 
         Raises:
-            OpsError: the letters were not held without a break, or a file cannot be written;
+            OpsError: the messages were not held without a break, or a file cannot be written;
                 nothing was deleted.
         """
         try:
             self.walk.raise_if_lapsed()
-            for file, some in ({path: self.letters} if path else self._new_files()).items():
+            for file, some in ({path: self.messages} if path else self._new_files()).items():
                 faults = export(file, some)
                 self.files.append(file)
                 self.not_exported |= faults
-                exported(file, [letter for letter in some if letter.message_id not in faults])
-            written = [one for one in self.letters if one.message_id not in self.not_exported]
+                exported(file, [message for message in some if message.message_id not in faults])
+            written = [one for one in self.messages if one.message_id not in self.not_exported]
             for batch in search.batches_by_queue(written):
                 self._delete(batch)
                 batch_deleted()
@@ -325,8 +327,8 @@ class LetterPurge:
             change.message_ids = self.deleted
             change.counts = {"deleted": len(self.deleted), "failed": len(self.faults)}
 
-    def raise_if_letters_stayed(self) -> None:
-        """Raise `OpsError` if letters were not deleted, with the reason for each."""
+    def raise_if_messages_stayed(self) -> None:
+        """Raise `OpsError` if messages were not deleted, with the reason for each."""
         if faults := self.faults:
             lines = "".join(f"\n  {name}: {said}" for name, said in faults.items())
             raise OpsError(
@@ -336,11 +338,11 @@ class LetterPurge:
 
     @property
     def faults(self) -> dict[str, str]:
-        """The reason for each letter that was not deleted, by message id."""
+        """The reason for each message that was not deleted, by message id."""
         return {**self.not_exported, **self.not_deleted}
 
-    def _new_files(self) -> Mapping[Path, Sequence[Letter]]:
-        """Return a new file in `FOLDER` for the letters of each consumer."""
+    def _new_files(self) -> Mapping[Path, Sequence[DeadLetter]]:
+        """Return a new file in `FOLDER` for the messages of each consumer."""
         try:
             FOLDER.mkdir(mode=0o700, exist_ok=True)
             (FOLDER / ".gitignore").write_text("*\n")
@@ -349,27 +351,27 @@ class LetterPurge:
         now = datetime.now(UTC)
         return {
             FOLDER / f"dlq-{owner}-{now:%Y%m%dT%H%M%SZ}.jsonl": [
-                letter for letter in self.letters if letter.queue.owner == owner
+                message for message in self.messages if message.queue.owner == owner
             ]
-            for owner in dict.fromkeys(letter.queue.owner for letter in self.letters)
+            for owner in dict.fromkeys(message.queue.owner for message in self.messages)
         }
 
-    def _delete(self, letters: Sequence[Letter]) -> None:
-        # The deletion of an old receive may succeed although another command has the letter.
-        held = self.walk.renew(letters)
-        self.not_deleted |= {one.message_id: _STOLEN for one in letters if one not in held}
+    def _delete(self, messages: Sequence[DeadLetter]) -> None:
+        # The deletion of an old receive may succeed although another command has the message.
+        held = self.walk.renew(messages)
+        self.not_deleted |= {one.message_id: _STOLEN for one in messages if one not in held}
         if held:
             self.not_deleted |= self.walk.delete(held)
         self.deleted += [
-            one.message_id for one in letters if one.message_id not in self.not_deleted
+            one.message_id for one in messages if one.message_id not in self.not_deleted
         ]
 
 
-def exported_text(file: Path, letters: Sequence[Letter]) -> str:
-    """Return the number of letters in a file, and until when they can be imported safely."""
-    known = [moment for moment in map(safe_until, letters) if moment]
+def exported_text(file: Path, messages: Sequence[DeadLetter]) -> str:
+    """Return the number of messages in a file, and until when they can be imported safely."""
+    known = [moment for moment in map(safe_until, messages) if moment]
     until = f" is safe until {terminal.format_time(min(known))}" if known else " puts them back"
-    number = terminal.counted(len(letters), "dead letter")
+    number = terminal.counted(len(messages), "dead letter")
     return f"{number} written to {file}; `once dlq import {shlex.quote(str(file))}`{until}"
 
 
@@ -379,7 +381,7 @@ class ImportJournal:
 
     Attributes:
         path: its file: that of the export with `.imported` added.
-        imported: message ids of the letters that were imported earlier, as in the export.
+        imported: message ids of the messages that were imported earlier, as in the export.
     """
 
     path: Path
@@ -402,14 +404,14 @@ class ImportJournal:
                 "repair it, or move it away and give --again"
             ) from None
 
-    def add(self, letters: Iterable[ExportedLetter]) -> None:
-        """Note letters as imported, and flush the file to the disk.
+    def add(self, messages: Iterable[ExportedMessage]) -> None:
+        """Note messages as imported, and flush the file to the disk.
 
         Raises:
             OpsError: it cannot be written.
         """
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        entries = [{"message_id": letter.message_id, "at": at} for letter in letters]
+        entries = [{"message_id": message.message_id, "at": at} for message in messages]
         try:
             _append(self.path, [json.dumps(entry) + "\n" for entry in entries])
         except OSError as error:
@@ -420,66 +422,66 @@ class ImportJournal:
 
 
 @dataclass(slots=True)
-class LetterImport:
-    """An import of the letters of an export.
+class MessageImport:
+    """An import of the messages of an export.
 
     Attributes:
         sqs: an SQS client.
-        queues: the dead-letter queue for the letters of each consumer.
-        journal: the letters that were imported before.
-        new: letters to be imported.
-        there: letters in their queue already.
-        before: letters that were imported before, and are gone since.
-        past: letters past `safe_until`.
-        imported: ids of the imported letters, in their queue.
-        failed: the reason for each letter that was not imported, by its id in the export.
+        queues: the dead-letter queue for the messages of each consumer.
+        journal: the messages that were imported before.
+        new: messages to be imported.
+        there: messages in their queue already.
+        before: messages that were imported before, and are gone since.
+        past: messages past `safe_until`.
+        imported: ids of the imported messages, in their queue.
+        failed: the reason for each message that was not imported, by its id in the export.
     """
 
     sqs: "SQSClient"
     queues: Mapping[str, DeadLetterQueue]
     journal: ImportJournal
-    new: list[ExportedLetter] = field(default_factory=list)
-    there: list[ExportedLetter] = field(default_factory=list)
-    before: list[ExportedLetter] = field(default_factory=list)
-    past: list[ExportedLetter] = field(default_factory=list)
+    new: list[ExportedMessage] = field(default_factory=list)
+    there: list[ExportedMessage] = field(default_factory=list)
+    before: list[ExportedMessage] = field(default_factory=list)
+    past: list[ExportedMessage] = field(default_factory=list)
     imported: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     _stopped: set[tuple[str, str]] = field(default_factory=set)
-    """URL and message group of a FIFO queue with a letter that was not imported: others wait."""
+    """URL and message group of a FIFO queue with a message that was not imported: others wait."""
 
     def plan(
-        self, letters: Iterable[ExportedLetter], limit: int, *, again: bool, unsafe: bool
+        self, messages: Iterable[ExportedMessage], limit: int, *, again: bool, unsafe: bool
     ) -> None:
-        """Decide what is done with each letter, by the letters that are in the queues.
+        """Decide what is done with each message, by the messages that are in the queues.
 
         Args:
-            letters: the letters of the export.
-            limit: most letters that are read from the queues.
-            again: whether letters that were imported before are imported again.
-            unsafe: whether letters past `safe_until` are imported.
+            messages: the messages of the export.
+            limit: most messages that are read from the queues.
+            again: whether messages that were imported before are imported again.
+            unsafe: whether messages past `safe_until` are imported.
 
         Raises:
-            OpsError: not all letters in the queues could be seen.
+            OpsError: not all messages in the queues could be seen.
         """
         present, now = self._present(limit), datetime.now(UTC)
-        for letter in letters:
-            if present[letter.digest] > 0:
-                present[letter.digest] -= 1
-                self.there.append(letter)
-            elif letter.message_id in self.journal.imported and not again:
-                self.before.append(letter)
-            elif not unsafe and (letter.safe_until is None or now >= letter.safe_until):
-                self.past.append(letter)
+        for message in messages:
+            if present[message.digest] > 0:
+                present[message.digest] -= 1
+                self.there.append(message)
+            elif message.message_id in self.journal.imported and not again:
+                self.before.append(message)
+            elif not unsafe and (message.safe_until is None or now >= message.safe_until):
+                self.past.append(message)
             else:
-                self.new.append(letter)
+                self.new.append(message)
 
     def _present(self, limit: int) -> Counter[str]:
         queues = [*dict.fromkeys(self.queues.values())]
         with search.open_search(queues, limit) as walk:
             found: Counter[str] = Counter()
-            for letter in (one for page in walk.pages() for one in page):
-                with suppress(Exception):  # such a letter was never exported
-                    found[_digest(letter.received["Body"], _kept_attributes(letter))] += 1
+            for message in (one for page in walk.pages() for one in page):
+                with suppress(Exception):  # such a message was never exported
+                    found[_digest(message.received["Body"], _kept_attributes(message))] += 1
             if queues and not walk.complete:
                 raise OpsError(
                     f"more than {limit} dead letters are there, so that it is not known which of "
@@ -490,42 +492,42 @@ class LetterImport:
         return found
 
     def run(self, change: operator_log.Change) -> None:
-        """Import the new letters, and note each batch in the journal.
+        """Import the new messages, and note each batch in the journal.
 
         Raises:
             OpsError: the journal cannot be written.
             botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
         """
-        self.journal.add([])  # before a letter is sent that could not be noted
+        self.journal.add([])  # before a message is sent that could not be noted
         try:
             for name, queue in self.queues.items():
-                own = [letter for letter in self.new if letter.consumer == name]
+                own = [message for message in self.new if message.consumer == name]
                 # Within one call to a FIFO queue, a letter could overtake one that is repeated.
                 most = 1 if queue.is_fifo else BATCH_ENTRIES
-                for some in batches_by_size(own, lambda letter: letter.size, most=most):
+                for some in batches_by_size(own, lambda message: message.size, most=most):
                     self._send(queue, some)
         finally:
             change.message_ids = self.imported
             change.counts = {"imported": len(self.imported), "failed": len(self.failed)}
 
-    def _send(self, queue: DeadLetterQueue, letters: Sequence[ExportedLetter]) -> None:
-        behind = [one for one in letters if (queue.url, one.message_group) in self._stopped]
-        self.failed |= {letter.message_id: WAITS for letter in behind}
-        if not (letters := [letter for letter in letters if letter not in behind]):
+    def _send(self, queue: DeadLetterQueue, messages: Sequence[ExportedMessage]) -> None:
+        behind = [one for one in messages if (queue.url, one.message_group) in self._stopped]
+        self.failed |= {message.message_id: WAITS for message in behind}
+        if not (messages := [message for message in messages if message not in behind]):
             return
         taken, refused = call_for_each(
             lambda entries: self.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries),
-            [letter.entry() for letter in letters],
+            [message.entry() for message in messages],
         )
-        self.journal.add(letters[number] for number in taken)
+        self.journal.add(messages[number] for number in taken)
         self.imported += [str(answer["MessageId"]) for answer in taken.values()]
         for number, said in refused.items():
-            if queue.is_fifo and (group := letters[number].message_group):
+            if queue.is_fifo and (group := messages[number].message_group):
                 self._stopped.add((queue.url, group))
-            self.failed[letters[number].message_id] = said
+            self.failed[messages[number].message_id] = said
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
-        """Return the result as JSON values; letters by their ids in the export."""
+        """Return the result as JSON values; messages by their ids in the export."""
         return {
             "imported": len(self.new) if dry_run else len(self.imported),
             "there_already": _ids(self.there),
@@ -534,8 +536,8 @@ class LetterImport:
             "failed": self.failed,
         }
 
-    def raise_if_letters_are_missing(self) -> None:
-        """Raise `OpsError` if letters are neither in their queue nor imported now."""
+    def raise_if_messages_are_missing(self) -> None:
+        """Raise `OpsError` if messages are neither in their queue nor imported now."""
         before = "imported before, and redriven or purged since; --again imports them once more"
         past = (
             "past their safe_until: their keys may be forgotten, and an event that was committed "
@@ -552,5 +554,5 @@ class LetterImport:
             raise OpsError(f"not all dead letters were imported{told}")
 
 
-def _ids(letters: Iterable[ExportedLetter]) -> list[str]:
-    return [letter.message_id for letter in letters]
+def _ids(messages: Iterable[ExportedMessage]) -> list[str]:
+    return [message.message_id for message in messages]

@@ -1,9 +1,9 @@
 """Redrive: sends dead letters back to their queues, and unrouted events to their topic.
 
-A letter is sent first and deleted afterwards. An interruption between the two leaves a letter that
-is sent again by the next redrive; its consumer recognises the duplicate.
+A message is sent first and deleted afterwards. After an interruption between the two, the next
+redrive sends the message again; its consumer recognises the duplicate.
 
-Of a FIFO message group, the letters after one that is not sent stay as well.
+Of a FIFO message group, the messages after one that is not sent stay as well.
 """
 
 from base64 import b64decode
@@ -22,14 +22,14 @@ from once.errors import OnceError
 from once.events.identity import message_group
 from once.failures.quarantine import Place, allowed, batches_by_size, fits, key_text, size_of, text
 from once.intake.original_message import Attributes
-from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetter, Limits
+from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetterAttribute, Limits
 from once.ops.aws.clients import BatchCall, RateLimiter, call_for_each, client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, search
-from once.ops.dead_letters.letter import (
+from once.ops.dead_letters.dead_letter import (
     WAITS,
+    DeadLetter,
     Group,
-    Letter,
     QueueStay,
     dead_letter_queues,
     lineage_text,
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 
-LetterPages = Iterable[Sequence[Letter]]
-"""Batches of letters, each of one queue."""
+MessageBatches = Iterable[Sequence[DeadLetter]]
+"""Batches of messages, each of one queue."""
 
 _MAX_OVERTAKEN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedriveRequest(search.LetterOptions):
-    """Options of a redrive. Ids name the letters, or else the filters select them."""
+class RedriveRequest(search.SearchOptions):
+    """Options of a redrive. Ids name the messages, or else the filters select them."""
 
     message_ids: search.MessageIdsArgument = None
     edit: Annotated[
@@ -71,12 +71,12 @@ class RedriveRequest(search.LetterOptions):
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the letters are named or filtered."""
-        return bool(self.message_ids) or self._filter != search.LetterFilter()
+        """Whether the messages are named or filtered."""
+        return bool(self.message_ids) or self._filter != search.MessageFilter()
 
-    def pages(self, walk: search.QueueWalk) -> Iterator[Sequence[Letter]]:
-        """Yield the chosen letters; see `once.ops.dead_letters.search.selected_letters`."""
-        return search.selected_letters(walk, self.message_ids or (), self._filter)
+    def pages(self, walk: search.QueueWalk) -> Iterator[Sequence[DeadLetter]]:
+        """Yield the chosen messages; see `once.ops.dead_letters.search.selected_messages`."""
+        return search.selected_messages(walk, self.message_ids or (), self._filter)
 
     def for_log(self) -> dict[str, Any]:
         """Return the arguments for the operator log."""
@@ -88,18 +88,18 @@ class RedriveRequest(search.LetterOptions):
         }
 
     @property
-    def _filter(self) -> search.LetterFilter:
-        return self.letter_filter(self.message_ids or ())
+    def _filter(self) -> search.MessageFilter:
+        return self.message_filter(self.message_ids or ())
 
 
 @contextmanager
 def open_redrive(
     deployment: Deployment, request: RedriveRequest, *, returning_too: bool
 ) -> Iterator["Redrive"]:
-    """Open a redrive, whose walk holds the letters until the end.
+    """Open a redrive, whose walk holds the messages until the end.
 
     Raises:
-        OpsError: the letters are the relay's, which has no queue.
+        OpsError: the messages are the relay's, which has no queue.
     """
     consumer = request.consumer
     if consumer == RELAY:
@@ -114,19 +114,19 @@ def open_redrive(
 
 @dataclass(slots=True)
 class RedrivePlan:
-    """Assessed letters by what a redrive does with them.
+    """Assessed messages by what a redrive does with them.
 
     Attributes:
         sent: they are sent.
         refused: their verdict keeps them in their queue.
-        waiting: they stay as well, behind a refused letter of their message group.
+        waiting: they stay as well, behind a refused message of their message group.
         assessed: all of them, in the order of the queues.
     """
 
-    sent: list[assessment.AssessedLetter] = field(default_factory=list)
-    refused: list[assessment.AssessedLetter] = field(default_factory=list)
-    waiting: list[assessment.AssessedLetter] = field(default_factory=list)
-    assessed: list[assessment.AssessedLetter] = field(default_factory=list)
+    sent: list[assessment.AssessedMessage] = field(default_factory=list)
+    refused: list[assessment.AssessedMessage] = field(default_factory=list)
+    waiting: list[assessment.AssessedMessage] = field(default_factory=list)
+    assessed: list[assessment.AssessedMessage] = field(default_factory=list)
 
     def __str__(self) -> str:
         """Numbers of messages that would be sent, and that would stay, by their verdicts."""
@@ -136,40 +136,39 @@ class RedrivePlan:
         return told + (f", {behind} of them behind another of its group" if behind else "")
 
 
-def _verdicts(assessed: Iterable[assessment.AssessedLetter]) -> str:
+def _verdicts(assessed: Iterable[assessment.AssessedMessage]) -> str:
     numbers = Counter(one.verdict.outcome for one in assessed)
     found = [f"{numbers[each]} {each.words}" for each in assessment.RedriveOutcome if numbers[each]]
     return f" ({', '.join(found)})" if found else ""
 
 
-def returning_number(assessed: Iterable[assessment.AssessedLetter]) -> int:
-    """Return how many of these letters would be dead-lettered again."""
+def returning_number(assessed: Iterable[assessment.AssessedMessage]) -> int:
+    """Return how many of these messages would be dead-lettered again."""
     return sum(one.verdict.comes_back for one in assessed)
 
 
 @dataclass(slots=True)
 class Redrive:
-    """A redrive of the letters whose verdict allows it.
+    """A redrive of the messages whose verdict allows it.
 
     Attributes:
         sqs: an SQS client.
-        walk: holds the letters.
-        records: the dedup records, from which a letter is assessed.
+        walk: holds the messages.
+        records: the dedup records, from which a message is assessed.
         request: whether messages that need a person are sent, whether the bodies were edited,
             and the rate of sending.
-        returning_too: whether letters that would be dead-lettered again are sent.
-        expected: outcomes that the operator has confirmed, by message id; a letter whose outcome
+        returning_too: whether messages that would be dead-lettered again are sent.
+        expected: outcomes that the operator has confirmed, by message id; a message whose outcome
             has changed since is not sent.
-        sent: message ids that the sent letters have in their queue now.
-        refused: letters that were not sent, with their verdicts.
+        sent: message ids that the sent messages have in their queue now.
+        refused: messages that were not sent, with their verdicts.
         failed: a text for each failure.
-        returning: number of sent letters that will be dead-lettered again.
-        came_back: number of letters that were dead-lettered again during the run.
-        overtaken: letters that stay although they come before a letter of their FIFO message group
-            that is sent.
+        returning: number of sent messages that will be dead-lettered again.
+        came_back: number of messages that were dead-lettered again during the run.
+        overtaken: messages that stay although a later one of their FIFO message group is sent.
         perhaps_overtaken: whether there may be more, which the walk's limit has left unread.
-        unanswered: ids of letters in a send that has not been answered: perhaps sent.
-        undeleted: ids of letters that were sent, and whose deletion has not been answered.
+        unanswered: ids of messages in a send that has not been answered: perhaps sent.
+        undeleted: ids of messages that were sent, and whose deletion has not been answered.
     """
 
     sqs: "SQSClient"
@@ -179,31 +178,31 @@ class Redrive:
     returning_too: bool = True
     expected: Mapping[str, assessment.RedriveOutcome] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
-    refused: list[assessment.AssessedLetter] = field(default_factory=list)
+    refused: list[assessment.AssessedMessage] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     returning: int = 0
     came_back: int = 0
-    overtaken: Sequence[Letter] = ()
+    overtaken: Sequence[DeadLetter] = ()
     perhaps_overtaken: bool = False
     unanswered: list[str] = field(default_factory=list)
     undeleted: list[str] = field(default_factory=list)
     _limiter: RateLimiter = field(init=False)
-    _sent_in_order: list[Letter] = field(default_factory=list)
+    _sent_in_order: list[DeadLetter] = field(default_factory=list)
     _stopped: dict[Group, int] = field(default_factory=dict)
-    """The place of the first letter of a message group that was not sent."""
+    """The place of the first message of a message group that was not sent."""
 
     def __post_init__(self) -> None:
         self._limiter = RateLimiter(self.request.rate)
 
-    def dry_run(self, pages: LetterPages) -> RedrivePlan:
-        """Return what a redrive does with the letters, without sending any."""
-        assessed = [one for page in pages for one in assessment.assess_letters(self.records, page)]
+    def dry_run(self, pages: MessageBatches) -> RedrivePlan:
+        """Return what a redrive does with the messages, without sending any."""
+        assessed = [one for page in pages for one in assessment.assess_messages(self.records, page)]
         plan = self._plan(assessed, {})
-        self._compare_order([one.letter for one in plan.sent if one.letter.ordered_group])
+        self._compare_order([one.message for one in plan.sent if one.message.ordered_group])
         return plan
 
-    def send(self, pages: LetterPages, change: Change, page_sent: Callable[[], object]) -> None:
-        """Send the letters, and note in the change what was done, also if this ends early.
+    def send(self, pages: MessageBatches, change: Change, page_sent: Callable[[], object]) -> None:
+        """Send the messages, and note in the change what was done, also if this ends early.
 
         `page_sent` is called after each batch; what it raises ends the run.
 
@@ -219,31 +218,33 @@ class Redrive:
             change.message_ids = [*self.sent]
             change.counts = self.counts
 
-    def send_page(self, letters: Sequence[Letter]) -> None:
-        """Assess letters of one queue, send those that may be sent, and delete them.
+    def send_page(self, dead_letters: Sequence[DeadLetter]) -> None:
+        """Assess messages of one queue, send those that may be sent, and delete them.
 
         Raises:
             OpsError, botocore.exceptions.BotoCoreError, ClientError: a record cannot be read, or a
                 whole call failed, retries included.
         """
-        new = [one for one in letters if self.sent.isdisjoint(s.message_id for s in one.lineage)]
-        self.came_back += len(letters) - len(new)
-        plan = self._plan(assessment.assess_letters(self.records, new), self._stopped)
+        new = [
+            one for one in dead_letters if self.sent.isdisjoint(s.message_id for s in one.lineage)
+        ]
+        self.came_back += len(dead_letters) - len(new)
+        plan = self._plan(assessment.assess_messages(self.records, new), self._stopped)
         self.refused += plan.refused
-        self.failed += [waits_text(one.letter) for one in plan.waiting]
+        self.failed += [waits_text(one.message) for one in plan.waiting]
         messages, now = [], datetime.now(UTC)
-        for letter in (one.letter for one in plan.sent):
+        for dead_letter in (one.message for one in plan.sent):
             try:
-                messages.append(redriven_message(letter, now, edited=self.request.edit))
-            except Exception as error:  # one letter must not stop the redrive
-                self._stays(letter, unexpected_error_text(error))
-        queue = letters[0].queue if letters else None
+                messages.append(redriven_message(dead_letter, now, edited=self.request.edit))
+            except Exception as error:  # one message must not stop the redrive
+                self._stays(dead_letter, unexpected_error_text(error))
+        queue = dead_letters[0].queue if dead_letters else None
         is_topic = queue is not None and queue.ingress is not None
         most_bytes = Limits.TOPIC_MESSAGE_BYTES if is_topic else Limits.MESSAGE_BYTES
         calls = batches_by_size(
             messages,
             lambda message: message.size,
-            # To a FIFO queue, one letter a call keeps their order.
+            # To a FIFO queue, one message a call keeps their order.
             most=1 if queue and queue.is_fifo else self._limiter.max_per_call,
             most_bytes=most_bytes,
         )
@@ -253,7 +254,7 @@ class Redrive:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of letters by what was done with them."""
+        """Numbers of messages by what was done with them."""
         return {
             "sent": len(self.sent),
             "kept": len(self.refused),
@@ -263,7 +264,7 @@ class Redrive:
 
     @property
     def stopped_text(self) -> str:
-        """Summary after Ctrl-C: the number of letters sent, and the ids of those in doubt."""
+        """Summary after Ctrl-C: the number of messages sent, and the ids of those in doubt."""
         doubts = {"perhaps sent": self.unanswered, "sent, and perhaps not deleted": self.undeleted}
         told = "".join(f"\n  {name}: {doubt}" for doubt, names in doubts.items() for name in names)
         return (
@@ -274,8 +275,8 @@ class Redrive:
 
     @property
     def overtaken_text(self) -> str | None:
-        """A warning about letters that are sent before earlier ones of their message group."""
-        number, names = len(self.overtaken), [letter.message_id for letter in self.overtaken]
+        """A warning about messages that are sent before earlier ones of their message group."""
+        number, names = len(self.overtaken), [message.message_id for message in self.overtaken]
         if number:
             named = ", ".join(names[:_MAX_OVERTAKEN]) + (", …" if number > _MAX_OVERTAKEN else "")
             return (
@@ -290,36 +291,38 @@ class Redrive:
         return None
 
     def may_be_sent(self, verdict: assessment.Verdict) -> bool:
-        """Tell whether a letter with this verdict is sent."""
+        """Tell whether a message with this verdict is sent."""
         if verdict.comes_back:
             return self.returning_too
         return verdict.safe or (self.request.unsafe and verdict.may_be_forced)
 
     def _plan(
-        self, assessed: list[assessment.AssessedLetter], stopped: dict[Group, int]
+        self, assessed: list[assessment.AssessedMessage], stopped: dict[Group, int]
     ) -> RedrivePlan:
         plan = RedrivePlan(assessed=assessed)
         for one in assessed:
             outcome = one.verdict.outcome
-            confirmed = self.expected.get(one.letter.message_id, outcome) is outcome
+            confirmed = self.expected.get(one.message.message_id, outcome) is outcome
             if not (confirmed and self.may_be_sent(one.verdict)):
-                _stop(one.letter, stopped)
+                _stop(one.message, stopped)
                 plan.refused.append(one)
-            elif _is_behind(one.letter, stopped):
+            elif _is_behind(one.message, stopped):
                 plan.waiting.append(one)
             else:
                 plan.sent.append(one)
         return plan
 
     def _send_some(self, messages: Sequence["RedrivenMessage"]) -> None:
-        waiting = [one.letter for one in messages if _is_behind(one.letter, self._stopped)]
+        waiting = [
+            one.dead_letter for one in messages if _is_behind(one.dead_letter, self._stopped)
+        ]
         self.failed += map(waits_text, waiting)
-        if not (messages := [one for one in messages if one.letter not in waiting]):
+        if not (messages := [one for one in messages if one.dead_letter not in waiting]):
             return
         self._limiter.wait(len(messages))
-        self.unanswered = [one.letter.message_id for one in messages]
+        self.unanswered = [one.dead_letter.message_id for one in messages]
         sent = self._sent(messages)
-        self.undeleted = [letter.message_id for letter in sent]
+        self.undeleted = [message.message_id for message in sent]
         self.unanswered = []
         if sent:
             self.failed += [
@@ -328,8 +331,8 @@ class Redrive:
             ]
         self.undeleted = []
 
-    def _sent(self, messages: Sequence["RedrivenMessage"]) -> list[Letter]:
-        queue = messages[0].letter.queue
+    def _sent(self, messages: Sequence["RedrivenMessage"]) -> list[DeadLetter]:
+        queue = messages[0].dead_letter.queue
         call: BatchCall = (
             _publisher(messages)
             if queue.ingress is not None
@@ -346,43 +349,44 @@ class Redrive:
             taken, refused = {}, dict.fromkeys(range(len(messages)), str(error))
         self.sent |= {answer["MessageId"] for answer in taken.values()}
         for number, said in refused.items():
-            self._stays(messages[number].letter, said)
-        sent = [messages[number].letter for number in taken]
-        self._sent_in_order += [letter for letter in sent if letter.ordered_group]
+            self._stays(messages[number].dead_letter, said)
+        sent = [messages[number].dead_letter for number in taken]
+        self._sent_in_order += [dead_letter for dead_letter in sent if dead_letter.ordered_group]
         return sent
 
-    def _stays(self, letter: Letter, why: str) -> None:
-        _stop(letter, self._stopped)
-        self.failed.append(f"{letter.message_id}: not sent: {why}")
+    def _stays(self, message: DeadLetter, why: str) -> None:
+        _stop(message, self._stopped)
+        self.failed.append(f"{message.message_id}: not sent: {why}")
 
-    def _compare_order(self, sent: Sequence[Letter]) -> None:
-        """Find the letters that come before one of the sent ones in their group, and stay."""
+    def _compare_order(self, sent: Sequence[DeadLetter]) -> None:
+        """Find the messages that come before one of the sent ones in their group, and stay."""
         last: dict[Group | None, int] = {}
-        for letter in sent:
-            last[letter.ordered_group] = max(letter.place, last.get(letter.ordered_group, 0))
-        names = {letter.message_id for letter in sent}
+        for message in sent:
+            last[message.ordered_group] = max(message.place, last.get(message.ordered_group, 0))
+        names = {message.message_id for message in sent}
         self.overtaken = [
-            letter
-            for letter in (self.walk.held if sent else ())
-            if letter.place < last.get(letter.ordered_group, 0) and letter.message_id not in names
+            message
+            for message in (self.walk.held if sent else ())
+            if message.place < last.get(message.ordered_group, 0)
+            and message.message_id not in names
         ]
         self.perhaps_overtaken = self.walk.cut_short and bool(sent)
 
 
-def _stop(letter: Letter, stopped: dict[Group, int]) -> None:
-    """Note that a letter is not sent, so that the later ones of its message group wait."""
-    if group := letter.ordered_group:
-        stopped[group] = min(letter.place, stopped.get(group, letter.place))
+def _stop(message: DeadLetter, stopped: dict[Group, int]) -> None:
+    """Note that a message is not sent, so that the later ones of its message group wait."""
+    if group := message.ordered_group:
+        stopped[group] = min(message.place, stopped.get(group, message.place))
 
 
-def _is_behind(letter: Letter, stopped: Mapping[Group, int]) -> bool:
-    group = letter.ordered_group
-    return group is not None and group in stopped and letter.place >= stopped[group]
+def _is_behind(message: DeadLetter, stopped: Mapping[Group, int]) -> bool:
+    group = message.ordered_group
+    return group is not None and group in stopped and message.place >= stopped[group]
 
 
-def waits_text(letter: Letter) -> str:
-    """Return the text for a letter that stays behind another of its message group."""
-    return f"{letter.message_id}: {WAITS}"
+def waits_text(message: DeadLetter) -> str:
+    """Return the text for a message that stays behind another of its message group."""
+    return f"{message.message_id}: {WAITS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,14 +394,14 @@ class RedrivenMessage:
     """A dead letter as it is sent.
 
     Attributes:
-        letter: the dead letter.
+        dead_letter: the dead letter.
         body: the message body.
         attributes: the message attributes.
         grouping: the message group, and for FIFO the deduplication id; empty without one.
-        topic_arn: the topic of an unrouted event; None for a letter of a consumer's queue.
+        topic_arn: the topic of an unrouted event; None for a message of a consumer's queue.
     """
 
-    letter: Letter
+    dead_letter: DeadLetter
     body: str
     attributes: Mapping[str, Any]
     grouping: Mapping[str, str]
@@ -414,8 +418,10 @@ class RedrivenMessage:
         return size_of(self.body, self.attributes)
 
 
-def redriven_message(letter: Letter, now: datetime, *, edited: bool = False) -> RedrivenMessage:
-    """Return the message that goes back into the letter's queue, or to the topic of its event.
+def redriven_message(
+    message: DeadLetter, now: datetime, *, edited: bool = False
+) -> RedrivenMessage:
+    """Return the message that goes back into the message's queue, or to the topic of its event.
 
     The body is the producer's, uncompressed, since consumers never decompress. The producer's
     attributes stay in the single attribute of the quarantine, so that ten are never exceeded. If
@@ -423,26 +429,28 @@ def redriven_message(letter: Letter, now: datetime, *, edited: bool = False) -> 
     as an attribute it would describe the next dead-lettering. `now` is noted in the lineage.
 
     Raises:
-        OnceError: the event of an unrouted letter cannot be read.
+        OnceError: the event of an unrouted message cannot be read.
     """
-    if letter.queue.ingress is not None:
-        return _publication(letter, letter.queue.ingress)
-    *earlier, last = letter.lineage or (QueueStay(letter.message_id),)
+    if message.queue.ingress is not None:
+        return _publication(message, message.queue.ingress)
+    *earlier, last = message.lineage or (QueueStay(message.message_id),)
     facts = {
-        DeadLetter.LINEAGE: lineage_text([*earlier, last.ended(letter.reason, now, edited=edited)]),
-        DeadLetter.FIRST_SEEN: letter.first_seen.isoformat(timespec="milliseconds"),
+        DeadLetterAttribute.LINEAGE: lineage_text(
+            [*earlier, last.ended(message.reason, now, edited=edited)]
+        ),
+        DeadLetterAttribute.FIRST_SEEN: message.first_seen.isoformat(timespec="milliseconds"),
     }
-    if letter.key and not edited:  # an edited body may have another key
-        facts[DeadLetter.KEY] = key_text(letter.key)
-    if letter.group is not None and letter.queue.is_fifo:
-        facts[DeadLetter.GROUP] = str(Place(letter.group, letter.place))
+    if message.key and not edited:  # an edited body may have another key
+        facts[DeadLetterAttribute.KEY] = key_text(message.key)
+    if message.group is not None and message.queue.is_fifo:
+        facts[DeadLetterAttribute.GROUP] = str(Place(message.group, message.place))
     history = {name: text(allowed(value)) for name, value in facts.items()}
-    body, kept = letter.original.body, letter.original.plain()
-    sent = _in_send_form(letter.original.attributes)
+    body, kept = message.original.body, message.original.plain()
+    sent = _in_send_form(message.original.attributes)
     forms = [history | kept, kept, *([sent] if len(sent) <= Limits.MESSAGE_ATTRIBUTES else [])]
     attributes: dict[str, Any] = next((form for form in forms if fits(body, form)), {})
-    grouping = _grouping(letter.group, letter, is_fifo=letter.queue.is_fifo)
-    return RedrivenMessage(letter, body, attributes, grouping)
+    grouping = _grouping(message.group, message, is_fifo=message.queue.is_fifo)
+    return RedrivenMessage(message, body, attributes, grouping)
 
 
 def _in_send_form(attributes: Attributes) -> dict[str, Any]:
@@ -454,30 +462,30 @@ def _in_send_form(attributes: Attributes) -> dict[str, Any]:
     }
 
 
-def _publication(letter: Letter, ingress: Deployment) -> RedrivenMessage:
-    event = assessment.event_of(letter)
+def _publication(message: DeadLetter, ingress: Deployment) -> RedrivenMessage:
+    event = assessment.event_of(message)
     if isinstance(event, OnceError):
         raise event
     path = ingress.group_field(event.type)
     group = None if path is None else message_group(event.data, path)
     return RedrivenMessage(
-        letter,
-        letter.original.body,
+        message,
+        message.original.body,
         # The producer's other attributes may be too many, and consumers do not read them.
         {EVENT_TYPE_ATTRIBUTE: text(event.type)},
-        _grouping(group, letter, is_fifo=ingress.is_ordered(event.type)),
+        _grouping(group, message, is_fifo=ingress.is_ordered(event.type)),
         ingress.ingress_topic(event.type),
     )
 
 
-def _grouping(group: str | None, letter: Letter, *, is_fifo: bool) -> dict[str, str]:
+def _grouping(group: str | None, message: DeadLetter, *, is_fifo: bool) -> dict[str, str]:
     if group is None:
         return {}
     if not is_fifo:
         return {"MessageGroupId": group}
-    # By this id, SQS drops a letter that is sent twice. That of the first sending would be dropped
+    # By this id, SQS drops a message that is sent twice. That of the first sending would be dropped
     # for five minutes.
-    identity = sha256(f"{letter.message_id} {letter.original.body}".encode()).hexdigest()
+    identity = sha256(f"{message.message_id} {message.original.body}".encode()).hexdigest()
     return {"MessageGroupId": group, "MessageDeduplicationId": identity}
 
 

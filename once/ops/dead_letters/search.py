@@ -1,6 +1,6 @@
-"""Search of dead letters: a walk of their queues, the letters by id or filter, and what is hidden.
+"""Search of dead letters: a walk of their queues, the messages by id or filter, and what is hidden.
 
-A walk receives letters, which hides them, and makes them visible again at its end.
+A walk receives messages, which hides them, and makes them visible again at its end.
 """
 
 import re
@@ -22,8 +22,8 @@ from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.names import Reason
 from once.ops.aws import clients
-from once.ops.dead_letters.assessment import AssessedLetter
-from once.ops.dead_letters.letter import DIED, DeadLetterQueue, Letter
+from once.ops.dead_letters.assessment import AssessedMessage
+from once.ops.dead_letters.dead_letter import DIED, DeadLetter, DeadLetterQueue
 from once.ops.errors import ExitCode, OpsError
 from once.ops.terminal import (
     TIME_FORMATS,
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 HOLD_SECONDS = 60
-"""Visibility timeout of a received letter. If the command is killed, its letters are visible again
-after this time; while it runs, `renewing` extends it."""
+"""Visibility timeout of a received message. If the command is killed, its messages are visible
+again after this time; while it runs, `renewing` extends it."""
 RENEW_BELOW_SECONDS = 40
 """A hold with less time left is renewed."""
 RENEW_EVERY_SECONDS = 10.0
-"""Ten thousand letters take a thousand calls, about 20 s: all of them fit before a hold ends."""
+"""Ten thousand messages take a thousand calls, about 20 s: all of them fit before a hold ends."""
 WAIT_SECONDS = 1
 """Long polling: without a wait, SQS may return no message although the queue holds some."""
 
@@ -55,7 +55,7 @@ _MOST_GROUPS_SHOWN = 3
 
 MOST_CHARACTERS = 160
 NO_ERROR = "no error recorded"
-"""Pattern of a letter without an error text."""
+"""Pattern of a message without an error text."""
 
 _VARIABLE = re.compile(r"[\w-]*\d[\w-]*(?:[.,:]\d[\w-]*)*")
 """A word with a digit: an id, a number, a time, an address in memory."""
@@ -64,7 +64,7 @@ _VARIABLE = re.compile(r"[\w-]*\d[\w-]*(?:[.,:]\d[\w-]*)*")
 def error_pattern(error: str | None, most: int = MOST_CHARACTERS) -> str:
     """Return the error's class and message with `…` in place of ids and numbers.
 
-    Letters of one failure have the same pattern. It is one line of printable characters.
+    Messages of one failure have the same pattern. It is one line of printable characters.
     """
     first, _, _ = ((error or "").strip() or NO_ERROR).partition("\n")
     shown = _VARIABLE.sub("…", single_line(first[: 3 * most]))
@@ -72,11 +72,11 @@ def error_pattern(error: str | None, most: int = MOST_CHARACTERS) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterFilter:
+class MessageFilter:
     """Selects dead letters that match every condition that is not None.
 
     Attributes:
-        reason: reason code, or `died` for letters without one.
+        reason: reason code, or `died` for messages without one.
         error: the pattern of the error: see `error_pattern`.
         key: the event's id, or a part of a dedup key.
         before: dead-lettered before this time.
@@ -89,14 +89,14 @@ class LetterFilter:
     before: datetime | None = None
     since: datetime | None = None
 
-    def matches(self, letter: Letter) -> bool:
-        """Tell whether a letter matches."""
-        pattern = error_pattern(letter.error)
-        if not self.matches_failure(letter.reason, pattern, letter.sent_at):
+    def matches(self, message: DeadLetter) -> bool:
+        """Tell whether a message matches."""
+        pattern = error_pattern(message.error)
+        if not self.matches_failure(message.reason, pattern, message.sent_at):
             return False
         if self.key is None:
             return True
-        read = AssessedLetter.of(letter)
+        read = AssessedMessage.of(message)
         return self.matches_key(read.pk, event_id(read.event))
 
     def matches_failure(self, reason: str | None, pattern: str, sent_at: datetime) -> bool:
@@ -131,7 +131,7 @@ LimitOption = Annotated[int, Option(min=1, help="Most dead letters to read.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LetterOptions:
+class SearchOptions:
     """Options that `list`, `redrive` and `purge` have in common."""
 
     consumer: ConsumerOption = None
@@ -161,11 +161,11 @@ class LetterOptions:
 
     def for_log(self) -> dict[str, Any]:
         """Return the options for the operator log; the key and the error by their SHA-256."""
-        own = {one.name: getattr(self, one.name) for one in fields(LetterOptions)}
+        own = {one.name: getattr(self, one.name) for one in fields(SearchOptions)}
         return {**own, "key": _digest(self.key), "error": _digest(self.error)}
 
-    def letter_filter(self, ids: Sequence[str] = ()) -> LetterFilter:
-        """Parse the options that select letters, which message ids exclude.
+    def message_filter(self, ids: Sequence[str] = ()) -> MessageFilter:
+        """Parse the options that select messages, which message ids exclude.
 
         Raises:
             typer.BadParameter: an option cannot be parsed, or there are ids and a filter.
@@ -174,14 +174,14 @@ class LetterOptions:
             raise BadParameter(
                 f"{self.reason!r} is none: give one of {', '.join(_REASONS)}", param_hint="--reason"
             )
-        found = LetterFilter(
+        found = MessageFilter(
             reason=self.reason,
             error=None if self.error is None else error_pattern(self.error),
             key=self.key,
             since=_time(self.since, "--since"),
             before=_time(self.until, "--until"),
         )
-        if ids and found != LetterFilter():
+        if ids and found != MessageFilter():
             raise BadParameter(
                 "dead letters are named or filtered: leave the filters or the ids out"
             )
@@ -197,28 +197,28 @@ def _digest(text: str | None) -> str | None:
 
 
 class _Hold(NamedTuple):
-    letter: Letter
+    message: DeadLetter
     until: float
-    """Time until which SQS hides the letter, in seconds since 1970."""
+    """Time until which SQS hides the message, in seconds since 1970."""
 
 
 class QueueWalk:
-    """Context manager that receives letters and hides them until it ends.
+    """Context manager that receives messages and hides them until it ends.
 
-    At its end, also by an error, all letters that were not deleted become visible again. If that
-    call fails, they become visible after `HOLD_SECONDS`. At most `limit` letters are received.
+    At its end, also by an error, all messages that were not deleted become visible again. If that
+    call fails, they become visible after `HOLD_SECONDS`. At most `limit` messages are received.
 
-    Of a FIFO queue, SQS withholds the later letters of a message group while earlier ones are held.
-    A letter that a consumer dead-lettered is a group of its own. Letters that SQS moved share
+    SQS withholds the later messages of a FIFO message group while earlier ones are held.
+    A message that a consumer dead-lettered is a group of its own. Messages that SQS moved share
     theirs: ten of them are received, and more when those are deleted.
 
     Attributes:
-        complete: whether every queue was read until SQS returned no more letters.
-        cut_short: whether the limit ended the walk within a FIFO queue, so that earlier letters of
+        complete: whether every queue was read until SQS returned no more messages.
+        cut_short: whether the limit ended the walk within a FIFO queue, so that earlier messages of
             a message group may not have been received.
         about: depth of the queues before the walk; approximate on AWS. Known in `open_search`.
         hidden: what the walk could not see; None if nothing. Known after `count_hidden`.
-        taken: letters of `about` that other commands have sent or deleted since, as far as a
+        taken: messages of `about` that other commands have sent or deleted since, as far as a
             complete walk can tell. Known after `count_hidden`.
     """
 
@@ -232,7 +232,7 @@ class QueueWalk:
         self.complete = False
         self.cut_short = False
         self.about = clients.QueueDepth(0, 0, 0)
-        self.hidden: HiddenLetters | None = None
+        self.hidden: HiddenMessages | None = None
         self.taken = 0
 
     def __enter__(self) -> Self:
@@ -245,29 +245,29 @@ class QueueWalk:
 
     @property
     def looked_at(self) -> int:
-        """Number of letters received so far."""
+        """Number of messages received so far."""
         return len(self._seen)
 
     @property
     def lapsed(self) -> int:
-        """Number of letters whose hold ended before it was renewed: others may receive them."""
+        """Number of messages whose hold ended before it was renewed: others may receive them."""
         now = time.time()
         return sum(hold.until <= now for hold in self._holds())
 
     @property
-    def held(self) -> list[Letter]:
-        """The letters that are neither deleted nor visible again."""
-        return [hold.letter for hold in self._holds()]
+    def held(self) -> list[DeadLetter]:
+        """The messages that are neither deleted nor visible again."""
+        return [hold.message for hold in self._holds()]
 
-    def pages(self) -> Iterator[Sequence[Letter]]:
-        """Yield the letters, each once, at most ten at a time, all of one queue.
+    def pages(self) -> Iterator[Sequence[DeadLetter]]:
+        """Yield the messages, each once, at most ten at a time, all of one queue.
 
         Those of a FIFO queue are in the order of their places in its message groups.
 
         Raises:
             botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
         """
-        for queue, found in self._first_letters():
+        for queue, found in self._first_messages():
             if queue.is_fifo:
                 yield from self._ordered_pages(queue, found)
                 continue
@@ -277,27 +277,27 @@ class QueueWalk:
         self.complete = self._left > 0
 
     def _ordered_pages(
-        self, queue: DeadLetterQueue, found: list[Letter]
-    ) -> Iterator[Sequence[Letter]]:
-        # SQS returns the groups in any order, and each letter of a consumer is one.
+        self, queue: DeadLetterQueue, found: list[DeadLetter]
+    ) -> Iterator[Sequence[DeadLetter]]:
+        # SQS returns the groups in any order, and each message of a consumer is one.
         while found:
-            letters: list[Letter] = []
+            messages: list[DeadLetter] = []
             while found:
-                letters += self._new(found)
+                messages += self._new(found)
                 found = self._receive(queue) if self._left else []
             self.cut_short |= not self._left
             held = len(self._held)
-            yield from clients.batches(sorted(letters, key=lambda letter: letter.place))
-            # When letters were deleted meanwhile, SQS may return more of their groups.
+            yield from clients.batches(sorted(messages, key=lambda message: message.place))
+            # When messages were deleted meanwhile, SQS may return more of their groups.
             found = self._receive(queue) if self._left and len(self._held) < held else []
 
-    def _new(self, found: Iterable[Letter]) -> list[Letter]:
-        new = [letter for letter in found if letter.message_id not in self._seen]
-        self._seen |= {letter.message_id for letter in new}
+    def _new(self, found: Iterable[DeadLetter]) -> list[DeadLetter]:
+        new = [message for message in found if message.message_id not in self._seen]
+        self._seen |= {message.message_id for message in new}
         self._left = max(0, self._left - len(new))
         return new
 
-    def _first_letters(self) -> Iterator[tuple[DeadLetterQueue, list[Letter]]]:
+    def _first_messages(self) -> Iterator[tuple[DeadLetterQueue, list[DeadLetter]]]:
         if self._left < clients.BATCH_ENTRIES * len(self._queues):
             for queue in self._queues:
                 yield queue, self._receive(queue) if self._left else []
@@ -308,52 +308,52 @@ class QueueWalk:
             found = [*pool.map(self._receive, self._queues)]
         yield from zip(self._queues, found, strict=True)
 
-    def delete(self, letters: Sequence[Letter]) -> dict[str, str]:
-        """Delete up to ten letters of one queue.
+    def delete(self, messages: Sequence[DeadLetter]) -> dict[str, str]:
+        """Delete up to ten messages of one queue.
 
         Returns:
-            The failure texts of letters that were not deleted, by message id.
+            The failure texts of messages that were not deleted, by message id.
 
         Raises:
             botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
         """
-        url = letters[0].queue.url
+        url = messages[0].queue.url
         _, refused = clients.call_for_each(
             lambda entries: self._sqs.delete_message_batch(QueueUrl=url, Entries=entries),
-            ({"ReceiptHandle": letter.receipt_handle} for letter in letters),
+            ({"ReceiptHandle": message.receipt_handle} for message in messages),
         )
         with self._lock:
-            for number, letter in enumerate(letters):
+            for number, message in enumerate(messages):
                 if number not in refused:
-                    self._held.pop(letter.message_id, None)
-        return {letters[number].message_id: said for number, said in refused.items()}
+                    self._held.pop(message.message_id, None)
+        return {messages[number].message_id: said for number, said in refused.items()}
 
     def renewals(self) -> Iterator[None]:
-        """Renew the holds that end soon, a call at each step. A failed call leaves its letters.
+        """Renew the holds that end soon, a call at each step. A failed call leaves its messages.
 
-        A hold that has ended is not renewed: another command may have received its letter.
+        A hold that has ended is not renewed: another command may have received its message.
         """
         now = time.time()
         soon = [
-            hold.letter for hold in self._holds() if now < hold.until < now + RENEW_BELOW_SECONDS
+            hold.message for hold in self._holds() if now < hold.until < now + RENEW_BELOW_SECONDS
         ]
         for batch in batches_by_queue(soon):
             with suppress(BotoCoreError, ClientError):
                 self._change(batch, HOLD_SECONDS)
             yield
 
-    def renew(self, letters: Sequence[Letter]) -> list[Letter]:
-        """Renew the holds of up to ten letters of one queue; return those that were still held.
+    def renew(self, messages: Sequence[DeadLetter]) -> list[DeadLetter]:
+        """Renew the holds of up to ten messages of one queue; return those that were still held.
 
         Raises:
             botocore.exceptions.BotoCoreError, ClientError: the whole call failed.
         """
         now = time.time()
-        held = {hold.letter.message_id for hold in self._holds() if now < hold.until}
-        kept = [letter for letter in letters if letter.message_id in held]
+        held = {hold.message.message_id for hold in self._holds() if now < hold.until}
+        kept = [message for message in messages if message.message_id in held]
         return self._change(kept, HOLD_SECONDS) if kept else []
 
-    def _receive(self, queue: DeadLetterQueue) -> list[Letter]:
+    def _receive(self, queue: DeadLetterQueue) -> list[DeadLetter]:
         until = time.time() + HOLD_SECONDS
         answer = self._sqs.receive_message(
             QueueUrl=queue.url,
@@ -363,30 +363,36 @@ class QueueWalk:
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
         )
-        letters = [Letter.read(queue, message) for message in answer.get("Messages", [])]
+        messages = [DeadLetter.read(queue, message) for message in answer.get("Messages", [])]
         with self._lock:
-            self._held |= {letter.message_id: _Hold(letter, until) for letter in letters}
-        return letters
+            self._held |= {
+                dead_letter.message_id: _Hold(dead_letter, until) for dead_letter in messages
+            }
+        return messages
 
-    def _change(self, letters: Sequence[Letter], seconds: int) -> list[Letter]:
-        """Hide letters of one queue for so long from now; return those that SQS accepted.
+    def _change(self, messages: Sequence[DeadLetter], seconds: int) -> list[DeadLetter]:
+        """Hide messages of one queue for so long from now; return those that SQS accepted.
 
         With 0 seconds, they become visible and are no longer held.
         """
         until = time.time() + seconds
         answer = self._sqs.change_message_visibility_batch(
-            QueueUrl=letters[0].queue.url,
+            QueueUrl=messages[0].queue.url,
             Entries=[
-                {"Id": str(n), "ReceiptHandle": letter.receipt_handle, "VisibilityTimeout": seconds}
-                for n, letter in enumerate(letters)
+                {
+                    "Id": str(n),
+                    "ReceiptHandle": message.receipt_handle,
+                    "VisibilityTimeout": seconds,
+                }
+                for n, message in enumerate(messages)
             ],
         )
-        accepted = [letters[int(entry["Id"])] for entry in answer.get("Successful", [])]
+        accepted = [messages[int(entry["Id"])] for entry in answer.get("Successful", [])]
         with self._lock:
-            for letter in accepted:
-                # A letter may have been deleted while its renewal was under way.
-                if self._held.pop(letter.message_id, None) and seconds:
-                    self._held[letter.message_id] = _Hold(letter, until)
+            for message in accepted:
+                # A message may have been deleted while its renewal was under way.
+                if self._held.pop(message.message_id, None) and seconds:
+                    self._held[message.message_id] = _Hold(message, until)
         return accepted
 
     def _holds(self) -> list[_Hold]:
@@ -395,7 +401,7 @@ class QueueWalk:
 
     @property
     def progress_text(self) -> str:
-        """The number of letters received, and of those hidden, as text."""
+        """The number of messages received, and of those hidden, as text."""
         about = max(self.about.total, self.looked_at)  # the counts of SQS may be late
         text = f"looked at {self.looked_at} of about {counted(about, 'dead letter')}"
         if self.taken:
@@ -404,7 +410,7 @@ class QueueWalk:
 
     def as_json(self) -> dict[str, Any]:
         """Return the numbers of the search as JSON values."""
-        seen = self.hidden or HiddenLetters(0, datetime.now(UTC))
+        seen = self.hidden or HiddenMessages(0, datetime.now(UTC))
         until = seen.until.isoformat(timespec="seconds")
         return {
             "looked_at": self.looked_at,
@@ -417,26 +423,26 @@ class QueueWalk:
         }
 
     def count_hidden(self) -> None:
-        """Compare the walk with the present depth, while the walk still holds its letters."""
+        """Compare the walk with the present depth, while the walk still holds its messages."""
         now, withheld = self._depth(self._queues), 0
         if self.complete:
             # The counts of SQS may be late. What was counted twice and not received is hidden.
             unseen = self.about.total - self.looked_at
             number = min(unseen, now.total - len(self._held))
             self.taken = max(0, unseen - max(0, number))
-            # A letter that no command holds, and that SQS does not return either.
+            # A message that no command holds, and that SQS does not return either.
             ordered = [queue for queue in self._queues if queue.is_fifo]
             withheld = max(0, min(number, self._depth(ordered).visible))
         else:
             number = max(self.about.in_flight, now.in_flight - len(self._held))
         if number > 0:
             until = datetime.now(UTC) + timedelta(seconds=HOLD_SECONDS)
-            # The first held letters of the message groups that SQS moved.
-            held = sorted(self.held, key=lambda letter: letter.place, reverse=True)
-            moved = [letter for letter in held if letter.moved and letter.queue.is_fifo]
-            first = {letter.ordered_group: letter.message_id for letter in moved if withheld}
+            # The first held messages of the message groups that SQS moved.
+            held = sorted(self.held, key=lambda message: message.place, reverse=True)
+            moved = [message for message in held if message.moved and message.queue.is_fifo]
+            first = {message.ordered_group: message.message_id for message in moved if withheld}
             earlier = tuple([*reversed(first.values())][:_MOST_GROUPS_SHOWN])
-            self.hidden = HiddenLetters(number - withheld, until, withheld, earlier)
+            self.hidden = HiddenMessages(number - withheld, until, withheld, earlier)
 
     def measure(self) -> None:
         """Read the depth of the queues, before the walk."""
@@ -446,12 +452,12 @@ class QueueWalk:
         return clients.total_depth(self._sqs, [queue.url for queue in queues])
 
     def raise_if_hidden(self) -> None:
-        """Raise `LettersHiddenError` if other commands hid letters from the walk."""
+        """Raise `HiddenMessagesError` if other commands hid messages from the walk."""
         if self.hidden:
             raise self.hidden.error()
 
     def raise_if_lapsed(self) -> None:
-        """Raise `OpsError` if the walk's letters were not held without a break.
+        """Raise `OpsError` if the walk's messages were not held without a break.
 
         This happens if the machine slept or had no network while the operator decided.
         """
@@ -479,19 +485,19 @@ def renewing(walk: QueueWalk) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join()  # a renewal after the walk has ended would hide its letters again
+        thread.join()  # a renewal after the walk has ended would hide its messages again
 
 
-def batches_by_queue(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
-    """Yield batches of at most ten letters, each batch of one queue."""
-    for queue in dict.fromkeys(letter.queue for letter in letters):
-        yield from clients.batches([letter for letter in letters if letter.queue == queue])
+def batches_by_queue(messages: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLetter]]:
+    """Yield batches of at most ten messages, each batch of one queue."""
+    for queue in dict.fromkeys(message.queue for message in messages):
+        yield from clients.batches([message for message in messages if message.queue == queue])
 
 
-class LettersHiddenError(OpsError):
-    """Letters exist that this command could not see.
+class HiddenMessagesError(OpsError):
+    """Messages exist that this command could not see.
 
-    Remedy: run the command again after the time that it names; of letters that SQS withholds,
+    Remedy: run the command again after the time that it names; of messages that SQS withholds,
     redrive or purge the earlier ones first.
     """
 
@@ -499,18 +505,18 @@ class LettersHiddenError(OpsError):
 
 
 @dataclass(frozen=True, slots=True)
-class HiddenLetters:
-    """Letters that a walk could not see; their numbers are approximate on AWS.
+class HiddenMessages:
+    """Messages that a walk could not see; their numbers are approximate on AWS.
 
     SQS says neither who hides a message nor until when. A command renews its hold while it runs, so
-    that the letters of a command that ends or is killed now are visible at `until`.
+    that the messages of a command that ends or is killed now are visible at `until`.
 
     Attributes:
         number: those that other commands hide.
         until: when the longest hold ends, unless it is renewed.
-        withheld: those of FIFO queues that SQS withholds, since earlier letters of their message
+        withheld: those of FIFO queues that SQS withholds, since earlier messages of their message
             group are held.
-        earlier: message ids of the first of those earlier letters, as far as this walk holds them.
+        earlier: message ids of the first of those earlier messages, as far as this walk holds them.
     """
 
     number: int
@@ -527,7 +533,7 @@ class HiddenLetters:
         )
         return "; ".join(f"{number} {how}" for number, how in parts if number)
 
-    def error(self, effect: str = "") -> LettersHiddenError:
+    def error(self, effect: str = "") -> HiddenMessagesError:
         """Return the error that tells of them, after their effect on the command."""
         remedies = []
         if self.number:
@@ -540,12 +546,12 @@ class HiddenLetters:
                 "SQS moved these messages by itself, and returns ten of a message group at most: "
                 "redrive or purge the earlier ones, and run this command again"
             )
-        return LettersHiddenError(". ".join([f"{effect}{self}", *remedies]))
+        return HiddenMessagesError(". ".join([f"{effect}{self}", *remedies]))
 
 
 @contextmanager
 def open_search(queues: Sequence[DeadLetterQueue], limit: int) -> Iterator[QueueWalk]:
-    """Open a walk whose holds are renewed; at its end, print the number of letters still hidden."""
+    """Open a walk whose holds are renewed; print the number of messages that stay hidden."""
     walk = QueueWalk(clients.client("sqs"), queues, limit)
     walk.measure()
     try:
@@ -561,45 +567,45 @@ def open_search(queues: Sequence[DeadLetterQueue], limit: int) -> Iterator[Queue
             )
 
 
-def selected_letters(
-    walk: QueueWalk, names: Sequence[str], letter_filter: LetterFilter
-) -> Iterator[Sequence[Letter]]:
-    """Yield the letters of `letters_by_id`, or those that match, in batches of one queue."""
+def selected_messages(
+    walk: QueueWalk, names: Sequence[str], message_filter: MessageFilter
+) -> Iterator[Sequence[DeadLetter]]:
+    """Yield the messages of `messages_by_id`, or those that match, in batches of one queue."""
     if names:
-        yield from batches_by_queue(letters_by_id(walk, names))
+        yield from batches_by_queue(messages_by_id(walk, names))
         return
     for page in walk.pages():
-        yield [letter for letter in page if letter_filter.matches(letter)]
+        yield [message for message in page if message_filter.matches(message)]
 
 
-def letters_by_id(walk: QueueWalk, ids: Sequence[str]) -> list[Letter]:
-    """Return the letters with these message ids, or beginnings of ids.
+def messages_by_id(walk: QueueWalk, ids: Sequence[str]) -> list[DeadLetter]:
+    """Return the messages with these message ids, or beginnings of ids.
 
     Those of a FIFO queue are in the order of their places in its message groups.
 
     Raises:
-        OpsError: an id matches no letter, or more than one.
-        LettersHiddenError: an id matches no letter, and other commands hide some.
+        OpsError: an id matches no message, or more than one.
+        HiddenMessagesError: an id matches no message, and other commands hide some.
     """
-    found: dict[str, list[Letter]] = {name: [] for name in dict.fromkeys(ids)}
+    found: dict[str, list[DeadLetter]] = {name: [] for name in dict.fromkeys(ids)}
     for page in walk.pages():
-        for letter in page:
+        for message in page:
             for name in found:
-                if name and letter.message_id.startswith(name):
-                    found[name].append(letter)
+                if name and message.message_id.startswith(name):
+                    found[name].append(message)
         if all(found.values()) and all(len(name) == _WHOLE_ID for name in found):
             break
-    for name, letters in found.items():
-        if not letters:
+    for name, messages in found.items():
+        if not messages:
             walk.count_hidden()
             unseen = f"there is no dead letter {name!r} among those that could be seen"
             if walk.hidden:
                 raise walk.hidden.error(f"{unseen}, and ")
             raise OpsError(f"{unseen}: `once dlq list` shows them")
-        if len(letters) > 1:
-            some = ", ".join(letter.message_id for letter in letters[:_MAX_IDS_SHOWN])
+        if len(messages) > 1:
+            some = ", ".join(message.message_id for message in messages[:_MAX_IDS_SHOWN])
             raise OpsError(
-                f"{len(letters)} dead letters begin with {name!r} ({some}): give more of the id"
+                f"{len(messages)} dead letters begin with {name!r} ({some}): give more of the id"
             )
-    different = {letter.message_id: letter for [letter] in found.values()}.values()
-    return sorted(different, key=lambda letter: letter.place)  # on a standard queue, all have 0
+    different = {message.message_id: message for [message] in found.values()}.values()
+    return sorted(different, key=lambda message: message.place)  # on a standard queue, all have 0

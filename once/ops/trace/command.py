@@ -13,7 +13,7 @@ from once.ops import terminal
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 from once.ops.progress import saying
-from once.ops.trace.search import MOST_LETTERS, TraceSearch
+from once.ops.trace.search import MOST_DEAD_LETTERS, TraceSearch
 from once.ops.trace.timeline import EntryKind, TimelineEntry
 
 _STYLES = {
@@ -80,9 +80,9 @@ def trace(
     now = datetime.now(UTC)
     begin = terminal.parse_time_option(since, now=now, option="--since") if since else None
     search = TraceSearch(Deployment.find(service), key, consumer, source or ())
-    most = 0 if no_dead_letters else MOST_LETTERS
+    most = 0 if no_dead_letters else MOST_DEAD_LETTERS
     with saying("reading records, dead letters and logs"):
-        _, moments = search.find(now, most_letters=most, logs=not no_logs, since=begin)
+        _, moments = search.find(now, most_dead_letters=most, logs=not no_logs, since=begin)
     if not moments:
         raise OpsError(search.not_found_text())
     if as_json:

@@ -11,12 +11,12 @@ from once.names import SOURCE_PREFIX
 from once.ops import terminal
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.letter import Letter, dead_letter_queues
+from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk, renewing
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.trace.timeline import EventGraph, TimelineEntry, read_log_entries, timeline
 
-MOST_LETTERS = 10_000
+MOST_DEAD_LETTERS = 10_000
 """Most dead letters that are read, which takes about 20 seconds."""
 
 _MOST_SHOWN = 50
@@ -78,27 +78,27 @@ class TraceSearch:
         self,
         now: datetime,
         *,
-        most_letters: int,
+        most_dead_letters: int,
         logs: bool = True,
         since: datetime | None = None,
     ) -> tuple[EventGraph, list[TimelineEntry]]:
         """Return the graph of the events and records that the key identifies, and its timeline.
 
         Args:
-            most_letters: most dead letters that are read; 0 to read no queue.
+            most_dead_letters: most dead letters that are read; 0 to read no queue.
             logs: whether the logs are read, which alone show duplicates and retries.
             since: time of the first log entry that is read; None for the beginning of the logs.
         """
-        letters = self._letters(most_letters) if most_letters else []
+        messages = self._dead_letters(most_dead_letters) if most_dead_letters else []
         table = DedupRecordReader.of(clients.client("dynamodb"), self._deployment)
-        graph = EventGraph(self._deployment.consumers.values(), table.get, letters)
+        graph = EventGraph(self._deployment.consumers.values(), table.get, messages)
         records = table.get(self._keys)
         self._searched.append(f"{len(self._keys)} dedup keys in {table.name}")
-        graph.follow(records, graph.letters_with_key(self._key))
+        graph.follow(records, graph.messages_with_key(self._key))
         lines: list[function_logs.LogEntry] = []
         if logs:
             # The start keys belong to other events if one of them has a record.
-            keys = () if graph.records or graph.letters else self._keys
+            keys = () if graph.records or graph.dead_letters else self._keys
             hashes = {self._key} if _HASH.fullmatch(self._key) else set()
             lines, fault = read_log_entries(graph, self._deployment, keys, hashes, since)
             self.notes += [fault] if fault else []
@@ -122,7 +122,7 @@ class TraceSearch:
             ]
         return graph, entries
 
-    def _letters(self, most: int) -> list[Letter]:
+    def _dead_letters(self, most: int) -> list[DeadLetter]:
         """Read the dead letters, at most so many, and make them visible again."""
         sqs, places = clients.client("sqs"), dead_letter_queues(self._deployment)
         if hidden := sum(clients.depth(sqs, queue.url).in_flight for queue in places):
@@ -130,7 +130,7 @@ class TraceSearch:
                 f"{terminal.counted(hidden, 'dead letter')} hidden: another command is reading them"
             )
         with QueueWalk(sqs, places, most) as walk, renewing(walk):
-            found = [letter for page in walk.pages() for letter in page]
+            found = [message for page in walk.pages() for message in page]
             ordered = [queue for queue in places if queue.is_fifo and walk.complete]
             if withheld := sum(clients.depth(sqs, queue.url).visible for queue in ordered):
                 self.notes.append(
@@ -159,7 +159,7 @@ class TraceSearch:
             f"nothing is known of {self._key!r}. Searched:{searched}\n"
             "An event's id needs the --source of its producer. A key of several fields, or of a "
             "rule that synthesis could not read, is found by the whole dedup key or through a dead "
-            "letter. An event that still waits in a queue has no record yet (`once status` shows "
+            "message. An event that still waits in a queue has no record yet (`once status` shows "
             "the queues), and expired records are deleted"
             + "".join(f"\n{each}" for each in self._start_errors)
         )

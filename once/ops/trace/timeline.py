@@ -1,4 +1,4 @@
-"""Event graph: an event, its records and letters, and the events it caused; and their timeline.
+"""Event graph: an event, its records and messages, and the events it caused; and their timeline.
 
 The timeline has the log entries as well, and is in the order of time.
 """
@@ -23,7 +23,7 @@ from once.names import CAUSE_EXTENSION, CLOCK_MARGIN_SECONDS, RELAY, Limits, Out
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters.assessment import event_of
-from once.ops.dead_letters.letter import Letter
+from once.ops.dead_letters.dead_letter import DeadLetter
 from once.ops.dedup_records import STANDINGS, Item, text_attribute, time_attribute, unreadable_times
 from once.ops.errors import error_with_remedy
 from once.ops.terminal import format_time, parse_timestamp
@@ -39,7 +39,7 @@ class EventGraph:
 
     Attributes:
         records: dedup records, by key.
-        letters: dead letters of the events.
+        messages: dead letters of the events.
         events: the events of dead letters and outboxes, by source and id.
         keys: the dedup keys of each event at the consumers that take it.
         unknown: consumers and event types whose key rule is not known.
@@ -49,10 +49,10 @@ class EventGraph:
         self,
         consumers: Iterable[DeployedConsumer],
         read: Callable[[Iterable[str]], list[Item]],
-        letters: Iterable[Letter],
+        messages: Iterable[DeadLetter],
     ) -> None:
         self.records: dict[str, Item] = {}
-        self.letters: list[Letter] = []
+        self.dead_letters: list[DeadLetter] = []
         self.events: dict[_EventIdentity, cloud_event.CloudEvent] = {}
         self.keys: dict[_EventIdentity, list[str]] = {}
         self.unknown: set[tuple[str, str]] = set()
@@ -60,11 +60,11 @@ class EventGraph:
         self._consumers = list(consumers)
         self._read = read
         self._asked: set[str] = set()
-        self._others: dict[str, tuple[Letter, cloud_event.CloudEvent | None]] = {}
-        for letter in letters:
-            event = event_of(letter)
+        self._others: dict[str, tuple[DeadLetter, cloud_event.CloudEvent | None]] = {}
+        for message in messages:
+            event = event_of(message)
             known = event if isinstance(event, cloud_event.CloudEvent) else None
-            self._others[letter.message_id] = (letter, known)
+            self._others[message.message_id] = (message, known)
 
     def open_events(self) -> Iterator[tuple[cloud_event.CloudEvent, list[str]]]:
         """Yield events that certainly have no record and no dead letter, with their keys."""
@@ -76,7 +76,7 @@ class EventGraph:
             if self.records.keys().isdisjoint(keys):
                 yield event, keys
 
-    def letters_with_key(self, key: str) -> list[Letter]:
+    def messages_with_key(self, key: str) -> list[DeadLetter]:
         """Return the dead letters with this key, in their body or as their dedup key.
 
         The key is an event's id, a business key, a dedup key, a dedup key's SHA-256 in hex, or the
@@ -85,16 +85,16 @@ class EventGraph:
         plain = json.dumps(key)
         texts = {f'"{key}"', plain, json.dumps(plain)[1:-1]}  # the latter inside SNS's envelope
         found = []
-        for letter, _ in self._others.values():
-            names = {letter.message_id, *(stay.message_id for stay in letter.lineage)}
-            names |= {letter.key, key_hash(letter.key)} if letter.key else set()
-            if key in names or any(text in letter.original.body for text in texts):
-                found.append(letter)
+        for message, _ in self._others.values():
+            names = {message.message_id, *(stay.message_id for stay in message.lineage)}
+            names |= {message.key, key_hash(message.key)} if message.key else set()
+            if key in names or any(text in message.original.body for text in texts):
+                found.append(message)
         return found
 
-    def follow(self, records: Sequence[Item], letters: Sequence[Letter]) -> Self:
+    def follow(self, records: Sequence[Item], messages: Sequence[DeadLetter]) -> Self:
         """Add these records and dead letters, and all that caused them or was caused by them."""
-        while records or letters:
+        while records or messages:
             events: list[cloud_event.CloudEvent] = []
             for item in records:
                 self.records[item[Record.PK]["S"]] = item
@@ -103,22 +103,22 @@ class EventGraph:
                         cloud_event.read_event(event.body, max_bytes=Limits.TOPIC_MESSAGE_BYTES)
                         for event in outgoing.events_in(item)
                     ]
-            for letter in letters:
-                self.letters.append(letter)
-                if event := self._others.pop(letter.message_id)[1]:
+            for message in messages:
+                self.dead_letters.append(message)
+                if event := self._others.pop(message.message_id)[1]:
                     self._dead_lettered.add(_identity(event))
                     events.append(event)
             keys = {
                 *self._keys_of_records(records),
                 *self._keys_of_events(events),
-                *(letter.key for letter in letters if letter.key),
+                *(message.key for message in messages if message.key),
             }
             records = self._read(keys - self._asked - self.records.keys())
             self._asked |= keys
-            letters = [
-                letter
-                for letter, event in self._others.values()
-                if letter.key in self.records or (event and _identity(event) in self.events)
+            messages = [
+                message
+                for message, event in self._others.values()
+                if message.key in self.records or (event and _identity(event) in self.events)
             ]
         return self
 
@@ -207,9 +207,9 @@ def timeline(
     A log entry about a dead letter of the graph is left out.
     """
     records = [_record_entry(item, now) for item in graph.records.values()]
-    letters = [_letter_entry(letter) for letter in graph.letters]
+    messages = [_dead_letter_entry(message) for message in graph.dead_letters]
     types = {key_hash(key): event.type for event, keys in graph.open_events() for key in keys}
-    for one in (*letters, *records):
+    for one in (*messages, *records):
         if one.key_hash and one.event_type:
             types[one.key_hash] = one.event_type
     names = ("reason", "error", "receive_count", "message_id")
@@ -223,9 +223,9 @@ def timeline(
             details={name: entry.fields[name] for name in names if name in entry.fields},
         )
         for entry in log_entries
-        if not _is_about_a_letter(entry, graph)
+        if not _is_about_a_dead_letter(entry, graph)
     ]
-    return sorted([*records, *letters, *logged], key=lambda entry: entry.at or _EVER)
+    return sorted([*records, *messages, *logged], key=lambda entry: entry.at or _EVER)
 
 
 def read_log_entries(
@@ -249,7 +249,7 @@ def read_log_entries(
     for identity, pk in (
         *((consumer_of(pk), pk) for pk in (*graph.records, *keys)),
         *((RELAY, pk) for pk, item in graph.records.items() if Record.OUTBOX in item),
-        *((letter.queue.identity, letter.key) for letter in graph.letters if letter.key),
+        *((message.queue.identity, message.key) for message in graph.dead_letters if message.key),
     ):
         known[identity].add(key_hash(pk))
     # Only the logs show the keys of retries without a record.
@@ -284,36 +284,36 @@ def read_log_entries(
     return entries, f"the logs of {', '.join(errors)} could not be read: {first}"
 
 
-def _is_about_a_letter(entry: function_logs.LogEntry, graph: EventGraph) -> bool:
+def _is_about_a_dead_letter(entry: function_logs.LogEntry, graph: EventGraph) -> bool:
     if entry.message != function_logs.QUARANTINED:
         return False
     message_id = entry.fields.get("message_id")
     return any(
-        letter.queue.owner == entry.consumer
-        and (letter.key and key_hash(letter.key)) == entry.fields.get("key_hash")
-        and (message_id is None or message_id in (stay.message_id for stay in letter.lineage[-1:]))
-        for letter in graph.letters
+        message.queue.owner == entry.consumer
+        and (message.key and key_hash(message.key)) == entry.fields.get("key_hash")
+        and (message_id is None or message_id in (stay.message_id for stay in message.lineage[-1:]))
+        for message in graph.dead_letters
     )
 
 
-def _letter_entry(letter: Letter) -> TimelineEntry:
-    event = event_of(letter)
+def _dead_letter_entry(message: DeadLetter) -> TimelineEntry:
+    event = event_of(message)
     details: dict[str, DetailValue | None] = {
-        "key": letter.key,
-        "reason": letter.reason or "none was recorded: the function died",
-        "error": letter.error,
-        "first_seen": letter.first_seen,
-        "receive_count": letter.receive_count,
-        "message_id": letter.message_id,
-        "not_readable": [*letter.unreadable] or None,
-        "sent_back": [str(stay) for stay in letter.lineage[:-1]] or None,
+        "key": message.key,
+        "reason": message.reason or "none was recorded: the function died",
+        "error": message.error,
+        "first_seen": message.first_seen,
+        "receive_count": message.receive_count,
+        "message_id": message.message_id,
+        "not_readable": [*message.unreadable] or None,
+        "sent_back": [str(stay) for stay in message.lineage[:-1]] or None,
     }
     return TimelineEntry(
-        at=letter.sent_at,
-        consumer=letter.queue.owner,
+        at=message.sent_at,
+        consumer=message.queue.owner,
         event_type=event.type if isinstance(event, cloud_event.CloudEvent) else None,
         kind=EntryKind.QUARANTINED,
-        key_hash=letter.key and key_hash(letter.key),
+        key_hash=message.key and key_hash(message.key),
         details={name: fact for name, fact in details.items() if fact is not None},
     )
 

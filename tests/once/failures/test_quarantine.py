@@ -17,7 +17,7 @@ from once.errors import PermanentError
 from once.failures.quarantine import batches_by_size, carried, described, key_of
 from once.failures.quarantine import text as text_attribute
 from once.intake.original_message import MOVED, OriginalMessage
-from once.names import DeadLetter, Limits, Reason
+from once.names import DeadLetterAttribute, Limits, Reason
 from once.testing import FakeAws
 from once.transaction import Transaction
 from tests.in_memory import Start
@@ -140,7 +140,10 @@ def test_a_letter_of_a_fifo_queue_is_a_group_of_its_own_and_keeps_its_place(star
 
 @pytest.mark.parametrize("forged", ["a", "a -1", "a 1 2", "a " + "1" * 40, "é 1"])
 def test_a_place_that_no_quarantine_has_written_does_not_count(start: Start, forged: str) -> None:
-    attributes = {DeadLetter.GROUP: attribute(forged), DeadLetter.LINEAGE: attribute("a")}
+    attributes = {
+        DeadLetterAttribute.GROUP: attribute(forged),
+        DeadLetterAttribute.LINEAGE: attribute("a"),
+    }
     letter = quarantined(start(), "{", "m-1", group="a", number=2, messageAttributes=attributes)
     assert facts(letter)["group"] == "a 2"
 
@@ -149,7 +152,7 @@ def test_a_letter_of_a_fair_queue_keeps_its_group(start: Start) -> None:
     more = record("{", "m-1", group="tenant-7")["attributes"]
     letter = quarantined(start(), "{", "m-1", attributes=more)
     assert letter["Attributes"]["MessageGroupId"] == "tenant-7"
-    assert DeadLetter.GROUP not in letter["MessageAttributes"]
+    assert DeadLetterAttribute.GROUP not in letter["MessageAttributes"]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +205,7 @@ def test_a_message_is_sent_unchanged_up_to_the_last_byte_that_sqs_accepts(more: 
 def test_a_body_that_sqs_does_not_accept_is_compressed(body: str) -> None:
     moved, attributes = carried(OriginalMessage(body, {}), {})
     assert moved == MOVED
-    assert set(attributes) == {DeadLetter.ORIGINAL_GZIP}
+    assert set(attributes) == {DeadLetterAttribute.ORIGINAL_GZIP}
 
 
 # Dead letters of the largest messages: the reason has to fit beside the body.
@@ -245,7 +248,7 @@ def size_of(letter: dict[str, Any]) -> int:
 
 
 def original(letter: dict[str, Any]) -> dict[str, Any]:
-    content = letter["MessageAttributes"][DeadLetter.ORIGINAL_GZIP]
+    content = letter["MessageAttributes"][DeadLetterAttribute.ORIGINAL_GZIP]
     assert content["DataType"] == "Binary"
     found: dict[str, Any] = json.loads(gzip.decompress(content["BinaryValue"]))
     return found
@@ -298,7 +301,7 @@ def test_attributes_that_do_not_fit_when_compressed_are_left_out(start: Start) -
     assert letter["Body"] == "{"
     assert facts(letter)["left-out"] == "attributes"
     assert facts(letter)["reason"] == "unparseable"
-    carried = {DeadLetter.ATTRIBUTES, DeadLetter.ORIGINAL_GZIP}
+    carried = {DeadLetterAttribute.ATTRIBUTES, DeadLetterAttribute.ORIGINAL_GZIP}
     assert carried.isdisjoint(letter["MessageAttributes"])
 
 
@@ -306,11 +309,11 @@ def test_the_densest_text_fits_beside_the_longest_facts(start: Start) -> None:
     aws, body = start(), dense()
     attributes: dict[str, Any] = {}
     for _ in range(2):  # the second time as SQS sends it back, with longer facts
-        attributes |= {DeadLetter.LINEAGE: attribute(",".join(["m" * 120] * 50))}
+        attributes |= {DeadLetterAttribute.LINEAGE: attribute(",".join(["m" * 120] * 50))}
         letter = quarantined(aws, body, messageAttributes=attributes)
         body, attributes = letter["Body"], redriven(letter)
         assert len(facts(letter)["lineage"]) > 2000
-        assert DeadLetter.LEFT_OUT not in letter["MessageAttributes"]
+        assert DeadLetterAttribute.LEFT_OUT not in letter["MessageAttributes"]
     assert len(original(letter)["body"].encode()) == Limits.MESSAGE_BYTES
 
 
@@ -321,7 +324,9 @@ def test_the_facts_of_a_letter_have_a_limit(start: Start) -> None:
 
     consumer = consumer_of(refuse)
     stays = attribute(",".join(["m" * 120] * 500))
-    forged = dict.fromkeys((DeadLetter.LINEAGE, DeadLetter.FIRST_SEEN, "once-more"), stays)
+    forged = dict.fromkeys(
+        (DeadLetterAttribute.LINEAGE, DeadLetterAttribute.FIRST_SEEN, "once-more"), stays
+    )
     aws = start(consumer)
     longest = note(event_id="\x01" * 2000)  # SQS refuses each character, so that it takes three
     group, number = "g" * 128, 10**39 - 1

@@ -13,7 +13,7 @@ import pytest
 
 from once.failures.quarantine import size_of
 from once.intake.original_message import MOVED
-from once.names import DeadLetter, Limits
+from once.names import DeadLetterAttribute, Limits
 from once.testing import FakeAws
 from tests.in_memory import Start
 from tests.once.support import amounts, consumer_of, facts, invoke, note, record
@@ -66,10 +66,13 @@ KEPT = {
     ("name", "value"),
     [
         *(
-            pytest.param(DeadLetter.ORIGINAL_GZIP, v, id=f"original, {n}")
+            pytest.param(DeadLetterAttribute.ORIGINAL_GZIP, v, id=f"original, {n}")
             for n, v in ORIGINALS.items()
         ),
-        *(pytest.param(DeadLetter.ATTRIBUTES, v, id=f"kept, {n}") for n, v in KEPT.items()),
+        *(
+            pytest.param(DeadLetterAttribute.ATTRIBUTES, v, id=f"kept, {n}")
+            for n, v in KEPT.items()
+        ),
     ],
 )
 def test_an_attribute_that_only_looks_like_ours_does_not_count(
@@ -83,7 +86,7 @@ def test_an_attribute_that_only_looks_like_ours_does_not_count(
     assert amounts(aws) == {"a": 1, "b": 1}
     [dead_letter] = aws.dead_letters()
     assert dead_letter["Body"] == "{"
-    assert {DeadLetter.ATTRIBUTES, DeadLetter.ORIGINAL_GZIP}.isdisjoint(
+    assert {DeadLetterAttribute.ATTRIBUTES, DeadLetterAttribute.ORIGINAL_GZIP}.isdisjoint(
         dead_letter["MessageAttributes"]
     )
 
@@ -98,7 +101,7 @@ def dead_letter_of(aws: FakeAws, body: str, attributes: dict[str, Any]) -> dict[
 
 def test_a_hidden_body_is_never_committed(start: Start) -> None:
     aws = start()
-    dead_letter = dead_letter_of(aws, MOVED, {DeadLetter.ORIGINAL_GZIP: packed(VALID)})
+    dead_letter = dead_letter_of(aws, MOVED, {DeadLetterAttribute.ORIGINAL_GZIP: packed(VALID)})
     assert facts(dead_letter)["reason"] == "unparseable"
     assert amounts(aws) == {}
 
@@ -138,18 +141,18 @@ MOMENTS = [
 def test_a_lineage_is_kept_up_to_a_limit(start: Start) -> None:
     aws = start()
     for sent, kept in LINEAGES:
-        dead_letter = dead_letter_of(aws, "{", {DeadLetter.LINEAGE: text(sent)})
+        dead_letter = dead_letter_of(aws, "{", {DeadLetterAttribute.LINEAGE: text(sent)})
         assert facts(dead_letter)["lineage"] == ",".join(filter(None, (kept, "m-1")))
 
 
 def test_the_first_receipt_is_a_time_before_this_one(start: Start) -> None:
     aws = start()
     for sent, kept in MOMENTS:
-        dead_letter = dead_letter_of(aws, "{", {DeadLetter.FIRST_SEEN: text(sent)})
+        dead_letter = dead_letter_of(aws, "{", {DeadLetterAttribute.FIRST_SEEN: text(sent)})
         assert facts(dead_letter)["first-seen"] == kept
 
 
-NAMES = [value for name, value in vars(DeadLetter).items() if name.isupper()]
+NAMES = [value for name, value in vars(DeadLetterAttribute).items() if name.isupper()]
 WRONG: dict[str, Any] = {
     "bytes": binary(b"x" * 500_000),
     "long": text("x" * 1_000_000),

@@ -14,19 +14,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from once.names import RELAY, DeadLetter, page_url
+from once.names import RELAY, DeadLetterAttribute, page_url
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console import dead_letters
-from once.ops.console.dead_letters import LetterReading, LetterRow
+from once.ops.console.dead_letters import MessageRow, QueueReading
 from once.ops.console.jobs import Job, JobPhase
 from once.ops.console.state import ConsoleState
 from once.ops.dead_letters.assessment import RedriveOutcome
 from once.ops.dead_letters.search import QueueWalk
 from tests.ops.console.conftest import confirmed, page_of, planned
 from tests.ops.dead_letters.test_hostile import records, time_out_of_range
-from tests.ops.hostile import Forged, Mess, letters, quick
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.hostile import Forged, Mess, messages, quick
+from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import add_to_answer, requests_of, run
 
 Plan = Callable[..., Job]
@@ -65,7 +65,7 @@ def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letters, "FRESH_SECONDS", -1)
 
 
-def test_letters_that_failed_alike_are_one_group_with_their_verdicts(
+def test_messages_that_failed_alike_are_one_group_with_their_verdicts(
     browser: TestClient, shop: Shop
 ) -> None:
     for number in range(3):
@@ -102,7 +102,7 @@ def test_filters_select_what_the_commands_select(browser: TestClient, shop: Shop
         rows = browser.get(f"dead-letters/letters{query}").text.count("<tr>\n")
         assert rows == number, query
         shown = words(browser.get(f"dead-letters{query}").text)
-        assert (f"All {number} letters" in shown) is bool(number)
+        assert (f"All {number} messages" in shown) is bool(number)
     for query in ("reason=none", "until=soon"):
         answer = browser.get(f"dead-letters?{query}")
         assert answer.status_code == 400
@@ -112,9 +112,9 @@ def test_filters_select_what_the_commands_select(browser: TestClient, shop: Shop
 def test_long_list_has_parts(
     browser: TestClient, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dead_letters, "PAGE_LETTERS", 2)
+    monkeypatch.setattr(dead_letters, "PAGE_ROWS", 2)
     shop.fail("a", "b", "c")
-    ids = {letter.message_id for letter in shop.letters()}
+    ids = {message.message_id for message in shop.dead_letters()}
     seen = set()
     for number, rel in ((1, 'rel="next"'), (2, 'rel="prev"')):
         text = browser.get(f"dead-letters/letters?consumer=orders&page={number}").text
@@ -125,10 +125,10 @@ def test_long_list_has_parts(
     assert browser.get("dead-letters/letters?page=99999").text.count("<tr>\n") == 1
 
 
-def test_pages_of_ten_thousand_letters_are_small(browser: TestClient, state: ConsoleState) -> None:
+def test_pages_of_ten_thousand_messages_are_small(browser: TestClient, state: ConsoleState) -> None:
     safe, now = RedriveOutcome.SAFE, datetime.now(UTC)
     rows = [
-        LetterRow(
+        MessageRow(
             consumer="orders",
             message_id=str(UUID(int=number)),
             reason="permanent",
@@ -143,14 +143,14 @@ def test_pages_of_ten_thousand_letters_are_small(browser: TestClient, state: Con
         )
         for number in range(10_000)
     ]
-    state.letters.latest(None, lambda: LetterReading(rows, "10,000 letters"), 15)
+    state.messages.latest(None, lambda: QueueReading(rows, "10,000 messages"), 15)
     for path in ("dead-letters", "dead-letters/letters", "dead-letters/letters?page=99"):
         text = browser.get(path, headers=BACKGROUND).text
         assert "order.placed" in text or "160 smaller groups are not shown" in text
         assert len(text) < 200_000
 
 
-def test_page_that_is_read_again_in_the_background_receives_no_letter(
+def test_page_that_is_read_again_in_the_background_receives_no_message(
     browser: TestClient, shop: Shop
 ) -> None:
     shop.fail("a")
@@ -162,11 +162,11 @@ def test_page_that_is_read_again_in_the_background_receives_no_letter(
     assert received
 
 
-def test_letter_has_all_that_the_command_shows(browser: TestClient, shop: Shop) -> None:
+def test_message_has_all_that_the_command_shows(browser: TestClient, shop: Shop) -> None:
     shop.process(note("a"))
     shop.dead_letter(note("a", data={"amount": 9}), tenant="x")
-    letter = shop.letter()
-    text = html.unescape(browser.get(f"dead-letters/orders/{letter.message_id}").text)
+    message = shop.only_dead_letter()
+    text = html.unescape(browser.get(f"dead-letters/orders/{message.message_id}").text)
     about = page_url("reasons/key-conflict")
     for page in (text, browser.get("dead-letters/letters?reason=key-conflict").text):
         assert f'<a href="{about}">{about}</a>' in page
@@ -195,24 +195,24 @@ def test_action_that_the_verdict_advises_is_the_main_button(
     assert sorted(buttons) == [["Edit…"], ["Publish again"], ["Redrive…"]]
 
 
-def test_letter_that_is_gone_is_told(browser: TestClient) -> None:
-    answer = browser.get("dead-letters/orders/no-such-letter")
+def test_message_that_is_gone_is_told(browser: TestClient) -> None:
+    answer = browser.get("dead-letters/orders/no-such-message")
     assert answer.status_code == 502
     assert "there is no dead letter" in html.unescape(answer.text)
 
 
 @settings(quick, max_examples=10)  # each reads many pages
-@given(st.lists(letters, min_size=1, max_size=2), records)
+@given(st.lists(messages, min_size=1, max_size=2), records)
 @example([time_out_of_range], [])
 @example([Forged("<script>alert(1)</script>\u202e\x1b[31m", {})], [])
-def test_every_page_shows_any_letter(
+def test_every_page_shows_any_message(
     mess: Mess, browser: TestClient, found: Sequence[Forged], stored: Sequence[Any]
 ) -> None:
     with mess.of(found, stored) as ids:
         shown(browser, "dead-letters")
         shown(browser, "dead-letters/letters")
-        for letter, message_id in zip(found, ids, strict=True):
-            path = f"dead-letters/{RELAY if letter.relay else 'orders'}/{message_id}"
+        for message, message_id in zip(found, ids, strict=True):
+            path = f"dead-letters/{RELAY if message.relay else 'orders'}/{message_id}"
             shown(browser, path)
             shown(browser, f"{path}/edit")
         assert mess.left() == len(found)
@@ -231,7 +231,7 @@ def test_read_only_console_offers_no_change(
     shop: Shop, state: ConsoleState, browser: TestClient
 ) -> None:
     shop.fail("a")
-    path = f"dead-letters/orders/{shop.letter().message_id}"
+    path = f"dead-letters/orders/{shop.only_dead_letter().message_id}"
     object.__setattr__(state, "read_only", True)
     for page in ("dead-letters", "dead-letters/letters", path, f"{path}/edit"):
         assert 'method="post"' not in browser.get(page).text
@@ -257,7 +257,7 @@ def test_console_and_command_leave_the_same_entries(
     assert "id-a" not in json.dumps(console)
 
 
-def test_letters_that_come_back_are_sent_if_this_is_chosen(
+def test_messages_that_come_back_are_sent_if_this_is_chosen(
     browser: TestClient, state: ConsoleState, shop: Shop, plan: Plan
 ) -> None:
     for _ in range(12):
@@ -273,11 +273,16 @@ def test_letters_that_come_back_are_sent_if_this_is_chosen(
     assert (again.changes, again.instead) == (12, None)
 
 
-def test_unsafe_letter_is_never_sent(shop: Shop, plan: Plan) -> None:
+def test_unsafe_message_is_never_sent(shop: Shop, plan: Plan) -> None:
     shop.cloud.bury("orders", json.dumps(note("a")), reason="effect-unknown", key=KEY)
     forms: list[dict[str, Any]] = [
         {"reason": "effect-unknown", "returning": "yes", "unsafe": "yes"},
-        {"which": "chosen", "id": shop.letter().message_id, "returning": "yes", "unsafe": "true"},
+        {
+            "which": "chosen",
+            "id": shop.only_dead_letter().message_id,
+            "returning": "yes",
+            "unsafe": "true",
+        },
     ]
     for form in forms:
         job = plan("dead-letters/redrive", **form)
@@ -286,7 +291,7 @@ def test_unsafe_letter_is_never_sent(shop: Shop, plan: Plan) -> None:
         assert job.instead is None
 
 
-def test_letter_that_changed_or_arrived_since_the_dry_run_stays(
+def test_message_that_changed_or_arrived_since_the_dry_run_stays(
     shop: Shop, plan: Plan, confirm: Confirm
 ) -> None:
     shop.fail("a", "b")
@@ -296,10 +301,10 @@ def test_letter_that_changed_or_arrived_since_the_dry_run_stays(
     text = confirm(job)
     assert "sent 1 kept 1" in text
     assert "stayed, as its verdict is now: Done already" in text
-    assert len(shop.letters()) == 2
+    assert len(shop.dead_letters()) == 2
 
 
-def test_letter_that_another_command_holds_or_sent_is_told(
+def test_message_that_another_command_holds_or_sent_is_told(
     shop: Shop, plan: Plan, confirm: Confirm
 ) -> None:
     shop.fail("a", "b")
@@ -309,15 +314,15 @@ def test_letter_that_another_command_holds_or_sent_is_told(
         assert [*walk.pages()]
         text = confirm(job)
         assert "sent 1" in text
-        assert "1 letters of the dry run were not found: sent, deleted or hidden by" in text
+        assert "1 messages of the dry run were not found: sent, deleted or hidden by" in text
     assert "sent 1" in (text := confirm(again))
-    assert "1 letters of the dry run were not found: sent or deleted meanwhile" in text
+    assert "1 messages of the dry run were not found: sent or deleted meanwhile" in text
     assert len(shop.waiting()) == 2
 
 
 def test_form_that_cannot_be_read_is_an_error(browser: TestClient) -> None:
     for form, said in (
-        ({"which": "chosen"}, "no letter is chosen"),
+        ({"which": "chosen"}, "no message is chosen"),
         ({"rate": "0"}, "'0' is no number"),
         ({"rate": "nan"}, "'nan' is no number"),
         ({"reason": "none"}, "'none' is none"),
@@ -333,16 +338,16 @@ def test_stop_ends_a_redrive_between_calls(shop: Shop, plan: Plan, confirm: Conf
     add_to_answer("sqs.SendMessageBatch", lambda _: job.progress.stop.set())
     assert "1 certainly sent back" in confirm(job)
     assert job.phase is JobPhase.STOPPED
-    assert len(shop.letters()) == 2
+    assert len(shop.dead_letters()) == 2
     outcome = shop.cloud.logged()[-1]
     assert (outcome["outcome"], outcome["counts"]["sent"]) == ("stopped", 1)
 
 
-def test_edited_letter_keeps_its_identity_and_history(
+def test_edited_message_keeps_its_identity_and_history(
     shop: Shop, plan: Plan, confirm: Confirm, browser: TestClient
 ) -> None:
     shop.dead_letter(note("a", data={"amount": "three", "sent": "\x7f\u202e"}))
-    path = f"dead-letters/orders/{shop.letter().message_id}/edit"
+    path = f"dead-letters/orders/{shop.only_dead_letter().message_id}/edit"
     form = browser.get(path).text
     assert "\\u007f\\u202e" in form
     text = html.unescape(form.partition("<textarea")[2].partition("</textarea>")[0])
@@ -353,7 +358,9 @@ def test_edited_letter_keeps_its_identity_and_history(
     assert [(one.kind, one.action) for one in job.groups] == [("safe", "will be sent")]
     assert "sent 1" in confirm(job)
     [message] = shop.waiting()
-    assert message["MessageAttributes"][DeadLetter.LINEAGE]["StringValue"].endswith(" edited")
+    assert message["MessageAttributes"][DeadLetterAttribute.LINEAGE]["StringValue"].endswith(
+        " edited"
+    )
     assert json.loads(message["Body"])["data"]["sent"] == "\x7f\u202e"
     [entry] = [one for one in shop.cloud.logged() if one["phase"] == "outcome"]
     assert (entry["command"], entry["arguments"]["edit"]) == ("dlq redrive", True)
@@ -361,7 +368,7 @@ def test_edited_letter_keeps_its_identity_and_history(
 
 def test_edit_that_may_not_be_sent_is_refused(shop: Shop, browser: TestClient) -> None:
     shop.fail("a")
-    path = f"dead-letters/orders/{shop.letter().message_id}/edit"
+    path = f"dead-letters/orders/{shop.only_dead_letter().message_id}/edit"
     for text, status, said in (
         (json.dumps(note("a", event_id="b")), 422, "the event's key would change"),
         ("{", 422, "no consumer could read it"),
@@ -377,12 +384,12 @@ def test_edit_of_an_event_that_was_committed_meanwhile_is_not_sent(
     shop: Shop, plan: Plan, confirm: Confirm
 ) -> None:
     shop.fail("a")
-    path = f"dead-letters/orders/{shop.letter().message_id}/edit"
+    path = f"dead-letters/orders/{shop.only_dead_letter().message_id}/edit"
     job = plan(path, body=json.dumps(note("a", data={"amount": 3})))
     shop.process(note("a"))
     assert "other content was committed under its key" in html.unescape(confirm(job))
     assert job.phase is JobPhase.FAILED
-    assert len(shop.letters()) == 1
+    assert len(shop.dead_letters()) == 1
 
 
 def exports() -> list[Path]:
@@ -401,7 +408,7 @@ def test_export_can_be_imported_again(
     [file] = exports()
     assert str(file.resolve()) in text
     assert file.stat().st_mode & 0o777 == 0o600
-    assert len(shop.letters()) == 1
+    assert len(shop.dead_letters()) == 1
     intent, outcome = shop.cloud.logged()
     assert (intent["command"], outcome["counts"]) == ("dlq purge", {"deleted": 2, "failed": 0})
     assert "Plan the import of" in text
@@ -409,7 +416,7 @@ def test_export_can_be_imported_again(
     job = plan("dead-letters/import", file=file.name)
     assert job.changes == 2
     assert "imported 2" in confirm(job)
-    assert len(shop.letters()) == 3
+    assert len(shop.dead_letters()) == 3
     job = plan("dead-letters/import", file=file.name)
     assert (job.changes, job.instead) == (0, None)
     assert "2 are there already" in "".join(job.plan)

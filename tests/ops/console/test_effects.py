@@ -11,7 +11,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.console.state import ConsoleState
 from tests.ops.cloud import Cloud
 from tests.ops.console.conftest import confirmed, page_of, planned
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.shop import KEY, Shop, note
 
 SETTLE = "effects/settle"
 

@@ -14,8 +14,8 @@ from once.ops.console import dead_letters
 from once.ops.console import state as console_state
 from once.ops.console.jobs import Job, JobPhase, Progress
 from once.ops.console.server import console_app, console_server
-from once.ops.console.state import ConsoleState, LetterReadings, Readings
-from once.ops.dead_letters.letter import Letter
+from once.ops.console.state import ConsoleState, QueueReadings, Readings
+from once.ops.dead_letters.dead_letter import DeadLetter
 from once.ops.dead_letters.search import QueueWalk
 from once.ops.errors import OpsError
 from tests.ops.cloud import Cloud
@@ -104,7 +104,7 @@ def test_a_job_is_planned_confirmed_and_run_once(browser: TestClient, state: Con
         reasons.append(why)
         progress.advance(2, {"sent": 2})
 
-    job = Job("Redrive 2 letters", ["one", "<b>two</b>"], 2, work)
+    job = Job("Redrive 2 messages", ["one", "<b>two</b>"], 2, work)
     job_at(state, "jobs/x", job)
     planned = browser.get("jobs/x").text
     assert "&lt;b&gt;two&lt;/b&gt;" in planned
@@ -131,7 +131,7 @@ def test_a_plan_that_takes_long_is_shown_when_it_is_there(
     monkeypatch.setattr(console_state, "PATIENCE_SECONDS", 0)
     go, pages = threading.Event(), QueueWalk.pages
 
-    def slow_pages(walk: QueueWalk) -> Iterator[Sequence[Letter]]:
+    def slow_pages(walk: QueueWalk) -> Iterator[Sequence[DeadLetter]]:
         assert go.wait(20)
         yield from pages(walk)
 
@@ -183,7 +183,7 @@ def test_a_page_does_not_wait_for_a_long_reading(
     begun, shown = threading.Semaphore(0), threading.Semaphore(0)
     pages = QueueWalk.pages
 
-    def slow_pages(walk: QueueWalk) -> Iterator[Sequence[Letter]]:
+    def slow_pages(walk: QueueWalk) -> Iterator[Sequence[DeadLetter]]:
         for some in pages(walk):
             begun.release()
             assert shown.acquire(timeout=20)
@@ -231,16 +231,16 @@ def test_requests_at_the_same_time_read_once(read: Callable[[], int]) -> None:
     assert found == [2, 2, 2]
 
 
-def test_a_change_of_letters_ends_their_readings(read: Callable[[], int]) -> None:
-    letters = LetterReadings()
-    assert letters.latest("a", read, 15).value == 1
-    with letters.changing():
-        during = letters.latest("a", read, 0, patience=0.01)
+def test_a_change_of_messages_ends_their_readings(read: Callable[[], int]) -> None:
+    messages = QueueReadings()
+    assert messages.latest("a", read, 15).value == 1
+    with messages.changing():
+        during = messages.latest("a", read, 0, patience=0.01)
         assert (during.value, during.under_way) == (1, True)
-        assert letters.latest("b", read, 0, patience=0.01).known == ()
-        with pytest.raises(OpsError, match="a change of this console"), letters.held():
+        assert messages.latest("b", read, 0, patience=0.01).known == ()
+        with pytest.raises(OpsError, match="a change of this console"), messages.held():
             pass
-    assert letters.latest("a", read, inf).value > 1
+    assert messages.latest("a", read, inf).value > 1
 
 
 def test_depths_are_kept_and_read_once_in_five_seconds(cloud: Cloud, state: ConsoleState) -> None:

@@ -17,14 +17,14 @@ from once.events.claim_check import ClaimMissing
 from once.events.cloud_event import read_event
 from once.events.identity import Key, fingerprint
 from once.intake.original_message import OriginalMessage
-from once.names import CLOCK_MARGIN_SECONDS, RELAY, UNROUTED, DeadLetter, Limits, Reason
+from once.names import CLOCK_MARGIN_SECONDS, RELAY, UNROUTED, DeadLetterAttribute, Limits, Reason
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters.assessment import RedriveOutcome, Verdict, assess_letters, remedy
-from once.ops.dead_letters.letter import DIED, dead_letter_queues
+from once.ops.dead_letters.assessment import RedriveOutcome, Verdict, assess_messages, remedy
+from once.ops.dead_letters.dead_letter import DIED, dead_letter_queues
 from once.ops.dead_letters.search import QueueWalk
 from tests.architecture.imports import ROOT
 from tests.ops.cloud import Cloud
-from tests.ops.letters import DAY, HOUR, KEY, KEY_LIFETIME, Shop, note
+from tests.ops.shop import DAY, HOUR, KEY, KEY_LIFETIME, Shop, note
 from tests.ops.support import run
 
 WINDOW = 28 * DAY
@@ -37,7 +37,7 @@ def test_committed_message_is_a_duplicate_with_and_without_a_recorded_key(
     shop: Shop, event_type: str
 ) -> None:
     shop.dead_letter(note("a", event_type), error=ValueError())
-    shop.move(note("a", event_type))  # a letter without a key: that of its rule
+    shop.move(note("a", event_type))  # a message without a key: that of its rule
     known = replace(shop.box.consumer)
     for consumer in (known, replace(known, keys={}, volatile={})):
         shop.set_rules(consumer)
@@ -56,22 +56,22 @@ def test_committed_message_is_a_duplicate_with_and_without_a_recorded_key(
     assert "will be acknowledged as a duplicate" in recorded.why
     run("dlq", "redrive", "--yes", "--rate", 1000)
     shop.work_off()
-    assert shop.letters() == []
+    assert shop.dead_letters() == []
     assert shop.counted() == {"a": 1}
 
 
 def judged(shop: Shop) -> list[Verdict]:
-    """The verdicts on the letter that its consumer wrote and on the one that SQS moved."""
-    found = assess_letters(shop.records, sorted(shop.letters(), key=lambda one: one.moved))
+    """The verdicts on the message that its consumer wrote and on the one that SQS moved."""
+    found = assess_messages(shop.records, sorted(shop.dead_letters(), key=lambda one: one.moved))
     return [each.verdict for each in found]
 
 
-def test_letter_without_its_record_is_unsafe_if_it_had_one_or_is_old(shop: Shop) -> None:
+def test_message_without_its_record_is_unsafe_if_it_had_one_or_is_old(shop: Shop) -> None:
     shop.process(note("a"))
     shop.dead_letter(note("a", data={"amount": 9}))
     shop.forget()
     shop.dead_letter({**note("b"), "time": "2020-01-01T00:00:00Z"}, error=ValueError())
-    gone, old = (each.verdict for each in assess_letters(shop.records, shop.letters()))
+    gone, old = (each.verdict for each in assess_messages(shop.records, shop.dead_letters()))
     assert gone.outcome is old.outcome is RedriveOutcome.NEEDS_A_PERSON
     assert "that dedup record is gone" in gone.why
     assert "its producer made it at" in old.why
@@ -105,11 +105,11 @@ def test_difference_may_be_volatile_if_the_fields_are_unknown_and_no_conflict_wa
 
 
 @pytest.mark.parametrize(("recorded", "is_known"), [(KEY, True), (KEY + "b", False)])
-def test_key_of_a_letter_that_sqs_moved_counts_only_if_its_event_has_it(
+def test_key_of_a_message_that_sqs_moved_counts_only_if_its_event_has_it(
     shop: Shop, recorded: str, *, is_known: bool
 ) -> None:
     unread(shop)
-    shop.send(note("a"), **{DeadLetter.KEY: recorded})
+    shop.send(note("a"), **{DeadLetterAttribute.KEY: recorded})
     shop.move_received(shop.waiting())
     assert shop.verdict().safe is is_known
 
@@ -151,7 +151,7 @@ def test_rejected_message_is_dead_lettered_again_with_a_remedy(
     assert verdict.outcome is RedriveOutcome.COMES_BACK
     said = f"Comes back. It will be dead-lettered as {reason} again{detail}"
     assert str(verdict).startswith(said)
-    advice = str(remedy(reason)).replace("MESSAGE_ID", shop.letter().message_id)
+    advice = str(remedy(reason)).replace("MESSAGE_ID", shop.only_dead_letter().message_id)
     assert str(verdict).endswith(f" {advice}")
     assert shop.send_back() == [reason]
 
@@ -188,11 +188,11 @@ def test_old_message_is_unsafe(
     assert [one for one in reasons if one in verdict.why] == ([why] if why else [])
 
 
-def test_letter_of_the_relay_has_no_queue_to_be_redriven_to(shop: Shop) -> None:
+def test_message_of_the_relay_has_no_queue_to_be_redriven_to(shop: Shop) -> None:
     shop.cloud.bury(RELAY, json.dumps(note()))
     with QueueWalk(shop.sqs, dead_letter_queues(Deployment.find(), RELAY), limit=1) as walk:
-        [[letter]] = walk.pages()
-    [found] = assess_letters(shop.records, [letter])
+        [[message]] = walk.pages()
+    [found] = assess_messages(shop.records, [message])
     assert not found.verdict.safe
     assert "once outbox republish --since 14d" in str(found.verdict)
 
@@ -280,7 +280,7 @@ def test_conflict_with_a_pending_effect_is_dead_lettered_again(failing: Failing)
     shop = failing(Policy.AT_MOST_ONCE)
     shop.dead_letter(note(data={"amount": 9}))
     unknown, conflict = (
-        assessed.verdict for assessed in assess_letters(shop.records, shop.letters())
+        assessed.verdict for assessed in assess_messages(shop.records, shop.dead_letters())
     )
     assert unknown.outcome is RedriveOutcome.NEEDS_A_PERSON
     assert conflict.outcome is RedriveOutcome.COMES_BACK
@@ -293,7 +293,7 @@ def test_unknown_effect_takes_precedence_over_a_difference_that_may_be_volatile(
     shop = failing(Policy.AT_MOST_ONCE)
     shop.set_rules(replace(shop.box.consumer, volatile={"noted": None}))
     other = OriginalMessage(json.dumps(note(data={"amount": 9})), {})
-    [found] = assess_letters(shop.records, [replace(shop.letter(), original=other)])
+    [found] = assess_messages(shop.records, [replace(shop.only_dead_letter(), original=other)])
     assert found.verdict.outcome is RedriveOutcome.NEEDS_A_PERSON
 
 
@@ -334,8 +334,8 @@ def verdicts(shop: Shop, reason: Reason | None) -> dict[str, RedriveOutcome]:
     """Return the verdicts on dead letters with a reason, by what else decides."""
 
     def judge(**changed: Any) -> RedriveOutcome:
-        letter = replace(shop.letter(), **{"reason": reason, **changed})
-        [found] = assess_letters(shop.records, [letter])
+        message = replace(shop.only_dead_letter(), **{"reason": reason, **changed})
+        [found] = assess_messages(shop.records, [message])
         return found.verdict.outcome
 
     shop.fail("a")

@@ -1,4 +1,4 @@
-"""`dlq list` and `dlq show`: groups, filters, and one letter with its record and its verdict."""
+"""`dlq list` and `dlq show`: groups, filters, and one message with its record and its verdict."""
 
 import json
 import shlex
@@ -12,7 +12,7 @@ from once.errors import PermanentError
 from once.events.identity import key_hash
 from once.names import RELAY, page_url
 from once.ops.aws import clients
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import rows, stderr_of, stdout_of
 
 DIED = "no reason recorded: the function died"
@@ -21,7 +21,7 @@ FAILED, UNREAD = "retries-exhausted", "unparseable"
 
 @pytest.fixture
 def mixed(shop: Shop) -> Shop:
-    """Two letters that failed, one unparseable, one moved by SQS, and one of the relay."""
+    """Two messages that failed, one unparseable, one moved by SQS, and one of the relay."""
     shop.fail("a", "b")
     shop.dead_letter("{")
     shop.move(note("c", "named"))
@@ -33,7 +33,7 @@ def listed(*options: object) -> Any:
     return json.loads(stdout_of("dlq", "list", "--json", *options))
 
 
-def test_letters_are_grouped_by_consumer_reason_and_error(mixed: Shop) -> None:
+def test_messages_are_grouped_by_consumer_reason_and_error(mixed: Shop) -> None:
     output = stdout_of("dlq", "list")
     assert [row[:3] for row in rows(output) if row[0]] == [
         ["orders", DIED, "1"],
@@ -47,30 +47,36 @@ def test_letters_are_grouped_by_consumer_reason_and_error(mixed: Shop) -> None:
     assert "looked at 2 of about 5 dead letters" in stdout_of("dlq", "list", "--limit", 2)
     assert "\x1b" not in output
     shown = {message_id for *_, ids in rows(output)[:-2] for message_id in ids.split()}
-    assert shown == {letter.message_id[:8] for letter in mixed.letters()}
+    assert shown == {message.message_id[:8] for message in mixed.dead_letters()}
 
 
 def test_json_has_metadata_without_bodies_or_texts_that_may_quote_them(mixed: Shop) -> None:
-    before = mixed.letters()
+    before = mixed.dead_letters()
     output = stdout_of("dlq", "list", "--json")
     assert mixed.hidden() == 0
     found = json.loads(output)
     assert (found["looked_at"], found["approximate_number"]) == (5, 5)
-    letters = {letter["message_id"]: letter for letter in found["letters"]}
-    for letter in before:
-        shown = letters[letter.message_id]
+    messages = {message["message_id"]: message for message in found["letters"]}
+    for message in before:
+        shown = messages[message.message_id]
         assert shown["consumer"] == "orders"
-        assert shown["reason"] == letter.reason
-        assert shown["key_hash"] == (letter.key and key_hash(letter.key))
-        assert shown["lineage"] == [stay.message_id for stay in letter.lineage]
-        assert shown["first_seen"] == letter.first_seen.isoformat()
-        assert shown["dead_lettered"] == letter.sent_at.isoformat()
+        assert shown["reason"] == message.reason
+        assert shown["key_hash"] == (message.key and key_hash(message.key))
+        assert shown["lineage"] == [stay.message_id for stay in message.lineage]
+        assert shown["first_seen"] == message.first_seen.isoformat()
+        assert shown["dead_lettered"] == message.sent_at.isoformat()
         # SQS counts each look as a receive.
-        assert shown["receive_count"] == (letter.receive_count + 1 if letter.moved else 5)
-    assert {letter["error"] for letter in letters.values()} == {"Unexpected", "Unparseable", None}
+        assert shown["receive_count"] == (message.receive_count + 1 if message.moved else 5)
+    assert {message["error"] for message in messages.values()} == {
+        "Unexpected",
+        "Unparseable",
+        None,
+    }
     for secret in ("boom", "id-a", "specversion"):
         assert secret not in output
-    assert [letter.original for letter in mixed.letters()] == [one.original for one in before]
+    assert [message.original for message in mixed.dead_letters()] == [
+        one.original for one in before
+    ]
 
 
 FILTERS: dict[str, list[str | None]] = {
@@ -92,11 +98,11 @@ FILTERS: dict[str, list[str | None]] = {
 }
 
 
-def test_filters_select_letters(mixed: Shop) -> None:
+def test_filters_select_messages(mixed: Shop) -> None:
     found = {}
     for options in FILTERS:
-        letters = listed(*shlex.split(options))["letters"]
-        found[options] = sorted((letter["reason"] for letter in letters), key=str)
+        messages = listed(*shlex.split(options))["letters"]
+        found[options] = sorted((message["reason"] for message in messages), key=str)
     assert found == FILTERS
     for options, said in (
         ("--reason bad-luck", "give one of unparseable,"),
@@ -110,17 +116,17 @@ TODAY = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 def shown(shop: Shop) -> str:
     """The text of the only dead letter, each line with single blanks."""
-    output = stdout_of("dlq", "show", shop.letter().message_id)
+    output = stdout_of("dlq", "show", shop.only_dead_letter().message_id)
     return "\n".join(" ".join(line.split()) for line in output.splitlines())
 
 
-def test_letter_is_shown_with_its_metadata(shop: Shop) -> None:
+def test_message_is_shown_with_its_metadata(shop: Shop) -> None:
     error = PermanentError("no such counter")
     [sent] = shop.dead_letter(note("a", time=TODAY), error=error, receives=3, tenant="t-1")
     text = shown(shop)
-    letter = shop.letter()
+    message = shop.only_dead_letter()
     for line in (
-        f"message {letter.message_id}",
+        f"message {message.message_id}",
         "consumer orders",
         f"reason permanent\n{page_url('reasons/permanent')}",
         "error PermanentError: no such counter",
@@ -143,10 +149,10 @@ def test_letter_is_shown_with_its_metadata(shop: Shop) -> None:
 def test_beginning_of_several_ids_is_refused_with_the_ids(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clients, "BATCH_ENTRIES", 1)  # each letter is on a page of its own
+    monkeypatch.setattr(clients, "BATCH_ENTRIES", 1)  # each message is on a page of its own
     for _ in range(17):  # one more than there are first digits
         shop.cloud.bury("orders", "{")
-    ids = [letter.message_id for letter in shop.letters()]
+    ids = [message.message_id for message in shop.dead_letters()]
     digit, number = Counter(one[0] for one in ids).most_common(1)[0]
     said = stderr_of("dlq", "show", digit)
     assert f"{number} dead letters begin with '{digit}'" in said

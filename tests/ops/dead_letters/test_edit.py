@@ -11,10 +11,10 @@ import pytest
 from typer.testing import Result
 
 from once.effects.declaration import Policy
-from once.names import DeadLetter
+from once.names import DeadLetterAttribute
 from once.ops.dead_letters.search import QueueWalk
 from tests.ops.cloud import Cloud
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import stdout_of, words
 
 _SCRIPT = """
@@ -66,13 +66,13 @@ def edit(shop: Shop, *options: object, answer: str = "n\n") -> Result:
 
 
 def refused(shop: Shop) -> str:
-    """Edit without success; return the error text. The letter must be unchanged."""
-    before = shop.letter().original
+    """Edit without success; return the error text. The message must be unchanged."""
+    before = shop.only_dead_letter().original
     result = edit(shop)
     assert result.exit_code == 1
     assert shop.waiting() == []
     assert shop.hidden() == 0
-    assert shop.letter().original == before
+    assert shop.only_dead_letter().original == before
     return words(result.stderr)
 
 
@@ -80,13 +80,15 @@ def test_edited_message_is_redriven_with_a_note_of_the_edit(invalid: Shop, edito
     editor.writes(note("a", data={"amount": "four"}))
     result = edit(invalid)
     assert result.exit_code == 0, result.output
-    assert invalid.letters() == []
+    assert invalid.dead_letters() == []
     [message] = invalid.waiting()
-    assert message["MessageAttributes"][DeadLetter.LINEAGE]["StringValue"].endswith(" edited")
-    assert DeadLetter.KEY not in message["MessageAttributes"]
+    assert message["MessageAttributes"][DeadLetterAttribute.LINEAGE]["StringValue"].endswith(
+        " edited"
+    )
+    assert DeadLetterAttribute.KEY not in message["MessageAttributes"]
     invalid.move_received([message])  # it fails again
-    assert [stay.edited for stay in invalid.letter().lineage] == [True, False]
-    assert ", edited" in stdout_of("dlq", "show", invalid.letter().message_id)
+    assert [stay.edited for stay in invalid.only_dead_letter().lineage] == [True, False]
+    assert ", edited" in stdout_of("dlq", "show", invalid.only_dead_letter().message_id)
 
 
 CHANGED_KEYS = {
@@ -175,10 +177,10 @@ def test_conflict_edited_to_the_committed_content_is_a_duplicate(
     assert edit(shop).exit_code == 0
     shop.work_off()
     assert shop.counted() == {"a": 1}
-    assert shop.letters() == []
+    assert shop.dead_letters() == []
 
 
-def test_edit_does_not_make_a_letter_safe(cloud: Cloud, editor: Editor) -> None:
+def test_edit_does_not_make_a_message_safe(cloud: Cloud, editor: Editor) -> None:
     with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
         shop.outside.answers = [TimeoutError()]
         shop.dead_letter(note("a"))
@@ -225,7 +227,7 @@ def test_error_of_the_editor_names_the_remedy(
         assert said in refused(invalid)
 
 
-def test_letter_whose_hold_lapsed_is_not_sent(
+def test_message_whose_hold_lapsed_is_not_sent(
     invalid: Shop, editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     editor.writes(VALID)

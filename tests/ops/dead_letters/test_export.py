@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from once.names import RELAY, DeadLetter, Limits, StackOutput
+from once.names import RELAY, DeadLetterAttribute, Limits, StackOutput
 from once.ops.dead_letters import search
+from once.ops.dead_letters.dead_letter import WAITS, DeadLetter, DeadLetterQueue
 from once.ops.dead_letters.export import export, exported_line, read_line, safe_until
-from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
 from once.ops.dead_letters.search import HOLD_SECONDS, QueueWalk
 from once.ops.errors import ExitCode
 from tests.ops import support
-from tests.ops.letters import Shop, note
+from tests.ops.shop import Shop, note
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def exported(file: str | Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(file).read_text().splitlines()]
 
 
-def test_file_of_its_owner_is_on_the_disk_before_letters_are_deleted(
+def test_file_of_its_owner_is_on_the_disk_before_messages_are_deleted(
     unread: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -73,14 +73,14 @@ def test_without_a_file_name_each_consumer_has_a_file_that_git_ignores(unread: S
     assert Path("once-exports").stat().st_mode & 0o777 == 0o700
 
 
-def test_no_letter_is_deleted_if_the_file_cannot_be_written(unread: Shop) -> None:
+def test_no_message_is_deleted_if_the_file_cannot_be_written(unread: Shop) -> None:
     Path("exists").write_text("precious")
     for file in ("exists", "no/such/folder/out"):
         said = support.stderr_of("dlq", "purge", "--yes", "--export", file)
         assert "nothing was deleted; name another file" in said
     assert Path("exists").read_text() == "precious"
     assert unread.hidden() == 0
-    assert len(unread.letters()) == 1
+    assert len(unread.dead_letters()) == 1
 
 
 def test_purge_asks_for_confirmation_and_a_dry_run_only_shows(unread: Shop) -> None:
@@ -92,7 +92,7 @@ def test_purge_asks_for_confirmation_and_a_dry_run_only_shows(unread: Shop) -> N
         assert ("nothing was changed: answer y" in result.stderr) is bool(left)
         assert result.exit_code == left
         assert unread.hidden() == 0
-        assert len(unread.letters()) == left
+        assert len(unread.dead_letters()) == left
     assert Path("out").exists()
 
 
@@ -117,7 +117,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[QueueWalk]:
     return found
 
 
-def test_letter_that_another_command_took_while_the_prompt_was_open_is_not_deleted(
+def test_message_that_another_command_took_while_the_prompt_was_open_is_not_deleted(
     unread: Shop, clock: list[float], walks: list[QueueWalk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine slept. SQS accepts a renewal by the old receive, so that nothing else tells."""
@@ -125,7 +125,7 @@ def test_letter_that_another_command_took_while_the_prompt_was_open_is_not_delet
     def decide(*_: object, **__: object) -> bool:
         clock[0] += HOLD_SECONDS
         unread.show_hidden()
-        assert len(unread.letters()) == 1
+        assert len(unread.dead_letters()) == 1
         list(walks[0].renewals())
         return True
 
@@ -135,12 +135,12 @@ def test_letter_that_another_command_took_while_the_prompt_was_open_is_not_delet
     assert "1 dead letter could not be held while this command waited" in support.words(
         result.stderr
     )
-    assert len(unread.letters()) == 1
+    assert len(unread.dead_letters()) == 1
     assert not Path("out").exists()
 
 
 @pytest.mark.parametrize("stolen_by", ["the clock", "SQS"])
-def test_letter_whose_hold_ends_after_the_export_is_not_deleted(
+def test_message_whose_hold_ends_after_the_export_is_not_deleted(
     unread: Shop, clock: list[float], monkeypatch: pytest.MonkeyPatch, stolen_by: str
 ) -> None:
     if stolen_by == "SQS":
@@ -154,13 +154,13 @@ def test_letter_whose_hold_ends_after_the_export_is_not_deleted(
     said = support.stderr_of("dlq", "purge", "--yes", "--export", "out")
     assert "its hold ended before it was deleted" in said
     assert len(exported("out")) == 1
-    assert len(unread.letters()) == 1
+    assert len(unread.dead_letters()) == 1
 
 
-def test_letter_that_was_not_deleted_is_reported(unread: Shop) -> None:
+def test_message_that_was_not_deleted_is_reported(unread: Shop) -> None:
     unread.dead_letter("[")
     support.fail_entries("sqs.DeleteMessageBatch", support.REFUSED_ENTRY, 0)
-    kept = unread.letters()[0].message_id
+    kept = unread.dead_letters()[0].message_id
     said = support.stderr_of("dlq", "purge", "--yes", "--export", "out")
     assert f"{kept}: InvalidParameter too odd" in said
     assert len(exported("out")) == 2
@@ -175,7 +175,7 @@ def export_all() -> None:
 
 
 def import_(*options: object) -> dict[str, str]:
-    """Import the letters; return the numbers of the table."""
+    """Import the messages; return the numbers of the table."""
     return support.numbers(support.stdout_of("dlq", "import", "--yes", FILE, *options))
 
 
@@ -186,7 +186,7 @@ def lines() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def purged(shop: Shop) -> Shop:
-    """A shop with an export of the two letters `a` and `b`, which are deleted."""
+    """A shop with an export of the two messages `a` and `b`, which are deleted."""
     shop.fail("a", "b")
     export_all()
     return shop
@@ -197,7 +197,7 @@ BINARY = {"DataType": "Binary", "BinaryValue": b"\x00\xff"}
 
 def messages(shop: Shop) -> list[tuple[str, Any]]:
     """Body and attributes of every dead letter, as SQS has them."""
-    found = [letter.received for letter in shop.letters()]
+    found = [message.received for message in shop.dead_letters()]
     return sorted((one["Body"], one.get("MessageAttributes", {})) for one in found)
 
 
@@ -205,23 +205,23 @@ def messages(shop: Shop) -> list[tuple[str, Any]]:
     "body",
     [
         '{"é": "\\ud83d\\ude00 \U0001f600",\r\n\t "2": 1.0}  ',
-        "x" * Limits.MESSAGE_BYTES,  # compressed in the letter
+        "x" * Limits.MESSAGE_BYTES,  # compressed in the message
     ],
     ids=["text", "compressed"],
 )
-def test_letter_is_back_byte_by_byte(shop: Shop, body: str) -> None:
+def test_message_is_back_byte_by_byte(shop: Shop, body: str) -> None:
     shop.outside.faults = {"a": ValueError("boom")}
     attributes = {} if len(body) == Limits.MESSAGE_BYTES else {"raw": BINARY}
     shop.sqs.send_message(QueueUrl=shop.aws.queue, MessageBody=body, MessageAttributes=attributes)
     shop.work_off(receive_count=5)
     before = messages(shop)
     export_all()
-    assert shop.letters() == []
+    assert shop.dead_letters() == []
     assert import_()["imported"] == "1"
     assert messages(shop) == before
 
 
-def test_relays_and_unrouted_letters_go_back_to_their_queues(shop: Shop) -> None:
+def test_relays_and_unrouted_messages_go_back_to_their_queues(shop: Shop) -> None:
     shop.cloud.bury(RELAY, "event", reason="unpublishable")
     shop.cloud.bury("unrouted", "{", reason="no-type")
     export_all()
@@ -234,12 +234,12 @@ FIRST_SEEN = datetime.now(UTC).isoformat(timespec="milliseconds")
 SENT = datetime.now(UTC).replace(microsecond=0) - timedelta(days=5)
 
 
-def moved_letter(shop: Shop, **attributes: Any) -> None:
+def moved_message(shop: Shop, **attributes: Any) -> None:
     """Let SQS move a message that was sent five days ago, as the commands see it."""
 
     def move(answer: Any) -> None:
         for message in answer.get("Messages", []):
-            if DeadLetter.FIRST_SEEN not in message.get("MessageAttributes", {}):
+            if DeadLetterAttribute.FIRST_SEEN not in message.get("MessageAttributes", {}):
                 message["Attributes"] |= {
                     "SentTimestamp": str(int(SENT.timestamp() * 1000)),
                     "DeadLetterQueueSourceArn": "arn:aws:sqs:::queue",
@@ -252,24 +252,26 @@ def moved_letter(shop: Shop, **attributes: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [9, 10])
-def test_letter_that_sqs_moved_keeps_the_time_of_its_first_receive(shop: Shop, count: int) -> None:
+def test_message_that_sqs_moved_keeps_the_time_of_its_first_receive(shop: Shop, count: int) -> None:
     text = {"DataType": "String", "StringValue": "x"}
-    moved_letter(shop, **{f"a{number}": text for number in range(count)})
-    original = shop.letter().original
+    moved_message(shop, **{f"a{number}": text for number in range(count)})
+    original = shop.only_dead_letter().original
     export_all()
     assert import_()["imported"] == "1"
-    letter = shop.letter()
-    assert letter.first_seen == SENT
-    assert letter.original == original
+    message = shop.only_dead_letter()
+    assert message.first_seen == SENT
+    assert message.original == original
     assert import_()["there already"] == "1"
 
 
-def test_reason_that_a_producer_forged_does_not_become_the_letters(shop: Shop) -> None:
-    moved_letter(shop, **{DeadLetter.REASON: {"DataType": "String", "StringValue": "permanent"}})
+def test_reason_that_a_producer_forged_does_not_become_the_messages(shop: Shop) -> None:
+    moved_message(
+        shop, **{DeadLetterAttribute.REASON: {"DataType": "String", "StringValue": "permanent"}}
+    )
     export_all()
     assert lines()[0]["reason"] is None
     import_()
-    assert shop.letter().reason is None
+    assert shop.only_dead_letter().reason is None
 
 
 @pytest.mark.parametrize("suffix", ["", ".fifo"])
@@ -281,7 +283,7 @@ def test_message_group_is_kept_on_both_kinds_of_queues(suffix: str) -> None:
         "MessageGroupId": "tenant-1",
     }
     message: Any = {"MessageId": "m", "ReceiptHandle": "r", "Body": "{", "Attributes": system}
-    line = exported_line(Letter.read(queue, message)).encode()
+    line = exported_line(DeadLetter.read(queue, message)).encode()
     first, second = (read_line(line).entry() for _ in range(2))
     assert first["MessageGroupId"] == second["MessageGroupId"] == "tenant-1"
     ids = {one.get("MessageDeduplicationId") for one in (first, second)}
@@ -290,13 +292,13 @@ def test_message_group_is_kept_on_both_kinds_of_queues(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("moved", [True, False])
-def test_letters_of_a_fifo_queue_are_back_in_their_order_as_far_as_sqs_takes_them(
+def test_messages_of_a_fifo_queue_are_back_in_their_order_as_far_as_sqs_takes_them(
     shop: Shop, *, moved: bool
 ) -> None:
     url = shop.sqs.create_queue(QueueName="dead.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
     shop.cloud.service[f"{StackOutput.DEAD_LETTERS}Orders"] = url
     for number, name in enumerate(("a-1", "a-2", "a-3", "b-1")):
-        # A letter of a consumer is a group of its own, and names that of its message.
+        # A message of a consumer is a group of its own, and names that of its message.
         own = support.facts(reason="permanent", first_seen=FIRST_SEEN, group=f"{name[0]} {number}")
         shop.sqs.send_message(
             QueueUrl=url,
@@ -317,30 +319,30 @@ def test_letters_of_a_fifo_queue_are_back_in_their_order_as_far_as_sqs_takes_the
 
     def names() -> list[str]:
         with QueueWalk(shop.sqs, [DeadLetterQueue("orders", url, None)], 10) as walk:
-            letters = [letter for page in walk.pages() for letter in page]
-        return [json.loads(letter.original.body)["data"]["name"] for letter in letters]
+            messages = [message for page in walk.pages() for message in page]
+        return [json.loads(message.original.body)["data"]["name"] for message in messages]
 
     support.answer_with("sqs.SendMessageBatch", refuse_once)
     assert WAITS in support.stderr_of("dlq", "import", "--yes", FILE)
     assert names() == ["a-1", "b-1"]
     assert import_()["imported"] == "2"
-    # SQS numbers the letters anew; the place of a consumer's letter is in its attribute.
+    # SQS numbers the messages anew; the place of a consumer's message is in its attribute.
     assert names() == (["a-1", "b-1", "a-2", "a-3"] if moved else ["a-1", "a-2", "a-3", "b-1"])
 
 
-def test_second_import_finds_the_letters_there(purged: Shop) -> None:
+def test_second_import_finds_the_messages_there(purged: Shop) -> None:
     assert import_("--dry-run")["imported"] == "2"
-    assert purged.letters() == []
+    assert purged.dead_letters() == []
     assert not Path(f"{FILE}.imported").exists()
     ids = [line["message_id"] for line in lines()]
     assert import_()["imported"] == "2"
     for options in ((), ("--again",)):
         told = json.loads(support.stdout_of("dlq", "import", "--yes", FILE, "--json", *options))
         assert (told["imported"], told["there_already"]) == (0, ids)
-    assert len(purged.letters()) == 2
+    assert len(purged.dead_letters()) == 2
 
 
-def test_equal_letters_are_counted(shop: Shop) -> None:
+def test_equal_messages_are_counted(shop: Shop) -> None:
     for _ in range(2):
         shop.cloud.bury("orders", "{", reason="unparseable", first_seen="2026-01-01T00:00:00Z")
     export_all()
@@ -349,33 +351,33 @@ def test_equal_letters_are_counted(shop: Shop) -> None:
     assert (found["imported"], found["there already"]) == ("1", "1")
 
 
-def test_letter_that_was_imported_and_redriven_is_not_imported_again_unawares(
+def test_message_that_was_imported_and_redriven_is_not_imported_again_unawares(
     purged: Shop,
 ) -> None:
     import_()
-    assert purged.letters()
+    assert purged.dead_letters()
     support.run("dlq", "redrive", "--yes", "--rate", 1000)
-    assert purged.letters() == []
+    assert purged.dead_letters() == []
     said = support.stderr_of("dlq", "import", "--yes", FILE)
     assert "2 imported before, and redriven or purged since; --again imports them" in said
-    assert purged.letters() == []
+    assert purged.dead_letters() == []
     assert import_("--again")["imported"] == "2"
 
 
-def test_nothing_is_imported_while_another_command_hides_letters(purged: Shop) -> None:
+def test_nothing_is_imported_while_another_command_hides_messages(purged: Shop) -> None:
     purged.fail("c")
     with QueueWalk(purged.sqs, [purged.box], limit=2) as walk:
         assert [*walk.pages()]
         result = support.run("dlq", "import", "--yes", FILE)
     assert result.exit_code == ExitCode.HIDDEN
     assert "nothing was imported: it may be there already" in support.words(result.stderr)
-    assert len(purged.letters()) == 1
+    assert len(purged.dead_letters()) == 1
 
 
-def test_nothing_is_imported_if_not_every_letter_there_was_seen(purged: Shop) -> None:
+def test_nothing_is_imported_if_not_every_message_there_was_seen(purged: Shop) -> None:
     purged.fail("c", "d")
     assert "raise --limit" in support.stderr_of("dlq", "import", "--yes", FILE, "--limit", 1)
-    assert len(purged.letters()) == 2
+    assert len(purged.dead_letters()) == 2
 
 
 def test_file_that_is_no_export_is_refused_with_the_line_and_without_its_text(
@@ -388,18 +390,18 @@ def test_file_that_is_no_export_is_refused_with_the_line_and_without_its_text(
         assert f"line 3 of {FILE}: it is no" in said
         assert "nothing was imported" in said
         assert "customer-7" not in said
-    assert purged.letters() == []
+    assert purged.dead_letters() == []
 
 
 def expire(seconds: float | None) -> None:
-    """Let the letters of the export be safe for so long from now; None stands for not known."""
+    """Let the messages of the export be safe for so long from now; None stands for not known."""
     until = None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
     changed = [{**line, "safe_until": until and until.isoformat()} for line in lines()]
     Path(FILE).write_text("".join(json.dumps(line) + "\n" for line in changed))
 
 
 @pytest.mark.parametrize(("seconds", "refused"), [(60, False), (-1, True), (None, True)])
-def test_letter_past_its_time_is_imported_with_unsafe_only(
+def test_message_past_its_time_is_imported_with_unsafe_only(
     purged: Shop, seconds: float | None, *, refused: bool
 ) -> None:
     expire(seconds)
@@ -407,7 +409,7 @@ def test_letter_past_its_time_is_imported_with_unsafe_only(
         assert "2 past their safe_until: their keys may be" in support.stderr_of(
             "dlq", "import", "--yes", FILE
         )
-        assert purged.letters() == []
+        assert purged.dead_letters() == []
     assert import_("--unsafe" if refused else "--again")["imported"] == "2"
 
 
@@ -417,7 +419,7 @@ def test_safe_until_is_the_time_from_which_a_redrive_is_refused(
 ) -> None:
     event = note("a") | ({"time": made.isoformat()} if made else {})
     shop.dead_letter(event, error=ValueError("boom"))
-    until = safe_until(shop.letter())
+    until = safe_until(shop.only_dead_letter())
     assert until is not None
     left = (until - datetime.now(UTC)).total_seconds()
     assert shop.verdict(in_seconds=left - 5).safe
@@ -427,11 +429,11 @@ def test_safe_until_is_the_time_from_which_a_redrive_is_refused(
 def test_journal_that_cannot_be_written_stops_the_import(purged: Shop) -> None:
     Path(f"{FILE}.imported").mkdir()
     assert "cannot be read" in support.stderr_of("dlq", "import", "--yes", FILE)
-    assert purged.letters() == []
+    assert purged.dead_letters() == []
 
 
-def test_letters_of_a_renamed_consumer_are_imported_into_a_named_queue(purged: Shop) -> None:
+def test_messages_of_a_renamed_consumer_are_imported_into_a_named_queue(purged: Shop) -> None:
     Path(FILE).write_text(Path(FILE).read_text().replace('"orders"', '"gone"'))
     assert "no consumer 'gone'" in support.stderr_of("dlq", "import", "--yes", FILE)
     assert import_("--into", "orders")["imported"] == "2"
-    assert len(purged.letters()) == 2
+    assert len(purged.dead_letters()) == 2

@@ -1,4 +1,4 @@
-"""Forged letters and records stop no command, and are shown as unreadable."""
+"""Forged messages and records stop no command, and are shown as unreadable."""
 
 import json
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from typer.testing import Result
 
 from once.events.cloud_event import read_event
-from once.names import DeadLetter, Record
-from once.ops.dead_letters.letter_text import NO_REASON
+from once.names import DeadLetterAttribute, Record
+from once.ops.dead_letters.dead_letter_text import NO_REASON
 from once.ops.dead_letters.search import QueueWalk
-from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, attribute, items, letters, quick
-from tests.ops.letters import KEY, Shop, note
+from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, attribute, items, messages, quick
+from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import facts, run, stderr_of, stdout_of, words
 
-some = st.lists(letters, min_size=1, max_size=3)
+some = st.lists(messages, min_size=1, max_size=3)
 records = st.lists(items, max_size=2)
 time_out_of_range = Forged(json.dumps({**note("a"), "time": OUT_OF_RANGE[0]}), {})
 
@@ -45,7 +45,7 @@ def with_a_number(item: dict[str, Any]) -> dict[str, Any]:
 @quick
 @given(some, st.lists(items.map(with_a_number), max_size=2), st.sampled_from((KEY, "id-a")))
 @example([time_out_of_range], [], KEY)
-def test_every_look_shows_any_letter_and_any_record(
+def test_every_look_shows_any_message_and_any_record(
     mess: Mess, found: Sequence[Forged], stored: Sequence[Any], key: str
 ) -> None:
     has_record = key == KEY and any(item["pk"]["S"] == KEY for item in stored)
@@ -67,10 +67,10 @@ def test_every_look_shows_any_letter_and_any_record(
 @quick
 @given(some, records, st.sampled_from(((), ("--unsafe",))))
 @example([time_out_of_range], [], ())
-def test_redrive_sends_any_letter_or_says_why_not(
+def test_redrive_sends_any_message_or_says_why_not(
     mess: Mess, shop: Shop, found: Sequence[Forged], stored: Sequence[Any], options: Sequence[str]
 ) -> None:
-    own = [letter for letter in found if not letter.relay]
+    own = [message for message in found if not message.relay]
     with mess.of(found, stored) as ids:
         named = [name for name, one in zip(ids, found, strict=True) if not one.relay]
         chosen = (*named, *options) if options and named else ()
@@ -87,7 +87,7 @@ def test_redrive_sends_any_letter_or_says_why_not(
 
 @quick
 @given(some)
-def test_purge_exports_any_letter_and_import_puts_it_back(
+def test_purge_exports_any_message_and_import_puts_it_back(
     mess: Mess, tmp_path: Path, found: Sequence[Forged]
 ) -> None:
     file = tmp_path / f"{uuid4()}.jsonl"
@@ -103,7 +103,7 @@ def test_purge_exports_any_letter_and_import_puts_it_back(
 VALID = Forged(json.dumps(note("b")), {})
 
 
-def forged_letter(body: Any = None, /, *, moved: bool = False, **values: str) -> Forged:
+def forged_message(body: Any = None, /, *, moved: bool = False, **values: str) -> Forged:
     return Forged(json.dumps(body or note("a")), facts(**values), moved=moved)
 
 
@@ -125,14 +125,17 @@ def redrive_leaves(mess: Mess, shop: Shop, forged: Forged, why: str) -> str:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((DeadLetter.FIRST_SEEN, text) for text in (*OUT_OF_RANGE, "yesterday", "\u0661")),
-        (DeadLetter.FIRST_SEEN, b"2026-07-30"),
-        (DeadLetter.KEY, "id-a"),
-        (DeadLetter.LINEAGE, "m-1 \x85 2026-07-30"),
-        (DeadLetter.LINEAGE, f"m-1 died {OUT_OF_RANGE[0]}"),
+        *(
+            (DeadLetterAttribute.FIRST_SEEN, text)
+            for text in (*OUT_OF_RANGE, "yesterday", "\u0661")
+        ),
+        (DeadLetterAttribute.FIRST_SEEN, b"2026-07-30"),
+        (DeadLetterAttribute.KEY, "id-a"),
+        (DeadLetterAttribute.LINEAGE, "m-1 \x85 2026-07-30"),
+        (DeadLetterAttribute.LINEAGE, f"m-1 died {OUT_OF_RANGE[0]}"),
     ],
 )
-def test_only_the_letter_with_an_unreadable_attribute_stays(
+def test_only_the_message_with_an_unreadable_attribute_stays(
     mess: Mess, shop: Shop, name: str, value: str | bytes
 ) -> None:
     forged = Forged(json.dumps(note("a")), {name: attribute(value)})
@@ -141,20 +144,20 @@ def test_only_the_letter_with_an_unreadable_attribute_stays(
 
 
 def test_reason_that_is_no_code_is_shown_as_unreadable(mess: Mess, shop: Shop) -> None:
-    mess.send(forged_letter(reason="all is well\nmessage"))
-    assert shop.letter().reason == "not-readable"
+    mess.send(forged_message(reason="all is well\nmessage"))
+    assert shop.only_dead_letter().reason == "not-readable"
     assert "all is well" not in stdout_of("dlq", "list")
 
 
 def test_lineage_is_limited(mess: Mess, shop: Shop) -> None:
-    mess.send(forged_letter(lineage=",".join(f"m-{number}" for number in range(10_000))))
-    assert len(shop.letter().lineage) == 101
+    mess.send(forged_message(lineage=",".join(f"m-{number}" for number in range(10_000))))
+    assert len(shop.only_dead_letter().lineage) == 101
     stdout_of("dlq", "redrive", "--rate", 1000, "--yes", "--returning")
 
 
-def test_forged_reason_of_a_letter_that_sqs_moved_is_ignored(mess: Mess, shop: Shop) -> None:
+def test_forged_reason_of_a_message_that_sqs_moved_is_ignored(mess: Mess, shop: Shop) -> None:
     forged = {"reason": "permanent", "error": "Trust: me", "receive_count": "1", "consumer": "x"}
-    mess.send(forged_letter(moved=True, **forged))
+    mess.send(forged_message(moved=True, **forged))
     with QueueWalk(boto3.client("sqs"), [shop.box], limit=1) as walk:
         [[found]] = walk.pages()
     assert (found.reason, found.error, found.moved) == (None, None, True)
@@ -166,21 +169,23 @@ def test_forged_reason_of_a_letter_that_sqs_moved_is_ignored(mess: Mess, shop: S
     assert "Read the function's log first: it died" in text
     [listed] = json.loads(stdout_of("dlq", "list", "--json"))["letters"]
     assert (listed["reason"], listed["error"]) == (None, None)
-    assert '"letters": []' in stdout_of("dlq", "list", "--json", "--reason", "permanent")
+    assert '"messages": []' in stdout_of("dlq", "list", "--json", "--reason", "permanent")
 
 
-def test_markup_emoji_and_line_breaks_of_a_letter_are_escaped(mess: Mess, shop: Shop) -> None:
+def test_markup_emoji_and_line_breaks_of_a_message_are_escaped(mess: Mess, shop: Shop) -> None:
     loud = "[bold red]:smile:[/]\nFORGED\u202e\x1b"
     mess.send(
-        forged_letter({**note("a"), "type": loud, "id": loud}, reason="permanent", error=loud)
+        forged_message({**note("a"), "type": loud, "id": loud}, reason="permanent", error=loud)
     )
     escaped = "[bold red]:smile:[/]\\nFORGED\\u202e\\x1b"
-    assert escaped in shown(shop.letter().message_id)
+    assert escaped in shown(shop.only_dead_letter().message_id)
     assert escaped in stdout_of("dlq", "redrive", "--dry-run")
-    assert ":smile:" in stdout_of("dlq", "show", shop.letter().message_id).partition("{")[2]
+    assert (
+        ":smile:" in stdout_of("dlq", "show", shop.only_dead_letter().message_id).partition("{")[2]
+    )
 
 
-def test_error_in_reading_a_letter_is_reported_with_its_id(
+def test_error_in_reading_a_message_is_reported_with_its_id(
     mess: Mess, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read(body: str, **options: Any) -> Any:
@@ -190,5 +195,5 @@ def test_error_in_reading_a_letter_is_reported_with_its_id(
 
     monkeypatch.setattr("once.ops.dead_letters.assessment.read_event", read)
     why = "Needs a person. It cannot be judged: unexpected, a fault of this command: ZeroDivision"
-    redrive_leaves(mess, shop, forged_letter(), why)
+    redrive_leaves(mess, shop, forged_message(), why)
     stdout_of("dlq", "list", "--json")

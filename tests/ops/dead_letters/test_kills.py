@@ -1,4 +1,4 @@
-"""A command that is killed at any call loses no letter, and its repetition succeeds."""
+"""A command that is killed at any call loses no message, and its repetition succeeds."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from once.ops.aws import clients
-from tests.ops.letters import Shop
+from tests.ops.shop import Shop
 from tests.ops.support import run, stdout_of
 
 BEFORE, AFTER = "before", "after"
@@ -75,14 +75,14 @@ class Process:
 
 @pytest.fixture
 def shop(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    """A shop with a letter that each command receives, and does not select."""
+    """A shop with a message that each command receives, and does not select."""
     monkeypatch.setattr(clients, "BATCH_ENTRIES", PAGE)
     shop.dead_letter(BAD)
     return shop
 
 
 def dead_letter(shop: Shop, prefix: str) -> set[str]:
-    """Let letters be written; return the names of their counters."""
+    """Let messages be written; return the names of their counters."""
     names = [f"{prefix}-{number}" for number in range(LETTERS)]
     shop.fail(*names)
     return {*names}
@@ -119,7 +119,7 @@ def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(sho
         shop.show_hidden()
         process.run(*REDRIVE)
         shop.work_off()
-        assert shop.letter().original.body == BAD, name
+        assert shop.only_dead_letter().original.body == BAD, name
         assert shop.counted() == dict.fromkeys(expected, 1), name
 
 
@@ -138,12 +138,12 @@ def test_import_that_is_killed_is_completed_by_the_next_without_a_second_copy(
         process.kill(*IMPORT, file, end=end)
         shop.show_hidden()
         process.run(*IMPORT, file)
-        bodies = [one.original.body for one in shop.letters()]
+        bodies = [one.original.body for one in shop.dead_letters()]
         found = [json.loads(body)["data"]["name"] for body in bodies if body != BAD]
         assert sorted(found) == sorted(expected), name
 
 
-def test_killed_purge_leaves_every_letter_in_the_file_or_in_the_queue(
+def test_killed_purge_leaves_every_message_in_the_file_or_in_the_queue(
     shop: Shop, tmp_path: Path
 ) -> None:
     process = Process()
@@ -156,10 +156,10 @@ def test_killed_purge_leaves_every_letter_in_the_file_or_in_the_queue(
         expected = dead_letter(shop, name)
         first, second = tmp_path / f"{name}-first", tmp_path / f"{name}-second"
         process.kill(*PURGE, first, end=end)
-        bodies = [one.original.body for one in shop.letters()]
+        bodies = [one.original.body for one in shop.dead_letters()]
         left = names_of(body for body in bodies if body != BAD)
         assert exported(first) | left == expected, name
         if left:
             process.run(*PURGE, second)
         assert exported(first) | exported(second) == expected
-        assert shop.letter().original.body == BAD
+        assert shop.only_dead_letter().original.body == BAD

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from once.effects.declaration import Policy
-from once.names import RELAY, DeadLetter, Limits
+from once.names import RELAY, DeadLetterAttribute, Limits
 from once.ops.aws.clients import ATTEMPTS, RateLimiter
 from tests.ops import support
 from tests.ops.cloud import Cloud
-from tests.ops.letters import Shop, note
+from tests.ops.shop import Shop, note
 
 REDRIVE = ("dlq", "redrive", "--rate", "1000", "--yes", "--returning")
 
@@ -27,13 +27,13 @@ def test_redriven_message_has_the_producers_body_and_attributes_and_its_history(
     redrive()
     [message] = shop.waiting()
     assert json.loads(message["Body"]) == note("a")
-    kept = json.loads(message["MessageAttributes"][DeadLetter.ATTRIBUTES]["StringValue"])
+    kept = json.loads(message["MessageAttributes"][DeadLetterAttribute.ATTRIBUTES]["StringValue"])
     assert {name: value["stringValue"] for name, value in kept.items()} == {
         "tenant": "é{}",
         "traceparent": "00-1",
     }
-    history = {DeadLetter.LINEAGE, DeadLetter.FIRST_SEEN, DeadLetter.KEY}
-    assert set(message["MessageAttributes"]) == {DeadLetter.ATTRIBUTES, *history}
+    history = {DeadLetterAttribute.LINEAGE, DeadLetterAttribute.FIRST_SEEN, DeadLetterAttribute.KEY}
+    assert set(message["MessageAttributes"]) == {DeadLetterAttribute.ATTRIBUTES, *history}
 
 
 def test_message_moved_by_sqs_keeps_all_of_its_attributes(shop: Shop) -> None:
@@ -42,13 +42,13 @@ def test_message_moved_by_sqs_keeps_all_of_its_attributes(shop: Shop) -> None:
     redrive()
     [message] = shop.waiting()
     assert len(message["MessageAttributes"]) <= 10
-    kept = message["MessageAttributes"][DeadLetter.ATTRIBUTES]
+    kept = message["MessageAttributes"][DeadLetterAttribute.ATTRIBUTES]
     assert len(json.loads(kept["StringValue"])) == 10
 
 
 def test_message_that_fails_again_shows_its_lineage(shop: Shop) -> None:
     shop.fail("a")
-    first = shop.letter()
+    first = shop.only_dead_letter()
     redrive()
     shop.outside.faults["a"] = KeyError()
     shop.work_off(receive_count=5)
@@ -56,7 +56,7 @@ def test_message_that_fails_again_shows_its_lineage(shop: Shop) -> None:
     shop.move_received(shop.waiting())
     redrive()
     shop.move_received(shop.waiting())
-    last = shop.letter()
+    last = shop.only_dead_letter()
     reasons = [stay.reason for stay in last.lineage]
     assert reasons == ["retries-exhausted", "retries-exhausted", "died", None]
     assert [stay.edited for stay in last.lineage] == [False] * 4
@@ -76,26 +76,26 @@ def test_large_message_goes_back_with_its_history_if_that_fits(
     redrive()
     [message] = shop.waiting()
     assert message["Body"] == body
-    assert DeadLetter.ORIGINAL_GZIP not in message.get("MessageAttributes", {})
+    assert DeadLetterAttribute.ORIGINAL_GZIP not in message.get("MessageAttributes", {})
     shop.move_received([message])
-    letter = shop.letter()
-    assert letter.original.body == body
-    assert len(letter.lineage) == stays
+    dead_letter = shop.only_dead_letter()
+    assert dead_letter.original.body == body
+    assert len(dead_letter.lineage) == stays
 
 
-def test_only_letters_with_these_ids_are_redriven(shop: Shop) -> None:
+def test_only_messages_with_these_ids_are_redriven(shop: Shop) -> None:
     shop.fail(*(f"n-{n}" for n in range(12)))
-    chosen = shop.letters()[:11]
+    chosen = shop.dead_letters()[:11]
     shop.show_hidden()
-    redrive(chosen[0].message_id, *(letter.message_id[:13] for letter in chosen[1:]))
-    assert len(shop.letters()) == 1
+    redrive(chosen[0].message_id, *(message.message_id[:13] for message in chosen[1:]))
+    assert len(shop.dead_letters()) == 1
     assert len(shop.waiting()) == 11
 
 
 def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
     shop.fail("a")
     shop.dead_letter("{")
-    ids = [letter.message_id for letter in shop.letters()]
+    ids = [message.message_id for message in shop.dead_letters()]
     output = support.stdout_of("dlq", "redrive", "--dry-run")
     assert all(one in output for one in ids)
     assert "✓ Safe. It will be processed." in support.words(output)
@@ -105,13 +105,13 @@ def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
     assert [one["verdict"] for one in found["planned"]] == ["safe"]
     assert shop.waiting() == []
     assert shop.hidden() == 0
-    assert len(shop.letters()) == 2
+    assert len(shop.dead_letters()) == 2
 
 
 @pytest.mark.parametrize(
     ("options", "answer", "code", "sent"),
     [
-        pytest.param("", "y\n", 1, ["id-a"], id="letters that come back stay"),
+        pytest.param("", "y\n", 1, ["id-a"], id="messages that come back stay"),
         pytest.param("--yes", None, 1, ["id-a"], id="without asking"),
         pytest.param("--returning", "y\n", 0, ["id-a", None], id="they are sent on demand"),
         pytest.param("--reason unparseable", "y\n", 0, [None], id="a filter chooses them"),
@@ -143,7 +143,7 @@ def test_redrive_without_a_filter_asks_and_leaves_out_what_would_come_back(
 
 @pytest.fixture
 def unsafe(cloud: Cloud) -> Iterator[Shop]:
-    """A shop with an unsafe letter, and one that is safe."""
+    """A shop with an unsafe message, and one that is safe."""
     with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
         shop.outside.answers = [TimeoutError()]
         shop.dead_letter(note("a"))
@@ -151,26 +151,26 @@ def unsafe(cloud: Cloud) -> Iterator[Shop]:
         yield shop
 
 
-def test_unsafe_letter_stays_and_is_reported(unsafe: Shop) -> None:
-    message_id = unsafe.letters()[0].message_id
+def test_unsafe_message_stays_and_is_reported(unsafe: Shop) -> None:
+    message_id = unsafe.dead_letters()[0].message_id
     result = support.run(*REDRIVE)
     assert result.exit_code == 1
     assert support.numbers(result.stdout)["left, needs a person"] == "1"
     said = f"{message_id}: Needs a person. The effect 'charge' may have been done"
     assert said in result.stderr
     assert f"once effects settle {message_id} --done" in result.stderr
-    assert [letter.message_id for letter in unsafe.letters()] == [message_id]
+    assert [dead_letter.message_id for dead_letter in unsafe.dead_letters()] == [message_id]
     assert [message["Body"] for message in unsafe.waiting()] == ["{"]
 
 
-def test_unsafe_letter_is_sent_only_by_its_id_and_the_option(unsafe: Shop) -> None:
-    message_id = unsafe.letters()[0].message_id
+def test_unsafe_message_is_sent_only_by_its_id_and_the_option(unsafe: Shop) -> None:
+    message_id = unsafe.dead_letters()[0].message_id
     assert support.run("dlq", "redrive", "--yes", message_id).exit_code == 1
-    assert len(unsafe.letters()) == 2
+    assert len(unsafe.dead_letters()) == 2
     planned = support.stdout_of("dlq", "redrive", message_id, "--unsafe", "--dry-run")
     assert "would be sent: 1 (1 needs a person)" in planned
     redrive(message_id, "--unsafe")
-    assert message_id not in [letter.message_id for letter in unsafe.letters()]
+    assert message_id not in [message.message_id for message in unsafe.dead_letters()]
 
 
 REFUSED = {
@@ -189,7 +189,7 @@ def test_invalid_options_are_refused() -> None:
         assert said in support.stderr_of("dlq", "redrive", *options.split(), code=code)
 
 
-def test_letters_dead_lettered_again_are_not_sent_a_second_time(shop: Shop) -> None:
+def test_messages_dead_lettered_again_are_not_sent_a_second_time(shop: Shop) -> None:
     shop.dead_letter(*["{"] * 12)
     support.answer_with("sqs.DeleteMessageBatch", lambda params: shop.work_off())
     assert support.numbers(redrive("--limit", 100)) == {
@@ -200,7 +200,7 @@ def test_letters_dead_lettered_again_are_not_sent_a_second_time(shop: Shop) -> N
         "failed": "0",
         "sent back, and here again": "12",
     }
-    assert len(shop.letters()) == 12
+    assert len(shop.dead_letters()) == 12
 
 
 def test_only_the_message_that_is_too_large_for_a_call_stays(shop: Shop) -> None:
@@ -213,7 +213,7 @@ def test_only_the_message_that_is_too_large_for_a_call_stays(shop: Shop) -> None
         "dlq", "redrive", "--rate", "1", "--yes"
     )
     assert [json.loads(message["Body"]) for message in shop.waiting()] == [note("b")]
-    assert [json.loads(one.original.body) for one in shop.letters()] == [note("a")]
+    assert [json.loads(one.original.body) for one in shop.dead_letters()] == [note("a")]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_entry_that_is_not_accepted_stays_and_is_reported(
     shop: Shop, failure: dict[str, Any], times: int, said: str | None
 ) -> None:
     shop.fail("a")
-    letter = shop.letter()
+    message = shop.only_dead_letter()
     support.fail_entries("sqs.SendMessageBatch", failure, times=times)
     result = support.run(*REDRIVE)
     assert result.exit_code == (1 if said else 0)
@@ -236,11 +236,11 @@ def test_entry_that_is_not_accepted_stays_and_is_reported(
     assert shop.hidden() == 0
     assert len(shop.waiting()) == (0 if said else 1)
     if said:
-        assert f"{letter.message_id}: not sent: {said}" in result.stderr
-        assert shop.letter().message_id == letter.message_id
+        assert f"{message.message_id}: not sent: {said}" in result.stderr
+        assert shop.only_dead_letter().message_id == message.message_id
 
 
-def test_a_letter_that_was_not_deleted_is_told_and_is_a_duplicate_next_time(shop: Shop) -> None:
+def test_a_message_that_was_not_deleted_is_told_and_is_a_duplicate_next_time(shop: Shop) -> None:
     shop.fail("a")
     support.fail_entries("sqs.DeleteMessageBatch", support.REFUSED_ENTRY)
     assert "sent, but not deleted" in support.stderr_of(*REDRIVE)
@@ -248,7 +248,7 @@ def test_a_letter_that_was_not_deleted_is_told_and_is_a_duplicate_next_time(shop
     support.stdout_of(*REDRIVE)
     shop.work_off()
     assert shop.counted() == {"a": 1}
-    assert shop.letters() == []
+    assert shop.dead_letters() == []
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_interrupted_redrive_says_what_is_certain(
         raise KeyboardInterrupt
 
     shop.fail("a", "b")
-    ids = [letter.message_id for letter in shop.letters()]
+    ids = [message.message_id for message in shop.dead_letters()]
     support.answer_with(operation, interrupt)
     result = support.run(*REDRIVE)
     assert result.exit_code == 130
@@ -274,7 +274,7 @@ def test_interrupted_redrive_says_what_is_certain(
     assert all(f"{one}: {said}" in text for one in ids)
     assert support.numbers(result.stdout)["sent back"] == str(sent)
     assert shop.hidden() == 0
-    assert len(shop.letters()) == 2
+    assert len(shop.dead_letters()) == 2
     outcome = shop.cloud.logged()[-1]
     assert (outcome["outcome"], outcome["counts"]["in_doubt"]) == ("stopped", 2)
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from once.failures.quarantine import text
-from once.names import DeadLetter
+from once.names import DeadLetterAttribute
 from once.ops.aws.clients import client
 from once.ops.dead_letters import redrive
-from once.ops.dead_letters.letter import WAITS, DeadLetterQueue, Letter
+from once.ops.dead_letters.dead_letter import WAITS, DeadLetter, DeadLetterQueue
 from once.ops.dead_letters.redrive import Redrive, RedriveRequest, redriven_message
 from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import ExitCode
-from tests.ops.letters import Shop, note
+from tests.ops.shop import Shop, note
 from tests.ops.support import answer_with, refusal, requests_of, run, stdout_of, words
 
 
@@ -32,7 +32,7 @@ class Queues:
         self.sqs.send_message(
             QueueUrl=self.box.url,
             MessageBody=json.dumps(note(name)),
-            MessageAttributes={DeadLetter.REASON: text("permanent")},
+            MessageAttributes={DeadLetterAttribute.REASON: text("permanent")},
             MessageGroupId=group,
             **fifo,
         )
@@ -70,7 +70,7 @@ def queues(shop: Shop, suffix: str, attributes: Any) -> Queues:
     return Queues(shop.sqs, DeadLetterQueue("orders", dead, url), shop.records)
 
 
-def test_a_letter_of_a_standard_queue_keeps_its_message_group(shop: Shop) -> None:
+def test_a_message_of_a_standard_queue_keeps_its_message_group(shop: Shop) -> None:
     standard = queues(shop, "", {})
     standard.add("a", "tenant-1")
     standard.redrive()
@@ -87,7 +87,7 @@ def test_each_message_of_a_fifo_queue_is_sent_in_a_call_of_its_own(fifo: Queues)
 
 
 @pytest.mark.parametrize("fault", ["refused", "impossible"])
-def test_after_a_letter_that_is_not_sent_its_group_stays_in_order(
+def test_after_a_message_that_is_not_sent_its_group_stays_in_order(
     fifo: Queues, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     for name, group in (("a-1", "a"), ("a-2", "a"), ("a-3", "a"), ("b-1", "b")):
@@ -107,17 +107,17 @@ def refuse_second(params: Any) -> Any:
     return refusal("BatchRequestTooLong") if b"id-a-2" in params["body"] else None
 
 
-def fail_second(letter: Letter, *args: Any, **more: Any) -> Any:
-    if "a-2" in letter.original.body:
+def fail_second(message: DeadLetter, *args: Any, **more: Any) -> Any:
+    if "a-2" in message.original.body:
         raise ValueError
-    return redriven_message(letter, *args, **more)
+    return redriven_message(message, *args, **more)
 
 
-def test_letter_that_is_sent_twice_is_deduplicated_by_sqs(
+def test_message_that_is_sent_twice_is_deduplicated_by_sqs(
     fifo: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(walk: QueueWalk, letters: Any) -> dict[str, str]:
-        return {letters[0].message_id: "killed"}
+    def killed(walk: QueueWalk, messages: Any) -> dict[str, str]:
+        return {messages[0].message_id: "killed"}
 
     fifo.add("a", "g")
     with monkeypatch.context() as patch:
@@ -139,7 +139,7 @@ def ordered(shop: Shop) -> Shop:
     return shop
 
 
-def test_every_letter_of_a_fifo_consumer_is_listed_filtered_and_redriven_in_order(
+def test_every_message_of_a_fifo_consumer_is_listed_filtered_and_redriven_in_order(
     ordered: Shop,
 ) -> None:
     found = json.loads(stdout_of("dlq", "list", "--json"))
@@ -158,31 +158,33 @@ def test_every_letter_of_a_fifo_consumer_is_listed_filtered_and_redriven_in_orde
     arrived = ordered.arrived()
     assert [name for name in arrived if name in GROUP] == [*GROUP[:14], *GROUP[15:]]
     assert sorted(set(arrived) - set(GROUP)) == OTHERS
-    assert ordered.letters() == []
+    assert ordered.dead_letters() == []
 
 
-def test_letters_that_come_back_keep_their_place_among_those_that_stayed(shop: Shop) -> None:
+def test_messages_that_come_back_keep_their_place_among_those_that_stayed(shop: Shop) -> None:
     shop.make_fifo()
     shop.fail_in_groups("a-0", "a-1", "a-2", "a-3")
     run("dlq", "redrive", "--yes", "--key", "id-a-1")
     run("dlq", "redrive", "--yes", "--key", "id-a-0")
     shop.outside.faults = {"a-0": ValueError("boom"), "a-1": ValueError("boom")}
-    shop.work_off(5)  # they are the last letters now
-    assert len(shop.letters()) == 4
+    shop.work_off(5)  # they are the last messages now
+    assert len(shop.dead_letters()) == 4
     stdout_of("dlq", "redrive", "--yes", "--rate", 1000)
     assert shop.arrived() == ["a-0", "a-1", "a-2", "a-3"]
 
 
-def test_named_letters_are_sent_in_the_order_of_their_group(shop: Shop) -> None:
+def test_named_messages_are_sent_in_the_order_of_their_group(shop: Shop) -> None:
     shop.make_fifo()
     shop.fail_in_groups("a-0", "a-1", "a-2")
-    names = [letter.message_id for letter in shop.letters()]
+    names = [message.message_id for message in shop.dead_letters()]
     stdout_of("dlq", "redrive", "--yes", *reversed(names), "--rate", 1000)
     assert shop.arrived() == ["a-0", "a-1", "a-2"]
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_the_letters_behind_a_refused_one_of_their_group_stay(shop: Shop, *, dry_run: bool) -> None:
+def test_the_messages_behind_a_refused_one_of_their_group_stay(
+    shop: Shop, *, dry_run: bool
+) -> None:
     shop.make_fifo()
     shop.fail_in_groups("a-0")
     shop.send("{", "a")
@@ -195,7 +197,7 @@ def test_the_letters_behind_a_refused_one_of_their_group_stay(shop: Shop, *, dry
     assert waiting.endswith(WAITS)
     if dry_run:
         assert "1 of them behind another of its group" in run("dlq", "redrive").stdout
-        assert len(shop.letters()) == 4
+        assert len(shop.dead_letters()) == 4
     else:
         assert shop.arrived() == ["a-0", "b-0"]
         # It is sent when it is chosen without the other, with a warning.
@@ -219,17 +221,17 @@ def moved(shop: Shop) -> Shop:
         shop.sqs.send_message(
             QueueUrl=shop.box.url,
             MessageBody=json.dumps(note(name)),
-            MessageAttributes={DeadLetter.GROUP: text("forged 1")},
+            MessageAttributes={DeadLetterAttribute.GROUP: text("forged 1")},
             MessageGroupId=name.partition("-")[0],
             MessageDeduplicationId=name,
         )
     return shop
 
 
-def test_letters_that_sqs_withholds_are_not_blamed_on_another_command(moved: Shop) -> None:
+def test_messages_that_sqs_withholds_are_not_blamed_on_another_command(moved: Shop) -> None:
     told = run("dlq", "list")
     assert told.exit_code == ExitCode.HIDDEN
-    first = moved.letters()[0].message_id
+    first = moved.dead_letters()[0].message_id
     assert f"2 withheld by SQS behind earlier ones of their message group, such as {first}" in (
         words(told.stdout)
     )
@@ -239,7 +241,7 @@ def test_letters_that_sqs_withholds_are_not_blamed_on_another_command(moved: Sho
     assert (found["hidden_by_other_commands"], found["withheld_by_sqs"]) == (None, 2)
 
 
-def test_withheld_letters_follow_when_the_earlier_ones_were_sent(moved: Shop) -> None:
+def test_withheld_messages_follow_when_the_earlier_ones_were_sent(moved: Shop) -> None:
     sent = stdout_of("dlq", "redrive", "--yes", "--reason", "died", "--rate", 1000, "--json")
     assert json.loads(sent)["sent"] == 13
     assert [name for name in moved.arrived() if name != "b-0"] == GROUP[:12]

@@ -13,8 +13,8 @@ from once.ops.aws import clients
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import search
-from once.ops.dead_letters.letter import DeadLetterQueue, Letter, dead_letter_queues
-from tests.ops.letters import Shop
+from once.ops.dead_letters.dead_letter import DeadLetter, DeadLetterQueue, dead_letter_queues
+from tests.ops.shop import Shop
 from tests.ops.support import OK, answer_with, refusal, requests_of, run, words
 
 MANY = 23
@@ -32,25 +32,25 @@ def walk_of(full: Shop, *more: DeadLetterQueue, limit: int = 1000) -> search.Que
     return search.QueueWalk(client("sqs"), [full.box, *more], limit)
 
 
-def all_of(found: search.QueueWalk) -> list[Letter]:
-    return [letter for page in found.pages() for letter in page]
+def all_of(found: search.QueueWalk) -> list[DeadLetter]:
+    return [message for page in found.pages() for message in page]
 
 
-def bodies(letters: list[Letter]) -> list[str]:
-    return sorted(letter.original.body for letter in letters)
+def bodies(messages: list[DeadLetter]) -> list[str]:
+    return sorted(message.original.body for message in messages)
 
 
-def test_every_letter_is_yielded_once_and_visible_afterwards(full: Shop) -> None:
+def test_every_message_is_yielded_once_and_visible_afterwards(full: Shop) -> None:
     with walk_of(full) as found:
-        letters = all_of(found)
+        messages = all_of(found)
         assert full.hidden() == len(found.held) == MANY
-    assert bodies(letters) == BODIES
+    assert bodies(messages) == BODIES
     assert found.looked_at == MANY
     assert (full.hidden(), len(found.held)) == (0, 0)
     assert depth(full.sqs, full.box.url).visible == MANY
 
 
-def test_limit_that_the_first_letters_of_a_later_queue_exceed_ends_the_walk(full: Shop) -> None:
+def test_limit_that_the_first_messages_of_a_later_queue_exceed_ends_the_walk(full: Shop) -> None:
     for _ in range(8):
         full.cloud.bury("inventory")
     [other] = dead_letter_queues(Deployment.find(), "inventory")
@@ -59,13 +59,13 @@ def test_limit_that_the_first_letters_of_a_later_queue_exceed_ends_the_walk(full
     assert not found.complete
 
 
-def test_letter_that_is_received_twice_counts_once(full: Shop) -> None:
+def test_message_that_is_received_twice_counts_once(full: Shop) -> None:
     with walk_of(full) as found:
         pages = found.pages()
         first = next(pages)
         full.show_hidden()
-        letters = [*first, *(letter for page in pages for letter in page)]
-    assert bodies(letters) == BODIES
+        messages = [*first, *(message for page in pages for message in page)]
+    assert bodies(messages) == BODIES
     assert full.hidden() == 0
 
 
@@ -95,7 +95,7 @@ def test_holds_that_end_soon_are_renewed(full: Shop, monkeypatch: pytest.MonkeyP
     assert {entry["VisibilityTimeout"] for entry in renewed} == {search.HOLD_SECONDS}
     handles = {entry["ReceiptHandle"] for entry in renewed}
     assert len(handles) == MANY - 2
-    assert not handles & {letter.receipt_handle for letter in forgotten}
+    assert not handles & {message.receipt_handle for message in forgotten}
 
 
 def test_holds_are_renewed_while_a_walk_waits(full: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,14 +120,14 @@ def test_hold_that_could_not_be_renewed_has_lapsed(
         "sqs.ChangeMessageVisibilityBatch", lambda params: answers.pop() if answers else None
     )
     with walk_of(full, limit=2) as found:
-        letters = all_of(found)
+        messages = all_of(found)
         assert [*found.renewals()] == [None]
         assert found.lapsed == 0
         now = time.time()
         monkeypatch.setattr("time.time", lambda: now + search.HOLD_SECONDS)
         assert found.lapsed == 2
-        # SQS would accept it, although another command may have received the letters.
-        assert [*found.renewals()] == found.renew(letters) == []
+        # SQS would accept it, although another command may have received the messages.
+        assert [*found.renewals()] == found.renew(messages) == []
         assert found.lapsed == 2
 
 
@@ -141,7 +141,7 @@ def test_hold_that_could_not_be_renewed_has_lapsed(
         ),
     ],
 )
-def test_number_of_letters_that_stay_hidden_is_printed(
+def test_number_of_messages_that_stay_hidden_is_printed(
     full: Shop, capsys: pytest.CaptureFixture[str], answer: object
 ) -> None:
     answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: answer)
@@ -151,7 +151,7 @@ def test_number_of_letters_that_stay_hidden_is_printed(
     assert full.hidden() == 2
 
 
-def test_error_of_one_queue_makes_the_letters_of_others_visible(full: Shop) -> None:
+def test_error_of_one_queue_makes_the_messages_of_others_visible(full: Shop) -> None:
     gone = DeadLetterQueue("gone", f"{full.box.url}-gone", None)
     found = walk_of(full, gone)
     with pytest.raises(full.sqs.exceptions.QueueDoesNotExist), found:
@@ -179,11 +179,11 @@ HIDDEN = 3
 SAID = re.compile(r"(\d+) hidden until (\d\d:\d\d:\d\d) UTC, by another command")
 
 
-def test_command_says_how_many_letters_are_hidden_and_until_when(shop: Shop) -> None:
+def test_command_says_how_many_messages_are_hidden_and_until_when(shop: Shop) -> None:
     shop.fail("a", "b", "c")
     began = datetime.now(UTC).replace(year=1900, month=1, day=1)
     with search.QueueWalk(client("sqs"), [shop.box], limit=2) as walk:
-        assert len([letter for page in walk.pages() for letter in page]) == 2
+        assert len([message for page in walk.pages() for message in page]) == 2
         for command in (
             "list",
             "list --reason died",

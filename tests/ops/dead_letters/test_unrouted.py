@@ -77,14 +77,14 @@ def test_unrouted_events_are_listed_with_their_reason(unrouted: Unrouted) -> Non
     unrouted.publish(event(LOST), type=string(LOST))
     unrouted.publish(event(), type=string(PLACED), **TEN)
     unrouted.publish("order 12, please")
-    assert {(letter["reason"], letter["event_type"]) for letter in listed()} == {
+    assert {(message["reason"], message["event_type"]) for message in listed()} == {
         (Reason.NO_TYPE, PLACED),
         (Reason.UNSUBSCRIBED_TYPE, LOST),
         (Reason.TOO_MANY_ATTRIBUTES, PLACED),
         (Reason.NO_TYPE, None),
     }
     assert listed("--reason", "no-type", "--key", "none") == []
-    assert {letter["first_seen"] for letter in listed()} == {"2026-05-02T00:54:06.655000+00:00"}
+    assert {message["first_seen"] for message in listed()} == {"2026-05-02T00:54:06.655000+00:00"}
 
 
 def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(
@@ -98,7 +98,7 @@ def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(
     assert "Add it to `external=` of a consumer, and deploy" in result.stderr
     for consumer in ("orders", "inventory"):  # their filter policies select by the attribute
         assert unrouted.cloud.take(consumer) == {body: 1}
-    assert [letter["event_type"] for letter in listed()] == [LOST]
+    assert [message["event_type"] for message in listed()] == [LOST]
 
 
 def test_event_with_too_many_attributes_is_published_without_them(unrouted: Unrouted) -> None:
@@ -123,8 +123,8 @@ def test_event_that_no_consumer_takes_is_not_published_even_with_unsafe(
     unrouted: Unrouted, body: str, why: str
 ) -> None:
     unrouted.publish(body)
-    [letter] = listed()
-    result = redrive(letter["message_id"], "--unsafe")
+    [message] = listed()
+    result = redrive(message["message_id"], "--unsafe")
     assert result.exit_code == 1
     assert why in result.stderr
     assert unrouted.left() == 1
@@ -135,7 +135,7 @@ def test_event_that_sns_could_not_deliver_is_published_unchanged(unrouted: Unrou
     raw, enveloped = event(event_id="raw"), event(event_id="enveloped")
     for body in (raw, unrouted.envelope(enveloped, type=string(PLACED))):
         unrouted.cloud.bury(UNROUTED, body)
-    assert {letter["event_type"] for letter in listed()} == {PLACED}
+    assert {message["event_type"] for message in listed()} == {PLACED}
     assert redrive().exit_code == 0
     assert unrouted.cloud.take("orders") == {raw: 1, enveloped: 1}
 

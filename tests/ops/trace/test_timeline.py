@@ -37,8 +37,8 @@ def test_dead_letter_leads_to_the_records_of_its_event(saga: Saga) -> None:
     saga.commit("orders", placed("o-1"))
     for key in ("placed-o-1", "o-1"):
         assert sorted(actions(key)) == [("inventory", "quarantined"), ("orders", "committed")]
-    [letter] = [moment for moment in moments("o-1") if moment["what"] == "quarantined"]
-    assert letter["sent_back"] == ["id-1 invalid-data 2026-07-30T14:00:00+00:00"]
+    [message] = [moment for moment in moments("o-1") if moment["what"] == "quarantined"]
+    assert message["sent_back"] == ["id-1 invalid-data 2026-07-30T14:00:00+00:00"]
     [died] = moments("o-2")
     assert died["reason"] == "none was recorded: the function died"
 
@@ -54,10 +54,10 @@ def test_unparseable_dead_letter_is_found_by_its_key_and_by_its_text(saga: Saga)
     pk = saga.pk("orders", placed("o-1"))
     text = '{"order_id": "o-1", "note": "caf\u00e9"'
     saga.bury("orders", text, Reason.UNPARSEABLE, key=pk, lineage="m-1")
-    [letter] = saga.cloud.sqs.receive_message(
+    [message] = saga.cloud.sqs.receive_message(
         QueueUrl=saga.cloud.box("orders"), VisibilityTimeout=0
     )["Messages"]
-    for key in (key_hash(pk), pk, "o-1", "caf\u00e9", letter["MessageId"], "m-1"):
+    for key in (key_hash(pk), pk, "o-1", "caf\u00e9", message["MessageId"], "m-1"):
         [moment] = moments(key)
         assert (moment["reason"], moment["event_type"]) == ("unparseable", None)
 
@@ -74,7 +74,7 @@ def test_id_is_found_in_a_dead_letter_escaped_or_not(saga: Saga) -> None:
 def test_dead_letters_that_were_not_read_are_noted(
     saga: Saga, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace, "MOST_LETTERS", 3)
+    monkeypatch.setattr(trace, "MOST_DEAD_LETTERS", 3)
     for _ in range(5):
         saga.bury("orders", placed("o-1"))
     saga.cloud.sqs.receive_message(QueueUrl=saga.cloud.box("orders"), VisibilityTimeout=600)
@@ -112,7 +112,7 @@ def test_quarantine_of_an_existing_dead_letter_is_shown_once(saga: Saga) -> None
     event = placed("o-1")
     hashed = saga.hash("orders", event)
     saga.bury("orders", event, key=saga.pk("orders", event), lineage="m-1,m-2")
-    for message in ("m-1", "m-2"):  # an earlier letter, and the existing one
+    for message in ("m-1", "m-2"):  # an earlier message, and the existing one
         fields = {"key_hash": hashed, "reason": "no-key", "receive_count": 1}
         saga.log("orders", "quarantined", message_id=message, **fields)
     assert sorted((m["message_id"] == "m-1", m["reason"]) for m in moments("o-1")) == [

@@ -15,7 +15,7 @@ from once.errors import UNREADABLE, Unparseable
 from once.events.claim_check import ClaimStore
 from once.failures.quarantine import Place, key_of
 from once.intake.original_message import Attribute, OriginalMessage, as_lambda_shows, restored
-from once.names import RELAY, UNROUTED, DeadLetter, Limits
+from once.names import RELAY, UNROUTED, DeadLetterAttribute, Limits
 from once.ops.aws.deployment import DeployedConsumer, Deployment, claim_store
 from once.ops.terminal import NOT_READABLE, parse_timestamp
 from once.outbox.unrouted import SnsEnvelope
@@ -39,7 +39,11 @@ _MESSAGE_ID = re.compile(r"[0-9A-Za-z-]{1,100}", re.ASCII)
 _MOST = 100
 """Most stays that are kept."""
 
-_OF_A_QUARANTINE = (DeadLetter.REASON, DeadLetter.ERROR, DeadLetter.RECEIVE_COUNT)
+_OF_A_QUARANTINE = (
+    DeadLetterAttribute.REASON,
+    DeadLetterAttribute.ERROR,
+    DeadLetterAttribute.RECEIVE_COUNT,
+)
 """Attributes that do not apply to a message that SQS moved."""
 
 _TEXT = re.compile(r".*", re.DOTALL)
@@ -164,7 +168,7 @@ def lineage_text(stays: Iterable[QueueStay]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetter:
     """A dead letter.
 
     Attributes:
@@ -178,13 +182,13 @@ class Letter:
         error: the failure as text; None if SQS moved it.
         key: the dedup key that a consumer or the relay has recorded; None if there is none.
         first_seen: earliest known receive by a consumer; at the latest its dead-lettering.
-        receive_count: number of receives during its last stay in the consumer's queue; of a letter
+        receive_count: number of receives during its last stay in the consumer's queue; of a message
             that SQS moved, here as well.
         lineage: its stays in the consumer's queue, oldest first; the last one ended here.
         group: the message group id in its consumer's queue, if it has one.
         place: the number of its place in that group; 0 on a standard queue.
-        left_out: the part of the message that did not fit into the letter; None if it is complete.
-        unreadable: names of the attributes that apply to this letter and cannot be read.
+        left_out: the part of the message that did not fit into the message; None if it is complete.
+        unreadable: names of the attributes that apply to this message and cannot be read.
         received: the message as SQS returned it.
         edited: whether an operator changed its body.
     """
@@ -214,7 +218,7 @@ class Letter:
         system, attributes = message["Attributes"], message.get("MessageAttributes", {})
         # Only SQS sets DeadLetterQueueSourceArn, on messages that no consumer dead-lettered.
         # A reason on one is its producer's, or is left from an earlier redrive.
-        moved = "DeadLetterQueueSourceArn" in system or DeadLetter.REASON not in attributes
+        moved = "DeadLetterQueueSourceArn" in system or DeadLetterAttribute.REASON not in attributes
         unreadable: list[str] = []
 
         def read(
@@ -228,14 +232,14 @@ class Letter:
                 unreadable.append(name)
             return found
 
-        reason = read(DeadLetter.REASON, str, REASON)
-        error = read(DeadLetter.ERROR, str)
-        key = read(DeadLetter.KEY, key_of, _KEY)
-        first_seen = read(DeadLetter.FIRST_SEEN, parse_timestamp)
-        count = read(DeadLetter.RECEIVE_COUNT, int, _COUNT)
-        stays = read(DeadLetter.LINEAGE, read_lineage) or ()
-        noted = read(DeadLetter.GROUP, Place.read)
-        left_out = read(DeadLetter.LEFT_OUT, str)
+        reason = read(DeadLetterAttribute.REASON, str, REASON)
+        error = read(DeadLetterAttribute.ERROR, str)
+        key = read(DeadLetterAttribute.KEY, key_of, _KEY)
+        first_seen = read(DeadLetterAttribute.FIRST_SEEN, parse_timestamp)
+        count = read(DeadLetterAttribute.RECEIVE_COUNT, int, _COUNT)
+        stays = read(DeadLetterAttribute.LINEAGE, read_lineage) or ()
+        noted = read(DeadLetterAttribute.GROUP, Place.read)
+        left_out = read(DeadLetterAttribute.LEFT_OUT, str)
         group = system.get("MessageGroupId")
         place = Place(group or "", int(system.get("SequenceNumber", 0)))
         # A message that SQS moved is in its own group still. Another one is its producer's text.
@@ -276,7 +280,7 @@ def _original(queue: DeadLetterQueue, message: "MessageTypeDef") -> OriginalMess
     SQS and SNS move messages of the sweep queue into the unrouted queue in SNS's envelope.
     """
     attributes = message.get("MessageAttributes", {})
-    if queue.ingress is not None and DeadLetter.REASON not in attributes:
+    if queue.ingress is not None and DeadLetterAttribute.REASON not in attributes:
         with suppress(Unparseable):
             return SnsEnvelope.read(message["Body"]).original
     record = {"body": message["Body"], "messageAttributes": as_lambda_shows(attributes)}
@@ -289,9 +293,10 @@ class _Content(Struct, forbid_unknown_fields=True):
 
 
 def decompressed(original: OriginalMessage) -> OriginalMessage:
-    """Return the decompressed message of a dead letter; a letter without one is returned unchanged.
+    """Return the decompressed message of a dead letter.
 
-    A letter that cannot be decompressed was not written by a consumer, and is returned unchanged.
+    A message that is not compressed, or cannot be decompressed, is returned unchanged: no consumer
+    wrote the latter.
     """
     if original.packed is None:
         return original

@@ -13,11 +13,11 @@ import pytest
 
 from once.failures.quarantine import carried, text
 from once.intake.original_message import MOVED, OriginalMessage
-from once.names import RELAY, UNROUTED, DeadLetter, Limits
+from once.names import RELAY, UNROUTED, DeadLetterAttribute, Limits
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters import letter
+from once.ops.dead_letters import dead_letter
 from once.ops.dead_letters.redrive import redriven_message
-from tests.ops.letters import Shop, note
+from tests.ops.shop import Shop, note
 from tests.ops.support import facts
 
 NOW = datetime(2026, 7, 30, 14, tzinfo=UTC)
@@ -25,9 +25,9 @@ NOW = datetime(2026, 7, 30, 14, tzinfo=UTC)
 
 def received(
     attributes: Mapping[str, Any], body: str = "{}", suffix: str = "", **system: str
-) -> letter.Letter:
+) -> dead_letter.DeadLetter:
     """A dead letter of ReceiveMessage, with these message attributes and system attributes."""
-    queue = letter.DeadLetterQueue(
+    queue = dead_letter.DeadLetterQueue(
         "orders", f"https://sqs/1/dead{suffix}", f"https://sqs/1/queue{suffix}"
     )
     usual = {"SentTimestamp": "1700000000000", "ApproximateReceiveCount": "7"}
@@ -38,19 +38,19 @@ def received(
         "Attributes": usual | system,
         "MessageAttributes": attributes,
     }
-    return letter.Letter.read(queue, message)
+    return dead_letter.DeadLetter.read(queue, message)
 
 
-def quarantined(original: OriginalMessage) -> letter.Letter:
+def quarantined(original: OriginalMessage) -> dead_letter.DeadLetter:
     body, attributes = carried(original, facts(reason="too-large", lineage="m-1"))
     return received(attributes, body)
 
 
 def test_message_moved_by_sqs_has_no_reason_and_is_its_own_last_stay(shop: Shop) -> None:
     shop.move(note("a"))
-    found = shop.letter()
+    found = shop.only_dead_letter()
     assert (found.moved, found.reason, found.error, found.key) == (True, None, None, None)
-    assert found.lineage == (letter.QueueStay(found.message_id),)
+    assert found.lineage == (dead_letter.QueueStay(found.message_id),)
     assert found.first_seen == found.sent_at
 
 
@@ -60,13 +60,13 @@ def test_time_without_an_offset_is_in_utc() -> None:
 
 
 def test_every_consumer_has_a_dead_letter_queue_and_the_others_come_last(shop: Shop) -> None:
-    found = letter.dead_letter_queues(Deployment.find())
+    found = dead_letter.dead_letter_queues(Deployment.find())
     assert [queue.owner for queue in found] == ["inventory", "orders", RELAY, UNROUTED]
     assert found[1] == shop.box
     assert found[-1].source_url is None
-    assert letter.dead_letter_queues(Deployment.find(), "orders") == [shop.box]
-    assert letter.dead_letter_queues(Deployment.find(), RELAY) == found[-2:-1]
-    assert letter.dead_letter_queues(Deployment.find(), UNROUTED) == found[-1:]
+    assert dead_letter.dead_letter_queues(Deployment.find(), "orders") == [shop.box]
+    assert dead_letter.dead_letter_queues(Deployment.find(), RELAY) == found[-2:-1]
+    assert dead_letter.dead_letter_queues(Deployment.find(), UNROUTED) == found[-1:]
 
 
 def compressed(content: Any) -> bytes:
@@ -85,7 +85,7 @@ FORGED: dict[str, bytes] = {
     "attribute is a number": compressed({"body": "x", "attributes": {"a": 5}}),
     "attribute without a type": compressed({"body": "x", "attributes": {"a": {"stringValue": ""}}}),
     "nested": compressed(b"[" * 200_000),
-    "bomb": compressed({"body": "x" * letter.MAX_DECOMPRESSED_BYTES, "attributes": {}}),
+    "bomb": compressed({"body": "x" * dead_letter.MAX_DECOMPRESSED_BYTES, "attributes": {}}),
     "many arrays": compressed(b'{"body":"","attributes":' + b"[" + b"[]," * 900_000 + b"[]]}"),
 }
 
@@ -95,15 +95,15 @@ def test_forged_compressed_message_is_left_unchanged(packed: bytes) -> None:
     original = OriginalMessage(MOVED, {}, packed)
     tracemalloc.start()
     try:
-        assert letter.decompressed(original) == original
-        assert tracemalloc.get_traced_memory()[1] < 4 * letter.MAX_DECOMPRESSED_BYTES
+        assert dead_letter.decompressed(original) == original
+        assert tracemalloc.get_traced_memory()[1] < 4 * dead_letter.MAX_DECOMPRESSED_BYTES
     finally:
         tracemalloc.stop()
 
 
 def test_compressed_message_is_ignored_if_the_body_is_there() -> None:
     hidden = {"DataType": "Binary", "BinaryValue": compressed({"body": "no", "attributes": {}})}
-    assert received({DeadLetter.ORIGINAL_GZIP: hidden}, "{").original.body == "{"
+    assert received({DeadLetterAttribute.ORIGINAL_GZIP: hidden}, "{").original.body == "{"
 
 
 def test_attributes_too_large_as_json_are_redriven_in_the_form_they_were_sent() -> None:
@@ -116,7 +116,7 @@ def test_attributes_too_large_as_json_are_redriven_in_the_form_they_were_sent() 
     assert back.size <= Limits.MESSAGE_BYTES
 
 
-def test_letter_names_the_part_that_was_left_out() -> None:
+def test_message_names_the_part_that_was_left_out() -> None:
     value = b64encode(Random(7).randbytes(Limits.MESSAGE_BYTES - 100)).decode()
     found = quarantined(OriginalMessage("{", {"a": {"binaryValue": value, "dataType": "Binary"}}))
     assert found.original == OriginalMessage("{", {})

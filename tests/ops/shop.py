@@ -20,8 +20,8 @@ from once.failures.quarantine import text
 from once.names import StackOutput
 from once.ops.aws.clients import depth
 from once.ops.aws.deployment import DeployedConsumer
-from once.ops.dead_letters.assessment import Verdict, assess_letters
-from once.ops.dead_letters.letter import DeadLetterQueue, Letter
+from once.ops.dead_letters.assessment import Verdict, assess_messages
+from once.ops.dead_letters.dead_letter import DeadLetter, DeadLetterQueue
 from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader
 from once.testing import FakeAws, FakeContext, cloud_event
@@ -184,16 +184,16 @@ class Shop:
     def _delete(self, message: Any) -> None:
         self.sqs.delete_message(QueueUrl=self.aws.queue, ReceiptHandle=message["ReceiptHandle"])
 
-    def letters(self) -> list[Letter]:
+    def dead_letters(self) -> list[DeadLetter]:
         """Return the dead letters, hidden ones included, and leave them there."""
         self.show_hidden()
         with QueueWalk(self.sqs, [self.box], limit=10_000) as found:
-            return [letter for page in found.pages() for letter in page]
+            return [message for page in found.pages() for message in page]
 
-    def letter(self) -> Letter:
+    def only_dead_letter(self) -> DeadLetter:
         """Return the only dead letter."""
-        [letter] = self.letters()
-        return letter
+        [message] = self.dead_letters()
+        return message
 
     def show_hidden(self) -> None:
         """Make every hidden dead letter visible, as time would."""
@@ -212,7 +212,7 @@ class Shop:
     def verdict(self, *, in_seconds: float = 0) -> Verdict:
         """Return the verdict on the only dead letter, now or later."""
         now = datetime.fromtimestamp(time.time() + in_seconds, UTC)
-        [assessed] = assess_letters(self.records, [self.letter()], now)
+        [assessed] = assess_messages(self.records, [self.only_dead_letter()], now)
         return assessed.verdict
 
     def forget(self) -> None:
@@ -222,13 +222,15 @@ class Shop:
 
     def redrive(self, *options: object, answer: str | None = None) -> Result:
         """Redrive the only dead letter by its id."""
-        return run("dlq", "redrive", "--yes", self.letter().message_id, *options, answer=answer)
+        return run(
+            "dlq", "redrive", "--yes", self.only_dead_letter().message_id, *options, answer=answer
+        )
 
     def send_back(self) -> list[str | None]:
-        """Redrive the letter and let the consumer process it; return the reasons of new letters."""
+        """Redrive the message, let the consumer process it, and return the new reasons."""
         assert self.redrive("--unsafe").exit_code == 0
         self.work_off()
-        return [letter.reason for letter in self.letters()]
+        return [message.reason for message in self.dead_letters()]
 
 
 HOUR, DAY = 3600, 24 * 3600

@@ -1,7 +1,7 @@
 """Changes of dead letters: redrive, edit, purge and import, each as a job after a dry run.
 
 Forms of the pages of dead letters lead here. A confirmed job walks through the queues again, and
-takes the letters of its dry run alone: those that arrived since stay.
+takes the messages of its dry run alone: those that arrived since stay.
 """
 
 from collections import Counter
@@ -12,29 +12,29 @@ from functools import partial
 from typer import BadParameter
 
 from once.ops.aws.clients import RateLimiter, batches, client
-from once.ops.console.dead_letters import advice_of, letter_options, query_values, read_letter
+from once.ops.console.dead_letters import advice_of, query_values, read_message, search_options
 from once.ops.console.jobs import Job, NextStep, PlanGroup, Progress, number_field
 from once.ops.console.rendering import FormData, Request, Response, below_root, page, query_text
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.dead_letters import export, search
-from once.ops.dead_letters.assessment import AssessedLetter, RedriveOutcome, assess_letters
+from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, assess_messages
+from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
+from once.ops.dead_letters.dead_letter_text import reason_text
 from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json, with_body
-from once.ops.dead_letters.letter import Letter, dead_letter_queues
-from once.ops.dead_letters.letter_text import reason_text
-from once.ops.dead_letters.redrive import LetterPages, Redrive, RedriveRequest, open_redrive
+from once.ops.dead_letters.redrive import MessageBatches, Redrive, RedriveRequest, open_redrive
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
 from once.ops.terminal import counted, first_lines
 
 MOST_LINES = 30
-"""Most letters that the page of a job names one by one."""
+"""Most messages that the page of a job names one by one."""
 _MOST_REASONS = 5
 _MOST_EDITED = 30_000
 _some = partial(first_lines, most=MOST_LINES)
 
 
 def plan_redrive(request: Request, form: FormData) -> Job:
-    """Return the job that sends letters back; nothing unsafe is ever sent."""
+    """Return the job that sends messages back; nothing unsafe is ever sent."""
     state, (options, ids, back) = state_of(request), _chosen(request, form)
     asked = RedriveRequest(
         **vars(options),
@@ -43,15 +43,15 @@ def plan_redrive(request: Request, form: FormData) -> Job:
         rate=number_field(form, 10, 0.1, 1000),
     )
     opened = partial(open_redrive, state.deployment, asked, returning_too=asked.returning)
-    with state.letters.held(), opened() as redrive:
+    with state.messages.held(), opened() as redrive:
         plan = redrive.dry_run(asked.pages(redrive.walk))
-    expected = {one.letter.message_id: one.verdict.outcome for one in plan.sent}
+    expected = {one.message.message_id: one.verdict.outcome for one in plan.sent}
 
     def work(why: str | None, progress: Progress) -> None:
-        with state.letters.changing(), opened() as redrive:
+        with state.messages.changing(), opened() as redrive:
             redrive.expected = expected
             progress.total = redrive.walk.about.total
-            confirmed = _ConfirmedLetters({*expected}, redrive.walk)
+            confirmed = _ConfirmedMessages({*expected}, redrive.walk)
             most = RateLimiter(asked.rate).max_per_call
             # A stop waits for one call alone.
             calls = (call for some in confirmed.pages() for call in batches(some, most))
@@ -71,7 +71,7 @@ def plan_redrive(request: Request, form: FormData) -> Job:
         plan=[
             *filter(None, [redrive.overtaken_text]),
             redrive.walk.progress_text,
-            "Each letter is assessed again before it is sent. A letter whose verdict has changed "
+            "Each message is assessed again before it is sent. A message whose verdict has changed "
             "by then, or that has arrived since, stays.",
         ],
         changes=len(expected),
@@ -90,25 +90,25 @@ def plan_redrive(request: Request, form: FormData) -> Job:
 
 
 _UNDO_REDRIVE = (
-    "A letter that was sent is in its consumer's queue, and cannot be taken back. Nothing is done "
+    "A message that was sent is in its consumer's queue, and cannot be taken back. Nothing is done "
     "twice: what was committed before is acknowledged, and what fails again is a dead letter again."
 )
 
 
-def _form_fields(options: search.LetterOptions, form: FormData) -> list[tuple[str, str]]:
+def _form_fields(options: search.SearchOptions, form: FormData) -> list[tuple[str, str]]:
     chosen = [(name, str(form[name])) for name in ("which", "rate") if name in form]
     ids = [("id", str(one)) for one in form.getlist("id")]
     return [*query_values(options).items(), *chosen, *ids]
 
 
-def _plan_groups(assessed: Sequence[AssessedLetter], action: str) -> Iterator[PlanGroup]:
-    """Yield what happens to letters, in groups by their verdict."""
+def _plan_groups(assessed: Sequence[AssessedMessage], action: str) -> Iterator[PlanGroup]:
+    """Yield what happens to messages, in groups by their verdict."""
     for kind in RedriveOutcome:
         some = [one for one in assessed if one.verdict.outcome is kind]
         if some:
             whys = Counter(advice_of(one) for one in some).most_common()
             lines = [why if number == len(some) else f"{number}: {why}" for why, number in whys]
-            things = [(one.letter.queue.owner, one.letter.message_id) for one in some]
+            things = [(one.message.queue.owner, one.message.message_id) for one in some]
             yield PlanGroup(
                 kind, len(some), action, first_lines(lines, _MOST_REASONS), things[:MOST_LINES]
             )
@@ -118,11 +118,11 @@ def _send(
     state: ConsoleState,
     asked: RedriveRequest,
     redrive: Redrive,
-    pages: LetterPages,
+    pages: MessageBatches,
     why: str | None,
     progress: Progress,
 ) -> None:
-    """Send letters back, show how far it is, and tell what became of those that stay."""
+    """Send messages back, show how far it is, and tell what became of those that stay."""
 
     def sent() -> None:
         progress.advance(redrive.walk.looked_at, redrive.counts)
@@ -133,7 +133,7 @@ def _send(
             redrive.send(pages, change, sent)
     finally:
         stayed = [
-            f"{one.letter.message_id} stayed, as its verdict is now: {one.verdict}"
+            f"{one.message.message_id} stayed, as its verdict is now: {one.verdict}"
             for one in redrive.refused
         ]
         told = filter(None, [redrive.overtaken_text])
@@ -141,9 +141,9 @@ def _send(
 
 
 def edit_page(request: Request) -> Response:
-    """Return the form with a letter's body."""
-    letter = read_letter(request).value.letter
-    text = printable_json(editable_text(letter))
+    """Return the form with a message's body."""
+    message = read_message(request).value.message
+    text = printable_json(editable_text(message))
     return _edit_form(request, text if len(text) <= _MOST_EDITED else None)
 
 
@@ -154,7 +154,7 @@ def _edit_form(request: Request, text: str | None, refused: str | None = None) -
 
 
 def plan_edit(request: Request, form: FormData) -> Job | Response:
-    """Return the job that sends a letter back with another body; or the form, if it may not."""
+    """Return the job that sends a message back with another body; or the form, if it may not."""
     state, parts = state_of(request), request.path_params
     body = str(form.get("body") or "").replace("\r\n", "\n").strip()  # as forms send a line break
     asked = RedriveRequest(
@@ -165,25 +165,25 @@ def plan_edit(request: Request, form: FormData) -> Job | Response:
     )
     opened = partial(open_redrive, state.deployment, asked, returning_too=True)
 
-    def edited(redrive: Redrive) -> tuple[AssessedLetter, AssessedLetter]:
-        """Return the letter as it is, and as it would be sent."""
-        letters = [letter for some in asked.pages(redrive.walk) for letter in some]
-        [before] = assess_letters(redrive.records, letters)
+    def edited(redrive: Redrive) -> tuple[AssessedMessage, AssessedMessage]:
+        """Return the message as it is, and as it would be sent."""
+        messages = [message for some in asked.pages(redrive.walk) for message in some]
+        [before] = assess_messages(redrive.records, messages)
         return before, with_body(before, body, redrive.records)
 
     try:
-        with state.letters.held(), opened() as redrive:
+        with state.messages.held(), opened() as redrive:
             before, after = edited(redrive)
     except RefusedEditError as error:
         return _edit_form(request, body, f"it cannot be sent so: {error}")
     outcome, is_sent = after.verdict.outcome, redrive.may_be_sent(after.verdict)
 
     def work(why: str | None, progress: Progress) -> None:
-        with state.letters.changing(), opened() as redrive:
+        with state.messages.changing(), opened() as redrive:
             _, after = edited(redrive)
             redrive.walk.raise_if_lapsed()
-            redrive.expected = {after.letter.message_id: outcome}
-            _send(state, asked, redrive, [[after.letter]], why, progress)
+            redrive.expected = {after.message.message_id: outcome}
+            _send(state, asked, redrive, [[after.message]], why, progress)
 
     return Job(
         title=f"Redrive {parts['message_id']} with its new body",
@@ -196,30 +196,32 @@ def plan_edit(request: Request, form: FormData) -> Job | Response:
         work=work,
         undo=_UNDO_REDRIVE,
         groups=[*_plan_groups([after], "will be sent" if is_sent else "stays")],
-        back=below_root(request, "letter", **parts),
+        back=below_root(request, "dead-letter", **parts),
     )
 
 
 def plan_purge(request: Request, form: FormData) -> Job:
-    """Return the job that exports letters to files and deletes them."""
+    """Return the job that exports messages to files and deletes them."""
     state, (options, ids, back) = state_of(request), _chosen(request, form)
-    chosen = options.letter_filter(ids)
+    chosen = options.message_filter(ids)
 
     def opened() -> AbstractContextManager[search.QueueWalk]:
         return search.open_search(
             dead_letter_queues(state.deployment, options.consumer), options.limit
         )
 
-    with state.letters.held(), opened() as walk:
-        letters = [letter for some in search.selected_letters(walk, ids, chosen) for letter in some]
-    names = {letter.message_id for letter in letters}
-    counts = Counter((letter.queue.owner, reason_text(letter.reason)) for letter in letters)
+    with state.messages.held(), opened() as walk:
+        messages = [
+            message for some in search.selected_messages(walk, ids, chosen) for message in some
+        ]
+    names = {message.message_id for message in messages}
+    counts = Counter((message.queue.owner, reason_text(message.reason)) for message in messages)
 
     def work(why: str | None, progress: Progress) -> None:
-        with state.letters.changing(), opened() as walk:
-            confirmed = _ConfirmedLetters(names, walk)
-            purge = export.LetterPurge(walk, [one for some in confirmed.pages() for one in some])
-            progress.total = len(purge.letters)
+        with state.messages.changing(), opened() as walk:
+            confirmed = _ConfirmedMessages(names, walk)
+            purge = export.MessagePurge(walk, [one for some in confirmed.pages() for one in some])
+            progress.total = len(purge.messages)
             files: list[str] = []
 
             def deleted() -> None:
@@ -250,17 +252,17 @@ def plan_purge(request: Request, form: FormData) -> Job:
             )
 
     return Job(
-        title=f"Export and delete {counted(len(letters), 'dead letter')}",
+        title=f"Export and delete {counted(len(messages), 'dead letter')}",
         plan=[
             f"A file for each consumer is written first, in {export.FOLDER.resolve()}, which you "
-            "alone can read. A letter that cannot be written is not deleted.",
-            "Letters that have arrived since this dry run stay.",
+            "alone can read. A message that cannot be written is not deleted.",
+            "Messages that have arrived since this dry run stay.",
             walk.progress_text,
             *(f"{number} of {owner}: {why}" for (owner, why), number in sorted(counts.items())),
         ],
-        changes=len(letters),
+        changes=len(messages),
         work=work,
-        undo="An import of the files puts the letters back; their keys are known for weeks.",
+        undo="An import of the files puts the messages back; their keys are known for weeks.",
         deletes=True,
         back=back,
     )
@@ -271,7 +273,7 @@ def _import_step(name: str) -> NextStep:
 
 
 def plan_import(request: Request, form: FormData) -> Job:
-    """Return the job that puts the letters of an export back; none past its `safe_until`."""
+    """Return the job that puts the messages of an export back; none past its `safe_until`."""
     state, name = state_of(request), str(form.get("file") or "")
     if name not in (file.name for file in export.FOLDER.glob("*.jsonl")):
         raise BadParameter(f"{name!r} is no export in {export.FOLDER.resolve()}", param_hint="FILE")
@@ -280,26 +282,26 @@ def plan_import(request: Request, form: FormData) -> Job:
         str(form.get("into") or "") or None,
         bool(form.get("again")),
     )
-    letters = export.read_export(file)
+    messages = export.read_export(file)
 
-    def planned() -> export.LetterImport:
+    def planned() -> export.MessageImport:
         queues = {
             owner: dead_letter_queues(state.deployment, into or owner)[0]
-            for owner in dict.fromkeys(letter.consumer for letter in letters)
+            for owner in dict.fromkeys(message.consumer for message in messages)
         }
-        found = export.LetterImport(client("sqs"), queues, export.ImportJournal.of(file))
-        found.plan(letters, search.DEFAULT_LIMIT, again=again, unsafe=False)
+        found = export.MessageImport(client("sqs"), queues, export.ImportJournal.of(file))
+        found.plan(messages, search.DEFAULT_LIMIT, again=again, unsafe=False)
         return found
 
-    with state.letters.held():
+    with state.messages.held():
         plan = planned()
-    confirmed = {letter.message_id for letter in plan.new}
+    confirmed = {message.message_id for message in plan.new}
 
     def work(why: str | None, progress: Progress) -> None:
         told = {"file": name, "into": into, "again": again, "service": state.deployment.service}
-        with state.letters.changing():
+        with state.messages.changing():
             done = planned()
-            done.new = [letter for letter in done.new if letter.message_id in confirmed]
+            done.new = [message for message in done.new if message.message_id in confirmed]
             with logged_change(state.deployment, "dlq import", told, why) as change:
                 done.run(change)
         progress.advance(len(done.new), change.counts)
@@ -315,35 +317,35 @@ def plan_import(request: Request, form: FormData) -> Job:
     return Job(
         title=f"Import {counted(len(plan.new), 'dead letter')}",
         plan=[
-            f"{len(letters)} are in {file.resolve()}",
+            f"{len(messages)} are in {file.resolve()}",
             *(f"{len(some)} {why}: they are left out" for why, some in stays.items() if some),
         ],
         changes=len(plan.new),
         work=work,
-        undo="Export and delete the letters again.",
+        undo="Export and delete the messages again.",
         back=below_root(request, "dead-letters"),
     )
 
 
-class _ConfirmedLetters:
-    """Second walk for the letters of a dry run; `missing` has the ids that were not found yet."""
+class _ConfirmedMessages:
+    """Second walk for the messages of a dry run; `missing` has the ids that were not found yet."""
 
     def __init__(self, ids: set[str], walk: search.QueueWalk) -> None:
         self.missing = {*ids}
         self._walk = walk
 
-    def pages(self) -> Iterator[Sequence[Letter]]:
+    def pages(self) -> Iterator[Sequence[DeadLetter]]:
         """Yield them in batches of one queue, until all are found or the queues are read."""
         for some in self._walk.pages():
-            found = [letter for letter in some if letter.message_id in self.missing]
-            self.missing -= {letter.message_id for letter in found}
+            found = [message for message in some if message.message_id in self.missing]
+            self.missing -= {message.message_id for message in found}
             if found:
                 yield found
             if not self.missing:
                 return
 
     def missing_lines(self) -> list[str]:
-        """Return what became of the letters that were not found, as lines."""
+        """Return what became of the messages that were not found, as lines."""
         if not self.missing:
             return []
         self._walk.count_hidden()
@@ -354,20 +356,20 @@ class _ConfirmedLetters:
             else "sent or deleted meanwhile by another command"
         )
         return [
-            f"{len(self.missing)} letters of the dry run were not found: {where}",
+            f"{len(self.missing)} messages of the dry run were not found: {where}",
             *_some(sorted(self.missing)),
         ]
 
 
-def _chosen(request: Request, form: FormData) -> tuple[search.LetterOptions, list[str], str]:
-    """Return a form's options, the ids of its letters, and the page to return to.
+def _chosen(request: Request, form: FormData) -> tuple[search.SearchOptions, list[str], str]:
+    """Return a form's options, the ids of its messages, and the page to return to.
 
-    Without ids, the options select the letters. With ids, they name the consumer alone.
+    Without ids, the options select the messages. With ids, they name the consumer alone.
     """
-    options = letter_options(form, state_of(request).deployment.service)
+    options = search_options(form, state_of(request).deployment.service)
     back = below_root(request, "dead-letters") + query_text(query_values(options))
     if form.get("which") != "chosen":
         return options, [], back
     if not (ids := [str(one) for one in form.getlist("id")]):
-        raise BadParameter("no letter is chosen: check one, or take all that match the filter")
-    return search.LetterOptions(consumer=options.consumer, service=options.service), ids, back
+        raise BadParameter("no message is chosen: check one, or take all that match the filter")
+    return search.SearchOptions(consumer=options.consumer, service=options.service), ids, back

@@ -21,7 +21,13 @@ from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, as
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
 from once.ops.dead_letters.dead_letter_text import reason_text
 from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json, with_body
-from once.ops.dead_letters.redrive import MessageBatches, Redrive, RedriveRequest, open_redrive
+from once.ops.dead_letters.redrive import (
+    MessageBatches,
+    Redrive,
+    RedriveRequest,
+    open_redrive,
+    returning_number,
+)
 from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
 from once.ops.terminal import counted, first_lines
@@ -65,7 +71,7 @@ def plan_redrive(request: Request, form: FormData) -> Job:
         *_plan_groups(plan.refused, "stay"),
         *_plan_groups(plan.waiting, "stay, behind others of their message group"),
     ]
-    left = sum(one.verdict.comes_back for one in plan.refused)
+    left = returning_number(plan.refused)
     return Job(
         title=f"Redrive {counted(len(expected), 'dead letter')}",
         plan=[
@@ -78,6 +84,7 @@ def plan_redrive(request: Request, form: FormData) -> Job:
         work=work,
         undo=_UNDO_REDRIVE,
         groups=groups,
+        comes_back=returning_number(plan.sent) > 0,
         instead=NextStep(
             f"Plan again, and send also the {left} that will come back",
             "plan-redrive",
@@ -195,6 +202,7 @@ def plan_edit(request: Request, form: FormData) -> Job | Response:
         changes=int(is_sent),
         work=work,
         undo=_UNDO_REDRIVE,
+        comes_back=after.verdict.comes_back,
         groups=[*_plan_groups([after], "will be sent" if is_sent else "stays")],
         back=below_root(request, "dead-letter", **parts),
     )

@@ -99,6 +99,7 @@ class Job:
         groups: what the dry run found, by verdict.
         instead: another plan that may be meant, as with a box that was not ticked.
         deletes: whether it deletes something.
+        comes_back: whether messages that it sends would be dead-lettered again.
         back: path of the page to return to, below the console's root.
     """
 
@@ -110,6 +111,7 @@ class Job:
     groups: Sequence[PlanGroup] = ()
     instead: NextStep | None = None
     deletes: bool = False
+    comes_back: bool = False
     back: str = ""
     phase: JobPhase = JobPhase.PLANNED
     progress: Progress = field(default_factory=Progress)

@@ -16,7 +16,7 @@ from once.names import Limits, Reason, page_url
 from once.ops import dedup_records, terminal
 from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, Verdict, event_of
 from once.ops.dead_letters.dead_letter import DIED, DeadLetter, QueueStay
-from once.ops.dead_letters.search import error_pattern
+from once.ops.dead_letters.search import SHOWN_ID, error_pattern
 
 NO_REASON = "no reason recorded: the function died"
 
@@ -159,7 +159,6 @@ def whole_message_json(assessed: AssessedMessage, now: datetime) -> dict[str, An
     }
 
 
-_PREFIX = 8
 _SHOWN = 3
 _MOST_IDS = 10
 
@@ -173,7 +172,7 @@ def groups_table(messages: Iterable[DeadLetter], now: datetime) -> Table:
     table = terminal.table("consumer", "reason and error", ">number", ">oldest", "ids")
     for (consumer, failure), members in sorted(groups.items()):
         oldest = terminal.format_age(now - min(message.sent_at for message in members))
-        ids = [message.message_id[:_PREFIX] for message in members[:_SHOWN]]
+        ids = [message.message_id[:SHOWN_ID] for message in members[:_SHOWN]]
         more = ["…"] if len(members) > _SHOWN else []
         table.add_row(consumer, failure, str(len(members)), oldest, "\n".join(ids + more))
     return table

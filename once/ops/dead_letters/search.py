@@ -50,6 +50,8 @@ DEFAULT_LIMIT = 10_000
 
 _REASONS = (*Reason, DIED)
 _WHOLE_ID = 36
+SHOWN_ID = 8
+"""Characters of an id that a list shows: enough to name its message."""
 _MAX_IDS_SHOWN = 5
 _MOST_GROUPS_SHOWN = 3
 
@@ -214,6 +216,8 @@ class QueueWalk:
 
     Attributes:
         complete: whether every queue was read until SQS returned no more messages.
+        repeated: whether it ended since SQS returned a whole round of messages that it had seen:
+            their holds had lapsed, as on a slow machine.
         cut_short: whether the limit ended the walk within a FIFO queue, so that earlier messages of
             a message group may not have been received.
         about: depth of the queues before the walk; approximate on AWS. Known in `open_search`.
@@ -229,7 +233,9 @@ class QueueWalk:
         self._held: dict[str, _Hold] = {}
         self._lock = Lock()  # a command's thread and `renewing` change the holds
         self._seen: set[str] = set()
+        self._empty: list[DeadLetterQueue] = []
         self.complete = False
+        self.repeated = False
         self.cut_short = False
         self.about = clients.QueueDepth(0, 0, 0)
         self.hidden: HiddenMessages | None = None
@@ -271,42 +277,47 @@ class QueueWalk:
             if queue.is_fifo:
                 yield from self._ordered_pages(queue, found)
                 continue
-            while found:
-                yield self._new(found)
-                found = self._receive(queue) if self._left else []
-        self.complete = self._left > 0
+            yield from self._new_messages(queue, found)
+        self.complete = self._left > 0 and not self.repeated
 
     def _ordered_pages(
         self, queue: DeadLetterQueue, found: list[DeadLetter]
     ) -> Iterator[Sequence[DeadLetter]]:
         # SQS returns the groups in any order, and each message of a consumer is one.
         while found:
-            messages: list[DeadLetter] = []
-            while found:
-                messages += self._new(found)
-                found = self._receive(queue) if self._left else []
-            self.cut_short |= not self._left
+            messages = [one for page in self._new_messages(queue, found) for one in page]
+            self.cut_short |= self.repeated or not self._left
             held = len(self._held)
             yield from clients.batches(sorted(messages, key=lambda message: message.place))
             # When messages were deleted meanwhile, SQS may return more of their groups.
             found = self._receive(queue) if self._left and len(self._held) < held else []
 
-    def _new(self, found: Iterable[DeadLetter]) -> list[DeadLetter]:
-        new = [message for message in found if message.message_id not in self._seen]
-        self._seen |= {message.message_id for message in new}
-        self._left = max(0, self._left - len(new))
-        return new
+    def _new_messages(
+        self, queue: DeadLetterQueue, found: Sequence[DeadLetter]
+    ) -> Iterator[Sequence[DeadLetter]]:
+        """Yield received messages of a queue, and the next ones, without those seen before."""
+        again = 0
+        while found:
+            new = [message for message in found if message.message_id not in self._seen]
+            self._seen |= {message.message_id for message in new}
+            self._left = max(0, self._left - len(new))
+            again = 0 if new else again + len(found)
+            if again > len(self._seen):
+                self.repeated = True
+                return
+            yield new
+            found = self._receive(queue) if self._left else []
 
     def _first_messages(self) -> Iterator[tuple[DeadLetterQueue, list[DeadLetter]]]:
         if self._left < clients.BATCH_ENTRIES * len(self._queues):
             for queue in self._queues:
                 yield queue, self._receive(queue) if self._left else []
             return
-        with ThreadPoolExecutor(
-            clients.THREADS
-        ) as pool:  # to find a queue empty takes `WAIT_SECONDS`
-            found = [*pool.map(self._receive, self._queues)]
-        yield from zip(self._queues, found, strict=True)
+        # To find a queue empty takes `WAIT_SECONDS`. A search for ids may end before that.
+        for queues in ([one for one in self._queues if one not in self._empty], self._empty):
+            with ThreadPoolExecutor(clients.THREADS) as pool:
+                found = [*pool.map(self._receive, queues)]
+            yield from zip(queues, found, strict=True)
 
     def delete(self, messages: Sequence[DeadLetter]) -> dict[str, str]:
         """Delete up to ten messages of one queue.
@@ -406,6 +417,8 @@ class QueueWalk:
         text = f"looked at {self.looked_at} of about {counted(about, 'dead letter')}"
         if self.taken:
             text += f"; {self.taken} were sent or deleted meanwhile, by another command"
+        if self.repeated:
+            text += "; SQS returned these again before the others: run this command again"
         return f"{text}; {self.hidden}" if self.hidden else text
 
     def as_json(self) -> dict[str, Any]:
@@ -446,7 +459,15 @@ class QueueWalk:
 
     def measure(self) -> None:
         """Read the depth of the queues, before the walk."""
-        self.about = self._depth(self._queues)
+        depths = [self._depth([queue]) for queue in self._queues]
+        self._empty = [
+            one for one, depth in zip(self._queues, depths, strict=True) if not depth.visible
+        ]
+        self.about = clients.QueueDepth(
+            visible=sum(one.visible for one in depths),
+            in_flight=sum(one.in_flight for one in depths),
+            delayed=sum(one.delayed for one in depths),
+        )
 
     def _depth(self, queues: Iterable[DeadLetterQueue]) -> clients.QueueDepth:
         return clients.total_depth(self._sqs, [queue.url for queue in queues])
@@ -593,7 +614,9 @@ def messages_by_id(walk: QueueWalk, ids: Sequence[str]) -> list[DeadLetter]:
             for name in found:
                 if name and message.message_id.startswith(name):
                     found[name].append(message)
-        if all(found.values()) and all(len(name) == _WHOLE_ID for name in found):
+        # The beginning of an id may be that of others: all messages that SQS counts are read.
+        least = SHOWN_ID if walk.looked_at >= walk.about.total > 0 else _WHOLE_ID
+        if all(found.values()) and all(len(name) >= least for name in found):
             break
     for name, messages in found.items():
         if not messages:

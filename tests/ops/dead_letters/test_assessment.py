@@ -21,7 +21,6 @@ from once.names import CLOCK_MARGIN_SECONDS, RELAY, UNROUTED, DeadLetterAttribut
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import RedriveOutcome, Verdict, assess_messages, remedy
 from once.ops.dead_letters.dead_letter import DIED, dead_letter_queues
-from once.ops.dead_letters.search import QueueWalk
 from tests.architecture.imports import ROOT
 from tests.ops.cloud import Cloud
 from tests.ops.shop import DAY, HOUR, KEY, KEY_LIFETIME, Shop, note
@@ -186,15 +185,6 @@ def test_old_message_is_unsafe(
     assert verdict.safe is (why is None)
     reasons = ("would be processed again", "which may have expired")
     assert [one for one in reasons if one in verdict.why] == ([why] if why else [])
-
-
-def test_message_of_the_relay_has_no_queue_to_be_redriven_to(shop: Shop) -> None:
-    shop.cloud.bury(RELAY, json.dumps(note()))
-    with QueueWalk(shop.sqs, dead_letter_queues(Deployment.find(), RELAY), limit=1) as walk:
-        [[message]] = walk.pages()
-    [found] = assess_messages(shop.records, [message])
-    assert not found.verdict.safe
-    assert "once outbox republish --since 14d" in str(found.verdict)
 
 
 def test_every_reason_but_one_has_a_remedy() -> None:

@@ -112,7 +112,7 @@ def shown(message_id: str) -> str:
 
 
 def redrive_leaves(mess: Mess, shop: Shop, forged: Forged, why: str) -> str:
-    """Redrive a forged and a valid forged_letter, of which the first stays; return its id."""
+    """Redrive a forged and a valid message, of which the first stays; return its id."""
     message_id = mess.send(forged)
     mess.send(VALID)
     said = stderr_of("dlq", "redrive", "--rate", 1000, "--yes", "--returning")
@@ -169,7 +169,7 @@ def test_forged_reason_of_a_message_that_sqs_moved_is_ignored(mess: Mess, shop: 
     assert "Read the function's log first: it died" in text
     [listed] = json.loads(stdout_of("dlq", "list", "--json"))["letters"]
     assert (listed["reason"], listed["error"]) == (None, None)
-    assert '"messages": []' in stdout_of("dlq", "list", "--json", "--reason", "permanent")
+    assert '"letters": []' in stdout_of("dlq", "list", "--json", "--reason", "permanent")
 
 
 def test_markup_emoji_and_line_breaks_of_a_message_are_escaped(mess: Mess, shop: Shop) -> None:

@@ -15,7 +15,7 @@ from tests.ops.support import run, stdout_of
 
 BEFORE, AFTER = "before", "after"
 BAD = "{"
-PAGE, LETTERS = 2, 3
+PAGE, NUMBER = 2, 3
 
 CHOSEN = ("--consumer", "orders", "--reason", "retries-exhausted")
 REDRIVE = ("dlq", "redrive", "--yes", "--rate", "1000", *CHOSEN)
@@ -51,12 +51,13 @@ class Process:
         assert len(self.calls) >= end[0], "it ended before"
         self._end = None
 
-    def ends(self) -> Iterator[tuple[tuple[int, str], str]]:
-        """Yield every point at which the last command can be killed, with a text for it."""
+    def ends(self, *moments: str) -> Iterator[tuple[tuple[int, str], str]]:
+        """Yield every point at which the last command can be killed, with a text for it.
+
+        Before a call, a command that writes no file has done what it had done after the last one.
+        """
         for number, name in enumerate([*self.calls], start=1):
-            yield from (
-                ((number, moment), f"{number}-{moment}-{name}") for moment in (BEFORE, AFTER)
-            )
+            yield from (((number, moment), f"{number}-{moment}-{name}") for moment in moments)
 
     def _before(self, model: Any, **_: Any) -> None:
         if model.service_model.service_name == "cloudformation":
@@ -83,7 +84,7 @@ def shop(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 def dead_letter(shop: Shop, prefix: str) -> set[str]:
     """Let messages be written; return the names of their counters."""
-    names = [f"{prefix}-{number}" for number in range(LETTERS)]
+    names = [f"{prefix}-{number}" for number in range(NUMBER)]
     shop.fail(*names)
     return {*names}
 
@@ -112,7 +113,7 @@ def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(sho
         "CreateLogStream",
         "PutLogEvents",
     }
-    for end, name in process.ends():
+    for end, name in process.ends(AFTER):
         expected |= dead_letter(shop, name)
         process.kill(*REDRIVE, end=end)
         shop.work_off()
@@ -131,7 +132,7 @@ def test_import_that_is_killed_is_completed_by_the_next_without_a_second_copy(
     process.run(*PURGE, file)
     process.run(*IMPORT, file)
     assert {"SendMessageBatch", "PutLogEvents"} < set(process.calls)
-    for number, (end, name) in enumerate([*process.ends()]):
+    for number, (end, name) in enumerate([*process.ends(BEFORE, AFTER)]):
         process.run(*PURGE, tmp_path / f"emptied-{number}")
         journal = file.with_name("purged.imported")
         journal.unlink()
@@ -152,7 +153,7 @@ def test_killed_purge_leaves_every_message_in_the_file_or_in_the_queue(
     assert {"ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"} < set(
         process.calls
     )
-    for end, name in process.ends():
+    for end, name in process.ends(BEFORE, AFTER):
         expected = dead_letter(shop, name)
         first, second = tmp_path / f"{name}-first", tmp_path / f"{name}-second"
         process.kill(*PURGE, first, end=end)

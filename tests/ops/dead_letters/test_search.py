@@ -69,6 +69,31 @@ def test_message_that_is_received_twice_counts_once(full: Shop) -> None:
     assert full.hidden() == 0
 
 
+def test_walk_ends_when_sqs_returns_the_same_messages_again_and_again(full: Shop) -> None:
+    # Each hold lapses before the next call, as on a machine that is too slow to renew them.
+    answer_with("sqs.ReceiveMessage", lambda params: full.show_hidden())
+    with search.open_search([full.box], 1000) as found:
+        assert len(all_of(found)) == 10
+    assert not found.complete
+    assert found.progress_text.startswith(
+        f"looked at 10 of about {MANY} dead letters; SQS returned"
+    )
+
+
+@pytest.mark.parametrize("length", [36, search.SHOWN_ID])
+def test_search_for_an_id_waits_for_no_empty_queue(full: Shop, length: int) -> None:
+    empty = [one for one in dead_letter_queues(Deployment.find()) if one != full.box]
+    asked = requests_of("sqs.ReceiveMessage")
+    with search.open_search([*empty, full.box], 1000) as found:
+        last = all_of(found)[-1].message_id
+    asked.clear()
+    with search.open_search([*empty, full.box], 1000) as found:
+        [message] = search.messages_by_id(found, [last[:length]])
+    assert message.message_id == last
+    assert {request["QueueUrl"] for request in asked} == {full.box.url}
+    assert full.hidden() == 0
+
+
 def test_queues_are_read_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "THREADS", 2)
     both = Barrier(2, timeout=10)  # an error, if one queue is read after the other

@@ -76,7 +76,7 @@ function follow() {
   setTimeout(() => refresh().finally(follow), isQuick ? FAST : SLOW);
 }
 
-// A box that checks all others, and the choice between all letters and the checked ones.
+// A box that checks all others, and the choice between all messages and the checked ones.
 function choose(box) {
   const form = box.form;
   const boxes = [...form.elements].filter((one) => one.type === "checkbox" && one.name === box.dataset.of);

@@ -39,7 +39,7 @@ class EventGraph:
 
     Attributes:
         records: dedup records, by key.
-        messages: dead letters of the events.
+        dead_letters: the dead letters of the events.
         events: the events of dead letters and outboxes, by source and id.
         keys: the dedup keys of each event at the consumers that take it.
         unknown: consumers and event types whose key rule is not known.

@@ -100,9 +100,9 @@ def test_an_e_mail_that_ses_rejects_is_quarantined(aws: FakeAws, client: Any) ->
     with inject(client, SEND, refused("MessageRejected")) as left:
         assert failures(aws.deliver(event_of(), fails=True)) == []
     assert left == []
-    [letter] = aws.dead_letters()
-    assert facts(letter)["reason"] == "permanent"
-    assert "MessageRejected" in facts(letter)["error"]
+    [dead_letter] = aws.dead_letters()
+    assert facts(dead_letter)["reason"] == "permanent"
+    assert "MessageRejected" in facts(dead_letter)["error"]
 
 
 def test_an_attempt_that_did_not_reach_ses_is_repeated(aws: FakeAws, client: Any) -> None:

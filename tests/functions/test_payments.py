@@ -242,7 +242,9 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     provider._secrets.cache_clear()
 
 
-def test_the_api_key_is_cached(secrets: Any) -> None:
+def test_the_api_key_is_cached_and_an_unreadable_one_means_not_done(secrets: Any) -> None:
+    with pytest.raises(NotDone, match="SECRET_STRIPE_KEY could not be read"):
+        provider._api_key()
     secrets.create_secret(Name="stripe-key", SecretString="sk_live_x")
     assert provider._api_key() == "sk_live_x"
     secrets.put_secret_value(SecretId="stripe-key", SecretString="sk_live_y")
@@ -250,15 +252,10 @@ def test_the_api_key_is_cached(secrets: Any) -> None:
 
 
 def test_an_empty_secret_means_not_done_and_says_how_to_fix_it(
-    monkeypatch: pytest.MonkeyPatch,
+    secrets: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SECRET_STRIPE_KEY", "stripe-key")
     empty = SimpleNamespace(get=lambda *_, **__: "")
-    monkeypatch.setattr(provider, "_secrets", lambda: empty)
-    with pytest.raises(NotDone, match="put Stripe's secret key into it"):
-        provider._api_key()
-
-
-def test_an_unreadable_secret_means_not_done(secrets: Any) -> None:
-    with pytest.raises(NotDone, match="SECRET_STRIPE_KEY could not be read"):
-        provider._api_key()
+    with monkeypatch.context() as patch:
+        patch.setattr(provider, "_secrets", lambda: empty)
+        with pytest.raises(NotDone, match="put Stripe's secret key into it"):
+            provider._api_key()

@@ -16,7 +16,7 @@ import typer
 
 from once.names import SCHEMA_VERSION
 from tests.golden import capture_cases
-from tests.golden.consumer_cases import NoSample, handler_of, missing, new_case, sample_data
+from tests.golden.consumer_cases import handler_of, missing, new_case, sample_data
 from tests.golden.versions import FOLDER, golden
 from tests.stacks import logical_ids
 from tests.stacks.cloud import Cloud
@@ -28,17 +28,16 @@ CAPTURES = CASES.with_name("captures.json")
 def main(arguments: Sequence[str]) -> None:
     """Add what is missing, and print it."""
     if arguments:
-        consumer, event_type, data = arguments
-        add_case(consumer, event_type, json.loads(data))
+        add_case(*arguments)
         return
     for consumer, event_type in list(missing()):
-        add_case(consumer, event_type, _sample(consumer, event_type))
+        add_case(consumer, event_type)
     _add_captures()
     _add_logical_ids()
 
 
-def add_case(consumer: str, event_type: str, data: Any) -> None:
-    """Add a case for an event with this data; it does not replace one.
+def add_case(consumer: str, event_type: str, given: str | None = None) -> None:
+    """Add a case for an event with the given JSON or sample data; it does not replace one.
 
     Raises:
         SystemExit: there is such a case, or the handler does not accept the data.
@@ -47,26 +46,19 @@ def add_case(consumer: str, event_type: str, data: Any) -> None:
     if name in cases:
         sys.exit(f"{CASES} has a case {name!r}; messages of this form may be in flight")
     try:
+        if given is None:
+            handler = handler_of({"consumer": consumer, "event": {"type": event_type}})
+            data = sample_data(handler.model)
+        else:
+            data = json.loads(given)
         cases[name] = new_case(consumer, event_type, data)
     except Exception as error:
-        sys.exit(_give_data(consumer, event_type, error))
+        sys.exit(
+            f"{name}: no case with this data ({error!r}); give data that the handler accepts: "
+            f"python -m tests.golden {consumer} {event_type} '{{…}}'"
+        )
     _write(CASES, cases)
     typer.echo(f"{name}: added to {CASES}, with {json.dumps(data)}")
-
-
-def _sample(consumer: str, event_type: str) -> Any:
-    try:
-        handler = handler_of({"consumer": consumer, "event": {"type": event_type}})
-        return sample_data(handler.model)
-    except NoSample as error:
-        sys.exit(_give_data(consumer, event_type, error))
-
-
-def _give_data(consumer: str, event_type: str, error: Exception) -> str:
-    return (
-        f"{consumer}: {event_type}: no case with this data ({error!r}); give data that the handler "
-        f"accepts: python -m tests.golden {consumer} {event_type} '{{…}}'"
-    )
 
 
 def _add_captures() -> None:

@@ -136,18 +136,18 @@ def facts(dead_letter: Mapping[str, Any]) -> dict[str, str]:
     return {n.removeprefix("once-"): v.get("StringValue", "") for n, v in attributes}
 
 
-def redriven(letter: Mapping[str, Any]) -> dict[str, Any]:
+def redriven(dead_letter: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a redriven dead letter, in the form of Lambda's event."""
     return {
         name: {"stringValue": value["StringValue"], "dataType": "String"}
         if "StringValue" in value
         else {"binaryValue": b64encode(value["BinaryValue"]).decode(), "dataType": "Binary"}
-        for name, value in letter["MessageAttributes"].items()
+        for name, value in dead_letter["MessageAttributes"].items()
     }
 
 
 def reasons(aws: FakeAws) -> list[str]:
-    return [facts(letter)["reason"] for letter in aws.dead_letters()]
+    return [facts(dead_letter)["reason"] for dead_letter in aws.dead_letters()]
 
 
 def published(aws: FakeAws) -> list[tuple[str, str, Any]]:

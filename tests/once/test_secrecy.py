@@ -72,16 +72,15 @@ def logged(aws: FakeAws, consumer: Consumer, *bodies: Any, receive_count: int = 
     return log.lines()
 
 
-@pytest.mark.parametrize("receive_count", [1, 5])
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
-def test_no_part_of_an_event_is_logged(start: Start, handler: Any, receive_count: int) -> None:
+def test_no_part_of_an_event_is_logged(start: Start, handler: Any) -> None:
     consumer, event = consumer_of(handler), secret_event()
     other = secret_event(data={"name": SECRET, "amount": 2})
-    logged(start(consumer), consumer, event, event, other, receive_count=receive_count)
+    for receive_count in (1, 5):
+        logged(start(consumer), consumer, event, event, other, receive_count=receive_count)
 
 
 BODIES: dict[str, Any] = {
-    "unparseable": SECRET,
     "cut off": f'{{"{SECRET}": "{SECRET}',
     "key twice": f'{{"{SECRET}": 1, "{SECRET}": 2}}',
     "no object": [SECRET],
@@ -89,7 +88,6 @@ BODIES: dict[str, Any] = {
     "no event": secret_event(specversion=SECRET),
     "unknown type": secret_event(type=SECRET),
     "invalid data": secret_event(data={"name": [SECRET]}),
-    "too large": SECRET * 50_000,
     "key too long": secret_event(id=SECRET * 500),
 }
 

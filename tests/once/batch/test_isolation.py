@@ -193,8 +193,8 @@ def test_a_moved_message_keeps_its_attributes_history_and_fair_group(function: F
     history = {"first-seen": "2023-11-14T22:13:20.000+00:00", "attributes": json.dumps(trace)}
     assert facts(sent) == {**history, "lineage": "m-1"}
     function.run(isolated_again(sent, 6))
-    [letter] = function.aws.dead_letters()
-    assert facts(letter).items() >= {**history, "lineage": f"m-1,{sent['MessageId']}"}.items()
+    [dead_letter] = function.aws.dead_letters()
+    assert facts(dead_letter).items() >= {**history, "lineage": f"m-1,{sent['MessageId']}"}.items()
 
 
 @pytest.mark.parametrize("others", [[], ["b"]], ids=["alone", "in a batch"])
@@ -219,9 +219,9 @@ def test_a_spent_message_is_dead_lettered_unread(
     more: Any = {"eventSourceARN": ISOLATION_ARN} if is_isolated else {}
     assert function.run(message(fatal, **SPENT, **more)).dynamodb == []
     assert function.handled == []
-    [letter] = function.aws.dead_letters()
-    assert facts(letter)["reason"] == "unfinished"
-    assert facts(letter)["error"] == (
+    [dead_letter] = function.aws.dead_letters()
+    assert facts(dead_letter)["reason"] == "unfinished"
+    assert facts(dead_letter)["error"] == (
         "Unfinished: the function did not start, died, timed out or was throttled in each of its "
         "5 deliveries"
     )

@@ -271,18 +271,3 @@ def test_a_returned_value_is_an_error_that_names_where_to_write_it(
     assert aws.items("dedup") == aws.items("counters") == aws.dead_letters() == []
     aws.deliver(note(), receive_count=5, fails=True)
     assert set(reasons(aws)) == {"retries-exhausted"}
-
-
-def test_an_answer_gets_the_event_and_the_refusal_and_may_write_an_item_of_the_handler(
-    start: Start,
-) -> None:
-    got: list[Any] = []
-
-    def overwrite(event: Note, refusal: Refusal, tx: Transaction) -> None:
-        got.extend([event, refusal.args, tx.event.type])
-        tx.put(COUNTERS, {"name": "half done", "amount": 7})
-
-    aws = start(refusing(by_raising, {Refusal: overwrite}))
-    aws.deliver(note("a", 3))
-    assert got == [Note("a", 3), ("a",), "noted"]
-    assert amounts(aws) == {"half done": 7}

@@ -96,7 +96,7 @@ def test_a_blocked_message_is_visible_at_once_and_not_dead_lettered(function: Fu
         (None, ["bad"], {}),
     ],
 )
-def test_a_failed_quarantine_blocks_a_fifo_group_whose_letters_are_groups_of_their_own(
+def test_a_failed_quarantine_blocks_a_fifo_group_whose_dead_letters_are_groups_of_their_own(
     function: Function, group: str | None, reports: list[str], order: Any
 ) -> None:
     batch = [record("{", "bad", group=group), message("x", group=group)]

@@ -176,9 +176,9 @@ def test_a_duplicate_from_before_a_change_of_the_model_is_acknowledged(function:
     changed.handles("noted", Renamed)(lambda event, tx: None)
     function.run(record(INTEGER, "m-1"))
     assert invoke(function.aws, changed, record(INTEGER, "m-2"), message("new")) == []
-    [letter] = function.aws.dead_letters()
-    assert facts(letter)["reason"] == "invalid-data"
-    assert facts(letter)["lineage"] == "new"
+    [dead_letter] = function.aws.dead_letters()
+    assert facts(dead_letter)["reason"] == "invalid-data"
+    assert facts(dead_letter)["lineage"] == "new"
 
 
 def test_only_a_message_whose_data_does_not_fit_costs_a_look_up(function: Function) -> None:
@@ -248,8 +248,8 @@ def test_an_effect_is_not_called_for_data_that_does_not_fit(
 ) -> None:
     till = pending(start, provider, *plan)
     assert till.deliver(json.loads(FRACTION), receive_count=2)
-    [letter] = till.aws.dead_letters()
-    assert facts(letter)["reason"] == reason
-    assert "noted does not fit Note" in facts(letter)["error"]
-    assert error in facts(letter)["error"]
+    [dead_letter] = till.aws.dead_letters()
+    assert facts(dead_letter)["reason"] == reason
+    assert "noted does not fit Note" in facts(dead_letter)["error"]
+    assert error in facts(dead_letter)["error"]
     assert provider.calls == []

@@ -310,17 +310,17 @@ def test_data_without_the_group_is_refused_before_the_commit(start: Start, kind:
     )
     aws.deliver(note(), fails=True)
     assert aws.items("dedup") == []
-    [letter] = aws.dead_letters()
-    assert facts(letter)["reason"] == "invalid-write"
-    assert "its message group is the field 'name'" in facts(letter)["error"]
+    [dead_letter] = aws.dead_letters()
+    assert facts(dead_letter)["reason"] == "invalid-write"
+    assert "its message group is the field 'name'" in facts(dead_letter)["error"]
 
 
 def test_each_group_counts_among_the_hundred_actions(aws: FakeAws) -> None:
     names = " ".join(f"n{n}" for n in range(100))
     aws.deliver(note(names.rpartition(" ")[0]), note(names), fails=True)
     assert len(stored_items(aws)[1]) == 99
-    [letter] = aws.dead_letters()
-    assert "each message group of ordered events" in facts(letter)["error"]
+    [dead_letter] = aws.dead_letters()
+    assert "each message group of ordered events" in facts(dead_letter)["error"]
 
 
 def test_the_key_of_a_sequence_item_is_no_dedup_key() -> None:

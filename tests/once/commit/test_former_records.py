@@ -277,7 +277,7 @@ class Ending(NamedTuple):
 
     by_former: int
     by_once: int
-    letters: list[str]
+    dead_letters: list[str]
     acknowledged: bool
 
 
@@ -343,7 +343,7 @@ def test_one_function_changes_the_data_and_no_event_is_lost(after: tuple[str, ..
     for schedule, end in endings(after):
         assert end.by_once <= 1, schedule
         assert not (end.by_former and end.by_once), schedule
-        settled = end.by_former or end.by_once or end.letters == ["former-unfinished"]
+        settled = end.by_former or end.by_once or end.dead_letters == ["former-unfinished"]
         assert settled or not end.acknowledged, schedule
         # The former function repeats its work when its lease ended, as it did before the switch.
         assert end.by_former <= 1 or (schedule.killed_at == 2 and LEASE_ENDS in after), schedule

@@ -97,9 +97,9 @@ def test_a_put_does_not_replace_an_item_that_was_not_read(shop: Orders) -> None:
     shop.run(event("captured", "o-1"))
     shop.run(event("placed", "o-1"))
     assert shop.stored == [{"order_id": "o-1", "price": 9, "captured": 5}]
-    [letter] = shop.aws.dead_letters()
-    assert facts(letter)["reason"] == "invalid-write"
-    assert REPLACED in facts(letter)["error"]
+    [dead_letter] = shop.aws.dead_letters()
+    assert facts(dead_letter)["reason"] == "invalid-write"
+    assert REPLACED in facts(dead_letter)["error"]
 
 
 def test_a_put_of_an_item_that_was_read_keeps_the_other_records(form: str) -> None:
@@ -209,9 +209,9 @@ def test_a_handler_with_another_effect_than_the_one_write_is_quarantined(
 
     with running(consumer) as shop:
         assert shop.run(event("amended", "o-1"), event("placed", "o-2")) == []
-        [letter] = shop.aws.dead_letters()
-        assert facts(letter)["reason"] == "invalid-write"
-        assert error in facts(letter)["error"]
+        [dead_letter] = shop.aws.dead_letters()
+        assert facts(dead_letter)["reason"] == "invalid-write"
+        assert error in facts(dead_letter)["error"]
         assert [item["order_id"] for item in shop.stored] == ["o-2"]
 
 

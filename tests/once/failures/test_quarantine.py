@@ -39,10 +39,10 @@ def quarantined(aws: FakeAws, body: Any, message_id: str = "m-1", **more: Any) -
     """Let a message be quarantined; return the dead letter, which is within SQS's limits."""
     message = record(body if isinstance(body, str) else json.dumps(body), message_id, **more)
     assert invoke(aws, CONSUMER, message) == []
-    [letter] = aws.dead_letters()
-    assert size_of(letter) <= Limits.MESSAGE_BYTES
-    assert len(letter["MessageAttributes"]) <= 10
-    return letter
+    [dead_letter] = aws.dead_letters()
+    assert size_of(dead_letter) <= Limits.MESSAGE_BYTES
+    assert len(dead_letter["MessageAttributes"]) <= 10
+    return dead_letter
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def quarantined(aws: FakeAws, body: Any, message_id: str = "m-1", **more: Any) -
     ids=lambda value: str(value)[:20],
 )
 def test_a_dead_letter_explains_itself(start: Start, reason: Reason, body: Any) -> None:
-    letter = quarantined(start(), body, receive_count=3)
-    found = facts(letter)
+    dead_letter = quarantined(start(), body, receive_count=3)
+    found = facts(dead_letter)
     assert set(found) == NAMES | ({"key"} if reason is Reason.INVALID_DATA else set())
     assert found["reason"] == reason
     assert found["consumer"] == "notes"
@@ -67,7 +67,7 @@ def test_a_dead_letter_explains_itself(start: Start, reason: Reason, body: Any) 
     assert found["lineage"] == "m-1"
     assert found["first-seen"] == FIRST_SEEN
     assert re.match(r"[A-Z][A-Za-z]+: \w", found["error"])
-    assert letter["Body"] == (body if isinstance(body, str) else json.dumps(body))
+    assert dead_letter["Body"] == (body if isinstance(body, str) else json.dumps(body))
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_a_dead_letter_names_its_dedup_key(start: Start, event_id: str, text: st
     aws = start()
     aws.deliver(note(event_id=event_id))
     aws.deliver(note(amount=9, event_id=event_id), fails=True)
-    [letter] = aws.dead_letters()
-    assert facts(letter)["key"] == text
+    [dead_letter] = aws.dead_letters()
+    assert facts(dead_letter)["key"] == text
     [record_] = aws.items("dedup")
     assert key_of(text) == record_["pk"]
 
@@ -98,44 +98,46 @@ def test_the_attributes_of_the_message_are_kept_in_one(start: Start) -> None:
     # A message has ten attributes at most, and the facts need most of them.
     originals = {f"attribute-{i}": attribute("é{}\"'") for i in range(10)}
     sent = {name: value | LISTS for name, value in originals.items()}
-    letter = quarantined(start(), INVALID_DATA, messageAttributes=sent)
-    assert len(letter["MessageAttributes"]) <= 10
-    assert json.loads(facts(letter)["attributes"]) == originals
+    dead_letter = quarantined(start(), INVALID_DATA, messageAttributes=sent)
+    assert len(dead_letter["MessageAttributes"]) <= 10
+    assert json.loads(facts(dead_letter)["attributes"]) == originals
 
 
 def test_redrives_keep_attributes_and_first_seen_and_extend_the_lineage(start: Start) -> None:
     aws = start()
-    letter = quarantined(aws, "{", "m-1", messageAttributes=ORIGINALS, receive_count=4)
+    dead_letter = quarantined(aws, "{", "m-1", messageAttributes=ORIGINALS, receive_count=4)
     later = {
         "ApproximateReceiveCount": "1",
         "ApproximateFirstReceiveTimestamp": "1800000000000",
         "SentTimestamp": "1800000000000",
     }
     for message_id in ("m-2", "m-3"):
-        more = {"messageAttributes": redriven(letter), "attributes": later}
-        letter = quarantined(aws, {**note(), "id": None}, message_id, **more)
-    found = facts(letter)
+        more = {"messageAttributes": redriven(dead_letter), "attributes": later}
+        dead_letter = quarantined(aws, {**note(), "id": None}, message_id, **more)
+    found = facts(dead_letter)
     assert found["lineage"] == "m-1,m-2,m-3"
     assert found["first-seen"] == FIRST_SEEN
     assert (found["reason"], found["receive-count"]) == ("no-key", "1")
     assert json.loads(found["attributes"]) == ORIGINALS
 
 
-def test_a_letter_of_a_fifo_queue_is_a_group_of_its_own_and_keeps_its_place(start: Start) -> None:
-    # Later letters of a shared group could not be received while a command holds earlier ones.
+def test_a_dead_letter_of_a_fifo_queue_is_a_group_of_its_own_and_keeps_its_place(
+    start: Start,
+) -> None:
+    # Later dead letters of a shared group could not be received while a command holds earlier ones.
     aws = start()
-    letter = quarantined(aws, "{", "m-1", group="account-7", number=40)
-    assert letter["Attributes"]["MessageGroupId"] == "m-1"
-    assert facts(letter)["group"] == "account-7 40"
-    again = {"messageAttributes": redriven(letter), "number": 90}
+    dead_letter = quarantined(aws, "{", "m-1", group="account-7", number=40)
+    assert dead_letter["Attributes"]["MessageGroupId"] == "m-1"
+    assert facts(dead_letter)["group"] == "account-7 40"
+    again = {"messageAttributes": redriven(dead_letter), "number": 90}
     for group, place in {
         "account-7": "account-7 40",  # sent back by `once dlq redrive`
-        "m-1": "account-7 40",  # by SQS's own redrive, in the letter's group
+        "m-1": "account-7 40",  # by SQS's own redrive, in the group of the dead letter
         "account-8": "account-8 90",  # as a producer's: the place is forged
     }.items():
-        letter = quarantined(aws, "{", "m-2", group=group, **again)
-        assert letter["Attributes"]["MessageGroupId"] == "m-2"
-        assert facts(letter)["group"] == place
+        dead_letter = quarantined(aws, "{", "m-2", group=group, **again)
+        assert dead_letter["Attributes"]["MessageGroupId"] == "m-2"
+        assert facts(dead_letter)["group"] == place
 
 
 @pytest.mark.parametrize("forged", ["a", "a -1", "a 1 2", "a " + "1" * 40, "é 1"])
@@ -144,15 +146,17 @@ def test_a_place_that_no_quarantine_has_written_does_not_count(start: Start, for
         DeadLetterAttribute.GROUP: attribute(forged),
         DeadLetterAttribute.LINEAGE: attribute("a"),
     }
-    letter = quarantined(start(), "{", "m-1", group="a", number=2, messageAttributes=attributes)
-    assert facts(letter)["group"] == "a 2"
+    dead_letter = quarantined(
+        start(), "{", "m-1", group="a", number=2, messageAttributes=attributes
+    )
+    assert facts(dead_letter)["group"] == "a 2"
 
 
-def test_a_letter_of_a_fair_queue_keeps_its_group(start: Start) -> None:
+def test_a_dead_letter_of_a_fair_queue_keeps_its_group(start: Start) -> None:
     more = record("{", "m-1", group="tenant-7")["attributes"]
-    letter = quarantined(start(), "{", "m-1", attributes=more)
-    assert letter["Attributes"]["MessageGroupId"] == "tenant-7"
-    assert DeadLetterAttribute.GROUP not in letter["MessageAttributes"]
+    dead_letter = quarantined(start(), "{", "m-1", attributes=more)
+    assert dead_letter["Attributes"]["MessageGroupId"] == "tenant-7"
+    assert DeadLetterAttribute.GROUP not in dead_letter["MessageAttributes"]
 
 
 @pytest.mark.parametrize(
@@ -173,8 +177,8 @@ def test_the_text_of_any_error_is_within_the_limits_of_sqs(start: Start, message
     consumer = consumer_of(raising)
     aws = start(consumer)
     assert invoke(aws, consumer, record(json.dumps(note()), "m-1")) == []
-    [letter] = aws.dead_letters()
-    error = facts(letter)["error"]
+    [dead_letter] = aws.dead_letters()
+    error = facts(dead_letter)["error"]
     assert error.startswith("PermanentError: ")
     assert len(error) <= 1000
     assert NOT_ALLOWED.search(error) is None
@@ -188,8 +192,8 @@ def test_a_record_without_message_attributes_is_quarantined(start: Start) -> Non
     aws, message = start(), record("{", "m-1")
     del message["messageAttributes"]
     assert invoke(aws, CONSUMER, message) == []
-    [letter] = aws.dead_letters()
-    assert facts(letter)["lineage"] == "m-1"
+    [dead_letter] = aws.dead_letters()
+    assert facts(dead_letter)["lineage"] == "m-1"
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -237,18 +241,18 @@ def dense() -> str:
     return cut_to(Limits.MESSAGE_BYTES, "".join(map(RANDOM.choice, kinds)))
 
 
-def size_of(letter: dict[str, Any]) -> int:
+def size_of(dead_letter: dict[str, Any]) -> int:
     """Return the size of a message as SQS counts it: body, and attributes with names and types."""
-    return len(letter["Body"].encode()) + sum(
+    return len(dead_letter["Body"].encode()) + sum(
         len(name.encode())
         + len(value["DataType"])
         + len(value.get("BinaryValue") or value["StringValue"].encode())
-        for name, value in letter["MessageAttributes"].items()
+        for name, value in dead_letter["MessageAttributes"].items()
     )
 
 
-def original(letter: dict[str, Any]) -> dict[str, Any]:
-    content = letter["MessageAttributes"][DeadLetterAttribute.ORIGINAL_GZIP]
+def original(dead_letter: dict[str, Any]) -> dict[str, Any]:
+    content = dead_letter["MessageAttributes"][DeadLetterAttribute.ORIGINAL_GZIP]
     assert content["DataType"] == "Binary"
     found: dict[str, Any] = json.loads(gzip.decompress(content["BinaryValue"]))
     return found
@@ -261,10 +265,10 @@ def test_the_largest_message_is_kept_byte_for_byte(
     attributes = {f"a{i}": attribute("é" * 500) for i in range(number)}
     taken = sum(len(n) + len("String") + 1000 for n in attributes)
     body = body_of(alphabet, Limits.MESSAGE_BYTES - taken)
-    letter = quarantined(start(), body, messageAttributes=attributes)
-    assert letter["Body"] == "The message is in the attribute once-original-gzip"
-    assert original(letter) == {"body": body, "attributes": attributes}
-    assert facts(letter)["reason"] == "too-large"
+    dead_letter = quarantined(start(), body, messageAttributes=attributes)
+    assert dead_letter["Body"] == "The message is in the attribute once-original-gzip"
+    assert original(dead_letter) == {"body": body, "attributes": attributes}
+    assert facts(dead_letter)["reason"] == "too-large"
 
 
 @pytest.mark.parametrize("alphabet", ["ab", '"\\'])
@@ -279,30 +283,30 @@ def test_compression_takes_less_than_a_second(
 
 def test_attributes_that_are_too_large_are_compressed(start: Start) -> None:
     attributes = {"a": attribute(body_of(ASCII, Limits.MESSAGE_BYTES - 100))}
-    letter = quarantined(start(), "{", messageAttributes=attributes)
-    assert original(letter) == {"body": "{", "attributes": attributes}
-    assert facts(letter)["reason"] == "unparseable"
+    dead_letter = quarantined(start(), "{", messageAttributes=attributes)
+    assert original(dead_letter) == {"body": "{", "attributes": attributes}
+    assert facts(dead_letter)["reason"] == "unparseable"
 
 
 def test_a_compressed_message_that_sqs_sends_back_is_kept_for_the_operator(start: Start) -> None:
     aws = start()
     body = body_of(ASCII, Limits.MESSAGE_BYTES)
-    letter = quarantined(aws, body, messageAttributes={"tenant": attribute("t")})
+    dead_letter = quarantined(aws, body, messageAttributes={"tenant": attribute("t")})
     for _ in range(2):
-        letter = quarantined(aws, letter["Body"], messageAttributes=redriven(letter))
-    assert original(letter) == {"body": body, "attributes": {"tenant": attribute("t")}}
-    assert facts(letter)["reason"] == "unparseable"
-    assert "dlq redrive" in facts(letter)["error"]
+        dead_letter = quarantined(aws, dead_letter["Body"], messageAttributes=redriven(dead_letter))
+    assert original(dead_letter) == {"body": body, "attributes": {"tenant": attribute("t")}}
+    assert facts(dead_letter)["reason"] == "unparseable"
+    assert "dlq redrive" in facts(dead_letter)["error"]
 
 
 def test_attributes_that_do_not_fit_when_compressed_are_left_out(start: Start) -> None:
     attributes = {"a": {"binaryValue": INCOMPRESSIBLE, "dataType": "Binary"}}
-    letter = quarantined(start(), "{", messageAttributes=attributes)
-    assert letter["Body"] == "{"
-    assert facts(letter)["left-out"] == "attributes"
-    assert facts(letter)["reason"] == "unparseable"
+    dead_letter = quarantined(start(), "{", messageAttributes=attributes)
+    assert dead_letter["Body"] == "{"
+    assert facts(dead_letter)["left-out"] == "attributes"
+    assert facts(dead_letter)["reason"] == "unparseable"
     carried = {DeadLetterAttribute.ATTRIBUTES, DeadLetterAttribute.ORIGINAL_GZIP}
-    assert carried.isdisjoint(letter["MessageAttributes"])
+    assert carried.isdisjoint(dead_letter["MessageAttributes"])
 
 
 def test_the_densest_text_fits_beside_the_longest_facts(start: Start) -> None:
@@ -310,14 +314,14 @@ def test_the_densest_text_fits_beside_the_longest_facts(start: Start) -> None:
     attributes: dict[str, Any] = {}
     for _ in range(2):  # the second time as SQS sends it back, with longer facts
         attributes |= {DeadLetterAttribute.LINEAGE: attribute(",".join(["m" * 120] * 50))}
-        letter = quarantined(aws, body, messageAttributes=attributes)
-        body, attributes = letter["Body"], redriven(letter)
-        assert len(facts(letter)["lineage"]) > 2000
-        assert DeadLetterAttribute.LEFT_OUT not in letter["MessageAttributes"]
-    assert len(original(letter)["body"].encode()) == Limits.MESSAGE_BYTES
+        dead_letter = quarantined(aws, body, messageAttributes=attributes)
+        body, attributes = dead_letter["Body"], redriven(dead_letter)
+        assert len(facts(dead_letter)["lineage"]) > 2000
+        assert DeadLetterAttribute.LEFT_OUT not in dead_letter["MessageAttributes"]
+    assert len(original(dead_letter)["body"].encode()) == Limits.MESSAGE_BYTES
 
 
-def test_the_facts_of_a_letter_have_a_limit(start: Start) -> None:
+def test_the_facts_of_a_dead_letter_have_a_limit(start: Start) -> None:
     # The room that is kept free beside a compressed original.
     def refuse(event: Note, tx: Transaction) -> None:
         raise PermanentError("\U0001f600" * 5000)
@@ -334,8 +338,8 @@ def test_the_facts_of_a_letter_have_a_limit(start: Start) -> None:
         json.dumps(longest), "m-1", messageAttributes=forged, group=group, number=number
     )
     assert invoke(aws, consumer, message) == []
-    [letter] = aws.dead_letters()
-    assert 12_000 < size_of(letter) - len(letter["Body"]) <= 14 * 1024
+    [dead_letter] = aws.dead_letters()
+    assert 12_000 < size_of(dead_letter) - len(dead_letter["Body"]) <= 14 * 1024
 
 
 @pytest.mark.parametrize(

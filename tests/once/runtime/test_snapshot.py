@@ -15,7 +15,6 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from once.consumer import Consumer
 from once.runtime.deadline import full_jitter
-from once.runtime.sdk import prepare_snapshot
 from once.settings import Settings
 from once.testing import FakeAws, FakeContext
 from tests.once.effects.provider import SETTINGS, Provider
@@ -115,10 +114,3 @@ def test_clients_are_created_before_the_snapshot(
     monkeypatch.setattr(boto3, "client", client)
     initialized(consumer_of(), replace(aws.runtime.settings, claim_bucket="claims"))
     assert sorted(made) == ["dynamodb", "s3", "sqs"]
-
-
-def test_other_functions_register_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AWS_LAMBDA_INITIALIZATION_TYPE", raising=False)
-    before = len(hooks.get_after_restore())
-    prepare_snapshot(object())
-    assert len(hooks.get_after_restore()) == before

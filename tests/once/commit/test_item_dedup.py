@@ -7,10 +7,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
+from once.consumer import Consumer
 from once.errors import RegistrationError
+from once.events.identity import Key
 from once.names import Record
-from once.testing import answer_lost, inject, never_sent
+from once.settings import Dedup
+from once.testing import FakeAws, answer_lost, inject, never_sent
 from once.testing.faults import Fault
 from tests.once.item_orders import KEY, Orders, Placed, event, orders, running
 from tests.once.support import Log, calls, facts, reasons
@@ -125,6 +129,22 @@ def test_a_put_of_an_item_that_was_read_keeps_the_other_records(form: str) -> No
         assert shop.attributes("o-1") == after
 
 
+def test_a_put_of_an_item_that_was_read_as_missing_creates_it(form: str) -> None:
+    consumer = orders()
+    table = consumer.table("orders")
+
+    @consumer.handles("amended", Placed, key=KEY)
+    def amend(event: Placed, tx: Any) -> None:
+        assert tx.get(table, {"order_id": event.order_id}) is None
+        tx.put(table, {"order_id": event.order_id, "price": event.price})
+
+    with running(consumer, group_size=1 if form == ALONE else 10) as shop:
+        for _ in range(2):
+            assert shop.run(event("amended", "o-1", price=7)) == []
+        assert shop.stored == [{"order_id": "o-1", "price": 7}]
+        assert reasons(shop.aws) == []
+
+
 def test_a_change_after_the_read_runs_the_handler_again(form: str) -> None:
     consumer = orders()
     table = consumer.table("orders")
@@ -213,6 +233,25 @@ def test_a_handler_with_another_effect_than_the_one_write_is_quarantined(
         assert facts(dead_letter)["reason"] == "invalid-write"
         assert error in facts(dead_letter)["error"]
         assert [item["order_id"] for item in shop.stored] == ["o-2"]
+
+
+class Line(Struct, frozen=True):
+    order_id: str
+    line: str
+
+
+def test_an_item_of_another_key_is_refused_with_all_parts_of_the_key() -> None:
+    consumer = Consumer("orders")
+    table = consumer.table("orders")
+
+    @consumer.handles("placed", Line, key=Key.field("order_id", "line"))
+    def place(event: Line, tx: Any) -> None:
+        tx.put(table, {"order_id": event.order_id, "line": "another"})
+
+    with FakeAws(consumer, {"orders": ("order_id", "line")}, dedup=Dedup.ITEM) as aws:
+        aws.deliver(event("placed", "o-1", line="1"), fails=True)
+        [dead_letter] = aws.dead_letters()
+        assert "its order_id and line must be the fields" in facts(dead_letter)["error"]
 
 
 def test_a_key_that_is_no_text_is_quarantined(shop: Orders) -> None:

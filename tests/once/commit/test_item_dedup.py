@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from once.commit.item_dedup import item_record
 from once.consumer import Consumer
 from once.errors import RegistrationError
 from once.events.identity import Key
@@ -257,6 +258,11 @@ def test_an_item_of_another_key_is_refused_with_all_parts_of_the_key() -> None:
 def test_a_key_that_is_no_text_is_quarantined(shop: Orders) -> None:
     assert shop.run(event("placed", 7), event("placed", "o-2")) == []  # type: ignore[arg-type]
     assert reasons(shop.aws) == ["no-key"]
+
+
+def test_a_value_that_is_no_record_is_one_without_attributes() -> None:
+    assert item_record({"a": {"S": "of another program"}}, "a") == {}
+    assert item_record({}, "a") is None
 
 
 def test_no_part_of_a_message_is_logged(shop: Orders) -> None:

@@ -30,7 +30,7 @@ TOGETHER = {
         *("tests/integration", "tests/emulator", "tests/demo/payment_sandbox"),
         *("tests/demo/test_", "tests/proof/test_soak.py", "tests/lab/test_load"),
     ),
-    "wheel": ("tests/wheel", "tests/newcomer"),
+    "wheel": ("tests/wheel",),
     "templates": (
         *("tests/stacks", "tests/cdk", "tests/architecture"),
         *("tests/docs/test_runbook.py", "tests/docs/test_costs.py"),

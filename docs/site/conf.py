@@ -58,6 +58,11 @@ templates_path = ["templates"]
 html_permalinks_icon = "#"
 
 
+_LISTED = ("docs/adr/0", "docs/reasons/")
+"""Pages that one page has a table of. In the navigation of all, they take half of a build."""
+_ORPHAN = "---\norphan: true\n---\n"
+
+
 # `s3.IBucket | None` in a signature.
 setattr(_MockObject, "__or__", lambda mock, _other: mock)  # noqa: B010
 
@@ -68,5 +73,5 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", _fill)
 
 
-def _fill(_app: Sphinx, _docname: str, source: list[str]) -> None:
-    source[0] = filled(source[0])
+def _fill(_app: Sphinx, docname: str, source: list[str]) -> None:
+    source[0] = _ORPHAN * docname.startswith(_LISTED) + filled(source[0])

@@ -54,8 +54,6 @@ def _redelivery() -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "decisions": lambda: "```{toctree}\n:glob:\n:hidden:\n\n0*\n```",
-    "reason pages": lambda: "```{toctree}\n:glob:\n:hidden:\n\nreasons/*\n```",
     "commands of once": _once,
     "commands of redelivery": _redelivery,
     "once": lambda: package_reference.reference("once"),

@@ -112,11 +112,8 @@ def world(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> World:
     told = ("--registry", str(here / "registry.py"), "--out", str(here / "once.out"), *local)
     templates = json.loads(once(aws, "template", "--service", SERVICE, *told, "--json"))
     assert [Path(each).is_file() for each in templates["written"]] == [True, True]
-    once(aws, "package", *told)
-    first = {each.name: each.read_bytes() for each in (here / "once.out" / "packages").iterdir()}
     packages = json.loads(once(aws, "package", *told, "--json"))["written"]
-    assert {Path(each).name for each in packages} == {*first}
-    assert first == {each: (here / "once.out" / "packages" / each).read_bytes() for each in first}
+    assert {*map(Path, packages)} == {*(here / "once.out" / "packages").iterdir()}
     for path in (Path("cloudformation/template.yaml"), Path("serverless/serverless.yml")):
         text = (here / path).read_text()
         (here / path).write_text(text.replace("python3.12", f"python{PYTHON}"))
@@ -164,7 +161,6 @@ def plain(world: World) -> Iterator[None]:
 def serverless(world: World) -> Iterator[None]:
     """Deploy the example of the Serverless Framework with osls, its maintained fork."""
     assert "Service deployed" in world.run(OSLS, "deploy", cwd="serverless")
-    assert "No changes to deploy" in world.run(OSLS, "deploy", cwd="serverless")
     yield
     world.run(OSLS, "remove", cwd="serverless")
 

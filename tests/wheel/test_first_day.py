@@ -17,6 +17,12 @@ from once.ops.aws.clients import depth
 from tests.wheel.conftest import NAME, ROOT, Installation, step
 
 PAGE = (ROOT / "docs" / "first-day.md").read_text()
+FOLLOW = """\
+once local logs -f tickets > followed & follower=$!
+until grep REPORT followed; do kill -0 $follower; sleep 0.2; done
+kill $follower
+"""
+"""A reader ends the command with Ctrl-C, when the log has the end of an invocation."""
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 
 
@@ -82,10 +88,18 @@ def test_the_first_day_goes_as_the_page_says(shell: Shell) -> None:
     ticket = json.loads(shell.run("once local table tickets"))
     assert (ticket["ticket_id"], ticket["amount"]) == ("t-1", 2)
     assert shell.run("once local table dedup").count('"pk"') == 1
+    assert "REPORT" in shell.run(FOLLOW)
 
     broken = shell.follow("Break it")
     assert "invalid-data" in broken["once dlq list"]
     assert len(shell.run("once local table tickets").splitlines()) == 1
+
+    handler = shell.folder / "functions" / "tickets" / "handler.py"
+    written = handler.read_text()
+    handler.write_text(f"import not_there\n{written}")
+    error = "Unable to import module 'functions.tickets.handler': No module named 'not_there'"
+    assert f"{NAME}-tickets: Runtime.ImportModuleError: {error}" in shell.run("! once local deploy")
+    handler.write_text(written)
 
     repaired = shell.follow("Repair it")
     assert f"code updated: {NAME}-tickets" in repaired["once local deploy"]

@@ -111,8 +111,8 @@ def walk_of_an_order() -> Walk:
     with _orders() as aws:
         handle = consumer.bound_to(aws.runtime)
         handle(lambda_event([1]), FakeContext())
-        answers: list[Any] = []
-        walk = walk_of(lambda: answers.append(handle(lambda_event([2]), FakeContext())))
+        order, answers = lambda_event([2]), []
+        walk = walk_of(lambda: answers.append(handle(order, FakeContext())))
     if answers != [{"batchItemFailures": []}]:
         raise AssertionError(f"the order did not commit: {answers}")
     return walk

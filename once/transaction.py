@@ -371,6 +371,17 @@ class Transaction:
         }
         return writes | {key: check for key, check in checks.items() if key not in writes}
 
+    def rendered(
+        self, more: dict[ItemKey, "Action"]
+    ) -> tuple[dict[ItemKey, "Action"], list["TransactWriteItemTypeDef"]]:
+        """Return the actions to commit, then `more` of them; and each as an entry of TransactItems.
+
+        Raises:
+            InvalidWrite: a value that DynamoDB has no type for.
+        """
+        actions = self.actions() | more
+        return actions, [action.render(self.commit_id) for action in actions.values()]
+
     def _add(
         self,
         table: Table[Any],

@@ -170,8 +170,7 @@ class Committer:
             from once.commit._former_records import former_action
 
             more |= former_action(transaction, transaction.identity.former, self._settings, now)
-        actions = transaction.actions() | more
-        entries = [action.render(transaction.commit_id) for action in actions.values()]
+        actions, entries = transaction.rendered(more)
         return actions, [record, *entries]
 
     def _send(self, entries: Any) -> None:

@@ -60,7 +60,7 @@ LambdaHandler = Callable[[dict[str, Any], Context], "PartialItemFailureResponse"
 
 EventT = TypeVar("EventT")
 CauseT = TypeVar("CauseT")
-"""What a rejection or completion gets: the refusal, or the effect's outcome."""
+"""The argument of a rejection or completion: the refusal, or the effect's outcome."""
 RefusalT = TypeVar("RefusalT", bound=Refusal)
 Handles = Callable[[EventT, Transaction], None]
 Answers = Callable[[EventT, CauseT, Transaction], None]
@@ -218,9 +218,9 @@ class Consumer:
         """Register a hook: a generator function with one `yield`, where the step runs.
 
         It is called with a `Step` for each handler, rejection, completion and effect that runs, and
-        again when that runs again. The first hook is the outermost. What it raises counts as raised
-        by the step; after an effect that has an outcome, the outcome is kept for the next delivery.
-        Hooks of effects run in the effects' threads, each in the context of its message.
+        again when that runs again. The first hook is the outermost. An error that it raises counts
+        as raised by the step; after an effect that has an outcome, the outcome is kept for the next
+        delivery. Hooks of effects run in the effects' threads, each in the context of its message.
         """
         self._faults += hook_faults(function)
         self.hooks.append(contextmanager(function))

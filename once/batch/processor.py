@@ -156,8 +156,8 @@ class BatchProcessor:
         queue = ReadyQueue(left, self._read)
         while len(finished) < len(messages):
             calling = [message.call for message in left if message.call is not None]
-            # What is settled is deleted before a message runs, or is waited for, that may end the
-            # function.
+            # Settled messages are deleted before the function runs or waits for a message that may
+            # end it.
             if may_end_function or (calling and deadline.spent):
                 settled = [
                     m for m in finished[deleted:] if m.disposition is not Disposition.RETRIED

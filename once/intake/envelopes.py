@@ -102,7 +102,7 @@ def _from_event_bridge(source: EventBridgeSource, body: str, parsed: _Parse) -> 
 
 
 class _Notification(msgspec.Struct, rename="pascal"):
-    """The envelope of SNS. What was published is the text in `Message`."""
+    """The envelope of SNS, with the published text in `Message`."""
 
     type: str
     message_id: str

@@ -308,7 +308,7 @@ def _named_effect(
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an operator found out about an effect: `done`, `refused` or `not-done`; and as text.
+    """An operator's finding about an effect: `done`, `refused` or `not-done`, and its text.
 
     `change` returns the intent after the decision, from the intent before and the settlement.
     """

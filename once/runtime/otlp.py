@@ -1,7 +1,7 @@
 """Telemetry over OTLP, beside X-Ray and EMF, for functions whose environment names an endpoint.
 
-A span tells what became of a message, never its content. What cannot be sent is dropped: telemetry
-neither fails nor delays a message by more than `TIMEOUT_SECONDS` a `PAUSE_SECONDS`.
+A span has the outcome of a message, never its content. A batch that cannot be sent is dropped:
+telemetry fails no message, and delays one by at most `TIMEOUT_SECONDS` every `PAUSE_SECONDS`.
 """
 
 import logging
@@ -90,7 +90,7 @@ class Telemetry:
         resource, base = Resource.create({"service.name": service}), endpoint.rstrip("/")
         self._clock, self._paused_until = clock, float("-inf")
         self._ended = InMemorySpanExporter()
-        # Who samples is the collector: an event without a trace of its own has none to follow.
+        # The collector samples: an event without a trace of its own has no decision to follow.
         tracers = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False)
         tracers.add_span_processor(SimpleSpanProcessor(self._ended))
         self._tracer = tracers.get_tracer("once")

@@ -117,8 +117,8 @@ class Verdict(StrEnum):
 def verify(profile: Profile, secrets: Sequence[str], request: Request, now: float) -> Verdict:
     """Return whether the provider signed a request.
 
-    Every secret is tried against every signature, each in constant time. Whatever a sender wrote,
-    nothing is raised. A secret that cannot be used, such as an empty one, verifies nothing.
+    Every secret is tried against every signature, each in constant time. No input of a sender
+    raises an error. A secret that cannot be used, such as an empty one, verifies nothing.
 
     The size of the request was checked; `now` is in seconds since the epoch.
 

@@ -65,7 +65,7 @@ def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
         "longest_delay_ms": max(figures.minutes(function, [Metric.RELAY_LAG_MS])),
         "dead_letters": depth(client("sqs"), deployment.relay_dead_letter_url).total,
         "recent": recent,
-        # What waits comes first.
+        # Waiting events come first.
         "groups": sorted(groups.values(), key=lambda some: (not some[0]["waits"], -len(some))),
         "waiting": sum(event["waits"] for event in events),
     }

@@ -439,7 +439,7 @@ class QueueWalk:
         """Compare the walk with the present depth, while the walk still holds its messages."""
         now, withheld = self._depth(self._queues), 0
         if self.complete:
-            # The counts of SQS may be late. What was counted twice and not received is hidden.
+            # SQS's counts may be late. Messages counted twice and not received are hidden.
             unseen = self.about.total - self.looked_at
             number = min(unseen, now.total - len(self._held))
             self.taken = max(0, unseen - max(0, number))

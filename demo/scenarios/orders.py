@@ -28,7 +28,7 @@ _SHARES = {
     PaymentFault.HOLD_AFTER: 0.05,
 }
 """Share of the charges by fault. The process that waits for a held charge is killed."""
-_MAX_HELD = {PaymentFault.HOLD_BEFORE: 12, PaymentFault.HOLD_AFTER: 12}
+_MAX_HELD = {PaymentFault.HOLD_BEFORE: 16, PaymentFault.HOLD_AFTER: 16}
 _MINIMUM = {"charge_answers_dropped": 50, "functions_killed": 20}
 
 _OUTAGE_TRAFFIC = ("--count", "60", "--duplicates", "30%", "--conflicts", "3", "--malformed", "5",

@@ -133,13 +133,13 @@ def _subscribe_to_topic(to: Destination, source: event_sources.SnsSource) -> Non
     attribute = source.attribute or (EVENT_TYPE_ATTRIBUTE if idle else None)
     policy = sns.SubscriptionFilter.string_filter(allowlist=selected)
     topic = sns.Topic.from_topic_arn(to.scope, "Topic", source.topic)
-    has_letters = to.props.fifo or to.config.fifo_topic_letters or not topic.fifo
+    has_dead_letters = to.props.fifo or to.config.fifo_topic_dead_letters or not topic.fifo
     subscription = topic.add_subscription(
         subscriptions.SqsSubscription(
             to.queue,
             raw_message_delivery=False,
             filter_policy={attribute: policy} if attribute else None,
-            dead_letter_queue=to.dead_letters if has_letters else None,
+            dead_letter_queue=to.dead_letters if has_dead_letters else None,
         )
     )
     subscription.node.add_dependency(*to.after)

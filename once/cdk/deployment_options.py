@@ -199,7 +199,7 @@ READ: dict[str, Callable[[str], Any]] = {
     "dedup_warm_throughput": WarmThroughput.read,
     "ingress_publishers": _publishers,
     "webhook_concurrency": _count,
-    "fifo_topic_letters": _flag,
+    "fifo_topic_dead_letters": _flag,
     "keep_data": _flag,
     "consumers_per_stack": _positive,
 }
@@ -248,7 +248,7 @@ class DeploymentConfig:
         existing_tables: tables that exist already, by the name that consumers use; the dedup table
             by `dedup-records`.
         existing_queues: queues that exist already, by the name of the consumer that reads it.
-        fifo_topic_letters: False to give subscriptions of standard queues to FIFO topics no
+        fifo_topic_dead_letters: False to give subscriptions of standard queues to FIFO topics no
             dead-letter queue, if AWS refuses a standard one there (docs/verify.md).
         keep_data: False for a deployment whose data may go: its stacks can be deleted as a whole.
         consumers_per_stack: the most consumers of one stack, in which CloudFormation takes 500
@@ -282,7 +282,7 @@ class DeploymentConfig:
     otlp_endpoint: str | None = None
     existing_tables: Mapping[str, ExistingTable] = field(default_factory=dict)
     existing_queues: Mapping[str, ExistingQueue] = field(default_factory=dict)
-    fifo_topic_letters: bool = True
+    fifo_topic_dead_letters: bool = True
     keep_data: bool = True
     consumers_per_stack: int = 14
     external_functions: bool = False

@@ -39,7 +39,7 @@ class Topics:
         ordered_ingress: the FIFO topic of the producers' ordered types; None without such types.
         ordered_events: the FIFO topic of the consumers' ordered types; None without such types.
         groups: the message groups of the types.
-        fifo_letters: whether a standard queue's subscription to a FIFO topic has a dead-letter
+        fifo_dead_letters: whether a standard queue's subscription to a FIFO topic has a dead-letter
             queue, which is a standard one.
         subscribed: the subscriptions of consumers, those made later included.
     """
@@ -49,7 +49,7 @@ class Topics:
     ordered_ingress: sns.Topic | None = None
     ordered_events: sns.Topic | None = None
     groups: MessageGroups = field(default_factory=MessageGroups)
-    fifo_letters: bool = True
+    fifo_dead_letters: bool = True
     subscribed: DependencyGroup = field(default_factory=DependencyGroup, init=False)
 
     @classmethod
@@ -86,7 +86,7 @@ class Topics:
                 _fifo_topic(scope, "OrderedEvents", own) if groups.ordered & internal else None
             ),
             groups=groups,
-            fifo_letters=config.fifo_topic_letters,
+            fifo_dead_letters=config.fifo_topic_dead_letters,
         )
         for topic in filter(None, (topics.events, topics.ordered_events)):
             if own is None:
@@ -170,16 +170,16 @@ class Topics:
                         queue,
                         raw_message_delivery=True,
                         filter_policy={EVENT_TYPE_ATTRIBUTE: policy},
-                        dead_letter_queue=self.letters(topic, dead_letters),
+                        dead_letter_queue=self.dead_letters_of(topic, dead_letters),
                     )
                 )
                 subscription.node.add_dependency(*after)
                 self.subscribed.add(subscription)
 
-    def letters(self, topic: sns.ITopic, queue: sqs.IQueue | None) -> sqs.IQueue | None:
+    def dead_letters_of(self, topic: sns.ITopic, queue: sqs.IQueue | None) -> sqs.IQueue | None:
         """Return the dead-letter queue of a subscription to a topic, if it may have this one."""
         is_fifo = queue is not None and queue.fifo
-        return queue if is_fifo or self.fifo_letters or not topic.fifo else None
+        return queue if is_fifo or self.fifo_dead_letters or not topic.fifo else None
 
     @property
     def _producers(self) -> tuple[sns.Topic, ...]:

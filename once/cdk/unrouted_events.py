@@ -177,7 +177,7 @@ class UnroutedEvents(FunctionConstruct):
                 # In SNS's envelope: a raw delivery carries ten message attributes at most.
                 raw_message_delivery=False,
                 filter_policy={EVENT_TYPE_ATTRIBUTE: others} if but else None,
-                dead_letter_queue=self._topics.letters(topic, self.queue),
+                dead_letter_queue=self._topics.dead_letters_of(topic, self.queue),
             )
         )
         subscription.node.add_dependency(*after)

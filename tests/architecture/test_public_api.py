@@ -92,7 +92,7 @@ SIGNATURES = {
     "ServiceStack": "scope, name, registry, *, config, state, further={}, **options",
     "FurtherStack": "scope, name, lines, registry, *, config, state, service, **options",
     "Topics": "ingress, events, ordered_ingress=None, ordered_events=None, groups=<factory>, "
-    "fifo_letters=True",
+    "fifo_dead_letters=True",
     "SynthError": "heading, faults",
 }
 
@@ -112,7 +112,8 @@ FIELDS = {
     "group_commit gradual_rollout email_sender create_email_identity python_runtime "
     "dedup_warm_throughput ingress_publishers webhook_concurrency runtime_lock parameters tags "
     "network keys permissions_boundary layers otlp_endpoint existing_tables "
-    "existing_queues fifo_topic_letters keep_data consumers_per_stack external_functions faults",
+    "existing_queues fifo_topic_dead_letters keep_data consumers_per_stack external_functions "
+    "faults",
     Stage: "name account region config",
     Network: "subnets security_groups endpoints",
     CustomerKey: "arn allows",

@@ -30,7 +30,7 @@ def test_cdk_json_shows_the_defaults() -> None:
     hidden = {"python_runtime", "runtime_lock", "parameters", "faults"}
     hidden |= {"dedup_warm_throughput", "ingress_publishers", "webhook_concurrency"}
     hidden |= {"tags", "network", "keys", "permissions_boundary", "layers", "keep_data"}
-    hidden |= {"existing_tables", "existing_queues", "otlp_endpoint", "fifo_topic_letters"}
+    hidden |= {"existing_tables", "existing_queues", "otlp_endpoint", "fifo_topic_dead_letters"}
     hidden |= {"external_functions", "consumers_per_stack"}  # `once template` sets them
     ours = {n: v for n, v in shown.items() if n not in parameters and not n.startswith("@aws-cdk")}
     assert ours == {name: value for name, value in defaults.items() if name not in hidden}

@@ -86,7 +86,7 @@ PLAIN = DeploymentConfig(
     create_email_identity=False,
     ingress_publishers=("s3", "events", ACCOUNT),
     keep_data=False,
-    fifo_topic_letters=False,
+    fifo_topic_dead_letters=False,
     python_runtime="3.13",
     dedup_warm_throughput=WarmThroughput(24_000, 8_000),
 )

@@ -6,7 +6,7 @@ from proof.real_aws.checks import deployments, metrics, permissions, queues, tab
 CHECKS: tuple[Check, ...] = (
     *(
         tables.leading_keys,
-        queues.fifo_letters,
+        queues.fifo_dead_letters,
         permissions.stream_key,
         permissions.workflow_alias,
         queues.subscriptions,

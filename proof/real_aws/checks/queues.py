@@ -198,9 +198,9 @@ def _use(sqs: Any, url: str, letters: str) -> None:
     "a standard queue may be the dead-letter queue of a standard queue's subscription to a FIFO "
     "topic, and gets what cannot be delivered",
     300,
-    if_not="deploy services with FIFO consumers with -c fifo_topic_letters=false",
+    if_not="deploy services with FIFO consumers with -c fifo_topic_dead_letters=false",
 )
-def fifo_letters(target: Target) -> Iterator[Seen]:
+def fifo_dead_letters(target: Target) -> Iterator[Seen]:
     sqs, sns, prefix = target.client("sqs"), target.client("sns"), target.parts.service
     queue, letters = (
         sqs.create_queue(QueueName=f"{prefix}-{name}")["QueueUrl"]

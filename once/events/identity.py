@@ -156,8 +156,13 @@ class Key:
 
 def _scalar(value: Any, name: str) -> str:
     """Return a value with its type, since the number 1 and the text "1" are two identities."""
-    if type(value) is int or (isinstance(value, str) and value.strip()):
-        return f"{type(value).__name__}:{value}"
+    match value:
+        case bool():
+            pass
+        case int():
+            return f"int:{value}"
+        case str() if value.strip():
+            return f"str:{value}"
     raise NoKey(f"{name} is the event's key: it must be a non-blank string or a whole number")
 
 
@@ -173,8 +178,9 @@ def field_values(pk: str) -> tuple[str, tuple[str, ...]] | None:
     """
     match _parts_of(pk):
         case ["field", event_type, *parts] if parts and len(parts) % 2 == 0:
-            values = tuple(value.removeprefix("str:") for value in parts[1::2])
-            return (event_type, values) if all(v.startswith("str:") for v in parts[1::2]) else None
+            values = parts[1::2]
+            if all(value.startswith("str:") for value in values):
+                return event_type, tuple(value.removeprefix("str:") for value in values)
     return None
 
 

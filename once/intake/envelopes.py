@@ -97,7 +97,11 @@ def _from_event_bridge(source: EventBridgeSource, body: str, parsed: _Parse) -> 
         type=envelope.detail_type,
         time=envelope.time,
         data=envelope.detail,
-        extensions={name: getattr(envelope, name) for name in ("account", "region", "resources")},
+        extensions={
+            "account": envelope.account,
+            "region": envelope.region,
+            "resources": envelope.resources,
+        },
     )
 
 

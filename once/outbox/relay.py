@@ -197,11 +197,13 @@ class Publisher:
         """
         standard = [event for event in events if event.type not in self.ordered_types]
         ordered = [event for event in events if event.type in self.ordered_types]
-        most, most_bytes = Limits.TOPIC_BATCH, Limits.TOPIC_MESSAGE_BYTES
-        batches = (
-            *batches_by_size(standard, _size, most=most, most_bytes=most_bytes),
-            *batches_by_size(ordered, _size, most=most, most_bytes=most_bytes),
-        )
+        batches = [
+            batch
+            for of_topic in (standard, ordered)
+            for batch in batches_by_size(
+                of_topic, _size, most=Limits.TOPIC_BATCH, most_bytes=Limits.TOPIC_MESSAGE_BYTES
+            )
+        ]
         return [event for batch in batches for event in self._attempt(batch)]
 
     def refusal(self, failure: Unpublished) -> Unpublishable:
@@ -215,7 +217,7 @@ class Publisher:
         is_ordered = batch[0].type in self.ordered_types
         try:
             answer = self.client.publish_batch(
-                TopicArn=self.ordered_topic_arn or "" if is_ordered else self.topic_arn,
+                TopicArn=(self.ordered_topic_arn or "") if is_ordered else self.topic_arn,
                 PublishBatchRequestEntries=[self._entry(*each) for each in enumerate(batch)],
             )
         except (ClientError, BotoCoreError, ResponseParserError) as error:

@@ -219,10 +219,8 @@ class FakeAws:
             raise _shown_error(failed, ids)
         if fails and not failed:
             raise AssertionError("no message failed: take fails=True out, or correct the test")
-        for record in [each for each in records if each["messageId"] in failed]:
-            records.remove(record)
-        if records:
-            self._deliver_again(records, left)
+        if done := [each for each in records if each["messageId"] not in failed]:
+            self._deliver_again(done, left)
         return answer
 
     def _deliver_again(self, records: Sequence[dict[str, Any]], remaining_ms: int) -> None:

@@ -1,7 +1,7 @@
 """Capture: a verified webhook as it was received, one item in the table of captures."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -138,19 +138,22 @@ class Capture:
             KeyError, TypeError, ValueError: it is no capture of this version.
         """
         given: dict[str, Any] = {name: item[name] for name in cls.__slots__ if name in item}
-        given |= {name: int(item[name]) for name in ("received_at", "body_bytes", "expires_at")}
-        if CaptureAttribute.CONFLICT in given:
-            given[CaptureAttribute.CONFLICT] = Conflict(given[CaptureAttribute.CONFLICT])
-        if CaptureAttribute.BODY in given:
-            given[CaptureAttribute.BODY] = bytes(given[CaptureAttribute.BODY])
-        return cls(
-            **{
-                **given,
-                CaptureAttribute.STANDING: Standing(item[CaptureAttribute.STANDING]),
-                CaptureAttribute.VERIFIED: Verified(item[CaptureAttribute.VERIFIED]),
-                CaptureAttribute.HEADERS: json.loads(item[CaptureAttribute.HEADERS]),
-            }
-        )
+        for name in given.keys() & _READ.keys():
+            given[name] = _READ[name](given[name])
+        return cls(**given)
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    CaptureAttribute.STANDING: Standing,
+    CaptureAttribute.CONFLICT: Conflict,
+    CaptureAttribute.VERIFIED: Verified,
+    CaptureAttribute.HEADERS: json.loads,
+    CaptureAttribute.BODY: bytes,
+    CaptureAttribute.RECEIVED_AT: int,
+    CaptureAttribute.BODY_BYTES: int,
+    CaptureAttribute.EXPIRES_AT: int,
+}
+"""How an attribute of an item is read; the others are texts."""
 
 
 def day_part(endpoint: str, received_at: int, body_sha256: str) -> str:

@@ -1,4 +1,4 @@
-"""What `once new consumer` writes into this project is linted, typed and tested at once."""
+"""`once new consumer` in this project: the files that it writes pass ruff, mypy and the tests."""
 
 import os
 import shutil

@@ -216,7 +216,7 @@ class QueueWalk:
 
     Attributes:
         complete: whether every queue was read until SQS returned no more messages.
-        repeated: whether it ended since SQS returned a whole round of messages that it had seen:
+        repeated: whether it ended because SQS returned a whole round of messages that it had seen:
             their holds had lapsed, as on a slow machine.
         cut_short: whether the limit ended the walk within a FIFO queue, so that earlier messages of
             a message group may not have been received.

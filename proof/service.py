@@ -30,7 +30,6 @@ INGRESS, EVENTS = "ingress", "events"
 ORDERED_INGRESS, ORDERED_EVENTS = "ingress.fifo", "events.fifo"
 DEDUP_WINDOW_SECONDS = 45 * 24 * 60 * 60
 RELAY_SECONDS = 60
-FIFO_RECEIVES = Limits.MAX_RECEIVE_COUNT
 _TOO_MANY = 429
 
 Handle = Callable[[dict[str, Any], Any], Any]
@@ -169,7 +168,9 @@ class Service:
         function = Function(
             line.name, line.timeout_seconds, partial(self._new_consumer, line), line.batch_size
         )
-        kind, most = (".fifo", FIFO_RECEIVES) if line.fifo else ("", line.max_receive_count + 1)
+        kind, most = (
+            (".fifo", Limits.MAX_RECEIVE_COUNT) if line.fifo else ("", line.max_receive_count + 1)
+        )
         dead = Queue(f"{line.name}-dead{kind}")
         queue = Queue(f"{line.name}{kind}", line.visibility, most, dead)
         isolation = Queue(f"{line.name}-isolation", line.visibility, most, dead)

@@ -17,7 +17,7 @@ from rich.table import Table
 from proof import report
 from proof.explore import search
 from proof.explore.scopes import CAUGHT_IN
-from proof.explore.search import Explored, Overgrown, replayed
+from proof.explore.search import Explored, Found, Overgrown, replayed
 from proof.mutants import MUTANTS
 from proof.run import Replay, RunResult, repeat, run
 from proof.scenarios import SCENARIOS
@@ -65,7 +65,7 @@ class Evidence:
     Attributes:
         explored: each exploration of a scope.
         seeds: the random runs.
-        caught: whether each broken protocol was caught, by its name and the method.
+        caught: whether each broken protocol was caught, by its name.
     """
 
     explored: Sequence[Explored]
@@ -154,25 +154,21 @@ def replay(file: Path) -> int:
 
 
 def collected(seeds: range, processes: int) -> Evidence:
-    """Explore all scopes, run all seeds, and catch the broken protocols by both methods.
+    """Explore all scopes, run all seeds, and catch the broken protocols.
 
     Raises:
         proof.explore.search.Overgrown: a scope has more states than its share.
     """
     chunks = [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
-    by_seeds = [name for name, one in MUTANTS.items() if one.scenarios]
-    methods: dict[str, tuple[Any, tuple[Any, ...]]]
-    methods = {f"{name}, in its scope": (search.caught, (name,)) for name in CAUGHT_IN}
-    methods |= {f"{name}, by seeds": (caught, (name, MUTANT_SEEDS)) for name in by_seeds}
     scopes = search.parts()
     parts = [
         *scopes,
-        *(Part(name, "protocols", 1, *method, 1.0) for name, method in methods.items()),
+        *(Part(name, "protocols", 1, caught, (name,), 1.0) for name in MUTANTS),
         *(Part("seeds", "seeds", CHUNK, run_seeds, (chunk, ""), 0.05) for chunk in chunks),
     ]
     results = iter(run_parts(parts, processes, console))
     explored = [next(results) for _ in scopes]
-    catches = {name: next(results) is not None for name in methods}
+    catches = {name: next(results) is not None for name in MUTANTS}
     figures = SeedFigures()
     for found in results:
         figures.add(found)
@@ -198,14 +194,20 @@ def run_seeds(seeds: range, scenario: str = "", tell: Tell = untold) -> SeedFigu
     return figures
 
 
-def caught(mutant: str, max_seeds: int, tell: Tell = untold) -> RunResult | None:
-    """Run a broken protocol up to its first violation; None if no seed finds one."""
+def caught(mutant: str, tell: Tell = untold) -> Found | RunResult | None:
+    """Return the violation of a broken protocol in its scope, or else by seeds, if there is one."""
     del tell  # it is one unit
-    broken_protocol = MUTANTS[mutant]
-    names = broken_protocol.scenarios
-    with broken_protocol.patch():
-        results = (run_seed(seed, names[seed % len(names)]) for seed in range(max_seeds))
-        return next((result for result in results if result.violation is not None), None)
+    broken = MUTANTS[mutant]
+    with broken.patch():
+        if mutant in CAUGHT_IN:
+            return search.violated(CAUGHT_IN[mutant])
+        return caught_by_seeds(broken.scenarios)
+
+
+def caught_by_seeds(scenarios: Sequence[str]) -> RunResult | None:
+    """Run the scenarios in turns, up to the first violation; None if no seed finds one."""
+    results = (run_seed(seed, scenarios[seed % len(scenarios)]) for seed in range(MUTANT_SEEDS))
+    return next((result for result in results if result.violation is not None), None)
 
 
 def shrunk(replay: Replay, oracle: str) -> Replay:

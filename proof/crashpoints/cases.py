@@ -45,7 +45,7 @@ class Case:
         actions: its own faults.
         reaches: functions of the real code that run at one of its calls.
         seed: of the schedule.
-        in_pairs: whether pairs of faults are tried as well.
+        in_pairs: whether pairs of faults are tried as well: not beside many faults of its own.
         scenario: its scenario in `proof.scenarios`.
     """
 
@@ -88,6 +88,7 @@ CASES = (
         _at(_COMMIT, range(1, 5), Fault.CRASH_BEFORE),
         reaches=("once.batch.isolation.Isolation._sent", "once.batch.isolation.Isolation._delete"),
         seed=20,
+        in_pairs=False,
     ),
     Case(
         "an order is sent again with other content, and redriven",
@@ -186,6 +187,7 @@ CASES = (
         (Order(0),),
         _at(_COMMIT, range(1, 11), Fault.REFUSED),
         reaches=(_BACKOFF, _REDRIVE, "once.ops.dead_letters.search.QueueWalk.delete"),
+        in_pairs=False,
     ),
     Case(
         "entries of two accounts pass two FIFO consumers in order",
@@ -216,6 +218,7 @@ CASES = (
             "once.ops.dedup_records.DedupRecordReader.scan_outboxes",
             "once.ops.outbox.with_retries.<locals>.publish",
         ),
+        in_pairs=False,
     ),
     Case(
         "records on items, each message alone",

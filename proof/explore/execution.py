@@ -26,7 +26,6 @@ from unittest.mock import patch
 
 from functions.payments import provider
 from once.effects import executor
-from once.failures.circuit_breaker import CircuitBreaker
 from once.names import Record
 from proof.explore.scopes import Scope
 from proof.ledger import Ledger
@@ -226,9 +225,6 @@ class Execution:
             stack.enter_context(self.world.open())
             stack.enter_context(on_time(self.world.tasks.clock))
             stack.enter_context(patch.object(executor, "_MAX_CALLS", self.scope.effect_calls))
-            if self.scope.is_proven:
-                stack.enter_context(patch.object(CircuitBreaker, "is_proven", True))
-                self.world.probes = False
             stack.callback(self.world.tasks.kill_all)
             self._begin()
             try:

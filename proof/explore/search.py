@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proof.explore.execution import DEATH, Execution, Option, Pruned
-from proof.explore.scopes import CAUGHT_IN, SCOPES, Scope, scope_named
-from proof.mutants import MUTANTS
+from proof.explore.scopes import SCOPES, Scope, scope_named
 from proof.workers import Part, Tell, untold
 from proof.world.faults import Fault
 
@@ -130,11 +129,9 @@ def explore(scope: Scope, most_schedules: int | None = None, tell: Tell = untold
     return explored
 
 
-def caught(name: str, tell: Tell = untold) -> Found | None:
-    """Return the violation of a broken protocol in its scope; None if there is none."""
-    del tell  # it is one unit
-    with MUTANTS[name].patch():
-        found = explore(CAUGHT_IN[name], _MOST_WHEN_BROKEN).found
+def violated(scope: Scope) -> Found | None:
+    """Return a violation of a scope by a broken protocol; None if there is none."""
+    found = explore(scope, _MOST_WHEN_BROKEN).found
     return found[0] if found else None
 
 

@@ -6,7 +6,6 @@ Each is a protocol that is in use somewhere. All changes of the library by name 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
-from uuid import uuid4
 
 from functions.payments import provider
 from once.batch._ready_queue import ReadyQueue
@@ -58,13 +57,6 @@ Changes = Mapping[str, Change | tuple[Change, ...]]
 _RECORD, _ITEM = "once.commit.dedup_record", "once.commit.item_dedup"
 _COMMIT = "once.commit.committer.Committer.commit"
 _HOUR = 60 * 60
-_NO_MARGIN = value(f"{_RECORD}.CLOCK_MARGIN_SECONDS", 0)
-_NO_FINGERPRINT = edit(
-    result.classify_record,
-    "if stored.fingerprint != transaction.identity.fingerprint:",
-    "if False:",
-)
-_NO_ANSWER_IS_DONE = instead(Committer._unanswered, "return [COMMITTED] * len(requests)")
 
 _IN_SHOP: Changes = {
     "claim, then effect": value(_COMMIT, commits.claim_then_effect),
@@ -81,7 +73,7 @@ _IN_SHOP: Changes = {
     "any cancellation is a duplicate": value(
         "once.commit.committer.classify", lambda *_: result.DUPLICATE
     ),
-    "no answer is done": _NO_ANSWER_IS_DONE,
+    "no answer is done": instead(Committer._unanswered, "return [COMMITTED] * len(requests)"),
     "checkpoint first": edit(
         relay.Publisher.publish, "in self._attempt(batch)]", "in self._attempt(batch)][:0]"
     ),
@@ -92,12 +84,13 @@ _IN_SHOP: Changes = {
         "attempt.intent.provider_key",
         "f'{attempt.pk} at {self.ledger.clock()}'",
     ),
-    "a fresh key on each delivery": value(
-        "once.events.identity.Key.of", lambda *_, consumer, **__: f"{consumer}#{uuid4().hex}"
+    "no fingerprint": edit(
+        result.classify_record,
+        "if stored.fingerprint != transaction.identity.fingerprint:",
+        "if False:",
     ),
-    "no fingerprint": _NO_FINGERPRINT,
     "a lease without a margin for clocks": edit(EffectLedger._check_lease, " + margin", ""),
-    "an expiry without a margin for clocks": _NO_MARGIN,
+    "an expiry without a margin for clocks": value(f"{_RECORD}.CLOCK_MARGIN_SECONDS", 0),
     "dead letters only in name": instead(FailureHandler._quarantined, "return True"),
     "acknowledged before it is isolated": edit(
         Isolation.move,
@@ -133,9 +126,6 @@ _SIDE_BY_SIDE: Changes = {
 
 _IN_ORDER: Changes = {
     "ordered events relayed from dedup records": instead(dedup_record.sequenced_types, "return []"),
-    "ordered events relayed from record and sequence item": edit(
-        relay.found_in, "if event.type in elsewhere:", "if False:"
-    ),
     "several events of a group in one call": instead(relay.Publisher.next_of, "return [*events]"),
     "a later event after a failed one": edit(
         relay.remaining,
@@ -151,7 +141,6 @@ _IN_ORDER: Changes = {
     "waiting is an attempt": edit(
         FailureHandler._is_final, "return False", "return delivery.is_last_chance"
     ),
-    "SQS counts waiting as an attempt": value("proof.service.FIFO_RECEIVES", 6),
 }
 
 _ON_ITEMS: Changes = {
@@ -163,9 +152,6 @@ _ON_ITEMS: Changes = {
         "names = write.",
         "if action.kind == 'Put': return\n    names = write.",
     ),
-    "an expiry without a margin for clocks": _NO_MARGIN,
-    "a conflict is a duplicate": _NO_FINGERPRINT,
-    "no answer is done": _NO_ANSWER_IS_DONE,
     # The look-up of often received messages would acknowledge the duplicate at its third receive.
     "a duplicate is the handler's condition": (
         instead(
@@ -209,11 +195,6 @@ _AT_THE_INGRESS: Changes = {
     ),
     "an id that nobody signed is the key": instead(Profile.has_signed_id, "return True"),
     "success whatever the ingress did": edit(ingress.Outcome.failed, "503", "200"),
-    "success before the commit is sure": edit(
-        ingress.CaptureCommitter._attempt,
-        _ATTEMPT,
-        f"{_ATTEMPT}; result = CommitResult(CommitOutcome.COMMITTED)",
-    ),
     "the dedup record before the capture": commits.at_the_ingress(commits.claim_then_effect),
     "the capture before the dedup record": commits.at_the_ingress(commits.effect_then_mark),
     "a record without its event": edit(
@@ -253,7 +234,6 @@ _AT_THE_INGRESS: Changes = {
 }
 
 _RARE: Changes = {
-    "a lease in place of the transaction": value(_COMMIT, commits.under_a_lease),
     "one reason for all": edit(
         Committer._classify_each,
         "else results",

@@ -7,9 +7,7 @@ import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.commit.committer import CommitRequest, Committer
-from once.commit.dedup_record import _NEW_OR_EXPIRED, StoredRecord
-from once.commit.result import COMMITTED, CommitResult, classify_record, failed
-from once.errors import RequestRefused
+from once.commit.result import COMMITTED, CommitResult
 from once.events.outgoing import events_in
 from once.names import Record
 from once.outbox.relay import Publisher
@@ -17,7 +15,6 @@ from proof.mutants.edits import Change, value
 from proof.service import EVENTS
 from proof.world.clients import clients
 
-_LEASE_SECONDS = 60
 _commit = Committer.commit
 
 
@@ -67,38 +64,6 @@ def at_the_ingress(broken: Callable[..., list[CommitResult]]) -> Change:
         return (broken if is_webhook else _commit)(self, requests)
 
     return value("once.commit.committer.Committer.commit", commit)
-
-
-def under_a_lease(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:
-    """Write a lease, then the handler's items, then the record, in separate transactions."""
-    return [_leased(self, request) for request in requests]
-
-
-def _leased(self: Committer, request: CommitRequest) -> CommitResult:
-    put = msgspec.json.decode(request.entries[0])["Put"]
-    done = {"TableName": put["TableName"], "Item": put["Item"]}
-    lease = {"lease_until": {"N": str(int(self._clock()) + _LEASE_SECONDS)}}
-    taken = {
-        **put,
-        "Item": put["Item"] | lease,
-        "ConditionExpression": f"{_NEW_OR_EXPIRED} OR lease_until < :now",
-        "ExpressionAttributeValues": {
-            **put["ExpressionAttributeValues"],
-            ":now": {"N": str(int(self._clock()))},
-        },
-    }
-    try:
-        for entries in ([{"Put": taken}], request.entries[1:], [{"Put": done}]):
-            self._client.transact_write_items(TransactItems=entries)  # type: ignore[arg-type]
-    except ClientError as error:
-        reasons: list[Any] = [*error.response.get("CancellationReasons", []), {}]
-        stored = reasons[0].get("Item", lease)
-        if lease.keys() <= stored.keys():
-            return failed(RequestRefused("another process has the lease"))
-        return classify_record(request.transaction, StoredRecord.read(stored))
-    except BotoCoreError:
-        return failed(RequestRefused("no answer"))
-    return COMMITTED
 
 
 def published_inline(self: Committer, requests: Sequence[CommitRequest]) -> list[CommitResult]:

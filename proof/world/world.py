@@ -54,8 +54,7 @@ class World:
         owners: the process that made each owner token of a pending effect.
         disturbed: the processes of which a call had a fault.
         fatal: the bodies that no process survives reading.
-        probes: whether the first call of an effect in a function is to be answered before others.
-        early: the calls that began before that.
+        early: the calls of effects that began before the first one in their function was answered.
     """
 
     def __init__(
@@ -82,7 +81,6 @@ class World:
         self.owners: dict[str, Process] = {}
         self.disturbed: set[Process] = set()
         self.fatal: frozenset[str] = frozenset()
-        self.probes = True
         self.early: list[str] = []
         self._calling: Counter[Process] = Counter()
         self._seed = seed
@@ -127,7 +125,7 @@ class World:
         if task is None or call.service not in _OF_EFFECTS:
             return self._answer(call, task)
         process = task.process
-        if self.probes and process.knows_nothing and self._calling[process]:
+        if process.knows_nothing and self._calling[process]:
             self.early.append(call.place)
         self._calling[process] += 1
         try:

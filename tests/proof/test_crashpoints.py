@@ -89,15 +89,6 @@ def test_a_kind_of_fault_that_does_not_occur_fails(
     assert "crash before never took place" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", sorted(campaign.KINDS))
-def test_each_kind_of_fault_leads_to_further_calls(kind: Fault, refused: RunResult) -> None:
-    point = Action(refused.reached[0].place, refused.reached[0].number, kind)
-    result = REFUSED.run([point])
-    assert result.violation is None
-    assert result.replay.actions == (point,)
-    assert len(result.log) > len(refused.log)
-
-
 def test_single_points_are_all_faults_of_all_calls_without_a_fault(refused: RunResult) -> None:
     points = singles(REFUSED, refused)
     assert {(point.place, point.number, point.what) for point in points} == {
@@ -136,9 +127,7 @@ def test_pairs_begin_at_the_first_call_of_each_place() -> None:
 def test_a_point_is_counted_with_its_pairs(refused: RunResult) -> None:
     points = singles(REFUSED, refused)
     point = next(one for one in points if begins_pairs(one, points))
-    told = list[int]()
-    tally = explore(REFUSED, point, in_pairs=True, expected=10, tell=told.append)
-    assert told == [*range(10 - tally.points[2], 10)], "ten less what is left"
+    tally = explore(REFUSED, point, in_pairs=True)
     assert tally.points[1] == 1
     assert tally.points[2] == len([*second_points(REFUSED.run([point]), point)]) > 0
     assert (tally.in_vain, tally.broken) == (0, [])

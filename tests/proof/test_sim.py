@@ -11,15 +11,14 @@ import pytest
 from proof import sim
 from proof.crashpoints.campaign import Tally, parts, singles
 from proof.crashpoints.cases import CASES as POINTS
-from proof.explore.scopes import CAUGHT_IN, SCOPES
-from proof.explore.search import KINDS, Explored, Found
-from proof.explore.search import caught as caught_in_scope
+from proof.explore.scopes import SCOPES
+from proof.explore.search import KINDS, Explored, Found, replayed
 from proof.mutants import MUTANTS
 from proof.run import Replay, RunResult, repeat, run
 from proof.scenarios import SCENARIOS
-from proof.scenarios.senders import ATTACKS, Story
+from proof.scenarios.senders import Story
 from proof.scenarios.webhooks import WEBHOOKS
-from proof.sim import Evidence, SeedFigures, caught, run_seed, run_seeds, shrunk
+from proof.sim import Evidence, SeedFigures, caught, caught_by_seeds, run_seed, run_seeds, shrunk
 from proof.world.faults import Fault, PlatformFault, script
 
 SEEDS = {
@@ -31,26 +30,10 @@ SEEDS = {
     "items, in groups": 10,
     "webhooks": 20,
 }
-MAX_SEEDS = 300
 MUTANT = "no answer is done"
+SLOW = "resumed is clean"
+"""It takes long to find: `make sim` finds it, and tests/proof/test_explore.py repeats it."""
 KINDS_OF_FAULT = [*Fault, *PlatformFault]
-UNCAPTURED = "accepted and not captured"
-ORACLES = {
-    "no check of signatures": "accepted a forgery",
-    "no tolerance for the future": "accepted a forgery",
-    "no limit of age": "accepted a forgery",
-    "secrets that are never read again": "refused",
-    "secrets that are kept for ever": "accepted a forgery",
-    "the current secret alone": "refused",
-    "another type is another webhook": "conflict",
-    "another topic is a conflict": "conflict",
-    "an id that nobody signed is the key": "more than one event",
-    "the capture before the dedup record": "accepted without an event",
-    "a record without its event": "accepted without an event",
-    "a forgery is captured, and refused": "captured what was not sent",
-    "a duplicate is refused": "failed without a fault",
-}
-"""The clause that catches each broken ingress; `UNCAPTURED` catches all others."""
 
 
 @pytest.fixture(scope="module")
@@ -69,24 +52,15 @@ def test_every_kind_of_fault_occurs(figures: dict[str, SeedFigures]) -> None:
     assert {*KINDS_OF_FAULT} == {*chain.from_iterable(found.fired for found in figures.values())}
 
 
-def test_every_scenario_has_its_turn() -> None:
-    assert {run_seed(seed).replay.scenario for seed in range(12)} == {*SCENARIOS}
-
-
-def test_every_patch_of_a_broken_protocol_applies_and_is_tried() -> None:
-    for name, broken in MUTANTS.items():
-        with broken.patch():
-            assert broken.scenarios or name in CAUGHT_IN
-
-
-@pytest.mark.parametrize("mutant", [name for name in MUTANTS if name not in CAUGHT_IN])
+@pytest.mark.parametrize("mutant", sorted({*MUTANTS} - {SLOW}))
 def test_a_broken_protocol_is_caught(mutant: str) -> None:
-    result = caught(mutant, MAX_SEEDS)
-    assert result is not None
-    assert result.violation is not None
-    if mutant.endswith(", at the ingress"):
-        oracle = ORACLES.get(mutant.removesuffix(", at the ingress"), UNCAPTURED)
-        assert result.violation.oracle == oracle
+    found = caught(mutant)
+    assert found is not None
+    # Code that does not run any more would break every clause.
+    assert not str(found.violation).startswith("raised")
+    if isinstance(found, Found):
+        with MUTANTS[mutant].patch():
+            assert replayed(found.scope, found.choices) == found
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -102,16 +76,10 @@ def test_a_run_is_determined_by_its_seed_and_by_its_replay_file(
     assert repeat(Replay.read(file)).log == first.log
 
 
-def test_a_file_that_is_no_replay_is_rejected(tmp_path: Path) -> None:
-    file = tmp_path / "other.json"
-    file.write_text("{}")
-    with pytest.raises(ValueError, match=r"other\.json holds no run"):
-        Replay.read(file)
-
-
 @pytest.fixture(scope="module")
 def failure() -> RunResult:
-    result = caught(MUTANT, MAX_SEEDS)
+    with MUTANTS[MUTANT].patch():
+        result = caught_by_seeds(["shop"])
     assert result is not None
     return result
 
@@ -131,7 +99,7 @@ def test_a_shrunk_run_has_less_and_plainer_traffic() -> None:
     mutant = "a conflict is dropped, at the ingress"
     traffic = Story("push", copies=2), Story("conflict", copies=2)
     with MUTANTS[mutant].patch():
-        small = shrunk(Replay("webhooks", 1, traffic), UNCAPTURED)
+        small = shrunk(Replay("webhooks", 1, traffic), "accepted and not captured")
     assert small.traffic == (Story("conflict"),)
 
 
@@ -139,13 +107,6 @@ SOME = range(2)
 """Seeds that draw when an attacker's copy comes: before the genuine webhook, with it, after it."""
 COPIES = ("replayed", "renamed", "stale", "other content type", "other type", "unknown type")
 TAKEN = next(s for s in POINTS if s.name == "a webhook is verified, captured, and handed on")
-
-
-def test_the_seeds_have_every_webhook_and_every_attack() -> None:
-    draw = SCENARIOS["webhooks"].draw
-    stories = [story for seed in range(40) for story in draw(seed)]
-    assert {story.webhook for story in stories} == {*WEBHOOKS}
-    assert {story.attack for story in stories} == {"", *ATTACKS}
 
 
 @pytest.mark.parametrize("attack", COPIES)
@@ -181,7 +142,7 @@ def run_with(monkeypatch: pytest.MonkeyPatch, *violations: RunResult, **changed:
     fields: dict[str, Any] = {
         "explored": explored(),
         "seeds": SeedFigures(3, 9, fired, [*violations]),
-        "caught": {"lease, in its scope": True, "no fingerprint, by seeds": True},
+        "caught": {"one": True, "other": True},
     }
     evidence = Evidence(**{**fields, **changed})
     monkeypatch.setattr(sim, "collected", lambda *_: evidence)
@@ -197,7 +158,7 @@ def test_the_report_has_the_figures(monkeypatch: pytest.MonkeyPatch, reports: Pa
 
 
 INCOMPLETE = {
-    "a broken protocol is not caught": {"caught": {"lease, in its scope": False}},
+    "a broken protocol is not caught": {"caught": {"one": False}},
     "a scope is violated": {"explored": explored(found=[Found("s", "o", (), ())])},
     "a scope is not explored to the end": {"explored": explored(complete=False)},
     "a kind of fault was not chosen": {"explored": explored(faults_by_kind=Counter())},
@@ -231,8 +192,8 @@ def test_a_violation_is_printed_with_a_file_that_replays_it(
 def test_a_violated_scope_is_printed_with_a_file_that_replays_it(
     monkeypatch: pytest.MonkeyPatch, reports: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = caught_in_scope("no fingerprint")
-    assert found is not None
+    found = caught("no fingerprint")
+    assert isinstance(found, Found)
     with MUTANTS["no fingerprint"].patch():
         assert run_with(monkeypatch, explored=explored(found=[found])) == 1
         file = reports / "sim-scope-1.json"

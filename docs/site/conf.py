@@ -4,7 +4,9 @@ from importlib.metadata import version as version_of
 
 from pygments.lexers.special import TextLexer  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
+from sphinx.errors import PycodeError
 from sphinx.ext.autodoc.mock import _MockObject  # type: ignore[attr-defined]
+from sphinx.pycode import ModuleAnalyzer
 
 from docs.site.generated import filled
 
@@ -65,6 +67,14 @@ _ORPHAN = "---\norphan: true\n---\n"
 
 # `s3.IBucket | None` in a signature.
 setattr(_MockObject, "__or__", lambda mock, _other: mock)  # noqa: B010
+
+# For a class derived from a mocked one, autodoc would import and tokenise the real module.
+for _module in (
+    "aws_cdk",
+    "constructs",
+    *(f"aws_cdk.aws_{name}" for name in ("dynamodb", "logs", "s3")),
+):
+    ModuleAnalyzer.cache["module", _module] = PycodeError("mocked")
 
 
 def setup(app: Sphinx) -> None:

@@ -132,7 +132,8 @@ def fail(event: Note, tx: object) -> None:
     raise PermanentError("the former function has changed what this handler reads")
 
 
-def test_a_group_is_decided_message_by_message() -> None:
+@pytest.mark.parametrize("receive_count", [1, 2])  # by the commit, and by a read before the handler
+def test_a_group_is_decided_message_by_message(receive_count: int) -> None:
     with FakeAws(consumer_after_powertools(), TABLES) as aws:
         leave(aws, "done", "COMPLETED")
         leave(aws, "running", "INPROGRESS", in_progress_expiration=9_999_999_999_000)
@@ -140,7 +141,8 @@ def test_a_group_is_decided_message_by_message() -> None:
         leave(aws, "no lease", "INPROGRESS")
         names = ("done", "running", "new", "ended", "no lease")
         with calls(aws.runtime.sqs) as made:
-            answer = aws.deliver(*[note(name, event_id=name) for name in names], fails=True)
+            notes = [note(name, event_id=name) for name in names]
+            answer = aws.deliver(*notes, receive_count=receive_count, fails=True)
         [delay] = [request for name, request in made if name == "ChangeMessageVisibility"]
         assert delay["VisibilityTimeout"] == 15 * 60  # until the lease ends, and at most this
         assert len(failures(answer)) == 1  # the running one
@@ -173,6 +175,22 @@ def test_a_record_of_once_is_forgotten_with_the_dedup_record() -> None:
             aws.deliver(note(event_id="e"))
         assert amounts(aws) == {"a": 2}
         assert reasons(aws) == []
+
+
+def test_ordered_events_and_the_former_record_are_in_one_commit() -> None:
+    consumer = consumer_after_powertools(lambda event, tx: tx.publish("counted", {"name": "a"}))
+    with FakeAws(
+        consumer,
+        TABLES,
+        publishes=("counted",),
+        groups={"counted": "name"},
+        ordered_types=("counted",),
+    ) as aws:
+        aws.deliver(note(event_id="e"))
+        former = FormerFunction(aws)
+        assert former.deliver(note(event_id="e"))
+        assert former.changes == 0
+        assert len(aws.items("dedup")) == 2  # the dedup record and the sequence item
 
 
 def sold_out(event: Note, tx: Transaction) -> None:

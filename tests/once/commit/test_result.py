@@ -129,7 +129,10 @@ def test_a_record_with_the_same_commit_id_is_committed() -> None:
 def test_a_record_with_other_content_is_a_key_conflict() -> None:
     error = error_of(writing(None), stored("other"), NONE)
     assert isinstance(error, KeyConflict)
-    assert "the producer reused an id" in str(error)
+    assert str(error) == (
+        "an event with other content was committed under this key: the producer reused an id, or a "
+        "field that may differ is not declared volatile"
+    )
 
 
 def test_a_condition_without_otherwise_is_retryable() -> None:

@@ -5,6 +5,7 @@ loop of this process. Threads and loop live as long as the function is warm, so 
 is kept for each thread, or for the loop, keeps its connections.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import Context
@@ -89,3 +90,7 @@ def _event_loop() -> "AbstractEventLoop":
     loop = asyncio.new_event_loop()
     Thread(target=loop.run_forever, name="once-effects", daemon=True).start()
     return loop
+
+
+# A forked process has the loop, but not its thread: a call would wait for ever.
+os.register_at_fork(after_in_child=_event_loop.cache_clear)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable  # noqa: TC003
 from contextvars import ContextVar
+from multiprocessing import get_context
 from threading import Barrier, Event, Lock, get_ident
 from time import monotonic
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
+from once.effects.calls import awaited
 from once.effects.declaration import Call, Policy
 from once.errors import NotDone, PermanentError
 from once.intake.registration import effect_faults
@@ -315,6 +317,13 @@ class TestAsync:
         assert len(loops) == 3
         assert len(set(loops)) == 1
         assert amounts(shop.aws) == dict.fromkeys(["first", *"abc"], 1)
+
+    def test_a_forked_process_has_a_loop_of_its_own(self, shop: Shop, loops: list[Any]) -> None:
+        assert shop.run(message("c")) == []
+        child = get_context("fork").Process(target=lambda: awaited(asyncio.sleep(0), PATIENCE))
+        child.start()
+        child.join(PATIENCE)
+        assert child.exitcode == 0
 
     def test_one_that_exceeds_its_time_is_cancelled_and_unanswered(
         self, shop: Shop, loops: list[Any]

@@ -92,9 +92,6 @@ class FunctionConstruct(Construct):
 
         Its package has the models of the library's AWS services and of `aws_services`; None for
         all. The alias moves to a new version after the parts in `after` have changed.
-
-        Raises:
-            SynthError: its package cannot be built, or its settings are too large.
         """
         config = self.config
         environment = {
@@ -177,9 +174,6 @@ class FunctionConstruct(Construct):
 
         If Lambda would refuse it for its size, it is the path of a parameter, and comes with the
         statement that allows to read it.
-
-        Raises:
-            SynthError: the settings are too large for Parameter Store too.
         """
         text = settings.to_env()[SETTINGS]
         rest = sum(len(f"{name}{value}".encode()) for name, value in others.items())

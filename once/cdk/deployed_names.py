@@ -68,9 +68,6 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Args:
             file: a JSON object with the names of each deployment; `{}` if there is none yet.
             service: the name of the deployment.
-
-        Raises:
-            SynthError: the file is missing or malformed.
         """
         return _read(file).get(service, cls())
 
@@ -95,9 +92,6 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Add the names to those that a file records for one deployment, and return the new ones.
 
         Names are never taken out here: a person does that when they hold no data any more.
-
-        Raises:
-            SynthError: the file is missing or malformed.
         """
         every = _read(file)
         known = every.get(service, DeployedNames())
@@ -113,17 +107,15 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             stacks={**known.stacks, **self.stacks},
         )
         file.write_text(json.dumps(msgspec.to_builtins(every), indent=2, sort_keys=True) + "\n")
-        return [
-            *sorted(self.consumers.keys() - known.consumers.keys()),
-            *sorted({*self.tables} - {*known.tables}),
-            *sorted({*self.secrets} - {*known.secrets}),
-            *(
-                f"{name}/{endpoint}"
-                for name, endpoints in self.endpoints.items()
-                for endpoint in endpoints
-                if endpoint not in known.endpoints.get(name, ())
-            ),
-        ]
+        recorded = {*known.by_kind()}
+        return [name for kind, name in self.by_kind() if (kind, name) not in recorded]
+
+    def by_kind(self) -> Iterator[tuple[str, str]]:
+        """Yield each name that a deployment must keep, after the kind of its part."""
+        yield from (("consumer", name) for name in sorted(self.consumers))
+        yield from (("table", name) for name in self.tables)
+        yield from (("secret", name) for name in self.secrets)
+        yield from ((a, f"{a}/{name}") for a, names in self.endpoints.items() for name in names)
 
 
 def _read(file: Path) -> dict[str, DeployedNames]:
@@ -163,28 +155,24 @@ def missing_name_faults(
         return
     yield from _consumer_faults(deployed, consumers)
     registered = DeployedNames.of(consumers, webhooks)
-    for kind, before, now in (
-        ("table", deployed.tables, registered.tables),
-        ("secret", deployed.secrets, registered.secrets),
-    ):
-        for name in before:
-            if name not in now:
-                yield (
-                    f"{kind} {name!r} was deployed and no line has it: it would be left behind "
-                    "with its value, and a new name would begin empty; put it back, or delete the "
-                    "recorded name once its data is moved or no longer needed"
-                )
-    for ingress, endpoints in deployed.endpoints.items():
-        found = registered.endpoints.get(ingress, ())
-        for name in endpoints:
-            if name not in found:
-                yield (
-                    f"endpoint {name!r} of the webhook ingress {ingress!r} was deployed and is "
-                    "missing: its provider would still send there, and under another name or "
-                    "ingress a webhook that is sent again would be handed on again; put it back, "
-                    "or delete the recorded name once the provider sends no more to it "
-                    f"({ENDPOINT_STEPS})"
-                )
+    now = {*registered.by_kind()}
+    for kind, name in deployed.by_kind():
+        if kind == "consumer" or (kind, name) in now:
+            continue
+        if kind in {"table", "secret"}:
+            yield (
+                f"{kind} {name!r} was deployed and no line has it: it would be left behind with "
+                "its value, and a new name would begin empty; put it back, or delete the recorded "
+                "name once its data is moved or no longer needed"
+            )
+        else:
+            yield (
+                f"endpoint {name.partition('/')[2]!r} of the webhook ingress {kind!r} was deployed "
+                "and is missing: its provider would still send there, and under another name or "
+                "ingress a webhook that is sent again would be handed on again; put it back, or "
+                "delete the recorded name once the provider sends no more to it "
+                f"({ENDPOINT_STEPS})"
+            )
 
 
 def _consumer_faults(

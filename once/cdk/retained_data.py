@@ -1,4 +1,9 @@
-"""Tables, buckets and the log group that outlive the deployments of code."""
+"""Tables, buckets and the log group that outlive the deployments of code.
+
+Each takes the stack, and the construct id that makes its logical id: under another id,
+CloudFormation creates an empty one. `key` is the customer managed key that encrypts it; by default,
+a key that AWS manages.
+"""
 
 from typing import Any
 
@@ -21,13 +26,8 @@ class RetainedTable(dynamodb.Table):
 
     Its physical name is generated, so that a restored table can take the place of a damaged one.
 
-    Args:
-        scope: the stack.
-        construct_id: makes the logical id. Under another id CloudFormation creates an empty
-            table.
-        props: the table's key and warm throughput.
-        key: the customer managed key that encrypts it; by default the key that AWS manages.
-        extra: further arguments of `aws_dynamodb.Table`.
+    `props` has the table's key and warm throughput. `extra` are further arguments of
+    `aws_dynamodb.Table`.
     """
 
     def __init__(
@@ -70,12 +70,8 @@ class RetainedTable(dynamodb.Table):
 class DedupTable(RetainedTable):
     """The table of dedup records, which all consumers of a deployment share.
 
-    Args:
-        scope: the stack.
-        construct_id: makes the logical id. Under another id CloudFormation creates an empty
-            table, and every key is forgotten.
-        warm_throughput: the request rates that it must serve at once. Each commit writes to it.
-        key: the customer managed key that encrypts it; by default the key that AWS manages.
+    Under another construct id, every key is forgotten. `warm_throughput` are the request rates
+    that it must serve at once: each commit writes to it.
     """
 
     def __init__(
@@ -112,12 +108,6 @@ class CaptureTable(RetainedTable):
     """The table of captures: what a webhook ingress has received, with an index by time of receipt.
 
     It is retained like a business table. Captures expire by DynamoDB's time to live.
-
-    Args:
-        scope: the stack.
-        construct_id: makes the logical id. Under another id CloudFormation creates an empty
-            table.
-        extra: further arguments of `aws_dynamodb.Table`.
     """
 
     def __init__(self, scope: Construct, construct_id: str, **extra: Any) -> None:
@@ -147,12 +137,8 @@ class ClaimBucket(s3.Bucket):
     """The bucket for large data of events: retained, encrypted, for TLS only, closed to the public.
 
     Objects expire after twice the dedup window, and the bodies of captures with the captures.
-
-    Args:
-        scope: the stack.
-        construct_id: makes the logical id. Under another id CloudFormation creates an empty bucket.
-        config: the deployment; by default that of the CDK context.
-        webhooks: the webhook ingress that stores large bodies here, if there is one.
+    `config` is the deployment, by default that of the CDK context; `webhooks` the ingress that
+    stores large bodies here, if there is one.
     """
 
     def __init__(
@@ -183,13 +169,7 @@ class ClaimBucket(s3.Bucket):
 
 
 class RelayFailures(s3.Bucket):
-    """The bucket for failed batches of the relay: retained, encrypted, closed to the public.
-
-    Args:
-        scope: the stack.
-        construct_id: makes the logical id.
-        key: the customer managed key that encrypts it; by default a key of S3.
-    """
+    """The bucket for failed batches of the relay: retained, encrypted, closed to the public."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, key: CustomerKey | None = None
@@ -220,11 +200,6 @@ class OperatorLog(logs.LogGroup):
     Every change that an operator makes is written there, and the command line changes nothing while
     it cannot write. Its name is generated, so that a retained log group does not stand in the way
     of the next deployment.
-
-    Args:
-        scope: the stack.
-        construct_id: makes the logical id. Under another id CloudFormation creates an empty one.
-        key: the customer managed key that encrypts it; by default a key of CloudWatch.
     """
 
     def __init__(

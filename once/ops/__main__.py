@@ -76,11 +76,7 @@ class _Root(Group):
         return name, found and self.load(str(name)), rest
 
     def load(self, name: str) -> Any:
-        """Return a command with its options, or a group with its commands.
-
-        Raises:
-            OpsError: a plugin cannot be loaded.
-        """
+        """Return a command with its options, or a group with its commands."""
         if name not in COMMANDS:
             return get_command(_loaded(self._plugins[name]))
         module, line = COMMANDS[name]

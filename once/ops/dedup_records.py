@@ -96,8 +96,6 @@ class DedupRecordReader:
     Attributes:
         name: the table of dedup records.
         items: the tables of the consumers with item dedup, by the consumers' identities.
-
-    Every method raises botocore.exceptions.BotoCoreError or ClientError if DynamoDB fails.
     """
 
     dynamodb: "DynamoDBClient"
@@ -115,11 +113,7 @@ class DedupRecordReader:
         return cls(dynamodb, deployment.dedup_table, items)
 
     def get(self, keys: Iterable[str]) -> list[Item]:
-        """Return the existing records of these keys. Nothing is scanned.
-
-        Raises:
-            OpsError: DynamoDB has no capacity to read them.
-        """
+        """Return the existing records of these keys. Nothing is scanned."""
         in_table, on_items = [], []
         for key in dict.fromkeys(keys):
             if consumer_of(key) in self.items:

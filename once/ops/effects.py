@@ -55,17 +55,16 @@ def list_command(
     with saying("reading the dedup table"):
         found = list_pending(table, limit)
     if as_json:
-        effects = [one.as_json() for one in found.effects]
-        terminal.print_json({"effects": effects, "read": found.read, "left": found.left})
+        terminal.print_json(asdict(found))
         return
     if found.effects:
         now = datetime.now(UTC)
         columns = ("age", "effect", "standing", "lease until", "provider key", "dedup key")
         shown = terminal.table(*columns, show_lines=True)
         for one in found.effects:
-            age = one.since and terminal.format_age(now - one.since)
-            lease = one.lease_until and terminal.format_time(one.lease_until)
-            cells = (age, one.effect, one.standing, lease, one.provider_key, one.key)
+            age = one["since"] and terminal.format_age(now - one["since"])
+            lease = one["lease_until"] and terminal.format_time(one["lease_until"])
+            cells = (age, one["effect"], one["standing"], lease, one["provider_key"], one["key"])
             shown.add_row(*(terminal.single_line(each or terminal.UNKNOWN) for each in cells))
         terminal.console.print(shown)
     terminal.console.print(terminal.counted(len(found.effects), "pending effect"), soft_wrap=True)
@@ -141,51 +140,14 @@ def settle_command(
 
 
 @dataclass(frozen=True, slots=True)
-class ListedEffect:
-    """A pending effect in a list; a value that is missing or not readable is None.
-
-    Attributes:
-        key: the dedup key.
-        standing: whether the call may still run, did nothing, or has an outcome.
-        provider_key: the idempotency key at the provider.
-        since: time at which its intent was committed.
-        lease_until: time by which its owner has ended, by the owner's clock.
-        key_expires_at: time from which the provider may forget the key; None for a policy without
-            one.
-        settled: whether it was settled by hand.
-    """
-
-    key: str
-    effect: str | None
-    standing: str | None
-    provider_key: str | None
-    since: datetime | None
-    lease_until: datetime | None
-    key_expires_at: datetime | None
-    settled: bool
-
-    @property
-    def consumer(self) -> str:
-        """The consumer's name in the dedup key."""
-        return consumer_of(self.key)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as a JSON value; times in ISO 8601."""
-        facts = {
-            name: value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
-            for name, value in asdict(self).items()
-        }
-        return {"key": facts.pop("key"), "key_hash": key_hash(self.key), **facts}
-
-
-@dataclass(frozen=True, slots=True)
 class PendingList:
     """Pending effects, the oldest first, with the number of records that were read.
 
+    Each has the facts of its record by name; None for one that is missing or cannot be read.
     `left` is the approximate number of records that were not read; 0 if all were.
     """
 
-    effects: list[ListedEffect]
+    effects: list[dict[str, Any]]
     read: int
     left: int
 
@@ -209,20 +171,24 @@ def list_pending(table: dedup_records.DedupRecordReader, most: int = MOST_READ) 
         most=most,
         names={"#state": Record.STATE},  # a reserved word
     )
-    effects = [
-        ListedEffect(
-            key=item[Record.PK]["S"],
-            effect=dedup_records.text_attribute(item, Record.EFFECT),
-            standing=dedup_records.text_attribute(item, Record.STANDING),
-            since=dedup_records.time_attribute(item, Record.COMMITTED_AT),
-            lease_until=dedup_records.time_attribute(item, Record.LEASE_UNTIL),
-            provider_key=dedup_records.text_attribute(item, Record.PROVIDER_KEY),
-            key_expires_at=dedup_records.time_attribute(item, Record.KEY_EXPIRES_AT),
-            settled=Record.SETTLEMENT in item,
-        )
+    texts = (Record.EFFECT, Record.STANDING, Record.PROVIDER_KEY)
+    times = {
+        "since": Record.COMMITTED_AT,
+        "lease_until": Record.LEASE_UNTIL,
+        "key_expires_at": Record.KEY_EXPIRES_AT,
+    }
+    effects: list[dict[str, Any]] = [
+        {
+            "key": (pk := item[Record.PK]["S"]),
+            "key_hash": key_hash(pk),
+            "consumer": consumer_of(pk),
+            **{str(name): dedup_records.text_attribute(item, name) for name in texts},
+            **{name: dedup_records.time_attribute(item, of) for name, of in times.items()},
+            "settled": Record.SETTLEMENT in item,
+        }
         for item in found.items
     ]
-    effects.sort(key=lambda one: (one.since.timestamp() if one.since else 0.0, one.key))
+    effects.sort(key=lambda one: (one["since"].timestamp() if one["since"] else 0.0, one["key"]))
     left = 0 if found.complete else max(1, table.approximate_count() - found.read)
     return PendingList(effects, found.read, left)
 
@@ -240,11 +206,7 @@ class PendingEffect:
     message_ids: tuple[str, ...] = ()
 
     def check_ended(self, now: datetime) -> None:
-        """Check that no function may be calling the effect, by any clock.
-
-        Raises:
-            OpsError: one may.
-        """
+        """Check that no function may be calling the effect, by any clock."""
         end = self.intent.lease_until / 1000 + CLOCK_MARGIN_SECONDS
         if self.intent.standing is Standing.IN_FLIGHT and now.timestamp() < end:
             raise OpsError(
@@ -257,11 +219,7 @@ class PendingEffect:
 def pending_effect(
     table: dedup_records.DedupRecordReader, pk: str, message_ids: Sequence[str] = ()
 ) -> PendingEffect:
-    """Return the pending effect of a dedup key.
-
-    Raises:
-        OpsError: no effect of this key is pending.
-    """
+    """Return the pending effect of a dedup key."""
     items = table.get([pk])
     if not items:
         raise OpsError(f"there is no dedup record of {pk}: no effect of it is pending")
@@ -287,10 +245,7 @@ def _named_effect(
     found: dict[str, list[str]] = {}  # the messages' ids, by dedup key
     if is_hash or _MESSAGE_ID.fullmatch(name):
         queues = [queue for queue in dead_letter.dead_letter_queues(deployment) if queue.source_url]
-        with (
-            search.QueueWalk(client("sqs"), queues, _MOST_DEAD_LETTERS) as walk,
-            search.renewing(walk),
-        ):
+        with search.open_search(queues, _MOST_DEAD_LETTERS) as walk:
             for page in walk.pages():
                 chosen = [one for one in page if is_hash or one.message_id.startswith(name)]
                 for one in assessment.assess_messages(table, chosen):
@@ -321,11 +276,7 @@ class Decision:
 def read_decision(
     done: str | None, refused: str | None, text: str | None, *, is_not_done: bool, new_key: bool
 ) -> Decision:
-    """Return the decision of a set of options.
-
-    Raises:
-        typer.BadParameter: the options contradict each other, or the outcome is not JSON.
-    """
+    """Return the decision of a set of options."""
     if sum((done is not None, refused is not None, is_not_done)) != 1:
         raise BadParameter(
             "give exactly one of these", param_hint="--done / --refused / --not-done"
@@ -369,9 +320,6 @@ def settle(
 
     The effect's record must be as it was read. Record and operator log keep `why`, which says how
     the outcome was found out.
-
-    Raises:
-        OpsError: a function may be calling the effect, or the record has changed meanwhile.
     """
     effect.check_ended(datetime.now(UTC))
     who = client("sts").get_caller_identity()["Arn"]
@@ -387,11 +335,7 @@ def settle(
 def write_intent(
     table: dedup_records.DedupRecordReader, effect: PendingEffect, after: Intent
 ) -> None:
-    """Write the intent of a pending effect, whose record must be as it was read.
-
-    Raises:
-        OpsError: the record has changed meanwhile.
-    """
+    """Write the intent of a pending effect, whose record must be as it was read."""
     update = pending_update(table.name, effect.pk, effect.intent, after)
     try:
         table.dynamodb.transact_write_items(TransactItems=[{"Update": update}])

@@ -44,11 +44,7 @@ class ChangeOptions:
     as_json: terminal.JsonOption = False
 
     def agreed(self, question: str | None, *plan: RenderableType) -> bool:
-        """Show the plan, ask, and tell whether to go on; without a question, nothing is to be done.
-
-        Raises:
-            OpsError: the answer is no, or there is none, as without a terminal.
-        """
+        """Show the plan, ask, and tell whether to go on; without a question there is no change."""
         shown = terminal.error_console if self.as_json else terminal.console
         for part in plan:
             shown.print(part, soft_wrap=True)

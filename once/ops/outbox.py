@@ -82,12 +82,7 @@ class RepublishOptions:
     ] = None
 
     def records(self, deployment: Deployment) -> dedup_records.RecordFilter:
-        """Return the records that are chosen.
-
-        Raises:
-            typer.BadParameter: a time cannot be read, or nothing is in between.
-            OpsError: there is no such consumer.
-        """
+        """Return the records that are chosen."""
         now, end = datetime.now(UTC), None
         start = terminal.parse_time_option(self.since, now=now, option="--since")
         if self.until:
@@ -160,9 +155,7 @@ class RepublishResult:
     """Result of a republish.
 
     Attributes:
-        records: number of records read.
         too_old: number of records that expire too soon.
-        events: number of published events by type.
         refused: key hashes of records with an event that cannot be published.
         unreadable: key hashes of records whose expiry cannot be read.
     """
@@ -198,12 +191,7 @@ Seen = Callable[[int, RepublishResult], object]
 
 
 class Republication:
-    """A republish of the events of some records.
-
-    Raises:
-        typer.BadParameter: a time cannot be read, or nothing is in between.
-        OpsError: there is no such consumer, or it takes no events of other consumers.
-    """
+    """A republish of the events of some records."""
 
     def __init__(self, deployment: Deployment, options: RepublishOptions) -> None:
         self._deployment, self._options = deployment, options
@@ -229,9 +217,6 @@ class Republication:
         """Publish the events, with entries in the operator log.
 
         `check` is called before each batch, and ends the republish by raising.
-
-        Raises:
-            OpsError: a batch failed in every attempt, or the operator log cannot be written.
         """
         relay, lock = self._relay(), Lock()
         limiter = clients.RateLimiter(self._options.rate or inf)
@@ -265,9 +250,6 @@ def republish(
     """Publish the events of every record, several batches in parallel.
 
     `pages` are records with events, and the number of records that each page covered.
-
-    Raises:
-        OpsError: a batch failed in every attempt.
     """
     result = RepublishResult()
     end = datetime.now(UTC) + timedelta(seconds=dedup_records.MESSAGE_LIFETIME_SECONDS)
@@ -393,9 +375,6 @@ def direct_events(consumer: DeployedConsumer) -> EventsOf:
     earlier events of its types, as long as their dedup records exist. They come in the order in
     which the table is read: on a FIFO queue, not in that of their commits. The consumer
     deduplicates, so a repeated event changes nothing.
-
-    Raises:
-        OpsError: the consumer takes no events of other consumers.
     """
     types = consumer.events
     if not types:

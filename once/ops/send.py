@@ -175,9 +175,6 @@ def grouping(
     Args:
         path: the field of its data that gives the group, with dots for nesting.
         takers: the consumers that take it from a FIFO topic or queue; none for a standard one.
-
-    Raises:
-        OpsError: the field has no value for a group.
     """
     if path is None:
         return {}

@@ -42,7 +42,6 @@ class QueueStatus:
     Attributes:
         consumer: the consumer's name, or `RELAY` or `UNROUTED`.
         oldest_seconds: age of the oldest message, isolated ones included.
-        isolated: messages in the isolation queue.
         dead_letters: dead letters; for the sweep queue, unrouted events.
         message_bytes: size of the largest message that each of these queues takes.
         start_error: the error with which the function fails to start; None without one. It is not

@@ -120,11 +120,7 @@ _OutputOption = Annotated[
 
 
 def data_text(value: str) -> str:
-    """Return the text that the option `--data` names: a text, `@file`, or `-` for standard input.
-
-    Raises:
-        typer.BadParameter: the file cannot be read.
-    """
+    """Return the text that `--data` names: a text, `@file`, or `-` for standard input."""
     if value == "-":
         return sys.stdin.read()
     if not value.startswith("@"):
@@ -306,8 +302,12 @@ def format_age(age: timedelta) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON without control characters; `json` itself escapes all but DEL."""
-    return json.dumps(value).replace("\x7f", "\\u007f")
+    """Return a value as JSON without control characters; `json` itself escapes all but DEL.
+
+    Times are written in ISO 8601.
+    """
+    text = json.dumps(value, default=lambda at: at.isoformat(timespec="milliseconds"))
+    return text.replace("\x7f", "\\u007f")
 
 
 def single_line(text: str) -> str:
@@ -360,9 +360,6 @@ def parse_time_option(text: str, *, now: datetime, option: str) -> datetime:
             hours or days.
         now: the time that an age counts back from.
         option: the option's name for the error, such as `--since`.
-
-    Raises:
-        typer.BadParameter: the text is neither, or out of range.
     """
     try:
         if age := _AGE.fullmatch(text.strip()):
@@ -374,11 +371,7 @@ def parse_time_option(text: str, *, now: datetime, option: str) -> datetime:
 
 
 def parse_age_option(text: str, *, option: str) -> timedelta:
-    """Return the age of an option, in minutes, hours or days.
-
-    Raises:
-        typer.BadParameter: the text is no age.
-    """
+    """Return the age of an option, in minutes, hours or days."""
     if age := _AGE.fullmatch(text.strip()):
         return _age(age)
     raise BadParameter(f"{text!r} is no age: give one such as 90m, 26h, 2d", param_hint=option)

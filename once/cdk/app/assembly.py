@@ -73,9 +73,6 @@ def record_names(registry: Registry, outputs: Mapping[str, Collection[str]]) -> 
         registry: the service.
         outputs: keys of the outputs of each stack, by the stack's name, as in the file that
             `cdk deploy --outputs-file` writes.
-
-    Raises:
-        SynthError: the file of deployed names is missing or malformed.
     """
     services: dict[str, dict[str, int]] = {}
     for stack, keys in outputs.items():
@@ -137,9 +134,6 @@ def assemble(
 
     Returns:
         The service stack of each deployment.
-
-    Raises:
-        SynthError: a function's package cannot be built.
     """
     deployments = _deployments(app, registry, config, stages)
     faults = [

@@ -273,9 +273,6 @@ class ServiceStack(_ConsumerStack):
         state: the stack that holds their tables and secrets.
         further: the lines that are in further stacks, by the names of these stacks.
         options: further arguments of `aws_cdk.Stack`.
-
-    Raises:
-        SynthError: a function's package cannot be built.
     """
 
     def __init__(
@@ -369,9 +366,6 @@ class FurtherStack(_ConsumerStack):
         state: the stack that holds their tables and secrets.
         service: the service stack.
         options: further arguments of `aws_cdk.Stack`.
-
-    Raises:
-        SynthError: a function's package cannot be built.
     """
 
     def __init__(

@@ -60,11 +60,7 @@ def write_templates(
 def write_packages(
     registry: Registry, folder: Path, config: DeploymentConfig | None, context: Mapping[str, Any]
 ) -> list[Path]:
-    """Write the package of each function into a folder; return their paths.
-
-    Raises:
-        SynthError: a package cannot be built.
-    """
+    """Write the package of each function into a folder; return their paths."""
     app = App(analytics_reporting=False, context=dict(context))
     config = DeploymentConfig.from_context(app.node, base=config)
     lines: list[Line] = [*registry.consumers, *([registry.webhooks] if registry.webhooks else [])]

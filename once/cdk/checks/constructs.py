@@ -12,11 +12,12 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
+from once.cdk.checks import faults_where
 from once.cdk.checks.handlers_in_code import has_handler
 from once.cdk.checks.property_types import has_type
 from once.cdk.props import MESSAGE_BODY_BYTES, ConsumerProps, WebhookProps
 from once.cdk.topics import Topics
-from once.event_sources import S3Source, ScheduleSource, Source
+from once.event_sources import S3Source, ScheduleSource
 from once.names import UNROUTED
 
 
@@ -44,79 +45,55 @@ def wiring_faults(
     for secret in props.secrets:
         if secret not in secrets:
             yield f"the secret {secret!r} is missing; add its ARN to secrets= of IdempotentConsumer"
-    if props.claim_check_mb and claims is None:
-        yield (
-            "it has claim_check_mb= and no bucket; give claims= of IdempotentConsumer a "
-            "ClaimBucket, or leave claim_check_mb out"
-        )
-    yield from _event_faults(props, sources, published, topics)
-    yield from _source_faults(props.source, queue, bucket)
-    if queue is not None:
-        yield from _queue_faults(props, queue)
-        if topics is not None:
-            yield (
-                "it has queue= and topics=; subscribe the existing queue yourself and leave "
-                "topics= out, or leave queue= out"
-            )
-
-
-def _event_faults(
-    props: ConsumerProps,
-    sources: Mapping[str, tuple[str, ...]],
-    published: Collection[str] | None,
-    topics: Topics | None,
-) -> Iterator[str]:
-    for event in props.events:
-        if not sources.get(event):
-            yield (
-                f"events has {event!r} without a source; give sources= the CloudEvents sources of "
-                "its publishers, such as those of event_sources(), or declare it external="
-            )
+    yield from (
+        f"events has {event!r} without a source; give sources= the CloudEvents sources of its "
+        "publishers, such as those of event_sources(), or declare it external="
+        for event in props.events
+        if not sources.get(event)
+    )
     yield from _relay_faults(props.publishes, published, "leave publishes= out")
-    if topics is not None and props.fifo:
-        external, events = topics.ordered_ingress is None, topics.ordered_events is None
-        if (props.external and external) or (props.events and events):
-            yield (
-                "fifo=True, and its topics= have no FIFO topic for its types; give its line, with "
-                "all others, to Topics.make(…, consumers=…)"
-            )
-
-
-def _source_faults(
-    source: Source | None, queue: sqs.IQueue | None, bucket: s3.IBucket | None
-) -> Iterator[str]:
+    source = props.source
     lacks_bucket = isinstance(source, S3Source) and source.bucket is None
-    if bucket is not None and not lacks_bucket:
-        yield "it has bucket=, which is for Source.s3() without a name; leave one of the two out"
-    if queue is not None and isinstance(source, ScheduleSource):
-        yield (
-            "it has queue= and a schedule, which is not made for an existing queue; leave queue= "
-            "out"
-        )
-    if lacks_bucket and bucket is None and queue is None:
-        yield "its source names no bucket; give Source.s3('name'), or bucket= of IdempotentConsumer"
+    lacks_topic = topics is not None and (
+        (props.external and topics.ordered_ingress is None)
+        or (props.events and topics.ordered_events is None)
+    )
+    yield from faults_where(
+        {
+            "it has claim_check_mb= and no bucket; give claims= of IdempotentConsumer a "
+            "ClaimBucket, or leave claim_check_mb out": props.claim_check_mb and claims is None,
+            "fifo=True, and its topics= have no FIFO topic for its types; give its line, with all "
+            "others, to Topics.make(…, consumers=…)": props.fifo and lacks_topic,
+            "it has bucket=, which is for Source.s3() without a name; leave one of the two "
+            "out": bucket is not None and not lacks_bucket,
+            "its source names no bucket; give Source.s3('name'), or bucket= of "
+            "IdempotentConsumer": lacks_bucket and bucket is None and queue is None,
+        }
+    )
+    if queue is not None:
+        yield from _queue_faults(props, queue, topics)
 
 
-def _queue_faults(props: ConsumerProps, queue: sqs.IQueue) -> Iterator[str]:
-    if queue.fifo and not props.fifo:
-        yield (
-            "its queue is FIFO, whose order the isolation queue would break; give fifo=True and "
-            "ordered_by=, or a standard queue"
-        )
-    if props.fifo and not queue.fifo:
-        yield (
-            "fifo=True, and its queue is a standard one; give a FIFO queue (imported by a token: "
-            "with Queue.from_queue_attributes(…, fifo=True)), or leave fifo out"
-        )
+def _queue_faults(props: ConsumerProps, queue: sqs.IQueue, topics: Topics | None) -> Iterator[str]:
     made = queue.node.default_child
-    if not isinstance(made, sqs.CfnQueue):
-        return  # imported: CloudFormation does not know its attributes
-    visibility = 30 if made.visibility_timeout is None else made.visibility_timeout
-    if visibility < props.visibility:
-        yield (
+    visibility: float = props.visibility  # of an imported queue, CloudFormation does not know it
+    if isinstance(made, sqs.CfnQueue):
+        visibility = 30 if made.visibility_timeout is None else made.visibility_timeout
+    yield from faults_where(
+        {
+            "it has queue= and a schedule, which is not made for an existing queue; leave queue= "
+            "out": isinstance(props.source, ScheduleSource),
+            "its queue is FIFO, whose order the isolation queue would break; give fifo=True and "
+            "ordered_by=, or a standard queue": queue.fifo and not props.fifo,
+            "fifo=True, and its queue is a standard one; give a FIFO queue (imported by a token: "
+            "with Queue.from_queue_attributes(…, fifo=True)), or leave fifo "
+            "out": props.fifo and not queue.fifo,
             f"its queue has a visibility timeout of {visibility:.0f} s; raise it to "
-            f"{props.visibility}: 6 × timeout + batch window"
-        )
+            f"{props.visibility}: 6 × timeout + batch window": visibility < props.visibility,
+            "it has queue= and topics=; subscribe the existing queue yourself and leave topics= "
+            "out, or leave queue= out": topics is not None,
+        }
+    )
 
 
 def webhook_wiring_faults(
@@ -133,12 +110,12 @@ def webhook_wiring_faults(
     if not has_type(props, WebhookProps):
         return
     yield from _folder_faults(props)
-    for endpoint in props.endpoints:
-        if endpoint.name not in secrets:
-            yield (
-                f"the secret of endpoint {endpoint.name!r} is missing; add its ARN to secrets= of "
-                "WebhookIngress"
-            )
+    yield from (
+        f"the secret of endpoint {each.name!r} is missing; add its ARN to secrets= of "
+        "WebhookIngress"
+        for each in props.endpoints
+        if each.name not in secrets
+    )
     own = None if published is None else published.get(props.name, ())
     yield from _relay_faults(props.event_types, own, "give the endpoints no types=")
     if props.needs_claims and claims is None:

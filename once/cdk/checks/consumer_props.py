@@ -70,7 +70,7 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     if types := list(property_type_faults(consumer)):
         yield from types
         return
-    yield from _name_faults(consumer)
+    yield from name_faults(consumer.name)
     yield from _event_faults(consumer)
     yield from handler_faults(consumer)
     yield from aws_service_faults(consumer)
@@ -83,24 +83,23 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _time_faults(consumer)
     yield from _capacity_faults(consumer)
     old = not config.local and config.python_runtime == PYTHON_WITHOUT_SNAP_START
-    if consumer.snap_start and old:
-        yield (
+    first, own = consumer.renamed_from, {RELAY, UNROUTED}
+    yield from faults_where(
+        {
+            "the name is that of the outbox relay, which is no consumer; choose "
+            "another": consumer.name == RELAY,
+            "the name is that of the queue of unrouted events; choose another": consumer.name
+            == UNROUTED,
+            f"renamed_from={first!r} was never a consumer's name; give its first one": first
+            is not None
+            and (not CONSUMER_NAME.fullmatch(first) or first in own),
             f"snap_start=True on Python {config.python_runtime}, of which Lambda takes no "
-            "snapshots; set a newer one, as with -c python_runtime=3.13, or leave snap_start out"
-        )
+            "snapshots; set a newer one, as with -c python_runtime=3.13, or leave snap_start "
+            "out": consumer.snap_start and old,
+        }
+    )
     yield from _concurrency_faults(consumer)
     yield from line_group_faults(consumer)
-
-
-def _name_faults(consumer: ConsumerProps) -> Iterator[str]:
-    yield from name_faults(consumer.name)
-    if consumer.name == RELAY:
-        yield "the name is that of the outbox relay, which is no consumer; choose another"
-    if consumer.name == UNROUTED:
-        yield "the name is that of the queue of unrouted events; choose another"
-    first = consumer.renamed_from
-    if first is not None and (not CONSUMER_NAME.fullmatch(first) or first in {RELAY, UNROUTED}):
-        yield f"renamed_from={first!r} was never a consumer's name; give its first one"
 
 
 def name_faults(name: str) -> Iterator[str]:
@@ -120,25 +119,22 @@ def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
                 f"{name} has {len(types)} types, and a subscription of SNS selects at most "
                 f"{Limits.FILTER_VALUES}; split the consumer in two"
             )
-    both, looping = (
-        [event for event in dict.fromkeys(types) if event in consumer.events]
-        for types in (consumer.external, consumer.publishes)
-    )
-    if not consumer.event_types:
-        yield (
+    yield from faults_where(
+        {
             "it takes no event; give external= the types that producers publish, or events= those "
-            "that other consumers publish"
+            "that other consumers publish": not consumer.event_types
+        }
+    )
+    for event in dict.fromkeys(consumer.events):
+        yield from faults_where(
+            {
+                f"{event!r} is in external and in events; leave it in external if producers "
+                "publish it, in events if another consumer does": event in consumer.external,
+                f"it publishes {event!r} into its own queue, a loop that AWS stops at about 16 "
+                "rounds; take the type out of events or of publishes, or publish another "
+                "one": event in consumer.publishes,
+            }
         )
-    yield from (
-        f"{event!r} is in external and in events; leave it in external if producers "
-        "publish it, in events if another consumer does"
-        for event in both
-    )
-    yield from (
-        f"it publishes {event!r} into its own queue, a loop that AWS stops at about 16 "
-        "rounds; take the type out of events or of publishes, or publish another one"
-        for event in looping
-    )
 
 
 def _table_faults(consumer: ConsumerProps) -> Iterator[str]:
@@ -155,19 +151,17 @@ def _table_faults(consumer: ConsumerProps) -> Iterator[str]:
 
 def _parameter_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iterator[str]:
     yield from _variable_faults("the secret's name", consumer.secrets)
-    for name in consumer.parameters:
-        if not CONSUMER_NAME.fullmatch(name):
-            yield from _variable_faults("the parameter", (name,))
-        elif name.startswith(TAKEN_VARIABLES):
-            yield (
+    yield from _variable_faults("the parameter", consumer.parameters)
+    for name in filter(CONSUMER_NAME.fullmatch, consumer.parameters):
+        taken = name.startswith(TAKEN_VARIABLES)
+        yield from faults_where(
+            {
                 f"the parameter {name!r} would hide a variable that the function has from "
-                f"elsewhere; begin it with none of {', '.join(TAKEN_VARIABLES)}"
-            )
-        elif name not in config.parameters:
-            yield (
+                f"elsewhere; begin it with none of {', '.join(TAKEN_VARIABLES)}": taken,
                 f"the parameter {name!r} has no value; give it one in the CDK context, as with "
-                f"-c {name}=…"
-            )
+                f"-c {name}=…": not taken and name not in config.parameters,
+            }
+        )
 
 
 def _variable_faults(what: str, names: Iterable[str]) -> Iterator[str]:
@@ -229,12 +223,12 @@ def line_group_faults(consumer: ConsumerProps) -> Iterator[str]:
         "add fifo=True and ordered_by, or leave it out": consumer.blocks_group,
     }
     yield from faults_where(of_fifo if consumer.fifo else of_standard)
-    for name, path in (("ordered_by", ordered), ("fair_by", fair)):
-        if path is not None and not _FIELD.fullmatch(path):
-            yield (
-                f"{name}={path!r} names no field of the data; give a name such as 'order_id', "
-                "with dots for nesting"
-            )
+    yield from (
+        f"{name}={path!r} names no field of the data; give a name such as 'order_id', with dots "
+        "for nesting"
+        for name, path in (("ordered_by", ordered), ("fair_by", fair))
+        if path is not None and not _FIELD.fullmatch(path)
+    )
 
 
 def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
@@ -243,6 +237,7 @@ def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
     size, largest, group = consumer.batch_size, consumer.claim_check_mb, consumer.group_size
     waits = consumer.batch_window_seconds >= 1 or consumer.fifo
     receives, least = consumer.max_receive_count, Limits.MIN_RECEIVE_COUNT
+    need = FUNCTION_MB + CLAIM_MEMORY_FACTOR * largest * size
     yield from faults_where(
         {
             f"batch_size={size} needs time to gather; set batch_window_seconds to 1 or more, or "
@@ -251,39 +246,35 @@ def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
             f"receives too; raise it to {least}": receives < least,
             f"group_size={group}; choose 1, where each message commits alone, to {GROUP_SIZE[-1]}, "
             "the most actions that DynamoDB takes in one request": group not in GROUP_SIZE,
+            f"claim_check_mb={largest}; choose 1 to {CLAIM_MEGABYTES[-1]}, or 0 for none": largest
+            not in CLAIM_MEGABYTES,
+            f"memory_mb={consumer.memory_mb} does not hold a batch of {size} events of "
+            f"claim_check_mb={largest}, each of which may take {CLAIM_MEMORY_FACTOR} times its "
+            f"size; raise memory_mb to {need}, or lower "
+            "batch_size": largest in CLAIM_MEGABYTES[1:] and need > consumer.memory_mb,
         }
     )
-    need = FUNCTION_MB + CLAIM_MEMORY_FACTOR * largest * size
-    if largest not in CLAIM_MEGABYTES:
-        yield f"claim_check_mb={largest}; choose 1 to {CLAIM_MEGABYTES[-1]}, or 0 for none"
-    elif largest and need > consumer.memory_mb:
-        yield (
-            f"memory_mb={consumer.memory_mb} does not hold a batch of {size} events "
-            f"of claim_check_mb={largest}, each of which may take {CLAIM_MEMORY_FACTOR} times its "
-            f"size; raise memory_mb to {need}, or lower batch_size"
-        )
 
 
 def _concurrency_faults(consumer: ConsumerProps) -> Iterator[str]:
     pollers, most = consumer.pollers, consumer.max_concurrency
-    if pollers is not None:
-        if most is not None:
-            yield (
-                f"it has pollers= and max_concurrency={most}, and Lambda accepts one of them: "
-                "leave max_concurrency out, and limit the load by Pollers(maximum=…), which "
-                f"allows {INVOCATIONS_PER_POLLER} invocations each"
-            )
-        yield from outside("pollers has minimum", pollers.minimum, range(2, 201))
-        yield from outside("pollers has maximum", pollers.maximum, range(2, 10_001))
-        if pollers.minimum > pollers.maximum:
-            yield (
-                f"pollers has minimum={pollers.minimum} over maximum={pollers.maximum}; lower the "
-                "minimum, or raise the maximum"
-            )
     reserved, main = consumer.reserved_concurrency, consumer.concurrency
     isolated = ISOLATION_CONCURRENCY if consumer.batch_size > 1 else 0
+    if pollers is not None:
+        least, largest = pollers.minimum, pollers.maximum
+        yield from outside("pollers has minimum", least, range(2, 201))
+        yield from outside("pollers has maximum", largest, range(2, 10_001))
+        yield from faults_where(
+            {
+                f"it has pollers= and max_concurrency={most}, and Lambda accepts one of them: "
+                "leave max_concurrency out, and limit the load by Pollers(maximum=…), which "
+                f"allows {INVOCATIONS_PER_POLLER} invocations each": most is not None,
+                f"pollers has minimum={least} over maximum={largest}; lower the minimum, or raise "
+                "the maximum": least > largest,
+            }
+        )
+    # Each throttle spends a receive of the messages in its batch.
     if reserved is not None and reserved < main + isolated:
-        # Each throttle spends a receive of the messages in its batch.
         yield (
             f"reserved_concurrency={reserved} throttles the function: its queue makes up to {main} "
             f"invocations at a time and its isolation queue {isolated}; raise it to "
@@ -340,28 +331,23 @@ def _machine_faults(arn: str, resource: Any) -> Iterator[str]:
 
 
 def _durable_function_faults(workflow: DurableFunctionProps, resource: Any) -> Iterator[str]:
-    days = workflow.retention_days
-    if resource is None and not _is_arn(workflow.arn, _FUNCTION):
-        yield f"has arn={workflow.arn!r}; give the ARN of a version or an alias of a function"
-    if isinstance(resource, lambda_.CfnFunction):
-        yield (
+    days, function = workflow.retention_days, _resource(getattr(resource, "function_name", ""))
+    is_known = isinstance(function, lambda_.CfnFunction)
+    durable: Any = function.durable_config if is_known else None
+    kept = int(getattr(durable, "retention_period_in_days", None) or RETENTION_DAYS)
+    yield from faults_where(
+        {
+            f"has arn={workflow.arn!r}; give the ARN of a version or an alias of a "
+            "function": resource is None and not _is_arn(workflow.arn, _FUNCTION),
             "is the ARN of a function without a version, and a durable execution stays at one; "
-            "give the ARN of an alias or a version"
-        )
-    function = _resource(getattr(resource, "function_name", ""))
-    if isinstance(function, lambda_.CfnFunction):
-        durable: Any = function.durable_config
-        kept = int(getattr(durable, "retention_period_in_days", None) or RETENTION_DAYS)
-        if durable is None:
-            yield (
-                "is no durable function: a retry would invoke it again; give the function a "
-                "durable_config"
-            )
-        elif days > kept:
-            yield (
-                f"has retention_days={days}, and its function keeps an execution for {kept} "
-                "days: a retry after that would start a second one; give both the same number"
-            )
+            "give the ARN of an alias or a version": isinstance(resource, lambda_.CfnFunction),
+            "is no durable function: a retry would invoke it again; give the function a "
+            "durable_config": is_known and durable is None,
+            f"has retention_days={days}, and its function keeps an execution for {kept} days: a "
+            "retry after that would start a second one; give both the same "
+            "number": durable is not None and days > kept,
+        }
+    )
     yield from outside("has retention_days", days, range(1, 91))
 
 
@@ -383,64 +369,56 @@ _SCHEDULE = re.compile(r"(cron|rate|at)\(.+\)")
 
 
 def _source_faults(consumer: ConsumerProps) -> Iterator[str]:
-    taken = consumer.external
-    match consumer.source:
+    taken, source = consumer.external, consumer.source
+    rules: dict[str, object] = {}
+    match source:
         case event_sources.EventBridgeSource(sources=sources, bus=bus):
-            wrong = [s for s in sources if not s.strip() or s.startswith(SOURCE_PREFIX)]
-            yield from faults_where(
-                {
-                    "its rule selects no source; name one in Source.event_bridge(…), such as "
-                    "'aws.ec2'": not sources
-                }
-            )
-            yield from (
-                f"its rule selects the source {each!r}; give the `source` of the events, which "
-                f"does not begin with {SOURCE_PREFIX}"
-                for each in wrong
-            )
-            fault = f"bus={bus!r} is no name; give the name of an event bus of this account"
-            yield from faults_where({fault: not _BUS.fullmatch(bus)})
+            rules = {
+                "its rule selects no source; name one in Source.event_bridge(…), such as "
+                "'aws.ec2'": not sources,
+                f"bus={bus!r} is no name; give the name of an event bus of this "
+                "account": not _BUS.fullmatch(bus),
+            }
+            for each in sources:
+                rules[
+                    f"its rule selects the source {each!r}; give the `source` of the events, which "
+                    f"does not begin with {SOURCE_PREFIX}"
+                ] = not each.strip() or each.startswith(SOURCE_PREFIX)
         case event_sources.S3Source(bucket=bucket):
             known = " and ".join(event_sources.S3_TYPES)
-            yield from (
-                f"external has {event!r}, and its source has {known} only; take other events "
-                "of S3 with Source.event_bridge('aws.s3')"
+            rules = {
+                f"external has {event!r}, and its source has {known} only; take other events of "
+                "S3 with Source.event_bridge('aws.s3')": event not in event_sources.S3_TYPES
                 for event in taken
-                if event not in event_sources.S3_TYPES
-            )
-            if bucket is not None and not _BUCKET.fullmatch(bucket):
-                yield f"bucket={bucket!r} is no name of a bucket; give its name, not its ARN"
-        case event_sources.SnsSource() as source:
-            topic = source.topic
-            if not _TOPIC.fullmatch(topic):
-                yield f"topic={topic!r} is no ARN of a standard topic; give that of the topic"
-            if source.is_plain:
-                yield from _type_faults(source, taken)
-            elif source.envelope_id:
-                yield (
-                    "envelope_id=True, and CloudEvents have an id of their own; leave it out, or "
-                    "give type= or type_field= if the messages are plain JSON"
-                )
-        case event_sources.JsonSource() as source:
-            yield from _type_faults(source, taken)
-            yield from (
+            }
+            fault = f"bucket={bucket!r} is no name of a bucket; give its name, not its ARN"
+            rules[fault] = bucket is not None and not _BUCKET.fullmatch(bucket)
+        case event_sources.SnsSource(topic=topic):
+            rules = {
+                f"topic={topic!r} is no ARN of a standard topic; give that of the "
+                "topic": not _TOPIC.fullmatch(topic),
+                "envelope_id=True, and CloudEvents have an id of their own; leave it out, or give "
+                "type= or type_field= if the messages are plain "
+                "JSON": source.envelope_id and not source.is_plain,
+                **(_type_rules(source, taken) if source.is_plain else {}),
+            }
+        case event_sources.JsonSource(senders=senders):
+            rules = _type_rules(source, taken) | {
                 f"the sender {sender!r} is no ARN of a principal; give one, such as "
-                "'arn:aws:iam::123456789012:role/shop'"
-                for sender in source.senders
-                if not _PRINCIPAL.fullmatch(sender)
-            )
+                "'arn:aws:iam::123456789012:role/shop'": not _PRINCIPAL.fullmatch(sender)
+                for sender in senders
+            }
         case event_sources.ScheduleSource(expression=expression):
-            yield from faults_where(
-                {
-                    f"the schedule {expression!r}; give cron(…), rate(…) or at(…), such as "
-                    "'cron(0 3 * * ? *)'": not _SCHEDULE.fullmatch(expression),
-                    f"a schedule sends one event type, and external is {taken}; name one, and make "
-                    "a consumer for each further schedule": len(taken) != 1,
-                }
-            )
+            rules = {
+                f"the schedule {expression!r}; give cron(…), rate(…) or at(…), such as "
+                "'cron(0 3 * * ? *)'": not _SCHEDULE.fullmatch(expression),
+                f"a schedule sends one event type, and external is {taken}; name one, and make a "
+                "consumer for each further schedule": len(taken) != 1,
+            }
     grouped = consumer.grouped_by is not None or consumer.fifo
     yield from faults_where(
-        {
+        rules
+        | {
             "it has source= and events=, and a queue holds messages in one envelope; take the "
             "events of other consumers in a consumer of its own": consumer.events,
             "it has source= and a message group (fifo= or fair_by=), which only events of the "
@@ -449,17 +427,15 @@ def _source_faults(consumer: ConsumerProps) -> Iterator[str]:
     )
 
 
-def _type_faults(
+def _type_rules(
     source: event_sources.JsonSource | event_sources.SnsSource, taken: tuple[str, ...]
-) -> Iterator[str]:
+) -> dict[str, object]:
     both = (source.type is None) is (source.type_field is None)
-    return faults_where(
-        {
-            f"Source.{source.kind}(…) needs type= for one type of all messages, or type_field= for "
-            "the field that holds it; give one of the two": both,
-            f"every message has the type {source.type!r}, and external is {taken}; give "
-            f"external=({source.type!r},), or type_field=": not both
-            and source.type is not None
-            and taken != (source.type,),
-        }
-    )
+    return {
+        f"Source.{source.kind}(…) needs type= for one type of all messages, or type_field= for the "
+        "field that holds it; give one of the two": both,
+        f"every message has the type {source.type!r}, and external is {taken}; give "
+        f"external=({source.type!r},), or type_field=": not both
+        and source.type is not None
+        and taken != (source.type,),
+    }

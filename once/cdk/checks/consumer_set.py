@@ -2,9 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, product
 from typing import NamedTuple
 
+from once.cdk.checks import faults_where
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.handlers_in_code import caused_events
 from once.cdk.checks.property_types import has_type
@@ -85,21 +86,20 @@ def _publisher_faults(
         for event in dict.fromkeys(types):
             publishers[event].append(name)
     for consumer in consumers:
-        for event in dict.fromkeys(consumer.events):
-            if event not in publishers:
-                yield (
-                    f"{named(consumer)}: events has {event!r}, which no consumer and no "
-                    "endpoint publishes; declare it external= if producers publish it, or add it "
-                    "to publishes= or to the endpoint's types="
-                )
-    for consumer in consumers:
-        for event in dict.fromkeys(consumer.external):
-            if event in publishers:
-                yield (
-                    f"{named(consumer)}: external has {event!r}, which "
-                    f"{' and '.join(publishers[event])} publishes, so that a producer could forge "
-                    "it; move it to events, or have producers publish another type"
-                )
+        yield from (
+            f"{named(consumer)}: events has {event!r}, which no consumer and no endpoint "
+            "publishes; declare it external= if producers publish it, or add it to publishes= or "
+            "to the endpoint's types="
+            for event in dict.fromkeys(consumer.events)
+            if event not in publishers
+        )
+        yield from (
+            f"{named(consumer)}: external has {event!r}, which {' and '.join(publishers[event])} "
+            "publishes, so that a producer could forge it; move it to events, or have producers "
+            "publish another type"
+            for event in dict.fromkeys(consumer.external)
+            if event in publishers
+        )
 
 
 def _shared_table_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
@@ -112,33 +112,32 @@ def _shared_table_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
             warm[table.name].add(table.warm_throughput)
             writers[table.name][consumer.dedup].append(consumer.name)
     for name, found in writers.items():
-        if len(keys[name]) > 1:
-            shown = " and ".join(str(key) for key in sorted(keys[name]))
-            yield f"table {name!r} has the keys {shown}; declare it once and share it"
-        if len(found) > 1:
-            yield (
+        differ, shown = len(found) > 1, " and ".join(map(str, sorted(keys[name])))
+        yield from faults_where(
+            {
+                f"table {name!r} has the keys {shown}; declare it once and share it": len(
+                    keys[name]
+                )
+                > 1,
                 f"table {name!r} holds the dedup records of {' and '.join(found[Dedup.ITEM])}, and "
                 f"a put or a deletion by {' and '.join(found[Dedup.RECORD])} would erase them; "
-                "give all of these consumers the same dedup="
-            )
-        if len(warm[name]) > 1:
-            yield (
+                "give all of these consumers the same dedup=": differ,
                 f"table {name!r} is declared with {len(warm[name])} different warm_throughput; "
-                "declare it once and share it"
-            )
+                "declare it once and share it": len(warm[name]) > 1,
+            }
+        )
 
 
 def _unread_claim_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     """Yield a fault for each consumer that cannot read the data of events that it takes."""
-    for publisher in consumers:
-        for taker in consumers:
-            shared = [event for event in publisher.publishes if event in taker.events]
-            if shared and publisher.claim_check_mb > taker.claim_check_mb:
-                yield (
-                    f"consumer {taker.name!r}: it takes {shared[0]!r}, whose data may have "
-                    f"{publisher.claim_check_mb} MiB in S3; set its claim_check_mb= to that of "
-                    f"consumer {publisher.name!r}"
-                )
+    for publisher, taker in product(consumers, consumers):
+        shared = [event for event in publisher.publishes if event in taker.events]
+        if shared and publisher.claim_check_mb > taker.claim_check_mb:
+            yield (
+                f"{named(taker)}: it takes {shared[0]!r}, whose data may have "
+                f"{publisher.claim_check_mb} MiB in S3; set its claim_check_mb= to that of "
+                f"{named(publisher)}"
+            )
 
 
 def group_set_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
@@ -156,17 +155,15 @@ def group_set_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
                 "its consumers the same field in ordered_by= and fair_by="
             )
     ordered = {event: line.name for line in consumers if line.fifo for event in line.event_types}
-    for consumer in consumers:
-        if consumer.fifo or consumer.fair_by is None:
-            continue
-        for event in consumer.event_types:
-            if event in ordered:
-                yield (
-                    f"consumer {consumer.name!r}: fair_by={consumer.fair_by!r} has no effect on "
-                    f"{event!r}, which {ordered[event]!r} takes with fifo=True: an SNS FIFO topic "
-                    "passes no message group to a standard queue; leave fair_by out, or take "
-                    "the type with fifo=True"
-                )
+    yield from (
+        f"{named(consumer)}: fair_by={consumer.fair_by!r} has no effect on {event!r}, which "
+        f"{ordered[event]!r} takes with fifo=True: an SNS FIFO topic passes no message group to a "
+        "standard queue; leave fair_by out, or take the type with fifo=True"
+        for consumer in consumers
+        if not consumer.fifo and consumer.fair_by is not None
+        for event in consumer.event_types
+        if event in ordered
+    )
 
 
 class RouteWarning(NamedTuple):

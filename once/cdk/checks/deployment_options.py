@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 
 from aws_cdk import Token
 
+from once.cdk.checks import faults_where
 from once.cdk.checks.consumer_props import warm_throughput_faults
 from once.cdk.checks.property_types import has_type, property_type_faults
 from once.cdk.deployment_options import (
@@ -96,26 +97,28 @@ def _option_faults(config: DeploymentConfig) -> list[str]:
 def _account_faults(config: DeploymentConfig) -> Iterator[str]:
     """Yield the faults of the options that name parts of the account, all of the right types."""
     for name, value in config.tags.items():
-        if name.lower().startswith("aws:") or not re.fullmatch(r"[\w .:/=+@-]{1,128}", name):
-            yield (
+        is_name = re.fullmatch(r"(?!(?i:aws:))[\w .:/=+@-]{1,128}", name)
+        yield from faults_where(
+            {
                 f"the tag {name!r} is no name for a tag; use up to 128 letters, digits and "
-                "_ . : / = + - @, and no aws: before them"
-            )
-        if not re.fullmatch(r"[\w .:/=+@-]{0,256}", value):
-            yield (
+                "_ . : / = + - @, and no aws: before them": not is_name,
                 f"the tag {name!r} has the value {value!r}; use up to 256 letters, digits and "
-                "_ . : / = + - @"
-            )
+                "_ . : / = + - @": not re.fullmatch(r"[\w .:/=+@-]{0,256}", value),
+            }
+        )
     if config.network is not None:
         yield from _network_faults(config.network)
-    if len(config.layers) > 5:
-        yield f"layers has {len(config.layers)} ARNs; a function takes 5 layers at most"
-    base_url = r"https?://[\w.:\[\]-]+(/(?!v1/)[^?#\s]*)?"
-    if config.otlp_endpoint is not None and not re.fullmatch(base_url, config.otlp_endpoint):
-        yield (
-            f"otlp_endpoint={config.otlp_endpoint!r} is no base URL; give one such as "
-            "http://localhost:4318, without /v1/traces"
-        )
+    url, base_url = config.otlp_endpoint, r"https?://[\w.:\[\]-]+(/(?!v1/)[^?#\s]*)?"
+    yield from faults_where(
+        {
+            f"layers has {len(config.layers)} ARNs; a function takes 5 layers at most": len(
+                config.layers
+            )
+            > 5,
+            f"otlp_endpoint={url!r} is no base URL; give one such as http://localhost:4318, "
+            "without /v1/traces": url is not None and not re.fullmatch(base_url, url),
+        }
+    )
     for option, kind, arn in _arns(config):
         pattern, example = _ARNS[kind]
         if not Token.is_unresolved(arn) and not re.fullmatch(pattern, arn):
@@ -134,12 +137,12 @@ def _network_faults(network: Network) -> Iterator[str]:
 
 
 def _key_faults(config: DeploymentConfig) -> Iterator[str]:
-    for kind, key in _keys(config):
-        for each in key.allows:
-            if each not in SERVICES and not re.fullmatch(r"\d{12}", each):
-                yield (
-                    f"keys.{kind} allows {each!r}; give ids of accounts, and {', '.join(SERVICES)}"
-                )
+    yield from (
+        f"keys.{kind} allows {each!r}; give ids of accounts, and {', '.join(SERVICES)}"
+        for kind, key in _keys(config)
+        for each in key.allows
+        if each not in SERVICES and not re.fullmatch(r"\d{12}", each)
+    )
     if config.keys.logs is not None:
         yield from _missing_permission("logs", config.keys.logs, "logs", "it encrypts log groups")
     if config.keys.topics is not None:
@@ -263,32 +266,32 @@ def _existing_faults(config: DeploymentConfig, consumers: Sequence[ConsumerProps
             f"existing_tables[{DEDUP!r}] has no stream, which the outbox relay reads; enable one "
             "of new and old images on the table, and give ExistingTable(arn, stream_arn='arn:…')"
         )
-    lines = {each.name: each for each in consumers}
+    events = {each.name: each.events for each in consumers}
     for name in config.existing_queues:
-        if name not in lines:
-            yield f"existing_queues has {name!r}, and no consumer has this name; take it out"
-        elif lines[name].events:
-            yield (
+        yield from faults_where(
+            {
+                f"existing_queues has {name!r}, and no consumer has this name; take it out": name
+                not in events,
                 f"existing_queues has {name!r}, and it takes events of other consumers, which no "
-                "topic delivers into an existing queue; leave one of the two out"
-            )
+                "topic delivers into an existing queue; leave one of the two "
+                "out": events.get(name),
+            }
+        )
 
 
 def _dedup_window_faults(config: DeploymentConfig) -> Iterator[str]:
     """Yield a fault for each way in which a message can outlive its dedup record."""
-    days = config.dedup_window_days
+    days, retry = config.dedup_window_days, config.provider_retry_days
     life = message_life_days(config.redrives)
-    if days < life:
-        yield (
+    return faults_where(
+        {
             f"dedup_window_days={days}: with redrives={config.redrives} a message can come back "
-            f"for {life} days and would change state again; raise it to {life}, or lower redrives"
-        )
-    if days < config.provider_retry_days:
-        yield (
+            f"for {life} days and would change state again; raise it to {life}, or lower "
+            "redrives": days < life,
             f"dedup_window_days={days}: a provider sends an event again for provider_retry_days="
-            f"{config.provider_retry_days}, and its key is forgotten before; raise it to "
-            f"{config.provider_retry_days}"
-        )
+            f"{retry}, and its key is forgotten before; raise it to {retry}": days < retry,
+        }
+    )
 
 
 def message_life_days(redrives: int) -> int:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from once.cdk.checks import outside
+from once.cdk.checks import faults_where, outside
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
 from once.cdk.checks.consumer_props import FUNCTION_SECONDS, MEMORY_MB, name_faults, timeout_faults
 from once.cdk.checks.property_types import has_type, property_type_faults
@@ -53,12 +53,10 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
 
 
 def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:
+    longest = FUNCTION_SECONDS, "a function runs no longer"
     if props.http_api:
-        yield from timeout_faults(props.timeout_seconds, API_SECONDS, "an HTTP API waits no longer")
-    else:
-        yield from timeout_faults(
-            props.timeout_seconds, FUNCTION_SECONDS, "a function runs no longer"
-        )
+        longest = API_SECONDS, "an HTTP API waits no longer"
+    yield from timeout_faults(props.timeout_seconds, *longest)
     window = config.dedup_window_days
     yield from outside(
         "capture_days",
@@ -67,18 +65,17 @@ def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[
         ", which is dedup_window_days: a replay of an older capture would change state again",
     )
     need = FUNCTION_MB + ceil(WEBHOOK_MEMORY_FACTOR * props.largest_body / 2**20)
-    yield from outside("memory_mb", props.memory_mb, MEMORY_MB)
-    if props.memory_mb in MEMORY_MB and need > props.memory_mb:
-        yield (
-            f"memory_mb={props.memory_mb} does not hold a body of {props.largest_body} bytes, "
-            f"which may take {WEBHOOK_MEMORY_FACTOR} times its size; raise memory_mb to {need}, or "
-            "lower body_bytes of the endpoint"
-        )
-    if props.reserved_concurrency is not None and props.reserved_concurrency < 1:
-        yield (
-            f"reserved_concurrency={props.reserved_concurrency} admits no request; choose 1 or "
-            "more, or None for no limit"
-        )
+    reserved, memory = props.reserved_concurrency, props.memory_mb
+    yield from outside("memory_mb", memory, MEMORY_MB)
+    yield from faults_where(
+        {
+            f"memory_mb={memory} does not hold a body of {props.largest_body} bytes, which may "
+            f"take {WEBHOOK_MEMORY_FACTOR} times its size; raise memory_mb to {need}, or lower "
+            "body_bytes of the endpoint": memory in MEMORY_MB and need > memory,
+            f"reserved_concurrency={reserved} admits no request; choose 1 or more, or None for no "
+            "limit": reserved is not None and reserved < 1,
+        }
+    )
 
 
 def webhook_set_faults(

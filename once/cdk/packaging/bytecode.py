@@ -48,9 +48,6 @@ def add_bytecode(package: Path, config: DeploymentConfig, parts: Sequence[str] =
     """Compile every module of these parts of a package, if this machine has the Python for it.
 
     A file that does not compile is skipped, as by pip: it may be a template, or for another Python.
-
-    Raises:
-        SynthError: the compiler was killed.
     """
     if (compiler := compiler_for(config)) is None:
         return
@@ -65,11 +62,7 @@ def add_bytecode(package: Path, config: DeploymentConfig, parts: Sequence[str] =
 
 
 def local_python(config: DeploymentConfig) -> str:
-    """Return the Python on which the embedded AWS runs the functions.
-
-    Raises:
-        SynthError: this machine does not have the one of `python_runtime`.
-    """
+    """Return the Python on which the embedded AWS runs the functions."""
     if found := compiler_for(config):
         return found.program
     version = config.python_runtime

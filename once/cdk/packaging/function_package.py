@@ -54,9 +54,6 @@ def package(
     `aws_services` are those that its code calls besides those of the library; None keeps the SDK's
     models of all services. All are kept too if a wheel of the function's own lock creates a client
     whose service cannot be read.
-
-    Raises:
-        SynthError: its wheels cannot be installed, or call another AWS service.
     """
     locks = locks_of(folder, config)
     wheels = install_wheels(locks, config)
@@ -170,11 +167,7 @@ INSTALL = (
 
 
 def install_wheels(locks: Sequence[Path], config: DeploymentConfig) -> Path:
-    """Return a folder with the wheels of these lock files, for the platform of the functions.
-
-    Raises:
-        SynthError: pip could not install them; the fault has pip's output and the remedy.
-    """
+    """Return a folder with the wheels of these lock files, for the platform of the functions."""
     options = () if config.local else _for_lambda(config.python_runtime)
     here = (sysconfig.get_platform(), config.python_runtime)
     how = [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import uniform
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -28,11 +28,7 @@ _CONFIG = Config(
 
 
 def client(service: str, *, read_timeout_seconds: int = 60) -> Any:
-    """Return a client of a service, by boto3's name of it, that all threads may share.
-
-    Raises:
-        botocore.exceptions.BotoCoreError: the environment names no region, or an unknown profile.
-    """
+    """Return a client of a service, by boto3's name of it, that all threads may share."""
     config = _CONFIG.merge(Config(read_timeout=read_timeout_seconds))
     # The SDKs of other languages and the AWS CLI read AWS_REGION first; boto3 does not read it.
     region = os.environ.get("AWS_REGION") or None
@@ -68,9 +64,6 @@ def call_for_each(
 
     Returns:
         The result entries of successful entries, and the failure texts of the others, by position.
-
-    Raises:
-        botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
     """
     waiting = {str(number): {"Id": str(number), **entry} for number, entry in enumerate(entries)}
     taken: dict[int, _ResultEntry] = {}
@@ -108,6 +101,16 @@ class QueueDepth:
     delayed: int
     message_bytes: int = Limits.MESSAGE_BYTES
 
+    @classmethod
+    def sum(cls, depths: Sequence[Self]) -> Self:
+        """Return the sum of several depths, with their smallest limit."""
+        return cls(
+            visible=sum(each.visible for each in depths),
+            in_flight=sum(each.in_flight for each in depths),
+            delayed=sum(each.delayed for each in depths),
+            message_bytes=min((o.message_bytes for o in depths), default=Limits.MESSAGE_BYTES),
+        )
+
     @property
     def total(self) -> int:
         """Number of all messages that are not yet processed."""
@@ -116,32 +119,17 @@ class QueueDepth:
 
 def depth(sqs: "SQSClient", url: str) -> QueueDepth:
     """Read the depth of a queue."""
-    answer = sqs.get_queue_attributes(
-        QueueUrl=url,
-        AttributeNames=[
-            "ApproximateNumberOfMessages",
-            "ApproximateNumberOfMessagesNotVisible",
-            "ApproximateNumberOfMessagesDelayed",
-            "MaximumMessageSize",
-        ],
-    )["Attributes"]
-    return QueueDepth(
-        visible=int(answer["ApproximateNumberOfMessages"]),
-        in_flight=int(answer["ApproximateNumberOfMessagesNotVisible"]),
-        delayed=int(answer["ApproximateNumberOfMessagesDelayed"]),
-        message_bytes=int(answer.get("MaximumMessageSize", Limits.MESSAGE_BYTES)),
-    )
+    of, size = "ApproximateNumberOfMessages", "MaximumMessageSize"
+    names: Any = (of, f"{of}NotVisible", f"{of}Delayed", size)
+    answer: Any = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    visible, in_flight, delayed = (int(answer[name]) for name in names[:3])
+    message_bytes = int(answer.get(size, Limits.MESSAGE_BYTES))
+    return QueueDepth(visible, in_flight, delayed, message_bytes)
 
 
 def total_depth(sqs: "SQSClient", urls: Iterable[str]) -> QueueDepth:
     """Read several queues, and return the sum of their depths, and their smallest limit."""
-    found = [depth(sqs, url) for url in urls]
-    return QueueDepth(
-        visible=sum(each.visible for each in found),
-        in_flight=sum(each.in_flight for each in found),
-        delayed=sum(each.delayed for each in found),
-        message_bytes=min((each.message_bytes for each in found), default=Limits.MESSAGE_BYTES),
-    )
+    return QueueDepth.sum([depth(sqs, url) for url in urls])
 
 
 def oldest_message_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | None]:

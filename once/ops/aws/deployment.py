@@ -41,7 +41,6 @@ class DeployedConsumer:
         external: event types that it takes from producers.
         events: event types that it takes from other consumers.
         isolation_queue_url: its isolation queue; None with a batch size of 1.
-        renamed_from: its first name if it was renamed.
         keys: the key rule of each event type; without those that synthesis could not read.
         volatile: the volatile fields of the event types that have some; None if not known.
         item_table: the logical name of the table whose items hold its dedup records; None if they
@@ -144,9 +143,7 @@ class DeployedWebhooks:
     """Resources of the webhook ingress.
 
     Attributes:
-        identity: the first part of its dedup keys, and of the source of its events.
         url: its address, with a slash at its end.
-        captures: the table of captures.
         secrets: the ARN of each endpoint's secret, by the endpoint's name.
     """
 
@@ -163,7 +160,6 @@ class DeployedWebhooks:
 
         Raises:
             KeyError: an output is missing.
-            OpsError: an output was written by another version.
         """
         if StackOutput.WEBHOOK_URL not in outputs:
             return None
@@ -186,11 +182,7 @@ class DeployedWebhooks:
         )
 
     def endpoint(self, name: str) -> Endpoint:
-        """Return one endpoint.
-
-        Raises:
-            OpsError: there is none of this name.
-        """
+        """Return one endpoint."""
         return _named(self.endpoints, name, f"{self.service!r} has no endpoint")
 
 
@@ -220,11 +212,7 @@ class Deployment:
 
     @classmethod
     def find(cls, service: str = "once") -> Self:
-        """Find a deployment by its name, in the account and region that the environment names.
-
-        Raises:
-            OpsError: a stack or one of its outputs is missing.
-        """
+        """Find a deployment by its name, in the account and region that the environment names."""
         cloudformation: CloudFormationClient = client("cloudformation")
         outputs: dict[str, str] = {}
         names = deque([f"{service}-state", f"{service}-service"])
@@ -247,11 +235,7 @@ class Deployment:
 
     @classmethod
     def of(cls, service: str, outputs: Mapping[str, str]) -> Self:
-        """Read the outputs of all stacks, by output key.
-
-        Raises:
-            OpsError: an output is missing.
-        """
+        """Read the outputs of all stacks, by output key."""
         try:
             words = _with_prefix(outputs, StackOutput.FUNCTION)
             consumers = [_consumer(outputs, service, word) for word in words]
@@ -301,19 +285,11 @@ class Deployment:
         return [one for one in self.consumers.values() if event_type in one.event_types]
 
     def consumer(self, name: str) -> DeployedConsumer:
-        """Return one consumer.
-
-        Raises:
-            OpsError: there is none of this name.
-        """
+        """Return one consumer."""
         return _named(self.consumers, name, f"{self.service!r} has no consumer")
 
     def table(self, name: str) -> str:
-        """Return the physical name of a business table.
-
-        Raises:
-            OpsError: there is none of this name.
-        """
+        """Return the physical name of a business table."""
         return _named(self.tables, name, f"{self.service!r} has no table")
 
 

@@ -6,19 +6,18 @@ takes the messages of its dry run alone: those that arrived since stay.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 
 from typer import BadParameter
 
-from once.ops.aws.clients import RateLimiter, batches, client
+from once.ops.aws.clients import RateLimiter, batches
 from once.ops.console.dead_letters import advice_of, query_values, read_message, search_options
 from once.ops.console.jobs import Job, NextStep, PlanGroup, Progress, number_field
 from once.ops.console.rendering import FormData, Request, Response, below_root, page, query_text
 from once.ops.console.state import ConsoleState, state_of
 from once.ops.dead_letters import export, search
 from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, assess_messages
-from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
+from once.ops.dead_letters.dead_letter import DeadLetter
 from once.ops.dead_letters.dead_letter_text import reason_text
 from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json, with_body
 from once.ops.dead_letters.redrive import (
@@ -212,12 +211,7 @@ def plan_purge(request: Request, form: FormData) -> Job:
     """Return the job that exports messages to files and deletes them."""
     state, (options, ids, back) = state_of(request), _chosen(request, form)
     chosen = options.message_filter(ids)
-
-    def opened() -> AbstractContextManager[search.QueueWalk]:
-        return search.open_search(
-            dead_letter_queues(state.deployment, options.consumer), options.limit
-        )
-
+    opened = partial(options.search, state.deployment)
     with state.messages.held(), opened() as walk:
         messages = [
             message for some in search.selected_messages(walk, ids, chosen) for message in some
@@ -251,7 +245,10 @@ def plan_purge(request: Request, form: FormData) -> Job:
                         batch_deleted=deleted,
                     )
             finally:
-                progress.undo = [_import_step(file.name) for file in purge.files]
+                progress.undo = [
+                    NextStep(f"Plan the import of {name}", "plan-import", [("file", name)])
+                    for name in (file.name for file in purge.files)
+                ]
                 faults = _some([f"{name}: {said}" for name, said in purge.faults.items()])
                 progress.result = [*files, *confirmed.missing_lines(), *faults]
         if purge.faults:
@@ -276,28 +273,17 @@ def plan_purge(request: Request, form: FormData) -> Job:
     )
 
 
-def _import_step(name: str) -> NextStep:
-    return NextStep(f"Plan the import of {name}", "plan-import", [("file", name)])
-
-
 def plan_import(request: Request, form: FormData) -> Job:
     """Return the job that puts the messages of an export back; none past its `safe_until`."""
     state, name = state_of(request), str(form.get("file") or "")
     if name not in (file.name for file in export.FOLDER.glob("*.jsonl")):
         raise BadParameter(f"{name!r} is no export in {export.FOLDER.resolve()}", param_hint="FILE")
-    file, into, again = (
-        export.FOLDER / name,
-        str(form.get("into") or "") or None,
-        bool(form.get("again")),
-    )
+    file, into = export.FOLDER / name, str(form.get("into") or "") or None
+    again = bool(form.get("again"))
     messages = export.read_export(file)
 
     def planned() -> export.MessageImport:
-        queues = {
-            owner: dead_letter_queues(state.deployment, into or owner)[0]
-            for owner in dict.fromkeys(message.consumer for message in messages)
-        }
-        found = export.MessageImport(client("sqs"), queues, export.ImportJournal.of(file))
+        found = export.MessageImport.of(state.deployment, file, messages, into)
         found.plan(messages, search.DEFAULT_LIMIT, again=again, unsafe=False)
         return found
 

@@ -67,12 +67,8 @@ class MessageRow:
     """A dead letter in a list, without its body; None stands for what was not recorded or read.
 
     Attributes:
-        consumer: the owner of its queue.
         error: the pattern of its error.
-        sent_at: time of its dead-lettering.
-        key: its dedup key.
         advice: why its verdict is so, and what to do, without its ids and numbers.
-        action: see `advised_action`.
     """
 
     consumer: str
@@ -221,12 +217,7 @@ def query_values(options: search.SearchOptions) -> dict[str, str]:
 
 
 def read_message(request: Request) -> Reading[assessment.AssessedMessage]:
-    """Read the dead letter of a page's address, with its verdict.
-
-    Raises:
-        OpsError: it is not there, or another command or a change of this console hides it.
-        botocore.exceptions.BotoCoreError, ClientError: its queue or its record cannot be read.
-    """
+    """Read the dead letter of a page's address, with its verdict."""
     state = state_of(request)
     consumer, message_id = request.path_params["consumer"], request.path_params["message_id"]
 

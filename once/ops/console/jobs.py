@@ -35,10 +35,7 @@ class PlanGroup:
     """Things of a plan with one verdict, and what happens to them.
 
     Attributes:
-        kind: the kind of the verdict.
-        number: how many they are.
         action: what happens to them, such as `stay`.
-        why: the reasons, a line each.
         things: consumer and message id of some of them.
     """
 
@@ -92,13 +89,10 @@ class Job:
 
     Attributes:
         title: what it does, in words, such as `Redrive 3 dead letters of orders`.
-        plan: what the dry run found, a line each.
         changes: number of things that it would change; with 0 it cannot be confirmed.
         work: does it; takes the operator's reason and the progress to advance.
-        undo: what undoes it, in words.
         groups: what the dry run found, by verdict.
         instead: another plan that may be meant, as with a box that was not ticked.
-        deletes: whether it deletes something.
         comes_back: whether messages that it sends would be dead-lettered again.
         back: path of the page to return to, below the console's root.
     """
@@ -162,11 +156,7 @@ def planning(
 
 
 def number_field(form: FormData, default: float, least: float, most: float) -> float:
-    """Return the number in the field `rate` of a form.
-
-    Raises:
-        typer.BadParameter: it is no number from `least` to `most`.
-    """
+    """Return the number in the field `rate` of a form."""
     text = str(form.get("rate") or default)
     with suppress(ValueError):
         if least <= (number := float(text)) <= most:

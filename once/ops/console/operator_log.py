@@ -56,9 +56,6 @@ def read_changes(
     Returns:
         The changes of these operators and this command, the newest first; whether there are more
         than were read; and the number of entries in another form, such as those of another tool.
-
-    Raises:
-        botocore.exceptions.BotoCoreError, ClientError: the log cannot be read.
     """
     logs, end = client("logs"), datetime.now(UTC) + _CLOCK_MARGIN
     phases: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)

@@ -52,9 +52,6 @@ def read_figures(functions: Sequence[str], now: datetime, metrics: Sequence[str]
     """Return the figures of functions, by their full names, in the hour that ends now.
 
     A minute has the sum of a metric's values, of a delay the longest.
-
-    Raises:
-        botocore.exceptions.BotoCoreError, ClientError: they cannot be read.
     """
     begin = now.replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
     series = _series(_metric_points(functions, begin, now, metrics), begin)

@@ -210,11 +210,7 @@ class ConsoleServer(uvicorn.Server):
 
 @contextmanager
 def console_server(state: ConsoleState, port: int = 0) -> Iterator[ConsoleServer]:
-    """Bind a port of 127.0.0.1, or a free one for 0, and release it at the end.
-
-    Raises:
-        OpsError: the port is taken.
-    """
+    """Bind a port of 127.0.0.1, or a free one for 0, and release it at the end."""
     with closing(socket.socket()) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -106,11 +106,7 @@ class Readings:
         return Reading(kept.value or kept.part, kept.read_at, kept.task is not None)
 
     def show(self, key: Hashable, part: object) -> None:
-        """Keep the first part of a reading that is under way.
-
-        Raises:
-            OpsError: the console ends.
-        """
+        """Keep the first part of a reading that is under way."""
         if self.closed:
             raise OpsError("the console has ended")
         if kept := self._kept.get(key):
@@ -167,11 +163,7 @@ class QueueReadings(Readings):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let no reading or change of this console receive messages meanwhile.
-
-        Raises:
-            OpsError: a change of this console holds the messages.
-        """
+        """Let no reading or change of this console receive messages meanwhile."""
         if self._is_changing:
             raise OpsError(
                 "a change of this console is under way and holds the dead letters: its page shows "

@@ -58,7 +58,6 @@ class Verdict:
     """Expected outcome of a redrive, in short sentences.
 
     Attributes:
-        outcome: the verdict in a word.
         why: the effect of sending the message, or the reason why it is not known.
         advice: the next step, in the imperative; None if nothing is to be done first.
         may_be_forced: whether `--unsafe` sends a message that needs a person.
@@ -94,14 +93,11 @@ class AssessedMessage:
     """A dead letter with its event, its dedup key, its dedup record and the verdict on it.
 
     Attributes:
-        message: the dead letter.
         event: its event; or the error with which a consumer would reject it.
         pk: the key under which the consumer will look the event up; None if there is none, or if
             it is not known. The recorded key, if the event is unreadable.
         rejection: the error with which the consumer would reject the event for its key.
         doubt: the reason why the key is not known, or is not certain.
-        record: its dedup record; None if none was found.
-        verdict: the verdict on sending it back to its queue as it is.
     """
 
     message: DeadLetter
@@ -145,9 +141,6 @@ def assess_messages(
     """Read the dedup records of messages, and return a verdict on each, in their order.
 
     They are redriven at the time `now`, by default at present.
-
-    Raises:
-        OpsError, botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
     """
     now = now or datetime.now(UTC)
     assessed = [AssessedMessage.of(message) for message in messages]

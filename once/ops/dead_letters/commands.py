@@ -42,8 +42,7 @@ app = terminal.command_group()
 def list_command(options: search.SearchOptions, as_json: terminal.JsonOption = False) -> None:
     """Show the dead letters by consumer, reason and error. They stay in their queues."""
     message_filter = options.message_filter()
-    queues = dead_letter_queues(Deployment.find(options.service), options.consumer)
-    with search.open_search(queues, options.limit) as walk:
+    with options.search(Deployment.find(options.service)) as walk:
         messages = _read(search.selected_messages(walk, (), message_filter))
     if as_json:
         terminal.print_json(
@@ -238,9 +237,7 @@ def purge(
     names = message_ids or []
     message_filter = options.message_filter(names)
     deployment = Deployment.find(options.service)
-    with search.open_search(
-        dead_letter_queues(deployment, options.consumer), options.limit
-    ) as walk:
+    with options.search(deployment) as walk:
         messages = _read(search.selected_messages(walk, names, message_filter))
         walk.count_hidden()
         job = export.MessagePurge(walk, messages)
@@ -303,13 +300,9 @@ def import_messages(
     FILE.imported. After the time `safe_until` of a message, its key may be
     forgotten, and its event may be processed twice: it is left out as well.
     """
-    messages, journal = export.read_export(file), export.ImportJournal.of(file)
+    messages = export.read_export(file)
     deployment = Deployment.find(service)
-    queues = {
-        name: dead_letter_queues(deployment, into or name)[0]
-        for name in dict.fromkeys(message.consumer for message in messages)
-    }
-    job = export.MessageImport(client("sqs"), queues, journal)
+    job = export.MessageImport.of(deployment, file, messages, into)
     with saying(_READING):
         job.plan(messages, limit, again=again, unsafe=unsafe)
     number = terminal.counted(len(job.new), "dead letter")

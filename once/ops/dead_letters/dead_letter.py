@@ -62,7 +62,6 @@ class DeadLetterQueue:
 
     Attributes:
         owner: the consumer whose dead letters it holds, `relay`, or `unrouted`.
-        url: the dead-letter queue.
         source_url: the queue that the messages came from; None for the relay and unrouted events.
         ingress: the deployment, to whose topics unrouted events go again; None for dead letters.
         consumer: its consumer, with the key rules; an empty one for the relay and unrouted events.
@@ -90,11 +89,7 @@ class DeadLetterQueue:
 def dead_letter_queues(
     deployment: Deployment, consumer: str | None = None
 ) -> list[DeadLetterQueue]:
-    """Return a deployment's dead-letter queues, or those of one consumer, relay or `unrouted`.
-
-    Raises:
-        OpsError: there is no such consumer.
-    """
+    """Return a deployment's dead-letter queues, or those of one consumer, relay or `unrouted`."""
     others = {
         RELAY: DeadLetterQueue(RELAY, deployment.relay_dead_letter_url, None),
         UNROUTED: DeadLetterQueue(UNROUTED, deployment.unrouted_queue_url, None, deployment),
@@ -115,10 +110,8 @@ class QueueStay:
     """One stay in the queue.
 
     Attributes:
-        message_id: the message's id during the stay.
         reason: reason code of its end; None if the message was not redriven by this tool.
         sent_back: time of the redrive, as text in ISO 8601.
-        edited: whether it was redriven with an edited body.
     """
 
     message_id: str
@@ -172,9 +165,6 @@ class DeadLetter:
     """A dead letter.
 
     Attributes:
-        queue: the dead-letter queue that holds it.
-        message_id: its id in that queue.
-        receipt_handle: identifies this receive to SQS.
         original: body and attributes as the producer sent them.
         sent_at: time of its dead-lettering; of its first sending if SQS moved it.
         moved: whether SQS moved it here after its last receive, without a reason.
@@ -189,8 +179,6 @@ class DeadLetter:
         place: the number of its place in that group; 0 on a standard queue.
         left_out: the part of the message that did not fit into the message; None if it is complete.
         unreadable: names of the attributes that apply to this message and cannot be read.
-        received: the message as SQS returned it.
-        edited: whether an operator changed its body.
     """
 
     queue: DeadLetterQueue

@@ -49,8 +49,6 @@ def with_body(
 
     Raises:
         RefusedEditError: the message may not be sent with this body.
-        OpsError: the body is the same.
-        botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
     """
     if printable_json(text).strip() == printable_json(editable_text(before.message)).strip():
         raise OpsError("the body was not changed, and nothing is sent: redrive it as it is")
@@ -111,12 +109,7 @@ def _name(event: cloud_event.CloudEvent) -> str:
 
 
 def edit_message(message: DeadLetter, records: dedup_records.DedupRecordReader) -> DeadLetter:
-    """Let the operator edit a message's body until it can be sent; return the message with it.
-
-    Raises:
-        OpsError: there is no editor, the body is unchanged, or the operator stops.
-        botocore.exceptions.BotoCoreError, ClientError: a record cannot be read.
-    """
+    """Let the operator edit a message's body until it can be sent; return the message with it."""
     [before] = assess_messages(records, [message])
     body = editable_text(message)
     while True:

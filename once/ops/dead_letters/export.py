@@ -26,9 +26,15 @@ from once.events.cloud_event import CloudEvent
 from once.failures.quarantine import Place, batches_by_size, fits, size_of, text
 from once.names import DeadLetterAttribute, Limits
 from once.ops import dedup_records, operator_log, terminal
-from once.ops.aws.clients import BATCH_ENTRIES, call_for_each
+from once.ops.aws.clients import BATCH_ENTRIES, call_for_each, client
+from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, dead_letter_text, search
-from once.ops.dead_letters.dead_letter import WAITS, DeadLetter, DeadLetterQueue
+from once.ops.dead_letters.dead_letter import (
+    WAITS,
+    DeadLetter,
+    DeadLetterQueue,
+    dead_letter_queues,
+)
 from once.ops.errors import OpsError, unexpected_error_text
 
 if TYPE_CHECKING:
@@ -69,7 +75,6 @@ class ExportedMessage(Struct, frozen=True):
         consumer: the owner of its dead-letter queue.
         message_id: its id before it was exported.
         safe_until: see `safe_until`; None if that is not known.
-        send: the message.
     """
 
     consumer: str
@@ -119,9 +124,6 @@ def export(path: Path, messages: Iterable[DeadLetter]) -> dict[str, str]:
 
     Returns:
         The reason for each message that is not in the file, by message id.
-
-    Raises:
-        OpsError: the file exists already, or cannot be written.
     """
     lines: list[str] = []
     faults: dict[str, str] = {}
@@ -158,11 +160,7 @@ def _not_written(error: OSError) -> OpsError:
 
 
 def read_export(file: Path) -> list[ExportedMessage]:
-    """Read the messages of an export.
-
-    Raises:
-        OpsError: the file or one of its lines cannot be read.
-    """
+    """Read the messages of an export."""
     messages = []
     try:
         lines = file.read_bytes().splitlines()
@@ -177,11 +175,7 @@ def read_export(file: Path) -> list[ExportedMessage]:
 
 
 def exported_line(message: DeadLetter) -> str:
-    """Return a message as a line of JSON; its `send` is the input of SendMessage.
-
-    Raises:
-        OpsError: the message cannot be put back as it is.
-    """
+    """Return a message as a line of JSON; its `send` is the input of SendMessage."""
     until, attributes = safe_until(message), _kept_attributes(message)
     order = {}
     if group := message.received["Attributes"].get("MessageGroupId"):
@@ -277,10 +271,6 @@ class MessagePurge:
     """The export and deletion of messages that a walk holds.
 
     Attributes:
-        walk: holds the messages.
-        messages: the messages.
-        files: the files that were written.
-        deleted: ids of the messages that were deleted.
         not_exported: the reason for each message that could not be written, by message id.
         not_deleted: the reason for each message that was written and not deleted.
     """
@@ -389,11 +379,7 @@ class ImportJournal:
 
     @classmethod
     def of(cls, export: Path) -> Self:
-        """Read the journal of an export; empty if there is none.
-
-        Raises:
-            OpsError: it cannot be read.
-        """
+        """Read the journal of an export; empty if there is none."""
         path = export.with_name(f"{export.name}.imported")
         try:
             lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
@@ -405,11 +391,7 @@ class ImportJournal:
             ) from None
 
     def add(self, messages: Iterable[ExportedMessage]) -> None:
-        """Note messages as imported, and flush the file to the disk.
-
-        Raises:
-            OpsError: it cannot be written.
-        """
+        """Note messages as imported, and flush the file to the disk."""
         at = datetime.now(UTC).isoformat(timespec="seconds")
         entries = [{"message_id": message.message_id, "at": at} for message in messages]
         try:
@@ -426,14 +408,11 @@ class MessageImport:
     """An import of the messages of an export.
 
     Attributes:
-        sqs: an SQS client.
         queues: the dead-letter queue for the messages of each consumer.
         journal: the messages that were imported before.
-        new: messages to be imported.
         there: messages in their queue already.
         before: messages that were imported before, and are gone since.
         past: messages past `safe_until`.
-        imported: ids of the imported messages, in their queue.
         failed: the reason for each message that was not imported, by its id in the export.
     """
 
@@ -449,6 +428,21 @@ class MessageImport:
     _stopped: set[tuple[str, str]] = field(default_factory=set)
     """URL and message group of a FIFO queue with a message that was not imported: others wait."""
 
+    @classmethod
+    def of(
+        cls,
+        deployment: Deployment,
+        file: Path,
+        messages: Sequence[ExportedMessage],
+        into: str | None,
+    ) -> Self:
+        """Return the import of the messages of a file, into the queue of one consumer if named."""
+        queues = {
+            name: dead_letter_queues(deployment, into or name)[0]
+            for name in dict.fromkeys(message.consumer for message in messages)
+        }
+        return cls(client("sqs"), queues, ImportJournal.of(file))
+
     def plan(
         self, messages: Iterable[ExportedMessage], limit: int, *, again: bool, unsafe: bool
     ) -> None:
@@ -459,9 +453,6 @@ class MessageImport:
             limit: most messages that are read from the queues.
             again: whether messages that were imported before are imported again.
             unsafe: whether messages past `safe_until` are imported.
-
-        Raises:
-            OpsError: not all messages in the queues could be seen.
         """
         present, now = self._present(limit), datetime.now(UTC)
         for message in messages:
@@ -492,12 +483,7 @@ class MessageImport:
         return found
 
     def run(self, change: operator_log.Change) -> None:
-        """Import the new messages, and note each batch in the journal.
-
-        Raises:
-            OpsError: the journal cannot be written.
-            botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
-        """
+        """Import the new messages, and note each batch in the journal."""
         self.journal.add([])  # before a message is sent that could not be noted
         try:
             for name, queue in self.queues.items():

@@ -96,11 +96,7 @@ class RedriveRequest(search.SearchOptions):
 def open_redrive(
     deployment: Deployment, request: RedriveRequest, *, returning_too: bool
 ) -> Iterator["Redrive"]:
-    """Open a redrive, whose walk holds the messages until the end.
-
-    Raises:
-        OpsError: the messages are the relay's, which has no queue.
-    """
+    """Open a redrive, whose walk holds the messages until the end."""
     consumer = request.consumer
     if consumer == RELAY:
         raise OpsError(
@@ -117,8 +113,6 @@ class RedrivePlan:
     """Assessed messages by what a redrive does with them.
 
     Attributes:
-        sent: they are sent.
-        refused: their verdict keeps them in their queue.
         waiting: they stay as well, behind a refused message of their message group.
         assessed: all of them, in the order of the queues.
     """
@@ -152,17 +146,12 @@ class Redrive:
     """A redrive of the messages whose verdict allows it.
 
     Attributes:
-        sqs: an SQS client.
-        walk: holds the messages.
-        records: the dedup records, from which a message is assessed.
         request: whether messages that need a person are sent, whether the bodies were edited,
             and the rate of sending.
         returning_too: whether messages that would be dead-lettered again are sent.
         expected: outcomes that the operator has confirmed, by message id; a message whose outcome
             has changed since is not sent.
         sent: message ids that the sent messages have in their queue now.
-        refused: messages that were not sent, with their verdicts.
-        failed: a text for each failure.
         returning: number of sent messages that will be dead-lettered again.
         came_back: number of messages that were dead-lettered again during the run.
         overtaken: messages that stay although a later one of their FIFO message group is sent.
@@ -205,9 +194,6 @@ class Redrive:
         """Send the messages, and note in the change what was done, also if this ends early.
 
         `page_sent` is called after each batch; what it raises ends the run.
-
-        Raises:
-            OpsError, botocore.exceptions.BotoCoreError, ClientError: see `send_page`.
         """
         try:
             for page in pages:
@@ -219,12 +205,7 @@ class Redrive:
             change.counts = self.counts
 
     def send_page(self, dead_letters: Sequence[DeadLetter]) -> None:
-        """Assess messages of one queue, send those that may be sent, and delete them.
-
-        Raises:
-            OpsError, botocore.exceptions.BotoCoreError, ClientError: a record cannot be read, or a
-                whole call failed, retries included.
-        """
+        """Assess messages of one queue, send those that may be sent, and delete them."""
         new = [
             one for one in dead_letters if self.sent.isdisjoint(s.message_id for s in one.lineage)
         ]
@@ -394,9 +375,6 @@ class RedrivenMessage:
     """A dead letter as it is sent.
 
     Attributes:
-        dead_letter: the dead letter.
-        body: the message body.
-        attributes: the message attributes.
         grouping: the message group, and for FIFO the deduplication id; empty without one.
         topic_arn: the topic of an unrouted event; None for a message of a consumer's queue.
     """

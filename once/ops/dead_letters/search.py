@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -22,8 +22,14 @@ from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.names import Reason
 from once.ops.aws import clients
+from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import AssessedMessage
-from once.ops.dead_letters.dead_letter import DIED, DeadLetter, DeadLetterQueue
+from once.ops.dead_letters.dead_letter import (
+    DIED,
+    DeadLetter,
+    DeadLetterQueue,
+    dead_letter_queues,
+)
 from once.ops.errors import ExitCode, OpsError
 from once.ops.terminal import (
     TIME_FORMATS,
@@ -81,8 +87,6 @@ class MessageFilter:
         reason: reason code, or `died` for messages without one.
         error: the pattern of the error: see `error_pattern`.
         key: the event's id, or a part of a dedup key.
-        before: dead-lettered before this time.
-        since: dead-lettered at this time or later.
     """
 
     reason: str | None = None
@@ -166,12 +170,12 @@ class SearchOptions:
         own = {one.name: getattr(self, one.name) for one in fields(SearchOptions)}
         return {**own, "key": _digest(self.key), "error": _digest(self.error)}
 
-    def message_filter(self, ids: Sequence[str] = ()) -> MessageFilter:
-        """Parse the options that select messages, which message ids exclude.
+    def search(self, deployment: Deployment) -> AbstractContextManager["QueueWalk"]:
+        """Open a walk of the queues of the consumer, or of all; see `open_search`."""
+        return open_search(dead_letter_queues(deployment, self.consumer), self.limit)
 
-        Raises:
-            typer.BadParameter: an option cannot be parsed, or there are ids and a filter.
-        """
+    def message_filter(self, ids: Sequence[str] = ()) -> MessageFilter:
+        """Parse the options that select messages, which message ids exclude."""
         if self.reason is not None and self.reason not in _REASONS:
             raise BadParameter(
                 f"{self.reason!r} is none: give one of {', '.join(_REASONS)}", param_hint="--reason"
@@ -269,9 +273,6 @@ class QueueWalk:
         """Yield the messages, each once, at most ten at a time, all of one queue.
 
         Those of a FIFO queue are in the order of their places in its message groups.
-
-        Raises:
-            botocore.exceptions.BotoCoreError, ClientError: a queue cannot be read.
         """
         for queue, found in self._first_messages():
             if queue.is_fifo:
@@ -324,9 +325,6 @@ class QueueWalk:
 
         Returns:
             The failure texts of messages that were not deleted, by message id.
-
-        Raises:
-            botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
         """
         url = messages[0].queue.url
         _, refused = clients.call_for_each(
@@ -354,11 +352,7 @@ class QueueWalk:
             yield
 
     def renew(self, messages: Sequence[DeadLetter]) -> list[DeadLetter]:
-        """Renew the holds of up to ten messages of one queue; return those that were still held.
-
-        Raises:
-            botocore.exceptions.BotoCoreError, ClientError: the whole call failed.
-        """
+        """Renew the holds of up to ten messages of one queue; return those that were still held."""
         now = time.time()
         held = {hold.message.message_id for hold in self._holds() if now < hold.until}
         kept = [message for message in messages if message.message_id in held]
@@ -463,11 +457,7 @@ class QueueWalk:
         self._empty = [
             one for one, depth in zip(self._queues, depths, strict=True) if not depth.visible
         ]
-        self.about = clients.QueueDepth(
-            visible=sum(one.visible for one in depths),
-            in_flight=sum(one.in_flight for one in depths),
-            delayed=sum(one.delayed for one in depths),
-        )
+        self.about = clients.QueueDepth.sum(depths)
 
     def _depth(self, queues: Iterable[DeadLetterQueue]) -> clients.QueueDepth:
         return clients.total_depth(self._sqs, [queue.url for queue in queues])
@@ -533,7 +523,6 @@ class HiddenMessages:
     that the messages of a command that ends or is killed now are visible at `until`.
 
     Attributes:
-        number: those that other commands hide.
         until: when the longest hold ends, unless it is renewed.
         withheld: those of FIFO queues that SQS withholds, since earlier messages of their message
             group are held.
@@ -603,10 +592,6 @@ def messages_by_id(walk: QueueWalk, ids: Sequence[str]) -> list[DeadLetter]:
     """Return the messages with these message ids, or beginnings of ids.
 
     Those of a FIFO queue are in the order of their places in its message groups.
-
-    Raises:
-        OpsError: an id matches no message, or more than one.
-        HiddenMessagesError: an id matches no message, and other commands hide some.
     """
     found: dict[str, list[DeadLetter]] = {name: [] for name in dict.fromkeys(ids)}
     for page in walk.pages():

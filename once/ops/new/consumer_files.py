@@ -74,12 +74,7 @@ class RegistryLine:
 
 
 def with_line(source: str, line: RegistryLine, file: Path) -> str:
-    """Return the source of a registry, whose file errors name, with a further table and consumer.
-
-    Raises:
-        OpsError: the source has another form than `CONSUMERS = (…)` with the entries on lines of
-            their own, or has the table's constant.
-    """
+    """Return the source of a registry with a further table and consumer; errors name its file."""
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
@@ -168,11 +163,7 @@ def template_names(folder: str) -> list[str]:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return the text of a template.
-
-    Raises:
-        OpsError: a line of Python is too long for formatters, because a name or a type is long.
-    """
+    """Return the text of a template."""
     text = _templates.get_template(template).render(values)
     lines = text.splitlines() if template.endswith(f".py{TEMPLATE_SUFFIX}") else []
     for line in lines:
@@ -205,7 +196,6 @@ class EventModel:
     """The model of an event type: the fields that a new handler reads of it, and sample data.
 
     Attributes:
-        type: the event type.
         fields: the annotation of each field of the event's data that the handler reads.
         key_field: the field whose value becomes the table's key; None to use the event's id.
         is_internal: whether consumers or webhooks of this service publish it.
@@ -291,10 +281,6 @@ def consumer_files(
 
     The consumer's name is that of its table too. Without types that it takes, it has one of its
     own: `refund.requested`. `kind` is one of `MODEL_KINDS`.
-
-    Raises:
-        OpsError: the name or a type cannot be used, or the registry has a form that cannot be
-            edited.
     """
     if kind not in MODEL_KINDS:
         raise OpsError(f"{kind!r} is no kind of model: give one of {', '.join(MODEL_KINDS)}")

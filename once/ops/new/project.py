@@ -27,10 +27,6 @@ class Project:
     """A project that has a registry of consumers.
 
     Attributes:
-        registry_file: the file with the registry's lines.
-        functions: the folder of the handlers' folders.
-        tests: the folder of the handlers' tests.
-        events: the folder of sample events.
         consumers: the names of its consumers, former names included.
         folders: the folder of each consumer's handler.
         published: the event types that its consumers and its webhooks publish.
@@ -53,11 +49,7 @@ class Project:
     next: tuple[str, ...] = ()
 
     def run_after(self) -> list[str]:
-        """Run the project's commands for a new consumer; return their output.
-
-        Raises:
-            OpsError: one failed; the message has its last lines.
-        """
+        """Run the project's commands for a new consumer; return their output."""
         said: list[str] = []
         for command in self.after:
             words = shlex.split(command)
@@ -79,9 +71,6 @@ def load_project(root: Path) -> Project:
     """Return the project of a folder, as `[tool.once]` of its pyproject.toml describes it.
 
     Its registry is imported, with the folder first on the path of modules.
-
-    Raises:
-        OpsError: the section is missing or wrong, or the registry cannot be imported.
     """
     settings = _settings(root)
     place = str(settings.get("registry", ""))
@@ -168,11 +157,7 @@ def _registry(root: Path, place: str) -> Any:
 def written(
     new: Mapping[Path, str | bytes], changed: Mapping[Path, str] | None = None
 ) -> Iterator[None]:
-    """Write new and changed files; undo it if the block raises an error or is interrupted.
-
-    Raises:
-        OpsError: a new file exists, or a file cannot be written.
-    """
+    """Write new and changed files; undo it if the block raises an error or is interrupted."""
     if taken := [path for path in new if path.exists()]:
         raise OpsError(
             f"{taken[0]} exists, and no file is replaced: choose another name, or remove it first"

@@ -27,9 +27,6 @@ def service_files(
     Hidden entries of its empty folder, such as `.git`, do not count. `wheels` is the folder with
     the library's wheel; by default the wheel that the library was installed from, and none if that
     was an index.
-
-    Raises:
-        OpsError: the folder is not empty, a name cannot be used, or there is no wheel.
     """
     if found := sorted(path.name for path in root.iterdir() if not path.name.startswith(".")):
         raise OpsError(

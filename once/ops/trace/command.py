@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -86,28 +86,22 @@ def trace(
     if not moments:
         raise OpsError(search.not_found_text())
     if as_json:
-        terminal.print_json(
-            {"key": key, "moments": [*map(_as_json, moments)], "notes": search.notes}
-        )
+        shown = [
+            {
+                "time": entry.at,
+                "consumer": entry.consumer,
+                "event_type": entry.event_type,
+                "what": entry.kind,
+                "key_hash": entry.key_hash,
+                **entry.details,
+            }
+            for entry in moments
+        ]
+        terminal.print_json({"key": key, "moments": shown, "notes": search.notes})
         return
     terminal.console.print(_table(key, moments))
     for note in search.notes:
         terminal.console.print(f"note: {note}", soft_wrap=True)
-
-
-def _as_json(entry: TimelineEntry) -> dict[str, Any]:
-    details = {
-        name: fact.isoformat(timespec="milliseconds") if isinstance(fact, datetime) else fact
-        for name, fact in entry.details.items()
-    }
-    return {
-        "time": entry.at and entry.at.isoformat(timespec="milliseconds"),
-        "consumer": entry.consumer,
-        "event_type": entry.event_type,
-        "what": entry.kind,
-        "key_hash": entry.key_hash,
-        **details,
-    }
 
 
 def _table(key: str, entries: Sequence[TimelineEntry]) -> Table:

@@ -12,7 +12,7 @@ from once.ops import terminal
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
-from once.ops.dead_letters.search import QueueWalk, renewing
+from once.ops.dead_letters.search import open_search
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.trace.timeline import EventGraph, TimelineEntry, read_log_entries, timeline
 
@@ -35,9 +35,6 @@ class TraceSearch:
             id, or the SHA-256 of a dedup key.
         consumer: begin with the records of this consumer only.
         sources: the CloudEvents sources of the producer; needed with an event's id.
-
-    Raises:
-        OpsError: there is no such consumer.
     """
 
     def __init__(
@@ -124,19 +121,11 @@ class TraceSearch:
 
     def _dead_letters(self, most: int) -> list[DeadLetter]:
         """Read the dead letters, at most so many, and make them visible again."""
-        sqs, places = clients.client("sqs"), dead_letter_queues(self._deployment)
-        if hidden := sum(clients.depth(sqs, queue.url).in_flight for queue in places):
-            self.notes.append(
-                f"{terminal.counted(hidden, 'dead letter')} hidden: another command is reading them"
-            )
-        with QueueWalk(sqs, places, most) as walk, renewing(walk):
+        places = dead_letter_queues(self._deployment)
+        with open_search(places, most) as walk:
             found = [message for page in walk.pages() for message in page]
-            ordered = [queue for queue in places if queue.is_fifo and walk.complete]
-            if withheld := sum(clients.depth(sqs, queue.url).visible for queue in ordered):
-                self.notes.append(
-                    f"{terminal.counted(withheld, 'dead letter')} withheld by SQS behind earlier "
-                    "ones of their message group: `once dlq list` names those"
-                )
+        if walk.hidden:
+            self.notes.append(f"dead letters that were not read: {walk.hidden}")
         if len(found) == most:
             self.notes.append(f"only {most} dead letters were looked at: there are more")
         self._searched.append(f"{len(found)} dead letters in {len(places)} queues")

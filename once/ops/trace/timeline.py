@@ -38,8 +38,6 @@ class EventGraph:
     `read` returns the existing records of keys.
 
     Attributes:
-        records: dedup records, by key.
-        dead_letters: the dead letters of the events.
         events: the events of dead letters and outboxes, by source and id.
         keys: the dedup keys of each event at the consumers that take it.
         unknown: consumers and event types whose key rule is not known.

@@ -62,8 +62,6 @@ class Destination:
         host: the value of the header `Host`.
         name: the name that the certificate must have.
         addresses: the addresses to connect to, one after the other until one answers.
-        path: the path with the query.
-        secure: whether the connection is one of TLS.
         ca_bundle: a file with the certificates to trust; None for those of this machine.
     """
 
@@ -84,9 +82,6 @@ class Destination:
             allowed: the rule that every address must meet, since an attacker may add one of many;
                 None allows every address.
             refusal: the end of the error for an address that is not allowed.
-
-        Raises:
-            OpsError: it is no URL of HTTP, its host has no address, or one that is not allowed.
         """
         parts, port = _parts(url, option)
         host = parts.hostname or ""

@@ -98,11 +98,7 @@ class CaptureOptions:
     ] = None
 
     def conditions(self, period: timedelta) -> CaptureFilter:
-        """Parse the options; `period` is the time before `until` that counts without `since`.
-
-        Raises:
-            typer.BadParameter: a time cannot be read, or nothing is in between.
-        """
+        """Parse the options; `period` is the time before `until` that counts without `since`."""
         now = datetime.now(UTC)
         # The clock of a function may be fast: its last captures have a time ahead of now.
         end = now + timedelta(seconds=CLOCK_MARGIN_SECONDS)
@@ -122,11 +118,7 @@ class CaptureOptions:
 
 
 def webhooks_of(deployment: Deployment) -> DeployedWebhooks:
-    """Return the webhook ingress of a deployment.
-
-    Raises:
-        OpsError: it has none.
-    """
+    """Return the webhook ingress of a deployment."""
     if deployment.webhooks is None:
         raise OpsError(
             f"{deployment.service!r} has no webhook ingress: declare one "
@@ -141,8 +133,6 @@ class Captures:
 
     Attributes:
         bucket: the claim-check bucket; None for a deployment without one.
-        most: most entries of the index that are read.
-        read: number of entries that were read.
     """
 
     dynamodb: "DynamoDBClient"
@@ -153,20 +143,12 @@ class Captures:
 
     @classmethod
     def of(cls, deployment: Deployment, most: int | None = None) -> Self:
-        """Return the captures of a deployment.
-
-        Raises:
-            OpsError: it has no ingress.
-        """
+        """Return the captures of a deployment."""
         webhooks = webhooks_of(deployment)
         return cls(client("dynamodb"), webhooks, deployment.claim_bucket, most or MOST_READ)
 
     def matching(self, conditions: CaptureFilter) -> Iterator[Capture]:
-        """Yield the captures that match, newest first, without their bodies.
-
-        Raises:
-            OpsError: there is no such endpoint, or there are too many captures to look at.
-        """
+        """Yield the captures that match, newest first, without their bodies."""
         endpoints = self._endpoints(conditions)
         first = int(conditions.since.timestamp() * 1000)
         last = int(conditions.until.timestamp() * 1000) - 1
@@ -177,11 +159,7 @@ class Captures:
             yield from filter(conditions.matches, found)
 
     def by_ids(self, ids: Sequence[str], conditions: CaptureFilter) -> list[Capture]:
-        """Return the captures of these ids; those that no key tells are looked for by time.
-
-        Raises:
-            OpsError: an id matches no capture, or more than one.
-        """
+        """Return the captures of these ids; those that no key tells are looked for by time."""
         found = {name: self._by_key(name, conditions) for name in dict.fromkeys(ids)}
         missing = [name for name, some in found.items() if not some]
         if missing:
@@ -204,21 +182,13 @@ class Captures:
         return [*{capture.pk: capture for [capture] in found.values()}.values()]
 
     def get(self, pk: str) -> Capture:
-        """Return a whole capture, which the index names.
-
-        Raises:
-            OpsError: it has expired, or cannot be read by this version.
-        """
+        """Return a whole capture, which the index names."""
         if capture := self._get(pk):
             return capture
         raise OpsError("its capture has expired since: it was listed, and is gone")
 
     def body(self, capture: Capture) -> bytes:
-        """Return the bytes of a whole capture's body, as they were received.
-
-        Raises:
-            OpsError: they are gone, or are not those that were received.
-        """
+        """Return the bytes of a whole capture's body, as they were received."""
         try:
             body = read_body(capture, client("s3"), self.bucket)
         except ClaimMissing:

@@ -51,9 +51,6 @@ class Listener:
     Attributes:
         conditions: the captures that are forwarded; `until` does not count.
         skip: whether captures that exist at the first look are left out.
-        as_json: whether the lines are JSON.
-        number: the number of forwarded captures.
-        last: the time of the last one.
     """
 
     captures: Captures
@@ -67,11 +64,7 @@ class Listener:
     _seen: dict[tuple[str, int], datetime] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Forward captures until Ctrl-C.
-
-        Raises:
-            OpsError: there are too many captures to look at.
-        """
+        """Forward captures until Ctrl-C."""
         pause = _SHORTEST_SECONDS
         while True:
             try:

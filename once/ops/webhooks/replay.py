@@ -106,7 +106,6 @@ class UrlTarget:
         """Send a webhook, and return the status of the answer.
 
         Raises:
-            OpsError: the answer is a refusal, an error or a redirect.
             NotSent, Unanswered: there is no answer.
         """
         status = resend(self.destination, *prepared)
@@ -120,7 +119,6 @@ class QueueTarget:
     """The queue of a consumer: it receives the event as the relay publishes it.
 
     Attributes:
-        endpoints: the endpoints of the deployment's ingress, by name.
         records: reads dedup records; None to send also what the consumer may have forgotten.
         takes_conflicts: whether a webhook is sent that differs from an earlier one of its key.
     """
@@ -138,7 +136,6 @@ class QueueTarget:
 
         Raises:
             OnceError: it has no event, or no message group.
-            OpsError: the consumer does not take the event, or would not recognise it.
         """
         if capture.standing is Standing.CONFLICT and not self.takes_conflicts:
             raise OpsError(
@@ -234,13 +231,7 @@ class ReplayRequest(CaptureOptions):
         return self.conditions(SEARCH_PERIOD)
 
     def plan(self, deployment: Deployment, captures: Captures) -> "ReplayRun":
-        """Check the options, find the webhooks, and return a run that only judges them.
-
-        Raises:
-            typer.BadParameter: the options do not fit together.
-            OpsError: the target cannot be used; there are too many webhooks, or an id matches none
-                or several.
-        """
+        """Check the options, find the webhooks, and return a run that only judges them."""
         if not self.names and self.since is None:
             raise BadParameter("name webhooks by ID, or give --since")
         if (self.queue is None) is (self.url is None):
@@ -314,8 +305,6 @@ class ReplayRun:
 
     Attributes:
         chosen: the webhooks as the index has them, the oldest first.
-        dry_run: whether nothing is sent.
-        results: the results so far.
     """
 
     asked: ReplayRequest
@@ -326,11 +315,7 @@ class ReplayRun:
     results: list[Result] = field(default_factory=list)
 
     def run(self, seen: Callable[[], object] = lambda: None) -> None:
-        """Send the webhooks; `seen` is called after each.
-
-        Raises:
-            OpsError: several in a row could not be sent.
-        """
+        """Send the webhooks; `seen` is called after each."""
         limiter = RateLimiter(self.asked.rate)
         failures = 0
         for capture in self.chosen:
@@ -346,11 +331,7 @@ class ReplayRun:
 
     @contextmanager
     def sending(self, deployment: Deployment, why: str | None) -> Iterator["ReplayRun"]:
-        """Yield the run that sends the webhooks of this plan, with entries in the operator log.
-
-        Raises:
-            OpsError: they cannot be written; or, after the run, webhooks were not sent.
-        """
+        """Yield the run that sends the webhooks of this plan, with entries in the operator log."""
         # The destination was resolved for the plan: no later answer of a name server counts.
         sent = replace(self, dry_run=False, results=[])
         asked, target = self.asked, self.target

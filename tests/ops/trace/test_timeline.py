@@ -79,7 +79,7 @@ def test_dead_letters_that_were_not_read_are_noted(
         saga.bury("orders", placed("o-1"))
     saga.cloud.sqs.receive_message(QueueUrl=saga.cloud.box("orders"), VisibilityTimeout=600)
     output = stdout_of("trace", "o-1")
-    assert "note: 1 dead letter hidden: another command is reading them" in output
+    assert "note: dead letters that were not read: 1 hidden until" in output
     assert "note: only 3 dead letters were looked at" in output
 
 

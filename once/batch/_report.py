@@ -31,7 +31,7 @@ _TRACE_CONTEXT = ("traceparent", "tracestate")
 
 
 class Finished(NamedTuple):
-    """A settled message. `disposition` follows from `result`."""
+    """A finished message. `disposition` follows from `result`."""
 
     delivery: Delivery
     result: MessageResult

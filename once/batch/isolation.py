@@ -1,8 +1,8 @@
 """Isolation: a message that was received often is read and run alone, from a separate queue.
 
 A message that ends the process would use up the receives of its whole batch (ADR 0001). It is moved
-before any body is read. Messages that cannot be moved are read and run one by one, and what is
-settled before them is deleted at SQS first.
+before any body is read. Messages that cannot be moved are read and run one by one; before that, the
+finished messages of the batch are deleted at SQS.
 
 A message is sent to the isolation queue before it is deleted. If the function ends in between,
 there are two copies, and the dedup record lets one of them commit.
@@ -78,7 +78,7 @@ class Isolation:
         return moved
 
     def acknowledge(self, deliveries: Sequence[Delivery], deadline: Deadline) -> None:
-        """Delete the settled messages of a batch now: the function may end before it answers."""
+        """Delete the finished messages of a batch now: the function may end before it answers."""
         for start in range(0, len(deliveries), Limits.QUEUE_BATCH):
             if not deadline.hurried:
                 self._delete(deliveries[start : start + Limits.QUEUE_BATCH])

@@ -66,7 +66,7 @@ _SAME_REQUEST = {
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A message between its delivery and its disposition.
+    """A message between its delivery and its final state.
 
     Attributes:
         request: its request to commit; None before its handler has run, and after it has ended.
@@ -354,7 +354,7 @@ class MessageSteps:
         elif isinstance(decoded, OnceError):
             self.end(message, decoded)
         elif decoded is None or (is_suspended and not isinstance(decoded.data, InvalidData)):
-            raise Suspended("what the consumer depends on is down")
+            raise Suspended("a dependency of the consumer fails")
         elif message.known is not None:
             self._go_on(message, self.runner.empty(decoded), message.known)
         else:

@@ -43,7 +43,7 @@ Member = tuple[Message, CommitRequest]
 """A message, and its request in this round."""
 
 _LOGGED = (Disposition.DUPLICATE, Disposition.ISOLATED, Disposition.TEST_MESSAGE)
-"""Dispositions of messages that are acknowledged without a commit or a dead letter."""
+"""Final states of messages that are acknowledged without a commit or a dead letter."""
 
 _ALLOWANCE = 0.10
 """Accepted additional cost of grouping over one request a message, in write units."""
@@ -156,8 +156,7 @@ class BatchProcessor:
         queue = ReadyQueue(left, self._read)
         while len(finished) < len(messages):
             calling = [message.call for message in left if message.call is not None]
-            # Settled messages are deleted before the function runs or waits for a message that may
-            # end it.
+            # Finished messages are deleted first: the next one may end the function.
             if may_end_function or (calling and deadline.spent):
                 settled = [
                     m for m in finished[deleted:] if m.disposition is not Disposition.RETRIED
@@ -234,7 +233,7 @@ class BatchProcessor:
         most = size if size == 1 else size * self.threads
         if not self.calls:
             return most
-        # While nobody knows that the provider is well, one call finds out.
+        # Until a call has succeeded, a single one tests the provider.
         return min(most, (self.calls if self.breaker.is_proven else 1) - calling)
 
     def _commit(

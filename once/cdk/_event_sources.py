@@ -71,7 +71,7 @@ class Destination:
 
 
 def connect(to: Destination, bucket: s3.IBucket | None) -> None:
-    """Make what delivers the events of the consumer's source into its queue.
+    """Make the resources that deliver the events of the consumer's source into its queue.
 
     `bucket` is that of `Source.s3()` without a name.
     """

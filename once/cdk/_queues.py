@@ -1,6 +1,6 @@
 """Queues of Once, encrypted and reachable over TLS only, and their event source mappings.
 
-They are retained with what delivers into them.
+They are retained, with the policies and subscriptions by which messages arrive.
 """
 
 from collections.abc import Mapping

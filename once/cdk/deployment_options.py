@@ -250,7 +250,7 @@ class DeploymentConfig:
         existing_queues: queues that exist already, by the name of the consumer that reads it.
         fifo_topic_dead_letters: False to give subscriptions of standard queues to FIFO topics no
             dead-letter queue, if AWS refuses a standard one there (docs/verify.md).
-        keep_data: False for a deployment whose data may go: its stacks can be deleted as a whole.
+        keep_data: False if the stacks may be deleted as a whole, with their data.
         consumers_per_stack: the most consumers of one stack, in which CloudFormation takes 500
             resources. Further ones get further stacks; a deployed one stays in its stack.
         external_functions: True if another tool makes the consumers' functions, their roles and

@@ -65,14 +65,14 @@ rejects every request, and providers send each several times an hour."""
 _DONE = (Metric.COMMITTED, Metric.REFUSED)
 _WORKED_ON = (*_DONE, Metric.RESENT, Metric.REDELIVERED, Metric.REDRIVEN)
 _SHARES = (
-    ("ConflictsAlarm", Metric.CONFLICTS, _DONE, "conflicts", "commits are in each other's way"),
+    ("ConflictsAlarm", Metric.CONFLICTS, _DONE, "conflicts", "commits conflict with one another"),
     ("ResentAlarm", Metric.RESENT, _WORKED_ON, "resent-duplicates", "producers send events twice"),
     (
         "RedeliveredAlarm",
         Metric.REDELIVERED,
         _WORKED_ON,
         "redelivered-duplicates",
-        "SQS delivers again what is done",
+        "SQS delivers committed messages again",
     ),
 )
 """Alarm, counted metric, metrics of the total, entry of the runbook, meaning. Duplicates that an
@@ -147,7 +147,7 @@ def monitor_consumer(
     waits = part.metric(Metric.BREAKER_OPEN)
     faulty = [
         new_dead,
-        part.add("BreakerAlarm", waits, 1, "breaker-open", "messages wait for what is down"),
+        part.add("BreakerAlarm", waits, 1, "breaker-open", "a dependency fails, messages wait"),
         part.on_function(function),
     ]
     row = [
@@ -230,7 +230,7 @@ def monitor_unrouted(sweeping: FunctionConstruct, unrouted: sqs.IQueue, sweep: s
 
 
 def monitor_ingress(ingress: FunctionConstruct) -> Row:
-    """Alarm when webhooks are not captured, not handed on, or rejected in numbers.
+    """Alarm when webhooks are not captured, not handed on, or rejected in large numbers.
 
     The row shows webhooks, those not handed on, time, and the function.
     """
@@ -269,7 +269,7 @@ def add_table_alarms(scope: Construct, name: str, table: dynamodb.ITable) -> Non
         what = f"DynamoDB throttles {them}"
         part.add(f"Dedup{kind}sAlarm", throttled, _ENOUGH, "table-throttled", what)
     conflicts = table.metric("TransactionConflict", period=_WHILE, statistic=SUM)
-    what = "the same events are worked on in parallel"
+    what = "deliveries of the same events run at once"
     part.add("DedupConflictsAlarm", conflicts, _ENOUGH, "table-conflicts", what)
 
 

@@ -41,10 +41,10 @@ class OperatorPolicies(Construct):
 
     `read_only` allows `once status`, `trace`, `dlq list`, `dlq show`, and `once webhooks list`,
     `show` and `listen`. A look at a dead letter receives and hides it for a minute, so it includes
-    these actions. `changes` allows what the other commands need besides: to redrive, purge, import,
-    settle, republish and replay, and to send test webhooks. Attach both to the role of an operator
-    who may change data. Each is split into as many policies as IAM's limit of characters requires.
-    Detach them before the stack is deleted: IAM refuses to delete a policy that is attached.
+    these actions. `changes` has the further actions of the other commands: to redrive, purge,
+    import, settle, republish and replay, and to send test webhooks. Attach both to the role of an
+    operator who may change data. Each is split into as many policies as IAM's limit of characters
+    requires. Detach them before the stack is deleted: IAM refuses to delete an attached policy.
 
     No action reads or writes a business table. Changes of dedup records are restricted to
     transactions. With a webhook ingress, each has one more, at its end: to read captured webhooks,
@@ -108,7 +108,7 @@ class OperatorPolicies(Construct):
             *(("secretsmanager", key.arn) for key in [keys.secrets] if key and endpoint_secrets),
             ("s3", None if claims is None else claims.encryption_key),
         ]
-        """The customer managed keys of what is opened, except those of the consumers."""
+        """The customer managed keys of the opened resources, except those of the consumers."""
         common = (self._common_reads(), self._common_changes()) if shared else ((), ())
         reads = self._make("ReadOnly", consumers, common[0], _reads)
         if captures is not None:

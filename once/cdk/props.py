@@ -201,8 +201,9 @@ class ConsumerProps:
             Every type that it takes is then published to a FIFO topic.
         ordered_by: the field of the data that gives an event's message group, with dots for
             nesting; required with `fifo`.
-        blocks_group: with `fifo`, what follows a failed event of its group. True to wait for that
-            event until shortly before the queue deletes it; False to quarantine it and go on.
+        blocks_group: with `fifo`, the handling of a failed event that others of its group follow.
+            True to let them wait until shortly before the queue deletes it; False to quarantine it
+            and go on.
         fair_by: the field of the data whose values share a standard queue fairly, such as a
             tenant's id, with dots for nesting.
         dedup: where it keeps its dedup records: as items of the dedup table, or, if each event

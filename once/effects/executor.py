@@ -2,7 +2,7 @@
 
 An outcome is kept as JSON in the pending record if its commit fails, or if an operator found it
 out. The next delivery commits it without another call. Each outcome that a provider returns is
-compared with what could be kept of it, because otherwise only a recovery would find the mistake.
+compared with the form in which it would be kept; otherwise only a recovery would find the mistake.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -89,7 +89,7 @@ class EffectExecutor:
         effect, request = requested
         if self.effects.get(effect.name) is not effect:
             raise InvalidWrite(
-                f"the effect {effect.name!r} is none of this consumer's: declare it with "
+                f"the effect {effect.name!r} is not declared by this consumer: declare it with "
                 "@consumer.effect"
             )
         try:  # a request that cannot be read back would stay pending
@@ -113,7 +113,7 @@ class EffectExecutor:
             OnceError: this delivery may not call the effect, or no delivery may.
         """
         if found.effect not in self.effects:
-            text = f"the pending effect {found.effect!r} is none of this consumer's any more"
+            text = f"the pending effect {found.effect!r} is no longer declared by this consumer"
             raise self.stuck(found, PermanentError(f"{text}: bring it back"))
         effect = self.effects[found.effect]
         if found.standing is Standing.SETTLED:

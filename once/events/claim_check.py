@@ -39,7 +39,7 @@ _MISSING = {"NoSuchKey", "404"}
 
 
 class InvalidClaim(PermanentError, reason=Reason.INVALID_CLAIM):
-    """A reference that may not be followed, or an object that is not what was committed."""
+    """A reference that may not be followed, or an object that differs from the committed one."""
 
 
 class ClaimMissing(RetryableError, reason=Reason.CLAIM_MISSING):

@@ -50,7 +50,7 @@ class CircuitBreaker:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the last message of a warm function shows that what it depends on is well."""
+        """Whether the last message of this warm function shows that its dependencies work."""
         return self._has_succeeded and self._failures < _IN_A_ROW
 
     def covers(self, error: OnceError) -> bool:
@@ -60,7 +60,7 @@ class CircuitBreaker:
     def learn(self, *ended: tuple[MessageResult, int], began: float = math.inf) -> None:
         """Record the results of messages, each with its receive count; the last began then.
 
-        What was under way together is one failure at most: ten messages in one unanswered request,
+        Concurrent failures count as one: ten messages in one unanswered request,
         or ten calls of a provider side by side, did not fail ten times. Until the first success, a
         message's earlier receives count as failures that another function saw.
         """

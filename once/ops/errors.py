@@ -86,11 +86,11 @@ def _remedy(error: Any, kinds: list[str]) -> str | None:
         if code in _EXPIRED | _UNKNOWN:
             return _SIGN_IN
         if "AccessDenied" in code or code == "AuthorizationError":
-            return "have this action granted to who you are (`aws sts get-caller-identity`)"
+            return "have this action granted to your identity (`aws sts get-caller-identity`)"
         return None
     if found := [_REMEDIES[kind] for kind in kinds if kind in _REMEDIES]:
         return found[0]
     if {"ConnectionError", "HTTPClientError"} & {*kinds}:
         endpoint = os.environ.get("AWS_ENDPOINT_URL", "not set")
-        return f"see to the network, and to AWS_ENDPOINT_URL ({endpoint})"
+        return f"check the network, and AWS_ENDPOINT_URL ({endpoint})"
     return None

@@ -333,8 +333,8 @@ def with_retries(relay: RelayCall) -> RelayCall:
                 failure = error
         raise OpsError(
             f"the relay did not publish all of {len(records)} records in {clients.ATTEMPTS} "
-            f"attempts ({failure}): see to the topic and to the relay's log, and run the same "
-            "command again; what is published twice is deduplicated"
+            f"attempts ({failure}): check the topic and the relay's log, and run the same "
+            "command again; events published twice are deduplicated"
         )
 
     return publish

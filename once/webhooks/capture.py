@@ -58,7 +58,7 @@ class CaptureAttribute:
 
 
 class Standing(StrEnum):
-    """Standing of a webhook: how the ingress settled it."""
+    """Standing of a webhook: how the ingress handled it."""
 
     HANDED_ON = "handed-on"
     """One event was published for it."""

@@ -3,8 +3,8 @@
 The three are one transaction. A webhook that cannot be handed on is captured all the same.
 Otherwise the provider would send it again until it gives up, and nothing of it would be left.
 
-A duplicate is answered like the first delivery. A request that nothing durable was written for is
-never answered with success, so that the provider sends it again.
+A duplicate is answered like the first delivery. A request that was not stored durably is never
+answered with success, so that the provider sends it again.
 """
 
 import time

@@ -220,7 +220,7 @@ def digest(parts: Iterable[bytes]) -> str:
 
 
 def build_once(target: Path, fill: Callable[[Path], None], *, keep_seconds: float) -> Path:
-    """Return `target`, filled by `fill` unless it already stands there.
+    """Return `target`, filled by `fill` unless it exists already.
 
     It is filled under another name and renamed: a reader never sees a part of it, an interruption
     leaves nothing under its name, and if two processes build it at once, the first one wins.

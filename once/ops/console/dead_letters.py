@@ -1,4 +1,4 @@
-"""Dead letters: in groups that failed alike, one by one, and one with all that is known of it.
+"""Pages of dead letters: groups with the same failure, a list, and one message in full.
 
 To read them is to receive them, which hides them from other commands for a moment. So all are read
 at once, without their bodies, and the pages filter what was read.

@@ -127,7 +127,7 @@ class Job:
             self.phase, self.error = JobPhase.STOPPED, str(error)
         except (OpsError, BotoCoreError, ClientError) as error:
             self.phase, self.error = JobPhase.FAILED, error_with_remedy(error)
-        except Exception as error:  # a thread's error would be seen by nobody
+        except Exception as error:  # otherwise the error of a thread would be lost
             self.phase, self.error = JobPhase.FAILED, unexpected_error_text(error)
 
 

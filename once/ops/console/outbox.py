@@ -124,7 +124,7 @@ def plan_republish(request: Request, form: FormData) -> Job:
         def stopped_text() -> str:
             return (
                 f"stopped: at least {done.events.total()} events were published; run it again for "
-                "the rest: what is published twice is deduplicated"
+                "the rest: events published twice are deduplicated"
             )
 
         result = asked.publish(why, seen, lambda: progress.check_stop(stopped_text))

@@ -438,7 +438,7 @@ _REMEDIES = {
     Reason.NO_TYPE: "Have the producer set the attribute. A redrive sets it from the event.",
     Reason.UNSUBSCRIBED_TYPE: "Add the type to `external=` of a consumer, and deploy first.",
     Reason.TOO_MANY_ATTRIBUTES: "Have the producer send fewer. A redrive sends the type alone.",
-    Reason.UNFINISHED: "Read the function's log first: it died in each delivery, or was throttled.",
+    Reason.UNFINISHED: "Read the function's log first: it ended each time, or was throttled.",
     Reason.FORMER_UNFINISHED: (
         f"Mark the former record as done, or delete it: {names.page_url('migrating')}."
     ),
@@ -449,5 +449,5 @@ _REMEDIES = {
 def remedy(reason: str | None) -> str | None:
     """Return the action to take before a message with this reason is redriven; None if none is."""
     if reason is None:
-        return "Read the function's log first: it died on every receive, or never received it."
+        return "Read the function's log first: it ended each time, or was never invoked."
     return _REMEDIES.get(Reason(reason)) if reason in set(Reason) else None

@@ -488,7 +488,7 @@ class MessageImport:
         try:
             for name, queue in self.queues.items():
                 own = [message for message in self.new if message.consumer == name]
-                # Within one call to a FIFO queue, a letter could overtake one that is repeated.
+                # Within one call to a FIFO queue, a message could overtake one that is repeated.
                 most = 1 if queue.is_fifo else BATCH_ENTRIES
                 for some in batches_by_size(own, lambda message: message.size, most=most):
                     self._send(queue, some)

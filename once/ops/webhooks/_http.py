@@ -88,7 +88,7 @@ class Destination:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise OpsError(f"the host {host!r} has no address ({error}): see to the URL") from None
+            raise OpsError(f"the host {host!r} has no address ({error}): check the URL") from None
         addresses = tuple(dict.fromkeys(str(each[4][0]) for each in found))
         for address in addresses:
             if allowed is not None and not allowed(ip_address(address)):

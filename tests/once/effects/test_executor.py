@@ -331,7 +331,7 @@ def test_an_effect_that_could_not_be_resumed_stays_unknown(make: Make) -> None:
     ("options", "text"),
     [
         ({"model": Narrow, "handler": lambda event, tx: None}, "does not fit its model any more"),
-        ({"name": "payment"}, "is none of this consumer's any more: bring it back; its effect"),
+        ({"name": "payment"}, "is no longer declared by this consumer: bring it back; its effect"),
     ],
     ids=["model", "name"],
 )
@@ -407,7 +407,7 @@ INVALID: dict[str, tuple[list[Any], str]] = {
     ),
     "another consumer's effect": (
         [EFFECT],
-        "'charge' is none of this consumer's: declare it with @consumer.effect",
+        "'charge' is not declared by this consumer: declare it with @consumer.effect",
     ),
 }
 
@@ -489,9 +489,9 @@ def narrowed_consumer() -> Consumer:
         pytest.param(
             consumer_of(Provider(), name="payment"),
             "in-flight",
-            "EffectUnknown: the pending effect 'charge' is none of this consumer's any more: bring "
-            "it back; its effect 'charge' may have happened under the provider key {key}: find out "
-            "outside whether it did",
+            "EffectUnknown: the pending effect 'charge' is no longer declared by this consumer: "
+            "bring it back; its effect 'charge' may have happened under the provider key {key}: "
+            "find out outside whether it did",
             id="name",
         ),
     ],

@@ -71,7 +71,7 @@ def test_a_republish_is_stopped(browser: TestClient, state: ConsoleState, cloud:
     commit_each(cloud, "orders#a", age=1)
     job = planned(browser, state, REPUBLISH, since="2h")
     browser.post(f"{page_of(state, job)}/stop")
-    assert "what is published twice is deduplicated" in confirmed(browser, state, job)
+    assert "events published twice are deduplicated" in confirmed(browser, state, job)
     assert job.phase is JobPhase.STOPPED
     assert published(cloud) == set()
     assert cloud.logged()[-1]["outcome"] == "stopped"

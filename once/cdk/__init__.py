@@ -3,7 +3,8 @@
 In: `ConsumerProps` and `DeploymentConfig`. Out: CloudFormation resources. Used by CDK apps:
 `run_app` makes a whole service from a `Registry`, and each construct can be used alone. The names
 below are the whole public interface. They load on first use, because importing the CDK takes
-seconds.
+seconds. Of each construct, `scope` is the stack, and of each stack the app; `config` is the
+deployment, by default that of the CDK context. `SynthError` says why something cannot be built.
 """
 
 from importlib import import_module

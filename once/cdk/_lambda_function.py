@@ -47,9 +47,7 @@ class FunctionConstruct(Construct):
     function's name, `config` the deployment.
 
     Args:
-        scope: the stack.
         name: the construct's id, and the end of the function's name.
-        config: the deployment.
     """
 
     role: iam.Role

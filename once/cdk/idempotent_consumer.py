@@ -57,7 +57,6 @@ class IdempotentConsumer(FunctionConstruct):
     `Queue.from_queue_attributes(…, key_arn=…)`, and the role may use the key.
 
     Args:
-        scope: the stack.
         props: the consumer.
         dedup_table: the table of dedup records, such as a `DedupTable`.
         tables: the business tables it may write, by the names that its handlers use.
@@ -70,7 +69,6 @@ class IdempotentConsumer(FunctionConstruct):
         sources: the CloudEvents sources that each of `props.events` may come from.
         bucket: the bucket of `Source.s3()`, if that does not name it.
         claims: the claim-check bucket; required with `props.claim_check_mb`.
-        config: the deployment; by default that of the CDK context.
 
     Raises:
         SynthError: the consumer cannot be built; lists all faults.

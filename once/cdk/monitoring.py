@@ -500,10 +500,6 @@ def make_alarm_topic(scope: Construct, config: DeploymentConfig | None = None) -
     """Return an encrypted topic to which the alarms of this account and region may publish.
 
     Operators subscribe to it.
-
-    Args:
-        scope: the stack.
-        config: the deployment; by default that of the CDK context.
     """
     config = config or DeploymentConfig.from_context(scope.node)
     by_alarms = iam.ServicePrincipal("cloudwatch.amazonaws.com")

@@ -52,7 +52,6 @@ class OperatorPolicies(Construct):
     which any webhook can be signed.
 
     Args:
-        scope: the stack.
         consumers: the consumers whose queues and logs are opened.
         dedup_table: the table of dedup records.
         topics: the topics of the deployment.
@@ -65,7 +64,6 @@ class OperatorPolicies(Construct):
         further_stacks: names of the stacks with further consumers.
         shared: False in a further stack: without the permissions on what all consumers share, which
             the policies of the first one give.
-        config: the deployment; by default that of the CDK context.
     """
 
     def __init__(

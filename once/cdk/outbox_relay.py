@@ -47,13 +47,11 @@ class OutboxRelay(FunctionConstruct):
     The stream invokes `alias`, which points to a published version of `function`.
 
     Args:
-        scope: the stack.
         topics: the topics. It publishes to `events`, and ordered types to `ordered_events`.
         publishes: the event types that each consumer may publish, by its identity, as
             `published_types` returns them.
         dedup_table: the table of dedup records, with a stream of both images.
         failures: the bucket for failed batches; by default the construct makes one.
-        config: the deployment; by default that of the CDK context.
 
     Raises:
         SynthError: the table has no stream, an ordered type has no FIFO topic, or the function's

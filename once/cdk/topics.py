@@ -63,8 +63,6 @@ class Topics:
         """Return the topics, encrypted and for TLS only, with their ARNs as outputs.
 
         Args:
-            scope: the stack.
-            config: the deployment; by default that of the CDK context.
             consumers: every consumer of the deployment; without them all types are unordered.
         """
         config = config or DeploymentConfig.from_context(scope.node)

@@ -44,16 +44,11 @@ class UnroutedEvents(FunctionConstruct):
     and `alias`, the published version that reads `sweep`, are the other parts.
 
     Args:
-        scope: the stack.
         topics: the topics whose events are checked.
         consumers: every consumer of the deployment.
         webhooks: the webhook ingress of the deployment, if there is one.
         further: the parameters of stacks that are deployed after this one, each with those of the
             consumers that are there. Such a stack makes the parameter with `add_further_routes`.
-        config: the deployment; by default that of the CDK context.
-
-    Raises:
-        SynthError: the function's package cannot be built.
     """
 
     def __init__(

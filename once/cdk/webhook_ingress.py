@@ -50,7 +50,6 @@ class WebhookIngress(FunctionConstruct):
     `settings` are those of the function.
 
     Args:
-        scope: the stack.
         props: the ingress.
         dedup_table: the table of dedup records, such as a `DedupTable`.
         captures: the table of captures, such as a `CaptureTable`.
@@ -59,7 +58,6 @@ class WebhookIngress(FunctionConstruct):
         relay: publishes its events; required if an endpoint has `types`.
         claims: the claim-check bucket; required if an endpoint takes bodies that are too large for
             an item or a message.
-        config: the deployment; by default that of the CDK context.
 
     Raises:
         SynthError: the ingress cannot be built; lists all faults.

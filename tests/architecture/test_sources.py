@@ -11,8 +11,6 @@ from tests.architecture.imports import ROOT, sources, targets, within
 PACKAGES = ("once", "functions", "stacks", "demo", "emulator", "benchmarks", "lab")
 """The packages that keep the rule. Tests and `proof` may import private names."""
 
-LATE_IMPORT = "from importlib import import_module\nimport_module('once.commit._private')"
-
 
 def foreign_privates(source: str, module: str) -> list[str]:
     """Return the private modules and names of other packages that `module` imports."""
@@ -39,37 +37,6 @@ def _owner(name: str) -> str | None:
 def test_private_modules_and_names_stay_in_their_package(package: str) -> None:
     found = {module: foreign_privates(text, module) for module, text in sources(package)}
     assert {module: names for module, names in found.items() if names} == {}
-
-
-@pytest.mark.parametrize(
-    ("module", "source", "private"),
-    [
-        ("once.ops.trace.command", "from once.ops.dead_letters.edit import _in_editor", True),
-        ("once.ops.trace.command", "from once.ops.webhooks import _send", True),
-        ("once.ops.trace.command", "from once.ops.dead_letters.dead_letter import _original", True),
-        ("once.batch.processor", "import once.commit._private", True),
-        ("once.batch.processor", "from once.commit.committer import _classify", True),
-        ("once.batch.processor", LATE_IMPORT, True),
-        ("once.commit.committer", "from once.commit import _private", False),
-        (
-            "once.ops.dead_letters.commands",
-            "from once.ops.dead_letters.edit import edit_message",
-            False,
-        ),
-        (
-            "once.ops.dead_letters.commands",
-            "from once.ops.dead_letters.edit import _in_editor",
-            False,
-        ),
-        (
-            "once.ops.trace.command",
-            "from once.ops.dead_letters.dead_letter import DeadLetter",
-            False,
-        ),
-    ],
-)
-def test_an_import_of_a_private_name_is_found(module: str, source: str, *, private: bool) -> None:
-    assert bool(foreign_privates(source, module)) is private
 
 
 def is_used_outside_its_package(module: str, names: set[tuple[str, str]]) -> bool:
@@ -131,17 +98,3 @@ def of_the_shop(source: str) -> list[str]:
 def test_no_text_of_the_library_names_a_file_of_the_shop() -> None:
     found = {module: of_the_shop(text) for module, text in sources("once")}
     assert {module: texts for module, texts in found.items() if texts} == {}
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        '"""Reads stacks/consumers.py."""',
-        'fault = f"{name}: give it a line in stacks/consumers.py"',
-        'raise ValueError("lower it in cdk.json")',
-        'f"add functions/{name}/handler.py"',
-        '"run `make setup`"',
-    ],
-)
-def test_a_file_of_the_shop_is_seen(source: str) -> None:
-    assert len(of_the_shop(source)) == 1

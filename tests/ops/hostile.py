@@ -23,7 +23,7 @@ quick = settings(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=20,
+    max_examples=8,
     # Examples share a fixture: each deletes its messages and records at its end.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -49,15 +49,6 @@ def test_events_are_published_as_they_were_committed_and_counted_by_type(cloud: 
     assert cloud.take("orders") == Counter([bodies[0], bodies[2]])
 
 
-def test_only_events_committed_within_the_period_are_published(cloud: Cloud) -> None:
-    for age in (1, 3, 5):
-        commit_each(cloud, f"orders#{age}", age=age)
-    support.stdout_of(*REPUBLISH, "4h", "--until", hours_ago(2))
-    assert published(cloud) == ids("orders#3")
-    support.stdout_of(*REPUBLISH, hours_ago(4))
-    assert published(cloud) == ids("orders#1", "orders#3")
-
-
 def test_events_in_a_sequence_item_are_published_from_their_record_alone(cloud: Cloud) -> None:
     commit_each(cloud, "orders#a")
     commit(cloud, "orders#sequence#g", event("orders#a"), dedup_key={"S": "orders#a"})
@@ -148,22 +139,6 @@ def test_forged_events_are_not_published_and_their_record_is_reported_once(cloud
     assert support.stderr_of(*REPUBLISH, "2h").count(key_hash(pk)) == 1
     assert published(cloud) == ids(pk)
     assert {message["Body"] for message in cloud.relay_dead_letters()} == {*forged}
-
-
-def test_event_that_the_topic_refuses_is_reported_and_throttled_ones_are_repeated(
-    cloud: Cloud,
-) -> None:
-    failed = [{"Id": "0", **support.REFUSED_ENTRY}, {"Id": "1", **support.THROTTLED_ENTRY}]
-    support.answer_once(
-        "sns.PublishBatch", (support.OK, {"Successful": [{"Id": "2"}], "Failed": failed})
-    )
-    bodies = [event("orders#a", position) for position in range(3)]
-    commit(cloud, "orders#a", *bodies)
-    result = support.run(*REPUBLISH, "2h")
-    assert result.exit_code == 1
-    assert cloud.take("orders") == Counter([bodies[1]])
-    assert support.numbers(result.stdout)["events"] == "2"
-    assert key_hash("orders#a") in result.stderr
 
 
 def test_topic_that_throttles_every_attempt_ends_the_command(cloud: Cloud) -> None:

@@ -169,15 +169,6 @@ def statements(cloud: Cloud, owner: Name) -> list[Json]:
     return [s for policy in role["Policies"] for s in policy["PolicyDocument"]["Statement"]]
 
 
-def denies_plain_http(policy: Json) -> bool:
-    """Tell whether a queue's, a topic's or a bucket's policy requires TLS."""
-    return any(
-        statement["Effect"] == "Deny"
-        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-        for statement in policy["PolicyDocument"]["Statement"]
-    )
-
-
 def references(value: Any) -> Iterator[str]:
     """Yield the logical ids that a part of a template refers to."""
     match value:

@@ -82,21 +82,6 @@ def test_alarms_of_a_consumer(cloud: Cloud, consumer: ConsumerProps) -> None:
     assert simple_alarms(cloud, name) == expected
 
 
-def test_a_message_alarms_long_before_the_queue_deletes_it(
-    cloud: Cloud, consumer: ConsumerProps
-) -> None:
-    retention = cloud.of(consumer, "Queue")["MessageRetentionPeriod"]
-    assert DAY <= cloud.of(consumer, "AgeAlarm")["Threshold"] <= retention - DAY
-
-
-def test_a_function_that_cannot_start_alarms_before_its_first_dead_letter(
-    cloud: Cloud, consumer: ConsumerProps
-) -> None:
-    queue, alarm = cloud.of(consumer, "Queue"), cloud.of(consumer, "ErrorsAlarm")
-    assert alarm["Threshold"] < queue["RedrivePolicy"]["maxReceiveCount"]
-    assert (alarm["Threshold"] - 1) * queue["VisibilityTimeout"] < alarm["Period"]
-
-
 def alarm_on_messages(cloud: Cloud, owner: str | ConsumerProps, name: str) -> object:
     """Return an alarm's expression and threshold, and each metric by its name in it."""
     alarm = cloud.of(owner, name)

@@ -41,14 +41,6 @@ def test_isolated_messages_come_one_by_one_and_two_at_a_time(
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2}
 
 
-def test_a_message_stays_invisible_for_six_timeouts_and_the_batch_window(
-    cloud: Cloud, consumer: ConsumerProps
-) -> None:
-    timeout = cloud.of(consumer, "Function")["Timeout"]
-    window = cloud.of(consumer, "Mapping")["MaximumBatchingWindowInSeconds"]
-    assert cloud.of(consumer, "Queue")["VisibilityTimeout"] >= 6 * timeout + window
-
-
 def test_mapping_takes_partial_answers_and_bounds_concurrency(
     cloud: Cloud, consumer: ConsumerProps
 ) -> None:
@@ -114,11 +106,6 @@ def test_settings_name_the_tables_and_their_keys(
     for table in consumer.tables:
         assert cloud.id_of(STATE, table.name) in settings.tables[table.name].name
         assert settings.tables[table.name].key == table.keys
-
-
-def test_time_is_left_for_the_answer(either_cloud: Cloud, consumer: ConsumerProps) -> None:
-    settings = Settings.from_env(environment(either_cloud, consumer))
-    assert settings.time_margin_ms < 1000 * either_cloud.of(consumer, "Function")["Timeout"]
 
 
 def test_a_function_has_these_other_variables_only(cloud: Cloud, consumer: ConsumerProps) -> None:

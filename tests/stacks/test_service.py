@@ -7,7 +7,7 @@ import pytest
 from once.names import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.webhooks import WEBHOOKS
-from tests.stacks.cloud import Cloud, Json, denies_plain_http, flat
+from tests.stacks.cloud import Cloud, Json, flat, references
 
 DAY = 24 * 60 * 60
 READERS = [*(consumer.name for consumer in CONSUMERS), RELAY]
@@ -32,13 +32,20 @@ def test_every_queue_is_a_standard_queue_and_encrypted(cloud: Cloud) -> None:
         assert queue["SqsManagedSseEnabled"] is True
 
 
-@pytest.mark.parametrize("kind", ["Queue", "Topic"])
-def test_every_queue_and_topic_refuses_plain_http(cloud: Cloud, kind: str) -> None:
-    service = {"Queue": "SQS", "Topic": "SNS"}[kind]
-    policies = cloud.every(f"AWS::{service}::{kind}Policy").values()
-    protected = [p[f"{kind}s"] for p in policies if denies_plain_http(p)]
-    everything = cloud.every(f"AWS::{service}::{kind}")
-    assert sorted(ref["Ref"] for refs in protected for ref in refs) == sorted(everything)
+def test_a_message_stays_invisible_for_six_timeouts_and_the_batch_window(
+    either_cloud: Cloud,
+) -> None:
+    queues, aliases = map(either_cloud.every, ("AWS::SQS::Queue", "AWS::Lambda::Alias"))
+    functions = either_cloud.every("AWS::Lambda::Function")
+    compared: set[str] = set()
+    for mapping in either_cloud.every("AWS::Lambda::EventSourceMapping").values():
+        read = queues.keys() & {*references(mapping["EventSourceArn"])}
+        [alias] = aliases.keys() & {*references(mapping["FunctionName"])}
+        timeout = functions[aliases[alias]["FunctionName"]["Ref"]]["Timeout"]
+        least = 6 * timeout + mapping.get("MaximumBatchingWindowInSeconds", 0)
+        assert all(queues[each]["VisibilityTimeout"] >= least for each in read)
+        compared |= read
+    assert len(compared) == len(CONSUMERS) + len(ISOLATING) + 1  # and the sweep queue
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -11,7 +11,7 @@ from once.cdk.props import TableProps, output_key
 from once.webhooks.capture import BY_TIME, CaptureAttribute
 from stacks.consumers import CONSUMERS
 from stacks.webhooks import WEBHOOKS
-from tests.stacks.cloud import STATE, Cloud, denies_plain_http, types
+from tests.stacks.cloud import STATE, Cloud, types
 
 TABLES = tuple({table: None for line in CONSUMERS for table in line.tables})
 CAPTURE_ATTRIBUTES = [value for name, value in vars(CaptureAttribute).items() if name.isupper()]
@@ -130,11 +130,3 @@ def test_captures_expire_and_are_listed_by_time_without_their_bodies(cloud: Clou
 def test_only_a_service_that_sends_email_has_an_identity(cloud: Cloud, office: Cloud) -> None:
     assert cloud.of(STATE, "sender")["EmailIdentity"] == "orders@example.com"
     assert "AWS::SES::EmailIdentity" not in types(office.state)
-
-
-def test_bucket_of_the_relay_is_encrypted_private_and_refuses_plain_http(cloud: Cloud) -> None:
-    bucket = cloud.of(STATE, "relay-failures")
-    (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-    assert rule == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
-    assert list(bucket["PublicAccessBlockConfiguration"].values()) == [True] * 4
-    assert denies_plain_http(cloud.of(STATE, "relay-failures", "Policy"))

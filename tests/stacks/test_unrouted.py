@@ -87,11 +87,3 @@ def test_its_function_gets_full_batches_and_answers_for_each_message(cloud: Clou
     assert mapping["EventSourceArn"] == cloud.arn(UNROUTED, "Sweep")
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]) == (10, 60)
-
-
-def test_an_event_stays_invisible_for_six_timeouts_and_the_batch_window(
-    either_cloud: Cloud,
-) -> None:
-    timeout = either_cloud.of(UNROUTED, "Function")["Timeout"]
-    window = either_cloud.of(UNROUTED, "Mapping")["MaximumBatchingWindowInSeconds"]
-    assert either_cloud.of(UNROUTED, "Sweep")["VisibilityTimeout"] >= 6 * timeout + window

@@ -41,7 +41,6 @@ def run_app(
     """Synthesize the app, or record deployed names; exit with a text if that has faults.
 
     Args:
-        registry: the service.
         config: the configuration without stages, and on the embedded AWS; by default the defaults.
         stages: the deployments; without any there is one, in the account of the credentials.
         arguments: by default those of the process: none to synthesize; `record OUTPUTS` to add the
@@ -70,7 +69,6 @@ def record_names(registry: Registry, outputs: Mapping[str, Collection[str]]) -> 
     It runs after a deployment has succeeded, never at synthesis.
 
     Args:
-        registry: the service.
         outputs: keys of the outputs of each stack, by the stack's name, as in the file that
             `cdk deploy --outputs-file` writes.
     """
@@ -127,8 +125,6 @@ def assemble(
     CDK context is used in place of the one in a configuration.
 
     Args:
-        app: the app.
-        registry: the service.
         config: the configuration without stages, and on the embedded AWS; by default the defaults.
         stages: the deployments; without any there is one, in the account of the credentials.
 

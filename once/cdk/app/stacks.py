@@ -49,11 +49,7 @@ class StateStack(Stack):
     neither a consumer nor the ingress needs one.
 
     Args:
-        scope: the app.
-        name: the stack's name.
         registry: the consumers and the webhook ingress.
-        config: the deployment.
-        options: further arguments of `aws_cdk.Stack`.
     """
 
     def __init__(
@@ -266,13 +262,9 @@ class ServiceStack(_ConsumerStack):
     """Topics, an `IdempotentConsumer` for each of its lines, relay, alarms, dashboard.
 
     Args:
-        scope: the app.
-        name: the stack's name.
         registry: the consumers and the webhook ingress, each with its folder.
-        config: the deployment.
         state: the stack that holds their tables and secrets.
         further: the lines that are in further stacks, by the names of these stacks.
-        options: further arguments of `aws_cdk.Stack`.
     """
 
     def __init__(
@@ -358,14 +350,10 @@ class FurtherStack(_ConsumerStack):
     It is deployed after the service stack, whose topics and relay it uses.
 
     Args:
-        scope: the app.
-        name: the stack's name.
         lines: its consumers, each with its folder.
         registry: all consumers of the service.
-        config: the deployment.
         state: the stack that holds their tables and secrets.
         service: the service stack.
-        options: further arguments of `aws_cdk.Stack`.
     """
 
     def __init__(

@@ -82,15 +82,10 @@ def test_messages_that_failed_alike_are_one_group_with_their_verdicts(
 
 
 FILTERS = {
-    "": 4,
-    "?consumer=orders": 3,
     f"?consumer={RELAY}": 1,
-    "?reason=unparseable": 1,
-    "?key=orders%23event": 2,
+    "?since=1h&key=orders%23event": 2,
     "?until=1h": 0,
-    "?since=1h": 4,
     "?reason=retries-exhausted&error=Unexpected:%20ValueError%20at%20meet:41:%20boom": 2,
-    "?error=another": 0,
 }
 
 
@@ -195,7 +190,7 @@ def test_action_that_the_verdict_advises_is_the_main_button(
     assert sorted(buttons) == [["Edit…"], ["Publish again"], ["Redrive…"]]
 
 
-@settings(quick, max_examples=10)  # each reads many pages
+@settings(quick, max_examples=4)  # each reads many pages
 @given(st.lists(messages, min_size=1, max_size=2), records)
 @example([time_out_of_range], [])
 @example([Forged("<script>alert(1)</script>\u202e\x1b[31m", {})], [])

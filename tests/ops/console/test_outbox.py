@@ -75,15 +75,3 @@ def test_a_republish_is_stopped(browser: TestClient, state: ConsoleState, cloud:
     assert job.phase is JobPhase.STOPPED
     assert published(cloud) == set()
     assert cloud.logged()[-1]["outcome"] == "stopped"
-
-
-def test_a_form_that_does_not_fit_plans_nothing(browser: TestClient) -> None:
-    for given, words in (
-        ({"since": ""}, "is no point in time"),
-        ({"since": "2h", "until": "3h"}, "is not before --until"),
-        ({"since": "2h", "rate": "nan"}, "is no number from 1"),
-        ({"since": "2h", "consumer": "none"}, "has no consumer"),
-    ):
-        answer = browser.post(REPUBLISH, data=given)
-        assert answer.status_code >= 400
-        assert words in answer.text

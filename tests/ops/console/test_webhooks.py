@@ -104,18 +104,3 @@ def test_a_replay_is_stopped_and_a_failure_is_told(
     job = planned(browser, state, REPLAY, since="1d", queue="orders")
     assert "AccessDenied" in confirmed(browser, state, job)
     assert job.phase is JobPhase.FAILED
-
-
-UNFIT: list[tuple[dict[str, str], str]] = [
-    ({"queue": "orders"}, "name webhooks by ID, or give --since"),
-    ({"since": "1d", "queue": "orders", "allow_private": "on"}, "is for --to-url"),
-    ({"since": "1d", "queue": "orders", "rate": "inf"}, "is no number from 0.1"),
-    ({"name": "none", "queue": "orders", "since": "1h"}, "no webhook"),
-]
-
-
-def test_a_form_that_does_not_fit_plans_nothing(browser: TestClient) -> None:
-    for given, words in UNFIT:
-        answer = browser.post(REPLAY, data=given)
-        assert answer.status_code >= 400
-        assert words in answer.text

@@ -17,7 +17,7 @@ from once.names import RELAY, UNROUTED, DeadLetterAttribute, Limits
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import dead_letter
 from once.ops.dead_letters.redrive import redriven_message
-from tests.ops.shop import Shop, note
+from tests.ops.shop import Shop
 from tests.ops.support import facts
 
 NOW = datetime(2026, 7, 30, 14, tzinfo=UTC)
@@ -44,14 +44,6 @@ def received(
 def quarantined(original: OriginalMessage) -> dead_letter.DeadLetter:
     body, attributes = carried(original, facts(reason="too-large", lineage="m-1"))
     return received(attributes, body)
-
-
-def test_message_moved_by_sqs_has_no_reason_and_is_its_own_last_stay(shop: Shop) -> None:
-    shop.move(note("a"))
-    found = shop.only_dead_letter()
-    assert (found.moved, found.reason, found.error, found.key) == (True, None, None, None)
-    assert found.lineage == (dead_letter.QueueStay(found.message_id),)
-    assert found.first_seen == found.sent_at
 
 
 def test_time_without_an_offset_is_in_utc() -> None:

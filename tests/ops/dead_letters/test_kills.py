@@ -16,6 +16,8 @@ from tests.ops.support import run, stdout_of
 BEFORE, AFTER = "before", "after"
 BAD = "{"
 PAGE, NUMBER = 2, 3
+READS = {"GetQueueAttributes", "BatchGetItem", "GetCallerIdentity"}
+"""Calls that change nothing: a command that is killed at one is killed after the call before."""
 
 CHOSEN = ("--consumer", "orders", "--reason", "retries-exhausted")
 REDRIVE = ("dlq", "redrive", "--yes", "--rate", "1000", *CHOSEN)
@@ -57,7 +59,8 @@ class Process:
         Before a call, a command that writes no file has done what it had done after the last one.
         """
         for number, name in enumerate([*self.calls], start=1):
-            yield from (((number, moment), f"{number}-{moment}-{name}") for moment in moments)
+            if name not in READS:
+                yield from (((number, moment), f"{number}-{moment}-{name}") for moment in moments)
 
     def _before(self, model: Any, **_: Any) -> None:
         if model.service_model.service_name == "cloudformation":

@@ -83,15 +83,6 @@ def test_large_message_goes_back_with_its_history_if_that_fits(
     assert len(dead_letter.lineage) == stays
 
 
-def test_only_messages_with_these_ids_are_redriven(shop: Shop) -> None:
-    shop.fail(*(f"n-{n}" for n in range(12)))
-    chosen = shop.dead_letters()[:11]
-    shop.show_hidden()
-    redrive(chosen[0].message_id, *(message.message_id[:13] for message in chosen[1:]))
-    assert len(shop.dead_letters()) == 1
-    assert len(shop.waiting()) == 11
-
-
 def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
     shop.fail("a")
     shop.dead_letter("{")

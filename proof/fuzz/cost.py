@@ -14,12 +14,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
-from random import Random
 from time import process_time, thread_time
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import hypothesis
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.event_sources import S3_TYPES
@@ -34,10 +32,9 @@ from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import CAPTURES, GITHUB, MAX_REQUEST_BYTES, Endpoint, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.signature import Secrets, sign
-from proof.fuzz import families, messages
-from proof.fuzz.families import ENVELOPES, FAMILIES, IN_ORDERS, PLAIN
+from proof.fuzz import messages
+from proof.fuzz.families import ENVELOPES, FAMILIES, PLAIN
 from proof.fuzz.reading import CONSUMERS, CONTEXT, LOGGER, SOURCES, delivered, error_of, settings_of
-from proof.fuzz.search import Found, Parser, expect, fuzz
 from proof.workers import Part, Tell, untold
 from proof.world.clients import NO_METRICS
 
@@ -49,9 +46,8 @@ WEBHOOK_SIZE = MAX_REQUEST_BYTES - 1024
 MAX_RATIO = 20.0
 LARGE = [name for name, grow in FAMILIES.items() if not grow(1024)["messageAttributes"]]
 """Families of bodies: attributes are never larger than a message of the queue."""
-PAIRS = "pairs of families"
 _COSTLIEST = 3
-_ONCE, _REPEATS, _PAIR_REPEATS = 1, 3, 9
+_ONCE, _REPEATS = 1, 3
 _MOST = 5
 """A ratio over the bound is measured up to so many times longer."""
 _SQS: Any = SimpleNamespace(send_message=lambda **_: None)
@@ -89,11 +85,8 @@ class Reading(NamedTuple):
     bytes: int
 
 
-def parts(seed: str, pairs: int) -> list[Part]:
-    """Return the parts of the measurement, each with a list of costs.
-
-    The last part are pairs of families, whose result is what was found beside the costs.
-    """
+def parts() -> list[Part]:
+    """Return the parts of the measurement, each with a list of costs."""
     texts = [("message", family, size) for family, size in product(FAMILIES, SIZES)]
     bodies = [("webhook", family, WEBHOOK_SIZE) for family in LARGE]
     claims = len(LARGE) + 2 * _COSTLIEST
@@ -101,7 +94,6 @@ def parts(seed: str, pairs: int) -> list[Part]:
         Part("claim checks", "bodies", claims, claim_costs, (), 3.0),
         Part("webhooks, cost", "bodies", len(bodies), costs, (bodies,), 0.7),
         Part("messages, cost", "messages", len(texts), costs, (texts,), 0.06),
-        Part(PAIRS, "pairs", pairs, pair_costs, (seed, pairs), 0.12),
     ]
 
 
@@ -123,35 +115,6 @@ def claim_costs(tell: Tell = untold) -> list[Cost]:
     costliest = sorted({one.family for one in (*by_ratio, *by_memory)})
     largest = (("claim", family, LARGEST_CLAIM) for family in costliest)
     return found + costs(largest, lambda number: tell(len(LARGE) + number))
-
-
-def pair_costs(seed: str, pairs: int, tell: Tell = untold) -> tuple[Found, list[Cost]]:
-    """Search pairs of families for high costs; return what failed, and all costs."""
-    measured: list[Cost] = []
-    return fuzz(pairs_of_families(measured), seed, pairs, tell), measured
-
-
-def pairs_of_families(measured: list[Cost]) -> Parser:
-    """Return the parser that measures pairs, and adds their costs to a list.
-
-    An input is two families, how many percent of a body are of the first one, and a size.
-    """
-
-    def draw(rng: Random) -> dict[str, Any]:
-        one, other = rng.choice(list(IN_ORDERS)), rng.choice(list(IN_ORDERS))
-        percent = rng.choice((50, *range(10, 100, 10)))
-        return {"families": [one, other], "percent": percent, "bytes": rng.choice(SIZES[:2])}
-
-    def check(case: dict[str, Any]) -> None:
-        (one, other), size = case["families"], case["bytes"]
-        message = families.pair(one, other, case["percent"])(size)
-        found = cost("message", f"{one} and {other}", message, size, _PAIR_REPEATS)
-        measured.append(found)
-        if hypothesis.currently_in_test_context():  # not in a replay
-            hypothesis.target(found.ratio, label="times the CPU time of a plain body")
-        expect(fault_of(found) is None, "a body of two families costs no more than is published")
-
-    return Parser(PAIRS, 0, 0, draw, check, together=1)
 
 
 def cost(kind: str, family: str, message: messages.Message, size: int, repeats: int) -> Cost:

@@ -1,8 +1,7 @@
 """Deliveries: whole batches of a queue and of the dedup table's stream, on the simulated AWS.
 
 A message is committed, dead-lettered, or named in the answer; a record's events are published, or
-it becomes a dead letter. `classify` and `StoredRecord` are called by themselves, with any reasons
-and items. Faults of calls are what crash points and seeds try.
+it becomes a dead letter. Faults of calls are what crash points and seeds try.
 """
 
 import base64
@@ -15,17 +14,12 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.commit.dedup_record import StoredRecord, record_put
-from once.commit.result import CommitOutcome, classify
 from once.consumer import Runtime
-from once.effects.ledger import Intent
-from once.errors import KeyConflict, PermanentError, Refusal
-from once.events.cloud_event import CloudEvent
+from once.errors import PermanentError
 from once.intake.reader import DecodedEvent
-from once.names import DeadLetterAttribute, Limits, Record, Standing, State
+from once.names import DeadLetterAttribute, Limits, Record
 from once.outbox.relay import Relay
 from once.settings import RelaySettings, TableSettings
-from once.transaction import Identity, Table, Transaction
 from proof.fuzz import messages, texts
 from proof.fuzz.reading import CONSUMERS, CONTEXT, LOGGER, READERS, delivered, settings_of
 from proof.fuzz.search import expect
@@ -37,16 +31,6 @@ from proof.world.tables import Tables
 
 Item = dict[str, Any]
 
-_RECORD_ERRORS = (KeyError, ValueError)
-"""For an attribute that is missing, has another type, or an unknown value."""
-_OWN, _OTHER, _OWN_COMMIT = "f" * 64, "0" * 64, "own"
-"""Fingerprints of the transaction under test and of another event, and the first one's commit."""
-_CONDITION = "ConditionalCheckFailed"
-_CODES = (
-    *("None", "None", "None", "None", "TransactionConflict", "ThrottlingError"),
-    *("ProvisionedThroughputExceeded", "ValidationError", "ItemCollectionSizeLimitExceeded"),
-    *("AccessDenied", "DuplicateItem", "", "none", "Unknown"),
-)
 _KEYS = {
     "orders": "order_id",
     "customers": "customer_id",
@@ -54,15 +38,12 @@ _KEYS = {
     "reservations": "order_id",
 }
 """The key attribute of each table of the shop that is written to."""
-_STOCK = Table[Any]("stock")
-_SETTINGS = settings_of(CONSUMERS["orders"], tables={"stock": TableSettings("stock", ("sku",))})
 _RELAY = RelaySettings(
     service="shop",
     topic_arn="topic",
     dead_letter_url="dead-letters",
     publishes={"orders": ("order.stored",)},
 )
-_ACTIONS = ("plain", "condition", "otherwise", "read", "read and otherwise")
 _NUMBERS = ("0", "1", "-1", "1700000000000", "1.5", "1E+20", "9" * 38)
 
 
@@ -181,7 +162,7 @@ def _stream_record(rng: Random, number: int) -> dict[str, Any]:
     for image, without in (("NewImage", "REMOVE"), ("OldImage", "INSERT")):
         if name != without:
             outbox = {Record.OUTBOX: _outbox(rng, pk)} if rng.randrange(5) < 4 else {}
-            images[image] = draw_item(rng) | outbox
+            images[image] = _image(rng) | outbox
     return {"eventID": f"s-{number}", "eventName": name, "dynamodb": images}
 
 
@@ -245,32 +226,14 @@ def _to_publish(record: dict[str, Any]) -> list[Any] | None:
     ]
 
 
-def draw_item(rng: Random) -> Item:
-    """Return a dedup record, done or pending, rarely any other item.
-
-    One record in three has an attribute missing or wrong.
-    """
-    kind = rng.randrange(30)
-    if kind > 26:
+def _image(rng: Random) -> Item:
+    """Return a dedup record as far as the relay reads it, or rarely any other item."""
+    if rng.randrange(30) > 26:
         return {texts.text(rng) or "x": _attribute(rng) for _ in range(rng.randrange(4))}
-    tx = _transaction([], fingerprint=rng.choice((_OWN, _OTHER)))
-    tx.commit_id = rng.choice((_OWN_COMMIT, "another", "another"))
-    if rng.randrange(3) == 2:
-        tx.intent = Intent(
-            effect="charge",
-            provider_key="once-0-charge-1",
-            request=b"{}",
-            key_expires_at=rng.choice((None, 9_999_999_999)),
-            owner="owner",
-            lease_until=rng.choice((1, 9_999_999_999_999)),
-            standing=rng.choice(list(Standing)),
-        )
-    record: Item = dict(record_put(tx, _SETTINGS, rng.choice((1, 9_999_999_999)))["Put"]["Item"])
-    if kind > 17:
-        name = rng.choice([name for name in record if name != Record.PK])
-        del record[name]
-        record |= {name: _attribute(rng)} if one_in(rng, 2) else {}
-    return record
+    image: Item = {Record.PK: {"S": "orders"}, Record.COMMIT: {"S": rng.choice(("one", "other"))}}
+    if one_in(rng, 3):
+        image[rng.choice(list(image))] = _attribute(rng)
+    return image
 
 
 def _attribute(rng: Random, level: int = 0) -> dict[str, Any]:
@@ -280,82 +243,3 @@ def _attribute(rng: Random, level: int = 0) -> dict[str, Any]:
         return rng.choice(({"L": [inner]}, {"M": {texts.text(rng): inner}}))
     text, number = {"S": texts.text(rng)}, {"N": rng.choice(_NUMBERS)}
     return rng.choice((text, number, {"NULL": True}, {"BOOL": True}, {"SS": ["a"]}, {"NS": ["1"]}))
-
-
-def _transaction(actions: list[str], fingerprint: str = _OWN) -> Transaction:
-    """Return a transaction with actions of these kinds."""
-    event = CloudEvent(id="e-0", source="/shop", type="order.placed")
-    identity = Identity("orders#event#/shop#e-0", fingerprint)
-    seen = {"sku": "tea", "once_commit": "seen"}
-    tx = Transaction(event, identity, _SETTINGS, read=lambda _, __: seen)
-    for position, action in enumerate(actions):
-        key = {"sku": f"0-{position}"}
-        terms: Any = {"condition": "available > :zero", "values": {":zero": 0}}
-        if "otherwise" in action:
-            terms["otherwise"] = Refusal("sold out")
-        if "read" in action:
-            tx.get(_STOCK, key)
-        if action != "read":
-            tx.delete(_STOCK, key, **({} if action == "plain" else terms))
-    tx.commit_id = _OWN_COMMIT
-    return tx
-
-
-def draw_cancellation(rng: Random) -> dict[str, Any]:
-    """Return the actions of a transaction, and its cancellation reasons."""
-    actions = [rng.choice(_ACTIONS) for _ in range(rng.randrange(4))]
-    return {"actions": actions, "reasons": [_reason(rng, at) for at in range(len(actions) + 1)]}
-
-
-def _reason(rng: Random, position: int) -> dict[str, Any]:
-    """Return a reason, the first of which is the dedup record's, with the item that it shows."""
-    if rng.randrange(10) < 7:
-        return {"Code": rng.choice(_CODES)} | rng.choice(({}, {"Message": "m"}))
-    shown = {"once_commit": {"S": "seen"}} if position and one_in(rng, 2) else draw_item(rng)
-    return {"Code": _CONDITION} | rng.choice(({"Item": shown}, {"Item": shown}, {}))
-
-
-def check_cancellation(case: dict[str, Any]) -> None:
-    """Classify a cancelled transaction: a result that ends its message is shown by the record."""
-    tx, reasons = _transaction(case["actions"]), case["reasons"]
-    for reason in reasons:
-        _check_stored(reason.get("Item", {}))
-    shown = reasons[0]["Code"] == _CONDITION
-    try:
-        result = classify(tx, tx.actions().values(), reasons)
-    except _RECORD_ERRORS:
-        expect(shown, "only an existing record can be unreadable")
-        return
-    record: Item = reasons[0].get("Item", {}) if shown else {}
-    same_content = record.get(Record.FINGERPRINT) == {"S": _OWN}
-    is_pending = record.get(Record.STATE) == {"S": State.PENDING}
-    no_reason = {reason["Code"] for reason in reasons} == {"None"}
-    expect((result.outcome is CommitOutcome.UNAFFECTED) == no_reason, "a cause has a reason")
-    match result.outcome:
-        case CommitOutcome.COMMITTED:
-            own = record.get(Record.COMMIT) == {"S": _OWN_COMMIT}
-            expect(own, "a commit is shown by the record")
-        case CommitOutcome.DUPLICATE:
-            expect(same_content and not is_pending, "a duplicate is shown by the record")
-        case CommitOutcome.PENDING:
-            expect(same_content and is_pending, "a pending record is shown by the record")
-        case CommitOutcome.REFUSED | CommitOutcome.STALE:
-            failed = _CONDITION in {reason["Code"] for reason in reasons[1:]}
-            expect(failed, "a refusal or a stale read is a failed condition")
-        case CommitOutcome.FAILED if isinstance(result.cause, KeyConflict):
-            other = record.get(Record.FINGERPRINT, {"S": _OWN}) != {"S": _OWN}
-            expect(other, "a key conflict is another fingerprint")
-
-
-def _check_stored(item: Item) -> None:
-    """Compare a dedup record with the item from which it was read."""
-    try:
-        record = StoredRecord.read(item)
-    except _RECORD_ERRORS:
-        return
-    expect(item[Record.FINGERPRINT] == {"S": record.fingerprint}, "a fingerprint is as stored")
-    expect(item[Record.COMMIT] == {"S": record.commit}, "a commit id is as stored")
-    is_pending = item[Record.STATE] == {"S": State.PENDING}
-    expect((record.intent is not None) == is_pending, "a pending record has an intent")
-    if record.intent is not None:
-        expect(Intent.read(record.intent.item()) == record.intent, "an intent is read back")

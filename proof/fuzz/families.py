@@ -170,16 +170,6 @@ def in_order(make: Make) -> Grow:
     return lambda size: message(f"{head}{make(size - len(head) - 2)}}}}}")
 
 
-def pair(one: str, other: str, percent: int) -> Grow:
-    """Return a family that is one of IN_ORDERS in so many percent of a size, and another one."""
-
-    def make(size: int) -> str:
-        first = size * percent // 100
-        return f'{IN_ORDERS[one](first)},"also":{IN_ORDERS[other](max(1, size - first))}'
-
-    return in_order(make)
-
-
 def _body(make: Make) -> Grow:
     return lambda size: message(make(size))
 

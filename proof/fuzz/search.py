@@ -27,7 +27,9 @@ DATABASE = ROOT / ".hypothesis" / "fuzz"
 """The failing inputs of each parser: the next run begins with them."""
 MAX_SECONDS = 5.0
 """CPU time for one input. A sound parser needs milliseconds."""
-PHASES = [Phase.generate, Phase.target, Phase.shrink]
+PHASES = [Phase.generate, Phase.shrink]
+_TOGETHER = 5
+"""Inputs of one example of Hypothesis, whose own work takes longer than most checks."""
 _CHUNK = 1000
 """Inputs that are drawn in one way at a time."""
 _IN_TURNS = 10
@@ -65,8 +67,7 @@ class Parser(NamedTuple):
         milliseconds: CPU time of one input, about: for the order of the work, and its progress.
         draw: generates an input that JSON can represent, so that a crash can be saved.
         check: passes an input to the parser. Raises PropertyViolated, or any error that the parser
-            must not raise. May call `hypothesis.target` if an example has one input.
-        together: inputs of one example of Hypothesis, whose own work takes longer than most checks.
+            must not raise.
     """
 
     name: str
@@ -74,7 +75,6 @@ class Parser(NamedTuple):
     milliseconds: float
     draw: Callable[[Random], Any]
     check: Callable[[Any], None]
-    together: int = 5
 
     def failure(self, value: Any) -> str:
         """Check an input; return the property or the error by which it fails, empty if it passes.
@@ -158,10 +158,10 @@ def search(parser: Parser, chunk: str, inputs: int, found: Found) -> Found:
         found: of the other chunks of the parser.
     """
     last, new = found.checked + inputs, ""
-    drawn, together = st.randoms(use_true_random=False).map(parser.draw), parser.together
+    drawn = st.randoms(use_true_random=False).map(parser.draw)
 
     @settings(
-        max_examples=-(-inputs // together),
+        max_examples=-(-inputs // _TOGETHER),
         phases=PHASES if found.checked else (Phase.reuse, *PHASES),
         database=DirectoryBasedExampleDatabase(DATABASE / parser.name),
         derandomize=False,
@@ -171,11 +171,10 @@ def search(parser: Parser, chunk: str, inputs: int, found: Found) -> Found:
         verbosity=Verbosity.quiet,
     )
     @seed(f"{chunk} {parser.name}")  # below the settings, whose database it would remove
-    @given(st.lists(drawn, min_size=together, max_size=together))
+    @given(st.lists(drawn, min_size=_TOGETHER, max_size=_TOGETHER))
     def run(values: list[Any]) -> None:
         nonlocal new
         for value in values:
-            # Hypothesis may run more inputs than it was told, to raise a target.
             if found.checked == last and not new:
                 return
             error = parser.failure(value)

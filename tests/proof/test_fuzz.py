@@ -10,7 +10,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import target
 
 from once.events.cloud_event import read_event
 from once.events.identity import Key, canonical
@@ -19,7 +18,7 @@ from once.outbox.unrouted import SnsEnvelope
 from proof import fuzz, report
 from proof.fuzz import command, cost, identity, reading, search
 from proof.fuzz.command import PARSERS
-from proof.fuzz.cost import MAX_RATIO, Cost
+from proof.fuzz.cost import Cost
 from proof.fuzz.search import Found, Parser, expect
 from proof.workers import Part
 
@@ -68,8 +67,7 @@ def fuzzed(monkeypatch: pytest.MonkeyPatch) -> Fuzz:
     def fuzzed(*parsers: Parser, costs: tuple[Cost, ...] = (CHEAP,), **options: Any) -> Any:
         measured = Part("costs", "bodies", 1, lambda _: list(costs), (), 1.0)
         monkeypatch.setattr(command, "PARSERS", parsers)
-        pairs = Part(cost.PAIRS, "pairs", 1, lambda _: (Found(), []), (), 1.0)
-        monkeypatch.setattr(cost, "parts", lambda *_: [measured, pairs])
+        monkeypatch.setattr(cost, "parts", lambda: [measured])
         monkeypatch.setattr(command, "run_parts", in_this_process)
         status = fuzz.run(**{"inputs": 100, "seed": 7} | options)
         return status, json.loads((report.REPORTS / "fuzz.json").read_text())
@@ -111,21 +109,6 @@ def test_an_expensive_message_fails_the_run(
     assert "expensive, 200 bytes: 20.1 times the CPU" in capsys.readouterr().out
 
 
-def test_two_processes_check_every_input_of_every_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "PAIRS", 2)
-    every = cost.parts("7", 2)
-    monkeypatch.setattr(cost, "parts", lambda *_: every[-1:])
-    assert fuzz.run(inputs=500, seed=7, processes=2) == 0
-    figures = json.loads((report.REPORTS / "fuzz.json").read_text())
-    assert figures["parsers"] == {parser.name: 5 * parser.share for parser in PARSERS}
-    assert 0 < figures["slowest_ratio"] <= MAX_RATIO
-
-
-def test_no_part_takes_half_of_the_time() -> None:
-    seconds = [part.seconds for part in command._parts(1_000_000, 7)]
-    assert max(seconds) < sum(seconds) / 3
-
-
 def test_a_crash_fails_the_run_and_can_be_replayed(
     fuzzed: Fuzz, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,7 +128,7 @@ def test_a_crash_fails_the_run_and_can_be_replayed(
 
 def test_the_next_run_begins_with_the_failing_input(fuzzed: Fuzz) -> None:
     fuzzed(FAILING)
-    found = search.search(FAILING, "another seed", FAILING.together, Found())
+    found = search.search(FAILING, "another seed", 5, Found())
     assert [*found.smallest.values()] == [{"a": ["x", ""], "b": [0]}]
 
 
@@ -157,11 +140,6 @@ def test_a_fixed_crash_passes_its_replay_and_the_next_run_removes_it(fuzzed: Fuz
     assert [file.name for file in report.REPORTS.iterdir()] == ["fuzz.json"]
     report.write("fuzz-crash-1", {"parser": "failing", "input": {"a": ["x"]}})
     assert fuzz.replay(file) == 0
-
-
-def test_runs_without_a_seed_differ(fuzzed: Fuzz) -> None:
-    seeds = {fuzzed(SOUND, inputs=1, seed=None)[1]["seed"] for _ in range(2)}
-    assert len(seeds) == 2
 
 
 def test_an_input_depends_on_the_seed_alone() -> None:
@@ -202,15 +180,6 @@ def test_an_input_that_hypothesis_did_not_draw_fails_as_well() -> None:
     assert (found.checked, found.smallest) == (1010, {})
     assert [*found.failing] == ["the first thousand"]
     assert found.failures.total() == 10
-
-
-def test_no_more_inputs_are_checked_to_raise_a_target() -> None:
-    def check(value: float) -> None:
-        target(value)
-
-    parser = Parser("raised", 1, 0.1, lambda rng: rng.random(), check, together=1)
-    found = search.search(parser, "7", 40, Found())
-    assert found.checked == 40
 
 
 @pytest.mark.parametrize(

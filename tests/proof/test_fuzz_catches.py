@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from once.commit.result import COMMITTED, DUPLICATE, classify_record
+from once.commit.result import COMMITTED
 from once.errors import OnceError, Unpublishable
 from once.events import identity, outgoing, strict_json
 from once.intake.reader import Delivery
@@ -26,7 +26,6 @@ SEED, CHUNK, CHUNKS = "20260", 50, 80
 _check_limits = strict_json._check_limits
 _digest = identity.digest
 _HANDLER = "failures.failure_handler.FailureHandler"
-_classify_record = classify_record
 
 
 def nothing(*_: Any, **__: Any) -> None:
@@ -93,15 +92,6 @@ class Confirmed(msgspec.Struct, rename="pascal"):
 
 def with_long_versions(key: str, version: str, sequencer: str) -> str:
     return f"{sequencer}/{version}/{version}/{version}/{key}"
-
-
-def ignoring_content(transaction: Any, stored: Any) -> Any:
-    return COMMITTED if stored.commit == transaction.commit_id else DUPLICATE
-
-
-def ignoring_intents(transaction: Any, stored: Any) -> Any:
-    result = _classify_record(transaction, stored)
-    return DUPLICATE if result.intent is not None else result
 
 
 def read_without_net(self: Any, delivery: Delivery, deadline: Deadline) -> Any:
@@ -181,17 +171,6 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "form with sorted keys only": ("canonical", with_sorted_keys),
         "volatile fields count": ("fingerprint", lambda event, **_: identity.fingerprint(event)),
     },
-    ("cancellation", "proof.fuzz.deliveries"): {
-        "every cancellation is a duplicate": ("classify", lambda *_: DUPLICATE),
-    },
-    ("cancellation", "once.commit.result"): {
-        "content ignored": ("classify_record", ignoring_content),
-        "intent ignored": ("classify_record", ignoring_intents),
-    },
-    ("cancellation", "once.commit.dedup_record"): {
-        "no intent": ("Intent.read", nothing),
-        "undocumented error of a reader": ("Intent.read", error),
-    },
     ("stream", "once.outbox"): {
         "outbox skipped": ("relay.events_in", unreadable_is_empty),
         "readable outbox refused": ("relay.events_in", refused),
@@ -233,7 +212,6 @@ FOUND = {
     "no NFC": KEYS_DIFFER,
     "form without NFC": "equal meanings have one canonical form, others do not",
     "volatile fields count": "equal contents have one fingerprint, others do not",
-    "every cancellation is a duplicate": "a duplicate is shown by the record",
     "bomb decompressed and refused": "a compression bomb is not decompressed",
     "readable outbox refused": "every committed event is published",
     "no sequencer in the identity": "an event is identified by its sequencer",

@@ -3,8 +3,8 @@
 import json
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
+from itertools import product
 from multiprocessing import get_context
-from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -12,11 +12,10 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.errors import OnceError
 from once.events import strict_json
-from proof.fuzz import cost, families, messages
+from proof.fuzz import cost, messages
 from proof.fuzz.cost import MAX_RATIO, Cost, Reading, fault_of, figures
 from proof.fuzz.families import ENVELOPES, FAMILIES, PLAIN
 from proof.fuzz.reading import READERS, delivered, error_of
-from proof.fuzz.search import Parser, fuzz
 
 SIZE = 32 * 1024
 MEASURED = 1024 * 1024
@@ -53,20 +52,13 @@ def test_a_plain_message_is_an_accepted_order(size: int) -> None:
     assert refusal(message) is None
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_message_has_the_requested_size_and_is_not_refused_for_it(family: str) -> None:
-    for size in (SIZE, 4 * SIZE):
+def test_a_message_has_the_requested_size_and_is_not_refused_for_it() -> None:
+    for family, size in product(FAMILIES, (SIZE,)):
         message = FAMILIES[family](size)
         assert size / 3 < bytes_of(message) < 1.5 * size or "inflates" in family
         too_many = "objects and arrays in" in str(refusal(message))
         assert too_many == family.startswith("too many")
         assert too_many or "at most" not in str(refusal(message))
-
-
-def test_many_families_are_accepted_orders() -> None:
-    accepted = [name for name, grow in FAMILIES.items() if refusal(grow(SIZE)) is None]
-    assert len(accepted) > 30
-    assert {"decomposed letters", "nested arrays", "many names", "exponents"} <= set(accepted)
 
 
 def test_no_family_costs_much_more_than_a_plain_message() -> None:
@@ -81,44 +73,6 @@ def test_a_run_that_something_else_slowed_down_is_no_cost(monkeypatch: pytest.Mo
         cost, "_sample", lambda _: Reading(accepted=True, seconds=next(seconds), bytes=0)
     )
     assert measured("exponents", SIZE).ratio == 2.0
-
-
-def test_a_short_reading_has_a_duration_while_its_time_is_limited() -> None:
-    read, seconds = cost._message("", PLAIN(1024)), list[float]()
-
-    def check(_: object) -> None:
-        seconds.extend(cost._sample(read).seconds for _ in range(50))
-
-    assert Parser("short", 1, 1.0, lambda _: None, check).failure(None) == ""
-    assert 0 < min(seconds) < 0.002
-
-
-PAIR = {"families": ["nulls", "fractions"], "percent": 50, "bytes": SIZE}
-
-
-def test_a_pair_is_an_accepted_order_of_its_size() -> None:
-    cost.pairs_of_families(measured := list[Cost]()).check(PAIR)
-    [found] = measured
-    assert found.accepted
-    assert (found.family, found.bytes) == ("nulls and fractions", SIZE)
-    assert SIZE - 100 < bytes_of(families.pair("nulls", "fractions", 50)(SIZE)) < SIZE + 100
-
-
-def test_a_pair_that_is_too_slow_is_found_and_shrunk(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def slow(_: str, family: str, *__: object) -> Cost:
-        ratio = 21.0 if "exponents" in family else 1.0
-        return replace(FAIR, family=family, ratio=ratio)
-
-    monkeypatch.setattr("proof.fuzz.search.DATABASE", tmp_path)
-    monkeypatch.setattr(cost, "cost", slow)
-    parser = cost.pairs_of_families([])
-    found = fuzz(parser, "7", 100)
-    [smallest] = found.smallest.values()
-    assert found.checked == 100 > found.failures.total() > 0
-    assert "exponents" in str(smallest["families"])
-    assert (smallest["percent"], smallest["bytes"]) == (50, cost.SIZES[0])
 
 
 def measured_apart(kind: str, family: str, *, limited: bool = True) -> Cost:
@@ -158,16 +112,6 @@ def test_a_cost_over_a_bound_is_a_fault() -> None:
 def test_a_quadratic_normaliser_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_MOST", 1)
     assert measured("marks of two classes", SIZE).ratio > MAX_RATIO
-
-
-@pytest.mark.usefixtures("unlimited_marks")
-def test_a_key_that_is_normalised_before_it_is_measured_is_caught(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("once.events.identity.fingerprint", lambda *_, **__: "f")
-    assert measured("marks in an id", SIZE // 2).ratio < 1
-    monkeypatch.setattr("once.events.identity._MOST_CHARACTERS", 10**9)
-    assert measured("marks in an id", SIZE // 2).ratio > 2
 
 
 def test_the_report_shows_the_slowest_accepted_and_the_slowest_refused_message() -> None:

@@ -1,21 +1,15 @@
-"""CDK app of the check: four consumers and a webhook ingress, made with the library's constructs.
+"""CDK app of the check: three consumers and a webhook ingress, made with the library's constructs.
 
 The example shop is not deployed: its payment provider and its mailbox do not exist in an account.
-Two values of the CDK context change it: `verify_without=leaving` removes an endpoint, and
-`verify_holds=ARN` puts a restored table in the place of `holds`.
 """
 
-import json
-import os
 from pathlib import Path
 
 from once.cdk import (
     STRIPE,
     ConsumerProps,
     Dedup,
-    DeploymentConfig,
     Endpoint,
-    ExistingTable,
     Registry,
     Rollout,
     TableProps,
@@ -24,17 +18,9 @@ from once.cdk import (
 )
 
 HERE = Path(__file__).resolve().parent
-MAX_CONCURRENCY = 2
-"""Maximum concurrency of the consumer `holder`: the least that Lambda takes."""
-
 COUNTERS = TableProps("counters", "id")
 HOOK = Endpoint("verify", STRIPE, types=("hook.sent",))
-LEAVING = Endpoint("leaving", STRIPE, types=("leaving.sent",))
-_CHANGES = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
-WEBHOOKS = WebhookProps(
-    folder=HERE.parents[1] / "functions" / "webhooks",
-    endpoints=tuple(e for e in (HOOK, LEAVING) if e.name != _CHANGES.get("verify_without")),
-)
+WEBHOOKS = WebhookProps(folder=HERE.parents[1] / "functions" / "webhooks", endpoints=(HOOK,))
 
 COUNTER = ConsumerProps(
     "counter",
@@ -49,13 +35,6 @@ FOLLOWER = ConsumerProps(
     tables=(TableProps("followers", "id"),),
     rollout=Rollout.CANARY_10_PERCENT_5_MINUTES,
 )
-HOLDER = ConsumerProps(
-    "holder",
-    external=("verify.held",),
-    tables=(TableProps("holds", "id"),),
-    batch_size=1,
-    max_concurrency=MAX_CONCURRENCY,
-)
 TALLY = ConsumerProps(
     "tally",
     external=("verify.tallied",),
@@ -65,7 +44,7 @@ TALLY = ConsumerProps(
     dedup=Dedup.ITEM,
 )
 REGISTRY = Registry(
-    (COUNTER, FOLLOWER, HOLDER, TALLY),
+    (COUNTER, FOLLOWER, TALLY),
     file=HERE / "app.py",
     functions=HERE / "functions",
     deployed=HERE / "deployed.json",
@@ -73,6 +52,4 @@ REGISTRY = Registry(
 )
 
 if __name__ == "__main__":
-    restored = _CHANGES.get("verify_holds")
-    existing = {"holds": ExistingTable(restored)} if restored else {}
-    run_app(REGISTRY, DeploymentConfig(existing_tables=existing))
+    run_app(REGISTRY)

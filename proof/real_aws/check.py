@@ -32,7 +32,7 @@ class Target:
         parts: its resources.
         client: makes clients.
         account: the account number.
-        redeploy: deploys it once more, with further values of the CDK context, which stay.
+        redeploy: deploys it once more, with further values of the CDK context.
         local: whether it was deployed for the embedded AWS, without CodeDeploy.
         started: the time before the first message.
         run: part of every id, so that nothing of an earlier run counts.

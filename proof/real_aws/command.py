@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,7 +38,7 @@ from once.ops.errors import OpsError
 from proof.real_aws.check import POLL_SECONDS, Check, Checked, Result, Target, run_check
 from proof.real_aws.checks import CHECKS
 from proof.real_aws.checks.deployments import EVENTS as ROLLOUT_EVENTS
-from proof.real_aws.checks.queues import EVENTS, HOLDS, MESSAGES
+from proof.real_aws.checks.queues import EVENTS, MESSAGES
 from proof.real_aws.checks.tables import HOT_EVENTS
 from proof.real_aws.cleanup import Cleanup, ClientOf, new_prefix, refuse_unknown_retained
 from proof.report import ROOT, write
@@ -45,7 +46,7 @@ from proof.report import ROOT, write
 HOURS = 2
 """Charged for what has a price by the month: longer than a run takes."""
 MONTH_HOURS = 730
-MESSAGES_SENT = MESSAGES + EVENTS + HOT_EVENTS + HOLDS + 2 * ROLLOUT_EVENTS + 20
+MESSAGES_SENT = MESSAGES + EVENTS + HOT_EVENTS + 2 * ROLLOUT_EVENTS + 20
 """With those that the consumers publish, and some of the smaller checks."""
 FAILED, STOPPED = 1, 130
 _SECONDS = 3600.0
@@ -123,7 +124,7 @@ def estimate(templates: Sequence[Any]) -> float:
     """Return the cost of a run in USD: its share of the month at rest, and its messages."""
     metrics = custom_metrics(*templates) + mapping_metrics(*templates)
     month = [*at_rest(*templates), Line("custom and mapping metrics", metrics, CUSTOM_METRIC)]
-    million = for_a_million(batch=1, effect_seconds=HOLDS / MESSAGES_SENT)
+    million = for_a_million(batch=1, effect_seconds=0)
     at_rest_usd = sum(line.cost for line in month) * HOURS / MONTH_HOURS
     return at_rest_usd + sum(line.cost for line in million) * MESSAGES_SENT / MILLION
 
@@ -319,17 +320,11 @@ def _deploy_and_check(cdk: Cdk, report: Report, options: Options) -> None:
     started = time.monotonic()
     with step("cdk deploy", console=console) as shown:
         outputs = cdk.deploy(shown.show)
-    changes: dict[str, str] = {}
-
-    def redeploy(**change: str) -> None:
-        changes.update(change)
-        cdk.deploy(lambda _: None, **changes)
-
     target = Target(
         parts=Deployment.of(cdk.prefix, outputs),
         client=options.client,
         account=report.account,
-        redeploy=redeploy,
+        redeploy=partial(cdk.deploy, lambda _: None),
         local=cdk.context.get("local") == "true",
     )
     decisive = ""

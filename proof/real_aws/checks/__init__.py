@@ -12,8 +12,7 @@ CHECKS: tuple[Check, ...] = (
         queues.subscriptions,
         tables.item_attributes,
     ),
-    *(queues.audit, tables.conflicts, tables.ttl, tables.expiry, tables.enclosing_operation),
-    *(queues.concurrency, deployments.function_url, permissions.operators, queues.redrive_task),
-    *(metrics.mapping_metrics, metrics.traces, metrics.alarm, deployments.rollout),
-    *(deployments.endpoint_removal, deployments.table_recovery),
+    *(queues.audit, tables.conflicts, tables.enclosing_operation),
+    *(deployments.function_url, permissions.operators, queues.redrive_task),
+    *(metrics.mapping_metrics, metrics.alarm, deployments.rollout),
 )

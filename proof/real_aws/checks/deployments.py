@@ -1,4 +1,4 @@
-"""Checks of the webhook address, of a gradual rollout, and of what a deployment takes out."""
+"""Checks of the webhook address, and of a gradual rollout."""
 
 import json
 import os
@@ -16,9 +16,8 @@ from urllib.parse import urlsplit
 from demo.background import background
 from once.names import LIVE_ALIAS
 from once.webhooks.signature import sign
-from proof.real_aws.app import HOOK, LEAVING
+from proof.real_aws.app import HOOK
 from proof.real_aws.check import FAILED, NOT_OBSERVED, Check, Seen, Target, verdict
-from proof.real_aws.checks.queues import held
 
 _HTTP_SECONDS = 30
 _NO_SECRET = 503
@@ -89,64 +88,6 @@ def post(url: str, headers: Mapping[str, str], body: bytes) -> int:
     except urllib.error.HTTPError as error:
         with error:
             return error.code
-
-
-_GONE, _THERE = 404, 401
-
-
-@partial(
-    Check,
-    "endpoint-removal",
-    "one deployment of both stacks removes a webhook endpoint, whose secret is retained",
-    1200,
-    if_not="deploy the service stack alone first: cdk deploy --exclusively SERVICE-service. Then "
-    "both. Report it",
-)
-def endpoint_removal(target: Target) -> Iterator[Seen]:
-    ingress = target.parts.webhooks
-    assert ingress is not None  # noqa: S101, the app has one
-    target.redeploy(verify_without=LEAVING.name)
-    urls = [f"{ingress.url}{each.name}" for each in (LEAVING, HOOK)]
-    while (answers := [_forged(url) for url in urls]) != [_GONE, _THERE]:
-        yield Seen(f"answers of the removed endpoint and of the other one: {answers}")
-    kept = target.client("secretsmanager").describe_secret(SecretId=ingress.secrets[LEAVING.name])
-    text = f"deployed; answers of the removed endpoint and of the other one: {answers}"
-    yield verdict("DeletedDate" not in kept, f"{text}; its secret is retained")
-
-
-def _forged(url: str) -> int:
-    return post(url, signed(b"{}", "another secret"), b"{}")
-
-
-@partial(
-    Check,
-    "table-recovery",
-    "a table restored to a point in time takes the place of the old one by existing_tables",
-    3600,
-    if_not="after an accident copy the restored items into the old table, with the consumers "
-    "stopped. Report it",
-)
-def table_recovery(target: Target) -> Iterator[Seen]:
-    if target.local:
-        yield Seen(
-            "tests/e2e/test_change.py restores and replaces tables on this AWS", NOT_OBSERVED
-        )
-        return
-    dynamodb, name = target.client("dynamodb"), f"{target.parts.service}-restored"
-    restored = dynamodb.restore_table_to_point_in_time(
-        SourceTableName=target.parts.table("holds"),
-        TargetTableName=name,
-        UseLatestRestorableTime=True,
-    )["TableDescription"]
-    while (now := dynamodb.describe_table(TableName=name)["Table"]["TableStatus"]) != "ACTIVE":
-        yield Seen(f"the restored table is {now}")
-    target.redeploy(verify_holds=restored["TableArn"])
-    target.publish([held(target, "restored")], "verify.held")
-    key = {"id": {"S": target.id("restored")}}
-    while "Item" not in dynamodb.get_item(TableName=name, Key=key, ConsistentRead=True):
-        yield Seen("deployed; an event is not committed to the restored table yet")
-    holds = not target.item("holds", "restored")
-    yield verdict(holds, f"an event after the deployment is in {name}; and not in the old: {holds}")
 
 
 PAUSE_SECONDS = 5.0

@@ -1,4 +1,4 @@
-"""Checks of CloudWatch and X-Ray: mapping metrics, traces, and an alarm on a real dead letter.
+"""Checks of CloudWatch: mapping metrics, and an alarm on a real dead letter.
 
 An emulator may accept the calls and record nothing. Without even the metrics that AWS always
 records, there is nothing to judge: such a check was not observed.
@@ -70,28 +70,6 @@ def mapping_metrics(target: Target) -> Iterator[Seen]:
             yield Seen(f"MetricsConfig {counted}: {found}", PASSED)
         always = _invocations(target)
         text = f"MetricsConfig {counted}: {found}; Invocations of the function: {always}"
-        yield _waiting(target, text, always)
-
-
-@partial(
-    Check,
-    "traces",
-    "X-Ray has traces of the function",
-    600,
-    if_not="report it; logs and metrics do not depend on traces",
-)
-def traces(target: Target) -> Iterator[Seen]:
-    function = target.parts.consumer("counter").function_name
-    while True:
-        found = target.client("xray").get_trace_summaries(
-            StartTime=target.started,
-            EndTime=datetime.now(UTC),
-            FilterExpression=f'service("{function}")',
-        )["TraceSummaries"]
-        if found:
-            yield Seen(f"{len(found)} traces of {function}, such as {found[0]['Id']}", PASSED)
-        always = _invocations(target)
-        text = f"no trace of {function}; its Invocations in CloudWatch: {always}"
         yield _waiting(target, text, always)
 
 

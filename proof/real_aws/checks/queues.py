@@ -1,8 +1,8 @@
-"""Checks of queues and topics: an audit of events, concurrency, redrive tasks, FIFO letters."""
+"""Checks of queues and topics: an audit of events, redrive tasks, FIFO letters."""
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -11,8 +11,6 @@ from botocore.exceptions import ClientError
 
 from demo.audit import undelivered_events
 from once.ops.aws.clients import total_depth
-from once.testing import cloud_event
-from proof.real_aws.app import MAX_CONCURRENCY
 from proof.real_aws.check import FAILED, NOT_OBSERVED, PASSED, Check, Seen, Target, verdict
 
 EVENTS = 60
@@ -96,46 +94,6 @@ def _until_at_rest(target: Target) -> Iterator[Seen]:
 
 def _letters(target: Target) -> int:
     return total_depth(target.client("sqs"), target.evidence().dead_letters.values()).total
-
-
-HOLDS = 12
-HOLD_MS = 500
-_CLOCKS_MS = 100
-"""Assumed: the clocks of two functions' hosts differ by less. A hold is cut by it at both ends."""
-
-
-@partial(
-    Check,
-    "maximum-concurrency",
-    f"a mapping with a maximum concurrency of {MAX_CONCURRENCY} reaches it, and never more",
-    300,
-    if_not="set reserved_concurrency= where a limit matters",
-)
-def concurrency(target: Target) -> Iterator[Seen]:
-    mapping = target.mapping("holder")
-    configured = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
-    names = [f"hold-{n}" for n in range(HOLDS)]
-    target.publish([held(target, name) for name in names], "verify.held")
-    while missing := [name for name in names if not target.item("holds", name)]:
-        yield Seen(f"{HOLDS - len(missing)} of {HOLDS} done")
-    items = [target.item("holds", name) for name in names]
-    times = [(int(each["began_ms"]["N"]), int(each["ended_ms"]["N"])) for each in items]
-    most = most_at_once(times)
-    text = f"ScalingConfig {configured}, {most} invocations at once for {HOLDS} messages"
-    yield verdict(configured == MAX_CONCURRENCY == most, text)
-
-
-def held(target: Target, name: str) -> str:
-    """Return the body of an event that holds a function for a moment."""
-    data = {"hold": target.id(name), "milliseconds": HOLD_MS}
-    event = cloud_event("verify.held", data, event_id=target.id(name), source="/verify")
-    return json.dumps(event)
-
-
-def most_at_once(times: Sequence[tuple[int, int]]) -> int:
-    """Return how many of the intervals, given in milliseconds, overlap at most."""
-    cut = [(begin + _CLOCKS_MS, end - _CLOCKS_MS) for begin, end in times]
-    return max((sum(b <= begin < e for b, e in cut) for begin, _ in cut), default=0)
 
 
 @partial(

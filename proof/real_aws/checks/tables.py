@@ -1,17 +1,15 @@
-"""Checks of DynamoDB: transaction conflicts, expiry, and writes outside a transaction."""
+"""Checks of DynamoDB: transaction conflicts, and writes outside a transaction."""
 
 import json
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from once.names import Metric, Record
+from once.names import Metric
 from once.testing import cloud_event
 from proof.real_aws.check import FAILED, NOT_OBSERVED, PASSED, Check, Seen, Target, verdict
 
 HOT_EVENTS = 300
-_DAY_SECONDS = 24 * 60 * 60
 _LOOKS = 6
 REFUSED = {"PutItem", "UpdateItem", "DeleteItem"}
 FOREIGN = "another consumer's record"
@@ -60,76 +58,6 @@ def _value(line: str, metric: str) -> float:
     except (ValueError, AttributeError):  # another line than those with metrics
         return 0.0
     return float(sum(value)) if isinstance(value, list) else float(value)
-
-
-@partial(
-    Check,
-    "ttl",
-    "TTL is enabled on the dedup table. That DynamoDB deletes takes days and is not waited for",
-    120,
-    if_not="enable TTL on expires_at by hand; the window holds without it",
-)
-def ttl(target: Target) -> Iterator[Seen]:
-    table = target.parts.dedup_table
-    while True:
-        found = target.client("dynamodb").describe_time_to_live(TableName=table)
-        described = found["TimeToLiveDescription"]
-        text = f"TTL of {table}: {described}"
-        if described == {"TimeToLiveStatus": "ENABLED", "AttributeName": Record.EXPIRES_AT}:
-            yield Seen(text, PASSED)
-        if target.local:
-            yield Seen(f"{text}; an embedded AWS does not apply a template's TTL", NOT_OBSERVED)
-        enabling = described.get("TimeToLiveStatus") == "ENABLING"  # for up to an hour
-        yield Seen(text, at_deadline=NOT_OBSERVED if enabling else FAILED)
-
-
-@partial(
-    Check,
-    "expiry",
-    "an expired record that is still there no longer counts as a duplicate, and the new one does",
-    300,
-    if_not="do not use this version: report it",
-)
-def expiry(target: Target) -> Iterator[Seen]:
-    table, dynamodb = target.parts.dedup_table, target.client("dynamodb")
-    yield from _counted(target, "expiring", 1)
-    key = {Record.PK: {"S": dedup_key(target, "expiring")}}
-    dynamodb.update_item(
-        TableName=table,
-        Key=key,
-        UpdateExpression="SET #at = :past",
-        ConditionExpression="attribute_exists(#pk)",
-        ExpressionAttributeNames={"#at": Record.EXPIRES_AT, "#pk": Record.PK},
-        ExpressionAttributeValues={":past": {"N": str(int(time.time()) - _DAY_SECONDS)}},
-    )
-    there = "Item" in dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True)
-    yield from _counted(target, "expiring", 2)
-    target.publish([target.asked("expiring")])
-    yield Seen("sent again inside the window")
-    yield from target.emptied()
-    amount = target.amount("expiring")
-    text = f"counted {amount} times in three deliveries, of which the second was after the expiry"
-    if there:
-        yield verdict(amount == 2, text)
-    yield Seen(f"{text}; but TTL deleted the expired record before", NOT_OBSERVED)
-
-
-def _counted(target: Target, name: str, expected: int) -> Iterator[Seen]:
-    target.publish([target.asked(name)])
-    while (amount := target.amount(name)) < expected:
-        yield Seen(f"counted {amount} of {expected} times")
-
-
-def dedup_key(target: Target, name: str) -> str:
-    """Return the dedup key of an event at the consumer `counter`.
-
-    Raises:
-        LookupError: no record is of this event.
-    """
-    for record in target.evidence().items("dedup"):
-        if record[Record.PK]["S"].startswith("counter#") and target.id(name) in record["pk"]["S"]:
-            return str(record["pk"]["S"])
-    raise LookupError(f"no dedup record of {name}")
 
 
 @partial(

@@ -53,7 +53,6 @@ class FakeTarget:
     items: Callable[[str], dict[str, Any]] = lambda name: {}
     letters: tuple[str, ...] = ()
     local: bool = False
-    refused: Exception | None = None
     account: str = "123456789012"
     started: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     sent: list[str] = field(default_factory=list)
@@ -70,9 +69,7 @@ class FakeTarget:
             dedup_table="dedup",
             consumer=lambda _: consumer,
             table=lambda name: name,
-            webhooks=SimpleNamespace(
-                url="https://hook/", secrets={"verify": "arn", "leaving": "arn"}
-            ),
+            webhooks=SimpleNamespace(url="https://hook/", secrets={"verify": "arn"}),
         )
 
     def client(self, _: str) -> Any:
@@ -110,19 +107,15 @@ class FakeTarget:
 
     def redeploy(self, **_: str) -> None:
         time.sleep(0.02)
-        if self.refused is not None:
-            raise self.refused
 
     def evidence(self) -> Any:
         def messages(url: str) -> list[Any]:
             reasons = self.letters if url == "q" else ()
             return [{"MessageAttributes": {"once-reason": {"StringValue": r}}} for r in reasons]
 
-        record = {"pk": {"S": "counter#event#run-expiring"}, "dedup_key": {"S": ""}}
         return SimpleNamespace(
             dead_letters={"counter": "q", "follower": "other"},
             messages=messages,
-            items=lambda _: [record],
         )
 
 
@@ -143,9 +136,9 @@ class Permitted(Api):
         return call
 
 
-def judged(name: str, target: FakeTarget) -> Result:
-    """Return the result of a check, with a deadline of a moment."""
+def judged(name: str, target: FakeTarget, seconds: float = 0.05) -> Result:
+    """Return the result of a check, with a short deadline."""
     one: Any = next(each for each in CHECKS if each.name == name)
     found: Any = target
-    patience = 0.05 / one.seconds
+    patience = seconds / one.seconds
     return run_check(one, found, lambda _: None, patience=patience, poll_seconds=0).result

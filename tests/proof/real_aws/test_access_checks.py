@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from once.ops.errors import OpsError
 from proof.real_aws.check import Check, Result, Seen, run_check
 from proof.real_aws.checks import deployments, permissions
 from tests.proof.real_aws.fake_stacks import client_error
@@ -117,26 +116,6 @@ def test_a_workflow_is_judged_by_which_of_its_arns_starts_it(
     api = Api({"start_execution": start})
     monkeypatch.setattr(permissions, "_assumed", lambda *_: lambda _: api)
     assert judged("workflow-alias", FakeTarget(WORKFLOW)) is result
-
-
-@pytest.mark.parametrize(
-    ("answers", "refused", "result"),
-    [
-        ((404, 401), None, PASSED),
-        ((401, 401), None, FAILED),
-        ((404, 404), None, FAILED),
-        ((404, 401), OpsError("Export is in use"), FAILED),
-    ],
-)
-def test_the_removal_of_an_endpoint_is_judged_by_the_deployment_and_its_address(
-    answers: tuple[int, int],
-    refused: Exception | None,
-    result: Result,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    by_path = dict(zip(("leaving", "verify"), answers, strict=True))
-    monkeypatch.setattr(deployments, "post", lambda url, *_: by_path[url.rpartition("/")[2]])
-    assert judged("endpoint-removal", FakeTarget(refused=refused)) is result
 
 
 def observing(*observations: Seen | Exception) -> Check:

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
-from typer.testing import CliRunner
 
 from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from proof import report
-from proof.__main__ import app
 from proof.real_aws.check import Checked, Result
 from proof.real_aws.cleanup import (
     Cleanup,
@@ -55,12 +53,6 @@ def test_a_run_is_refused(number: str | None, environment: dict[str, str], error
 @mock_aws
 def test_the_named_account_is_accepted() -> None:
     assert checked_account(MINE, {}, "eu-north-1", FakeStacks()) == (MINE, "eu-north-1")
-
-
-def test_without_an_account_the_command_fails_before_any_call() -> None:
-    result = CliRunner().invoke(app, ["verify"], env={"ACCOUNT": "", "YES": "", "CLEAN": ""})
-    assert result.exit_code == 1
-    assert "no account is named" in result.output
 
 
 @pytest.mark.parametrize("prefix", ["once", "", "once-verify-", "once-verify-0000000", "prod"])

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from once.ops.errors import OpsError
 from proof.real_aws.check import Result
 from proof.real_aws.checks import CHECKS, deployments, queues, tables
 from tests.proof.real_aws.fake_stacks import client_error
@@ -42,14 +41,6 @@ def direct(**answers: str) -> Callable[[str], dict[str, Any]]:
     return lambda name: item if name == "direct" else {}
 
 
-def holds(*times: tuple[int, int]) -> Callable[[str], dict[str, Any]]:
-    def item(name: str) -> dict[str, Any]:
-        begin, end = times[int(name.removeprefix("hold-"))]
-        return {"began_ms": {"N": str(begin)}, "ended_ms": {"N": str(end)}}
-
-    return item
-
-
 def task(status: str, moved: int = 1) -> dict[str, Any]:
     return {"Results": [{"Status": status, "ApproximateNumberOfMessagesMoved": moved}]}
 
@@ -67,10 +58,6 @@ def only_invocations(MetricName: str, **_: Any) -> Any:  # noqa: N803
 
 
 REASONS = ("key-conflict",) * 3 + ("unparseable",) * 3
-TWO = tuple((1000 * (n // 2), 1000 * (n // 2) + 500) for n in range(queues.HOLDS))
-THREE = tuple((1000 * (n // 3), 1000 * (n // 3) + 500) for n in range(queues.HOLDS))
-ONE = tuple((1000 * n, 1000 * n + 500) for n in range(queues.HOLDS))
-TTL = {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at"}
 CONTROL = {"Attributes": {"RedrivePolicy": "arn:stranger-dead-letters"}}
 STRANGER = {
     "create_queue": {"QueueUrl": "u"},
@@ -78,7 +65,7 @@ STRANGER = {
     "get_queue_attributes": CONTROL,
 }
 MOVED = {"list_message_move_tasks": task("COMPLETED"), **STRANGER}
-MAPPING = {"mapping": {"UUID": "m", "ScalingConfig": {"MaximumConcurrency": 2}}}
+MAPPING = {"mapping": {"UUID": "m"}}
 DEPLOYED = {
     "get_alias": [{"FunctionVersion": "1"}, {"FunctionVersion": "2"}],
     "list_deployments": {"deployments": ["d"]},
@@ -101,11 +88,6 @@ def alarm(*states: str) -> dict[str, Any]:
 
 
 FIFO = {"create_queue": {"QueueUrl": "u"}, "create_topic": {"TopicArn": "t"}}
-RESTORED = {
-    "restore_table_to_point_in_time": {"TableDescription": {"TableArn": "arn"}},
-    "describe_table": {"Table": {"TableStatus": "ACTIVE"}},
-    "get_item": {"Item": {}},
-}
 
 
 def depth(number: int) -> dict[str, Any]:
@@ -135,9 +117,6 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
     ("item-attributes", FakeTarget(items=tallied("AccessDeniedException")), PASSED),
     ("item-attributes", FakeTarget(items=tallied("allowed")), FAILED),
     ("item-attributes", FakeTarget(), FAILED),
-    ("table-recovery", FakeTarget(RESTORED), PASSED),
-    ("table-recovery", FakeTarget(RESTORED, items=tallied("")), FAILED),
-    ("table-recovery", FakeTarget(RESTORED, refused=OpsError("Export is in use")), FAILED),
     ("audit", FakeTarget(letters=REASONS), PASSED),
     ("audit", FakeTarget(letters=REASONS, amount_of=amounts(audit_7=0)), FAILED),
     ("audit", FakeTarget(letters=REASONS, amount_of=amounts(audit_7=2)), FAILED),
@@ -163,26 +142,10 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
         FakeTarget({"filter_log_events": log(Committed=[2])}, amount_of=lambda _: 300),
         NOT_OBSERVED,
     ),
-    ("ttl", FakeTarget({"describe_time_to_live": {"TimeToLiveDescription": TTL}}), PASSED),
-    (
-        "ttl",
-        FakeTarget(
-            {"describe_time_to_live": {"TimeToLiveDescription": TTL | {"AttributeName": "x"}}}
-        ),
-        FAILED,
-    ),
-    ("expiry", FakeTarget({"get_item": {"Item": {}}}, amount_of=counts(1, 2)), PASSED),
-    ("expiry", FakeTarget({"get_item": {"Item": {}}}, amount_of=lambda _: 1), FAILED),
-    ("expiry", FakeTarget({"get_item": {"Item": {}}}, amount_of=counts(1, 2, 3)), FAILED),
-    ("expiry", FakeTarget({"get_item": {}}, amount_of=counts(1, 2)), NOT_OBSERVED),
     ("enclosing-operation", FakeTarget(items=direct()), PASSED),
     ("enclosing-operation", FakeTarget(items=direct(PutItem="allowed")), FAILED),
     ("enclosing-operation", FakeTarget(items=lambda _: direct()("direct")), FAILED),
     ("enclosing-operation", FakeTarget(), FAILED),
-    ("maximum-concurrency", FakeTarget(MAPPING, items=holds(*TWO)), PASSED),
-    ("maximum-concurrency", FakeTarget(MAPPING, items=holds(*THREE)), FAILED),
-    ("maximum-concurrency", FakeTarget(MAPPING, items=holds(*ONE)), FAILED),
-    ("maximum-concurrency", FakeTarget({"mapping": {}}, items=holds(*TWO)), FAILED),
     ("redrive-task", FakeTarget(MOVED), PASSED),
     ("redrive-task", FakeTarget(MOVED | {"set_queue_attributes": {}}), FAILED),
     ("redrive-task", FakeTarget(MOVED | {"get_queue_attributes": {}}), FAILED),
@@ -197,15 +160,6 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
         FAILED,
     ),
     ("mapping-metrics", FakeTarget(MAPPING | {"get_metric_statistics": NO_POINTS}), NOT_OBSERVED),
-    ("traces", FakeTarget({"get_trace_summaries": {"TraceSummaries": [{"Id": "1"}]}}), PASSED),
-    (
-        "traces",
-        FakeTarget(
-            {"get_trace_summaries": {"TraceSummaries": []}, "get_metric_statistics": POINTS}
-        ),
-        FAILED,
-    ),
-    ("traces", FakeTarget({"get_trace_summaries": client_error("400", "X")}), NOT_OBSERVED),
     (
         "alarm",
         FakeTarget(alarm("OK", "ALARM", "ALARM", "OK") | {"get_metric_statistics": POINTS}),
@@ -234,27 +188,10 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("name", "target", "result"), CASES)
 def test_a_check_judges_the_answers_of_aws(name: str, target: FakeTarget, result: Result) -> None:
-    assert judged(name, target) is result
+    assert judged(name, target, 10 if result is PASSED else 0.05) is result
 
 
 def test_every_check_has_a_case_in_which_it_fails() -> None:
     failing = {name for name, _, result in CASES if result is FAILED}
-    elsewhere = {"function-url", "operators", "stream-key", "workflow-alias", "endpoint-removal"}
+    elsewhere = {"function-url", "operators", "stream-key", "workflow-alias"}
     assert failing | elsewhere == {each.name for each in CHECKS}
-
-
-@pytest.mark.parametrize(
-    ("times", "most"),
-    [
-        ((), 0),
-        (ONE, 1),
-        (TWO, 2),
-        (THREE, 3),
-        (((0, 500), (450, 900)), 1),
-        (((0, 500), (200, 700)), 2),
-    ],
-)
-def test_invocations_at_once_are_counted_with_a_margin_for_clocks(
-    times: tuple[tuple[int, int], ...], most: int
-) -> None:
-    assert queues.most_at_once(times) == most

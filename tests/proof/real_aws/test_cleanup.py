@@ -186,18 +186,6 @@ def test_a_second_ctrl_c_tells_what_is_left_and_how_to_delete_it_later(
 
 
 @pytest.mark.usefixtures("_no_cdk")
-def test_nothing_is_deployed_without_a_confirmation(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = existing()
-    monkeypatch.setattr("typer.confirm", lambda _: False)
-    monkeypatch.setattr(Cdk, "deploy", lambda cdk, _: deploy(cdk.prefix))
-    assert command.verify(account(), yes=False, options=OPTIONS) == command.FAILED
-    assert "not confirmed: nothing was deployed" in capsys.readouterr().out
-    assert existing() == before
-
-
-@pytest.mark.usefixtures("_no_cdk")
 def test_after_the_failure_of_a_decisive_check_no_later_one_runs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -20,12 +20,9 @@ NOT_SHOWN = {
     "stream-key": "checks no permission on a key",
     "workflow-alias": "no states:StateMachineQualifier",
     "item-attributes": "no dynamodb:Attributes",
-    "table-recovery": "tests/e2e/test_change.py",
     "transaction-conflicts": "no attempt conflicted",
     "redrive-task": "StartMessageMoveTask",
     "mapping-metrics": "Invocations of the function: None",
-    "traces": "GetTraceSummaries",
-    "ttl": "does not apply",
     "alarm": "letters sent: None",
     "rollout": "leaves CodeDeploy out",
 }

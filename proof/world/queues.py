@@ -96,11 +96,10 @@ class Queue:
 
     def deliverable(self, now: float) -> list[Message]:
         """Return the messages that a receive may return, in their order."""
-        waiting = self.waiting
-        visible = [each for each in waiting if each.visible_at <= now]
-        if not self.is_fifo or len(visible) == len(waiting):
+        visible = [m for m in self.messages.values() if m.visible_at <= now and not m.deleted]
+        if not self.is_fifo:
             return visible
-        locked = {each.group for each in waiting if each.visible_at > now}
+        locked = {each.group for each in self.waiting if each.visible_at > now}
         return [each for each in visible if each.group not in locked]
 
     def first_of_groups(self, messages: list[Message]) -> list[Message]:

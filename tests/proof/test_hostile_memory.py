@@ -76,19 +76,17 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("bad", [False, True], ids=["sound bodies", "bad bodies"])
 @pytest.mark.parametrize("attributes", FORGED.values(), ids=FORGED)
 def test_ten_hostile_messages_cost_their_neighbours_nothing(
-    attributes: dict[str, messages.Attribute], *, bad: bool
+    attributes: dict[str, messages.Attribute],
 ) -> None:
-    hostile = [order(number, **attributes) for number in range(10)]
-    if bad:
-        hostile = [message | {"body": "{"} for message in hostile]
-    found = run([*hostile, *(order(number) for number in range(10, 17))])
+    sound = [order(number, **attributes) for number in range(5)]
+    bad = [message | {"body": "{"} for message in sound]
+    found = run([*sound, *bad, *(order(number) for number in range(10, 17))])
     healthy = [f"orders#event#/shop#e-{number}" for number in range(10, 17)]
     assert set(healthy) <= set(found["committed"])
     assert found["retried"] == []
-    assert len(found["buried"]) == (10 if bad else 0)
+    assert len(found["buried"]) == 5
 
 
 def test_ten_moved_messages_are_buried_unopened() -> None:

@@ -34,16 +34,6 @@ source_paths = ["shop"]
 pythonpath = ["."]
 """,
 }
-LATER = """
-
-used = []
-
-
-def test_once() -> None:
-    assert larger(1, 2) == 2
-    used.append(1)
-    assert len(used) == 1
-"""
 
 
 def statuses(*alive: str, status: str = "survived") -> dict[str, dict[str, str]]:
@@ -76,13 +66,6 @@ def test_a_fault_without_a_failing_test_survives(project: Path) -> None:
         "-    return a if a > b else b\n+    return a if a >= b else b"
     ]
     assert len(found) > len(alive) > 1
-
-
-def test_tests_that_fail_in_another_order_give_no_figures(project: Path) -> None:
-    test = project / "tests" / "test_code.py"
-    test.write_text(test.read_text() + LATER)
-    with pytest.raises(NotMeasured, match="no mutant was tested"):
-        run_mutmut(project)
 
 
 def test_failing_tests_give_no_figures(project: Path) -> None:

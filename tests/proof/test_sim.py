@@ -52,6 +52,12 @@ def test_every_kind_of_fault_occurs(figures: dict[str, SeedFigures]) -> None:
     assert {*KINDS_OF_FAULT} == {*chain.from_iterable(found.fired for found in figures.values())}
 
 
+def test_every_patch_of_a_broken_protocol_applies() -> None:
+    for broken in MUTANTS.values():
+        with broken.patch():
+            pass
+
+
 @pytest.mark.parametrize("mutant", sorted({*MUTANTS} - {SLOW}))
 def test_a_broken_protocol_is_caught(mutant: str) -> None:
     found = caught(mutant)

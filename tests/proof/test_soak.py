@@ -1,4 +1,4 @@
-"""A short soak: the deployed service, some of its processes killed and answers lost."""
+"""A short soak: processes are killed and answers lost; and when its report is a failure."""
 
 import json
 from collections.abc import Iterator
@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from demo.audit import Findings
 from demo.payment_sandbox import PaymentFault, payment_sandbox
-from demo.proxy import Drop, Proxy, rerouted
+from demo.proxy import Drop
+from demo.report import FAULT_FIGURES
 from demo.shop import Shop, deploy_service
 from emulator.embedded_aws import embedded_aws
-from once.names import LIVE_ALIAS
-from proof.soak import Shape, complaints, play, redrive_safe
+from proof.soak import SOAK, Shape, audit_figures, complaints, conclude, play, redrive_safe
 from tests.e2e.test_orders import placed
 
 TRAFFIC = "--count 40 --duplicates 100% --conflicts 1 --malformed 1 --declines 2"
@@ -58,16 +59,26 @@ def test_only_letters_of_killed_functions_are_redriven(service: Shop) -> None:
     sqs.purge_queue(QueueUrl=orders.dead_letter_url)
 
 
-def test_functions_use_the_proxy_until_the_context_ends(service: Shop) -> None:
-    name, proxy = service.deployment.consumer("orders").function_name, Proxy(1, Path("pem"))
-    client = service.aws.client("lambda")
-    before = _variables(client, name)
-    with rerouted(service.aws, [name], proxy):
-        there = {"AWS_ENDPOINT_URL": "https://127.0.0.1:1", "AWS_CA_BUNDLE": "pem"}
-        assert _variables(client, name) == {**before, **there}
-    assert _variables(client, name) == before
+def figures(**changed: Any) -> dict[str, Any]:
+    findings = Findings(sent=5010, distinct=2500, effects=9000)
+    return {**audit_figures(findings), **SOAK.least, **changed}
 
 
-def _variables(client: Any, name: str) -> dict[str, str]:
-    found = client.get_function_configuration(FunctionName=name, Qualifier=LIVE_ALIAS)
-    return dict(found["Environment"]["Variables"])
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({}, ""),
+        *(({name: 1}, f"{name} is 1, and must be 0") for name in FAULT_FIGURES),
+        *(
+            ({name: number - 1}, f"{name} is {number - 1}, and less than {number} shows nothing")
+            for name, number in SOAK.least.items()
+        ),
+    ],
+)
+def test_a_wrong_figure_or_one_below_its_minimum_fails(
+    changed: dict[str, int], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("demo.report.REPORTS", tmp_path)
+    assert conclude(figures(**changed), SOAK) == bool(complaint)
+    written = json.loads((tmp_path / "soak.json").read_text())
+    assert written["complaints"] == [complaint] * bool(complaint)

@@ -10,11 +10,6 @@ from proof import workers
 from proof.workers import Part, Progress, Tell, run_parts
 
 
-def double(number: int, tell: Tell) -> int:
-    tell(1)
-    return 2 * number
-
-
 def begun_at(tell: Tell) -> float:
     return time.monotonic()
 
@@ -28,11 +23,6 @@ def last(tell: Tell) -> None:
     for units in range(3000):
         tell(units)
         time.sleep(0.01)
-
-
-def test_results_are_in_the_order_of_the_parts() -> None:
-    parts = [Part(f"{n}", "seeds", size, double, (n,), 1.0) for n, size in enumerate((1, 9, 5))]
-    assert run_parts(parts, 2, Console(file=StringIO())) == [0, 2, 4]
 
 
 def test_the_first_error_ends_the_other_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,5 +55,5 @@ def test_the_time_left_follows_from_the_weight_of_what_the_last_five_minutes_did
 def test_the_longest_parts_begin_first() -> None:
     sizes = (1, 9, 5, 7)
     parts = [Part("", "runs", size, begun_at, (), 1.0) for size in sizes]
-    began = run_parts(parts, 1, Console(file=StringIO()))
+    began = run_parts(parts, 1, Console(file=StringIO()))  # in the order of the parts
     assert sorted(range(4), key=began.__getitem__) == [1, 3, 2, 0]

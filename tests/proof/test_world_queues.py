@@ -60,11 +60,6 @@ def test_visibility_can_only_be_changed_while_a_message_is_in_flight(world: Worl
         world.call("ChangeMessageVisibility", **request)
 
 
-def test_an_unknown_handle_is_rejected(world: World) -> None:
-    with pytest.raises(ServiceError, match="ReceiptHandleIsInvalid"):
-        world.call("ChangeMessageVisibility", ReceiptHandle="x.1", VisibilityTimeout=5)
-
-
 class Ordered:
     def __init__(self) -> None:
         self.now = 0.0

@@ -20,7 +20,7 @@ def fail(tell: Tell) -> None:
 
 
 def last(tell: Tell) -> None:
-    for units in range(3000):
+    for units in range(30_000):
         tell(units)
         time.sleep(0.01)
 
@@ -29,14 +29,14 @@ def test_the_first_error_ends_the_other_parts(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(workers, "LINE_SECONDS", 0.2)
     shown = StringIO()
     parts = [
-        *(Part("long", "states", 3000, last, (), 0.01) for _ in range(2)),
+        *(Part("long", "states", 30_000, last, (), 0.01) for _ in range(2)),
         Part("short", "seeds", 1, fail, (), unit_seconds=1000.0),
         *(Part("not begun", "states", 1, last, (), 0.01) for _ in range(8)),
     ]
     began = time.monotonic()
     with pytest.raises(LookupError, match="no such scope"):
         run_parts(parts, 2, Console(file=shown))
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 150
 
 
 def test_the_time_left_follows_from_the_weight_of_what_the_last_five_minutes_did() -> None:

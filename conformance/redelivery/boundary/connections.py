@@ -31,16 +31,34 @@ def is_declared(invocation: Invocation) -> bool:
 @contextmanager
 def intercepted(methods: Sequence[Method]) -> Iterator[None]:
     """Let the declared methods pass the boundary. Raises SubjectError if one does not exist."""
+    drivers: dict[ModuleType, list[tuple[type, str, Callable[..., Any]]]] = {}
     with ExitStack() as patches:
         for method in methods:
-            patches.enter_context(_intercepted(method))
+            module, holder, name = _holder(method.path)
+            call = _passing(method, holder, name)
+            if _is_fixed(holder):
+                driver = sys.modules[module.__name__.partition(".")[0]]
+                if not hasattr(driver, "connect"):
+                    raise SubjectError(
+                        f"{method.path} is written in C and cannot be replaced, and "
+                        f"{driver.__name__} has no function `connect`. Declare a function of your "
+                        "own that calls it"
+                    )
+                drivers.setdefault(driver, []).append((holder, name, call))
+            else:
+                patches.enter_context(patch.object(holder, name, call))
+        for driver, calls in drivers.items():
+            patches.enter_context(patch.object(driver, "connect", _connected(driver, calls)))
         yield
 
 
-@contextmanager
-def _intercepted(method: Method) -> Iterator[None]:
-    module, holder, name = _holder(method.path)
-    original = getattr(holder, name)
+def _passing(method: Method, holder: Any, name: str) -> Callable[..., Any]:
+    """Return what makes the calls of a method of its holder pass the boundary."""
+
+    def own(value: Any, *args: Any, **kwargs: Any) -> Any:  # a subclass may have its own method
+        return getattr(value, name)(*args, **kwargs)
+
+    original = own if _is_fixed(holder) else getattr(holder, name)
     failures = Failures(method.unavailable, method.unavailable, method.unavailable)
     label = f"{getattr(holder, '__name__', '')}.{name}"
 
@@ -64,17 +82,7 @@ def _intercepted(method: Method) -> Iterator[None]:
             Call(label, target, writes, touches=(f"{label} {target}",) * writes), perform, failures
         )
 
-    replaced: tuple[Any, str] = (holder, name)
-    if _is_fixed(holder):
-        module = sys.modules[module.__name__.partition(".")[0]]
-        if not hasattr(module, "connect"):
-            raise SubjectError(
-                f"{method.path} is written in C and cannot be replaced, and {module.__name__} has "
-                "no function `connect`. Declare a function of your own that calls it"
-            )
-        replaced, call = (module, "connect"), _connected(module, holder, name, call)
-    with patch.object(*replaced, call):
-        yield
+    return call
 
 
 def _is_fixed(holder: Any) -> bool:
@@ -84,18 +92,16 @@ def _is_fixed(holder: Any) -> bool:
 
 
 def _connected(
-    module: ModuleType, holder: type, name: str, call: Callable[..., Any]
+    driver: ModuleType, calls: Sequence[tuple[type, str, Callable[..., Any]]]
 ) -> Callable[..., Any]:
-    """Return the module's `connect` (PEP 249) whose connections and cursors pass the boundary."""
-    connect: Callable[..., Any] = getattr(module, "connect")  # noqa: B009 - not every module has it
+    """Return the driver's `connect` (PEP 249) whose connections and cursors pass the boundary."""
+    connect: Callable[..., Any] = getattr(driver, "connect")  # noqa: B009 - not every module has it
 
     def wrapped(value: Any) -> Any:
-        methods = {}
-        if isinstance(value, holder):
-            methods[name] = partial(call, _bare(value))
-        if isinstance(value, holder) or type(value).__module__.startswith(module.__name__):
-            return _Driven(value, methods, wrapped)
-        return value
+        if type(value) is _Driven or not (hasattr(value, "cursor") or hasattr(value, "execute")):
+            return value  # a row, or a plain value
+        methods = {name: partial(c, value) for of, name, c in calls if isinstance(value, of)}
+        return _Driven(value, methods, wrapped)
 
     return lambda *args, **kwargs: wrapped(connect(*args, **kwargs))
 
@@ -113,7 +119,7 @@ class _Driven:
 
     def __getattr__(self, name: str) -> Any:
         found = self._methods.get(name) or getattr(self._of, name)
-        if not callable(found):
+        if not callable(found) or isinstance(found, type):
             return self._wrapped(found)
         return lambda *args, **kwargs: self._wrapped(found(*map(_bare, args), **kwargs))
 
@@ -134,11 +140,12 @@ class _Driven:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._of)
 
+    def __next__(self) -> Any:
+        return next(self._of)
+
 
 def _bare(value: Any) -> Any:
-    while type(value) is _Driven:
-        value = vars(value)["_of"]
-    return value
+    return vars(value)["_of"] if type(value) is _Driven else value
 
 
 def _holder(path: str) -> tuple[ModuleType, Any, str]:

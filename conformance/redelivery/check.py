@@ -6,6 +6,8 @@ import time
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from redelivery.report import Report
 from redelivery.subject import Subject
@@ -36,6 +38,8 @@ def check(
     only: Collection[str] = (),
     replay: str = "",
     deep: float = 0,
+    draw: int = 0,
+    folder: Path = Path(),
 ) -> Report:
     """Run the scenarios of a subject.
 
@@ -45,6 +49,9 @@ def check(
         only: names of faults; empty for all.
         replay: the name of one scenario, as a report has it. It is not preceded by the self-check.
         deep: seconds for which scenarios with two faults are drawn after the others.
+        draw: number of messages that Hypothesis draws. The smallest that shows what the samples do
+            not is kept, and tried first in the next run.
+        folder: the project's, in which `redelivery-messages` has the kept messages.
 
     Raises:
         SubjectError: the subject is wrong, or its handler fails without any fault.
@@ -55,11 +62,18 @@ def check(
     from redelivery.self_check import self_check
 
     began = time.monotonic()
+    options: dict[str, Any] = {
+        "seed": seed,
+        "only": only,
+        "deep": deep,
+        "draw": draw,
+        "folder": folder,
+    }
     with isolated():
         if replay or not hasattr(os, "fork"):
-            found = examine(subject, seed=seed, only=only, replay=replay, deep=deep)
+            found = examine(subject, replay=replay, **options)
         else:
-            found = examine_in_child(subject, seed=seed, only=only, deep=deep)
+            found = examine_in_child(subject, **options)
         controls = {} if replay else self_check()
     attributes = (f"{name}.{each}" for name, own in found.volatile.items() for each in own)
     ignored = {

@@ -187,6 +187,13 @@ _PARAMETERS = (
         metavar="SECONDS",
         help="Afterwards, draw scenarios with two faults for so long.",
     ),
+    click.option(
+        "--draw",
+        type=click.IntRange(0),
+        default=0,
+        metavar="NUMBER",
+        help="Afterwards, draw so many messages, and keep one that shows more. Needs Hypothesis.",
+    ),
 )
 
 
@@ -269,8 +276,8 @@ def _reports(given: dict[str, Any]) -> Iterator[tuple[str, Report]]:
     for name, subject in _subjects(given).items():
         if sys.stderr.isatty():  # a person sees nothing for seconds; a log has no use for it
             EscapingConsole(sys.stderr).print(f"checking {subject.handler} …")
-        options = {name: given[name] for name in ("seed", "deep")}
-        report = run_check(subject, only=[*given["only"]], **options)
+        options = {name: given[name] for name in ("seed", "deep", "draw")}
+        report = run_check(subject, only=[*given["only"]], folder=project()[0], **options)
         yield name, with_accepted(report, accepted)
 
 
@@ -280,7 +287,7 @@ def _replay(
     if len(found) != 1:
         raise SubjectError(f"--replay is of one handler: name one of {', '.join(found)}")
     [subject] = found.values()
-    [result] = run_check(subject, seed=seed, replay=scenario).results
+    [result] = run_check(subject, seed=seed, replay=scenario, folder=project()[0]).results
     print_scenario(result, console)
     if not result.fired:
         sys.exit(ExitCode.NO_VERDICT)

@@ -3,18 +3,22 @@
 import contextlib
 import datetime as dt
 import itertools
+import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+from redelivery import drawn
 from redelivery.boundary.aws import UnreadableRequest
 from redelivery.boundary.connections import ConnectionRefused
 from redelivery.boundary.machine import ProcessStarted
 from redelivery.faults import Fault
 from redelivery.judgement import Expectation, Volatile, differences, judge, remarks, volatile
 from redelivery.report import Result
-from redelivery.samples import Message, Samples, samples
+from redelivery.samples import Message, Samples, closed, opened, samples
 from redelivery.scenarios.play import BESIDE, beside, play, play_clean
 from redelivery.scenarios.run import Outcome
 from redelivery.scenarios.scenario import (
@@ -34,6 +38,16 @@ from redelivery.world.world import START, World, world
 LATER = START + dt.timedelta(days=33, hours=5, minutes=7, seconds=11)
 """The start of the second clean run: what follows from the time differs in every part."""
 
+OF = " of "
+"""Between the name of a scenario and the file of its message, if that was drawn."""
+
+ON_DRAWN = (Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.SENT_AGAIN, Fault.REDRIVEN)
+"""The faults that are played with each drawn message, unless others are named."""
+
+_TRIES_TO_SHRINK = 4
+"""Bodies that are tried at most, as a multiple of those that are drawn."""
+
+_NO_SIBLING = "the handler refuses the first sample with another key"
 _LINES_SHOWN = 12
 _TWO_MESSAGES = {
     *(Fault.BATCH, Fault.BATCH_ANSWER_LOST, Fault.REGROUPED, Fault.TWO_IN_PARALLEL),
@@ -82,13 +96,15 @@ def examine(
     only: Collection[str] = (),
     replay: str = "",
     deep: float = 0,
+    draw: int = 0,
+    folder: Path = Path(),
     known: Mapping[str, Result] = MappingProxyType({}),
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> Examination:
     """Play the scenarios of a subject.
 
     Args:
-        subject, seed, only, replay, deep: as of `check`.
+        subject, seed, only, replay, deep, draw, folder: as of `check`.
         known: results of an earlier process, by scenario, which are not run again.
         tell: receives each result, so that it outlives the end of this process.
 
@@ -98,6 +114,7 @@ def examine(
         NoVerdict: the runs are not independent.
     """
     chosen = {fault_named(name) for name in only}
+    replay, subject = _of_its_message(replay, subject, folder)
     messages = samples(subject)
     with world(subject, echo=bool(replay)) as shared, _explained():
         tell(("", None))
@@ -110,46 +127,149 @@ def examine(
         ]
         missing = not_run(subject, every)
         singles = every
-        if chosen:
-            every = [scenario for scenario in every if scenario.fault in chosen]
-            missing = {fault: why for fault, why in missing.items() if fault in chosen}
+        every = [scenario for scenario in every if not chosen or scenario.fault in chosen]
+        missing = {fault: why for fault, why in missing.items() if not chosen or fault in chosen}
         if replay:
-            names = ", ".join(scenario.name for scenario in every)
-            named = [*every, *filter(None, [pair_named(replay, every)])]
-            every = [scenario for scenario in named if scenario.name == replay]
-            if not every:
-                raise SubjectError(f"no scenario is named {replay}; there are {names}")
-        faults = {scenario.fault for scenario in every}
-        if Fault.TWO_IN_PARALLEL in faults and messages.sibling and not clean.sibling:
-            try:
-                pair = _pair(shared, messages.first, messages.sibling, seed)
-                clean = replace(clean, sibling=pair)
-            except SubjectError:
-                why = "the handler refuses the first sample with another key"
-                missing[Fault.TWO_IN_PARALLEL] = why
+            every = _named(replay, every)
+        if any(each.fault is Fault.TWO_IN_PARALLEL for each in every) and not clean.sibling:
+            clean = _with_sibling(shared, messages, clean, seed)
+            if not clean.sibling:
+                missing[Fault.TWO_IN_PARALLEL] = _NO_SIBLING
                 every = [each for each in every if each.fault is not Fault.TWO_IN_PARALLEL]
         found = Examination((), clean.one.course, clean.volatile, missing)
         tell(found)
 
-        def played(scenario: Scenario) -> Result:
-            if scenario.name not in known:
-                tell((scenario.name, scenario.reported_as))
-                result = _result(shared, messages, scenario, clean, seed)
+        def once(name: str, fault: Fault, play: Callable[[], Result]) -> Result:
+            if name not in known:
+                tell((name, fault))
+                result = play()
                 tell(result)
                 return result
-            return known[scenario.name]
+            return known[name]
+
+        def played(scenario: Scenario) -> Result:
+            return once(
+                scenario.name,
+                scenario.reported_as,
+                lambda: _result(shared, messages, scenario, clean, seed),
+            )
 
         results = [played(scenario) for scenario in every]
+        if draw:
+            drawing = _Drawing(shared, messages, chosen or ON_DRAWN, seed, clean.volatile, once)
+            results += drawing.results(results, draw, folder)
         if deep:
             missing.pop(Fault.TWO_FAULTS, None)
             until = time.monotonic() + deep  # the clock of this machine: only `time.time` is not
-            drawn = pairs(singles, len(one), seed)
-            two = map(played, itertools.takewhile(lambda _: time.monotonic() < until, drawn))
+            in_time = itertools.takewhile(
+                lambda _: time.monotonic() < until, pairs(singles, len(one), seed)
+            )
+            two = map(played, in_time)
             results += _of_two(results, [*two])
         if not replay:
             tell(("", None))
             _ensure_independence(shared, messages, clean, seed)
         return replace(found, results=tuple(results), warnings=tuple(shared.warnings()))
+
+
+def _of_its_message(replay: str, subject: Subject, folder: Path) -> tuple[str, Subject]:
+    """Return the scenario's own name, and the subject with the kept message that it is of."""
+    name, _, file = replay.partition(OF)
+    return name, replace(subject, events=[folder / drawn.FOLDER / file]) if file else subject
+
+
+def _with_sibling(shared: World, messages: Samples, clean: Clean, seed: int) -> Clean:
+    if messages.sibling is None:
+        return clean
+    with contextlib.suppress(SubjectError):
+        return replace(clean, sibling=_pair(shared, messages.first, messages.sibling, seed))
+    return clean
+
+
+def _named(replay: str, every: Sequence[Scenario]) -> list[Scenario]:
+    known = [*every, *filter(None, [pair_named(replay, every)])]
+    found = [scenario for scenario in known if scenario.name == replay]
+    if not found:
+        names = ", ".join(scenario.name for scenario in every)
+        raise SubjectError(f"no scenario is named {replay}; there are {names}")
+    return found
+
+
+class _Drawing:
+    """Checks of messages that are drawn, and of those that earlier runs have kept."""
+
+    def __init__(
+        self,
+        shared: World,
+        messages: Samples,
+        faults: Collection[Fault],
+        seed: int,
+        hidden: Volatile,
+        once: Callable[[str, Fault, Callable[[], Result]], Result],
+    ) -> None:
+        self._shared, self._messages, self._faults = shared, messages, faults
+        self._seed, self._volatile, self._once = seed, hidden, once
+        self._left = 0
+
+    def results(self, before: Sequence[Result], number: int, folder: Path) -> list[Result]:
+        """Return the results of the kept messages, and of the smallest that shows more."""
+        handler, self._left = self._shared.subject.handler, number * _TRIES_TO_SHRINK
+        found: list[Result] = []
+        for file in drawn.kept(folder, handler):
+            found += self._of(json.loads(file.read_text(encoding="utf-8")))
+        known = {(d.kind, d.site) for result in (*before, *found) for d in result.differences}
+        judged: dict[str, list[Result]] = {}
+
+        def fails(body: Any) -> bool:
+            text = json.dumps(body, sort_keys=True)  # an object's order has no influence
+            if text not in judged:
+                self._left -= 1
+                judged[text] = self._of(body) if self._left >= 0 else []
+            new = {(d.kind, d.site) for r in judged[text] if r.fired for d in r.differences} - known
+            return bool(new)
+
+        sample = opened(self._messages.first.body)
+        model = self._shared.subject.model
+        body = drawn.smallest(sample, model, fails, number=number, seed=self._seed)
+        if body is None:
+            return found
+        drawn.keep(folder, handler, body)
+        return [*found, *judged[json.dumps(body, sort_keys=True)]]
+
+    def _of(self, body: Any) -> list[Result]:
+        """Return the results of one body; none if the handler refuses it without a fault."""
+        shared, seed = self._shared, self._seed
+        of = f"{OF}{drawn.name_of(shared.subject.handler, body)}"
+        own = Samples(replace(self._messages.first, body=closed(body, text=True)), None)
+        accepted: list[Outcome] = []
+
+        def accept() -> Result:
+            with contextlib.suppress(SubjectError):
+                accepted.append(_clean_run(shared, [own.first], seed))
+            return Result(f"{Fault.BATCH}{of}", Fault.BATCH, bool(accepted), (), ())
+
+        def shown(scenario: Scenario) -> Result:
+            result = _result(shared, own, scenario, clean, seed)
+            if result.differences:  # another body may have other attributes that differ each time
+                result = _result(shared, own, scenario, _clean(shared, own, seed), seed)
+            return replace(result, scenario=f"{scenario.name}{of}")
+
+        ended = self._once(f"{Fault.BATCH}{of}", Fault.BATCH, accept)
+        if ended.differences:  # it ends the process: no smaller one is tried
+            self._left = 0
+            return [ended]
+        if ended.fired and not accepted:  # accepted in an earlier process
+            accept()
+        if not accepted:
+            return []
+        [one] = accepted
+        clean = Clean(one, None, None, one, self._volatile)
+        found = scenarios(one.calls, (), own, seed, fifo=shared.subject.fifo)
+        return [
+            self._once(f"{each.name}{of}", each.fault, lambda each=each: shown(each))  # type: ignore[misc]
+            for each in found
+            if each.fault in self._faults and each.fault not in excluded(shared.subject)
+        ]
 
 
 def _of_two(singles: Sequence[Result], found: Sequence[Result]) -> Iterator[Result]:

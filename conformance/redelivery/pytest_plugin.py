@@ -16,8 +16,8 @@ from redelivery.faults import Fault
 from redelivery.report import Report, Verdict, count, kinds_text
 from redelivery.subject import Subject, SubjectError
 
-Checks = dict[tuple[int, int, float], tuple[Subject, Report]]
-"""Reports by the subject's identity, seed and depth. A kept subject's id is given to no other."""
+Checks = dict[tuple[int, int, float, int], tuple[Subject, Report]]
+"""Reports by the subject's identity, seed, depth, draws. No other object has a kept one's id."""
 
 _CHECKS = pytest.StashKey[Checks]()
 
@@ -50,6 +50,7 @@ class Redelivery:
         seed: int = 1,
         replay: str = "",
         deep: float = 0,
+        draw: int = 0,
     ) -> Report:
         """Fail the test if a fault makes a difference, or if there is no verdict.
 
@@ -59,15 +60,15 @@ class Redelivery:
         Args:
             subject: the handler and what it needs. The same object is checked once a session.
             fault: judge this fault alone; empty for all.
-            seed, deep: as of `redelivery.check`.
+            seed, deep, draw: as of `redelivery.check`.
             replay: run this scenario alone, for a debugger.
         """
         __tracebackhide__ = True
         if replay:
             return self._replay(subject, replay, seed)
-        same = (id(subject), seed, deep)
+        same = (id(subject), seed, deep, draw)
         if same not in self.checks:
-            self.checks[same] = (subject, self._run(subject, seed=seed, deep=deep))
+            self.checks[same] = (subject, self._run(subject, seed=seed, deep=deep, draw=draw))
         report = self.checks[same][1]
         if report.verdict is Verdict.NONE:
             pytest.fail(report.verdict_line, pytrace=False)
@@ -102,7 +103,9 @@ class Redelivery:
             # Paths do not depend on the folder that pytest is started in.
             events = [self.root / e if isinstance(e, Path) else e for e in subject.events]
             rooted = replace(subject, root=self.root / subject.root, events=tuple(events))
-            return with_accepted(run_check(rooted, **options), read_accepted(self.root))
+            return with_accepted(
+                run_check(rooted, folder=self.root, **options), read_accepted(self.root)
+            )
         except SubjectError as error:
             wrong = str(error)
         # Outside of `except`, so that pytest does not show the first error as well.

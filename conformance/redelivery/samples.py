@@ -10,8 +10,16 @@ from typing import Any
 
 from redelivery.subject import Subject, SubjectError
 
-POISON = {"": "{ this is not JSON", "list": "[]", "null": "null", "number": "1" + 4999 * "0"}
-"""Bodies that are no JSON object, by the variant of a scenario. Python refuses so long a number."""
+POISON = {
+    "": "{ this is not JSON",
+    "list": "[]",
+    "null": "null",
+    "number": "1" + 4999 * "0",
+    "text": '"text"',
+    "nested": 3000 * "[" + 3000 * "]",
+}
+"""Bodies that are no JSON object, by the variant of a scenario. Python refuses so long a number,
+and so deep a list with a RecursionError."""
 
 NEIGHBOUR = json.dumps({"redelivery": "a message without the fields of its neighbours"})
 
@@ -65,7 +73,7 @@ def samples(subject: Subject) -> Samples:
     read = [message for event in subject.events for message in _read(event)]
     if not read:
         raise SubjectError("no sample of a message: give a file with --event events/order.json")
-    first, body = replace(read[0], label="m1"), _json(read[0].body)
+    first, body = replace(read[0], label="m1"), opened(read[0].body)
     way = _way_to_the_key(subject, body)
     second = replace(read[1], label="m2") if len(read) > 1 else None
     if way is None:
@@ -73,16 +81,16 @@ def samples(subject: Subject) -> Samples:
     first = replace(first, group=str(_value_at(body, way)))
     new = _with_another_key(body, way)
     group = str(_value_at(new, way))
-    sibling = replace(first, label="m2", body=_closed(new, text=True), group=group)
+    sibling = replace(first, label="m2", body=closed(new, text=True), group=group)
     if second is not None:
         try:
-            second = replace(second, group=str(_value_at(_json(second.body), way)))
+            second = replace(second, group=str(_value_at(opened(second.body), way)))
         except (KeyError, IndexError, TypeError) as error:
             raise SubjectError(f"the second sample has no key: {error}") from error
     changed = _with_other_content(body, way) if subject.key else None
     other = None
     if changed is not None:
-        text = _closed(changed, text=True)
+        text = closed(changed, text=True)
         other = replace(first, label="m1 with other content", body=text)
     return Samples(first, second or sibling, other, sibling)
 
@@ -114,7 +122,8 @@ def _read(event: Any) -> Iterator[Message]:
         yield Message("", event if isinstance(event, str) else json.dumps(event))
 
 
-def _json(text: str) -> Any:
+def opened(text: str) -> Any:
+    """Return a body as Python values; None if it is not JSON."""
     try:
         return _opened(json.loads(text))
     except ValueError:
@@ -128,18 +137,19 @@ def _opened(value: Any) -> Any:
     if isinstance(value, list):
         return [_opened(entry) for entry in value]
     if isinstance(value, str) and value.startswith("{"):
-        inside = _json(value)
+        inside = opened(value)
         return JsonText(inside) if isinstance(inside, dict) else value
     return value
 
 
-def _closed(value: Any, *, text: bool = False) -> Any:
-    closed = value
+def closed(value: Any, *, text: bool = False) -> Any:
+    """Return what `opened` has opened, with `text` as a body."""
+    plain = value
     if isinstance(value, dict):
-        closed = {name: _closed(entry) for name, entry in value.items()}
+        plain = {name: closed(entry) for name, entry in value.items()}
     elif isinstance(value, list):
-        closed = [_closed(entry) for entry in value]
-    return json.dumps(closed) if text or isinstance(value, JsonText) else closed
+        plain = [closed(entry) for entry in value]
+    return json.dumps(plain) if text or isinstance(value, JsonText) else plain
 
 
 def _way_to_the_key(subject: Subject, body: Any) -> Way | None:

@@ -181,6 +181,8 @@ class Subject:
             two clean runs.
         repeatable: queues, topics, buses or URLs whose receivers tolerate a message twice.
         skip: names of faults that do not apply.
+        model: a pydantic model of the body, as `module:Class`. Messages that are drawn (`--draw`)
+            are of it. Default: they have the fields of the first sample.
     """
 
     handler: str
@@ -207,3 +209,4 @@ class Subject:
     ignore: Sequence[str] = ()
     repeatable: Sequence[str] = ()
     skip: Sequence[str] = ()
+    model: str = ""

@@ -33,7 +33,8 @@ SHORT = "check app.handler --event order.json --table orders:order_id"
 LONG = (
     f"{SHORT} --table seen:pk,ttl=expires --env TABLE=orders --env 'URL={{queue:mails}}' "
     "--queue mails --topic sales --bucket files --key data.order_id --root . --skip poison "
-    "--set 'timeout_seconds = 15' --set 'ignore=[\"orders.at\"]' --only redriven --seed 9 --deep 60"
+    "--set 'timeout_seconds = 15' --set 'ignore=[\"orders.at\"]' --only redriven --seed 9 "
+    "--deep 60 --draw 5"
 )
 
 
@@ -85,7 +86,8 @@ def test_the_options_describe_a_subject(check: Check, tmp_path: Path) -> None:
         ignore=("orders.at",),
         skip=("poison",),
     )
-    assert check.options == {"seed": 9, "only": ["redriven"], "deep": 60}
+    given = {"seed": 9, "only": ["redriven"], "deep": 60, "draw": 5, "folder": tmp_path}
+    assert check.options == given
 
 
 def test_options_that_are_not_given_have_the_defaults_of_a_subject(
@@ -94,7 +96,7 @@ def test_options_that_are_not_given_have_the_defaults_of_a_subject(
     assert run(SHORT) == 0
     [order, orders] = (tmp_path / "order.json", Table("orders", "order_id"))
     assert check.subject == Subject("app.handler", (order,), root=tmp_path, tables=(orders,))
-    assert check.options == {"seed": 1, "only": [], "deep": 0}
+    assert check.options == {"seed": 1, "only": [], "deep": 0, "draw": 0, "folder": tmp_path}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_a_replay_tells_one_scenario_and_ends_with_its_verdict(
 
 
 def test_the_printed_command_repeats_the_scenario(
-    check: Check, capsys: pytest.CaptureFixture[str]
+    check: Check, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check.outcome = FAILED
     run(LONG)
@@ -149,7 +151,7 @@ def test_the_printed_command_repeats_the_scenario(
     check.outcome = replace(FAILED, results=(told,))
     assert run(command.removeprefix("redelivery ")) == 1
     assert check.subject == before
-    assert check.options == {"seed": 7, "replay": told.scenario}
+    assert check.options == {"seed": 7, "replay": told.scenario, "folder": tmp_path}
 
 
 def test_json_is_all_that_stdout_has(check: Check, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,15 +8,19 @@ import itertools
 import json
 import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import psycopg2
 import pytest
 
+from lab.stores import postgres_store, servers
 from lab.subjects import APPROACHES
 from redelivery import (
     Answer,
@@ -34,6 +38,7 @@ from redelivery import (
 )
 from redelivery.boundary import invocation
 from redelivery.child import examine_in_child
+from redelivery.drawn import smallest
 from redelivery.examination import Examination, Progress, examine
 
 HERE = Path(__file__).parent / "handlers"
@@ -293,6 +298,14 @@ def test_a_sound_handler_passes_every_fault(subject: Subject) -> None:
     assert [r.scenario for r in results if not r.fired and r.fault is not Fault.STALE_READ] == []
 
 
+def test_a_consumer_with_a_pydantic_model_passes() -> None:
+    faults = (Fault.DIES_AFTER, Fault.IN_PARALLEL, Fault.REDRIVEN, Fault.NEIGHBOUR_FAILS)
+    once = APPROACHES["once"].subject({})
+    case = Case("with_pydantic", dict.fromkeys((*faults, Fault.OTHER_CONTENT), SOUND))
+    subject = replace(once, handler="with_pydantic.lambda_handler", root=HERE)
+    ensure_found(case, examine(subject, only=[*case.found]))
+
+
 def test_two_faults_find_what_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     given = Case("gives_up_at_the_third", {}).subject()
     singles = examine(given, only=[Fault.DIES_BEFORE, Fault.REDRIVEN]).results
@@ -333,8 +346,42 @@ def test_poison_is_of_several_kinds() -> None:
     assert kinds == {
         "poison@first": [],
         "poison@last": [],
-        **{f"poison@{kind}": [Kind.DEAD_LETTERED] for kind in ("list", "null", "number")},
+        **{
+            f"poison@{kind}": [Kind.DEAD_LETTERED]
+            for kind in ("list", "null", "number", "text", "nested")
+        },
     }
+
+
+@pytest.mark.parametrize("model", ["", "models:Order"], ids=["sample", "model"])
+def test_a_drawn_body_is_as_small_as_it_still_fails(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "import pydantic\nclass Order(pydantic.BaseModel):\n    amount: int\n"
+    (tmp_path / "models.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    drawn = partial(smallest, {"amount": 5}, number=50, seed=1)
+    assert drawn(model, lambda body: (body["amount"] or 0) > 1000) == {"amount": 1001}
+    assert drawn(model, lambda _: False) is None
+    with pytest.raises(SubjectError, match="Write it as module:Class"):
+        drawn("models:None", lambda _: True)
+
+
+def test_a_drawn_message_that_shows_more_is_kept_and_tried_first(tmp_path: Path) -> None:
+    given, options = Case("adds_a_gift", {}).subject(), {"folder": tmp_path}
+    faults = [Fault.SENT_AGAIN]
+    assert not any(result.differences for result in examine(given, only=faults).results)
+    found = examine(given, only=faults, draw=6, **options).results
+    failing = [result for result in found if result.differences]
+    [file] = (tmp_path / "redelivery-messages").iterdir()
+    assert {result.scenario for result in failing} == {f"sent-again of {file.name}"}
+    assert {call_at(d.site) for result in failing for d in result.differences} == {"update_item"}
+    assert json.loads(file.read_text())["amount"] > 1000
+    # The next run tries it first, and shows it also if it draws nothing that fails.
+    again = [r for r in examine(given, only=faults, draw=1, **options).results if r.differences]
+    assert again == failing
+    [replayed] = examine(given, replay=again[0].scenario, **options).results
+    assert replayed.differences == again[0].differences
 
 
 def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:
@@ -422,6 +469,49 @@ def test_a_method_may_be_of_a_type_in_c(case: Case, path: str, database: Path) -
     [first, *_] = [result for result in found.results if result.fired]
     assert {d.kind for d in first.differences} == set(case.found[Fault.DIES_AFTER])
     assert call_at(first.site) == path.partition(".")[2]
+
+
+POSTGRES = [
+    Method(f"psycopg2.extensions:{path}", lambda: psycopg2.OperationalError("server closed"))
+    for path in ("cursor.execute", "connection.commit")
+]
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with servers({"postgres"}) as urls:
+        yield urls["postgres"]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            "counts_rows",
+            {Fault.DIES_AFTER: DOUBLED, Fault.SENT_AGAIN: DOUBLED, Fault.DIES_BEFORE: SOUND},
+        ),
+        Case(
+            "counts_rows_once",
+            dict.fromkeys(
+                (Fault.DIES_AFTER, Fault.ANSWER_LOST, Fault.IN_PARALLEL, Fault.REDRIVEN), SOUND
+            ),
+        ),
+    ],
+    ids=lambda case: str(case.handler),
+)
+def test_psycopg2_passes_the_boundary(case: Case, postgres: str) -> None:
+    subject = case.subject(
+        environment={"DATABASE_URL": postgres},
+        methods=POSTGRES,
+        stores=[postgres_store(postgres)],
+        tables=[],
+    )
+    found = examine(subject, only=[*case.found])
+    ensure_found(case, found)
+    # Of a statement that was not committed, nothing is left: its first delivery is no duplicate.
+    dies = {r.scenario: bool(r.differences) for r in found.results if r.fault is Fault.DIES_AFTER}
+    assert not dies["dies-after@1.1"]
+    assert dies["dies-after@1.2"] == bool(case.found[Fault.DIES_AFTER])
 
 
 # In a child process: what a handler does to its process is a finding, and the check goes on.

@@ -28,7 +28,7 @@ GIVEN = {"botocore": "boto3", "urllib3": "boto3", "yaml": "pyyaml"}
 FOR_MOTO = {"py_partiql_parser"}
 """Modules that moto imports if it meets PartiQL."""
 OPTIONAL = {"httpx"}
-"""Intercepted only if the handler's environment has it."""
+"""Intercepted only if the handler's environment has it. What extras bring is required of them."""
 
 
 @pytest.fixture(scope="module")

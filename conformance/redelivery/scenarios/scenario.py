@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from redelivery.boundary.call import Call
 from redelivery.boundary.invocation import applies
 from redelivery.faults import AT_A_CALL, Fault
-from redelivery.samples import Samples
+from redelivery.samples import POISON, Samples
 from redelivery.subject import Subject, SubjectError
 
 # To die before a call of a batch is to die after the one before it.
@@ -24,7 +24,7 @@ _VARIANTS = {
     **dict.fromkeys((Fault.STALE_READ, Fault.REGROUPED, Fault.SENT_AGAIN, Fault.REDRIVEN), ("",)),
     **dict.fromkeys((Fault.AFTER_EXPIRY, Fault.BATCH_ANSWER_LOST), ("",)),
     Fault.NEIGHBOUR_FAILS: ("first", "last"),
-    Fault.POISON: ("first", "last", "list", "null", "number"),
+    Fault.POISON: ("first", "last", *filter(None, POISON)),
     Fault.OTHER_CONTENT: ("",),
 }
 

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import psycopg2
+import psycopg2.extras
 import urllib3
 from aws_lambda_powertools.utilities.batch import (
     BatchProcessor,
@@ -213,6 +215,37 @@ def inserts_rows_once(event: Event, _: Any) -> None:
             cursor = connection.cursor()
             cursor.execute("INSERT OR IGNORE INTO single VALUES (?)", [order["order_id"]])
             connection.commit()
+
+
+def counts_rows(event: Event, _: Any) -> None:
+    with closing(psycopg2.connect(os.environ["DATABASE_URL"])) as connection:
+        for order in bodies(event):
+            with connection, connection.cursor() as cursor:
+                cursor.execute(
+                    "INSERT INTO orders VALUES (%s, %s, '') ON CONFLICT (order_id) "
+                    "DO UPDATE SET amount = orders.amount + excluded.amount",
+                    [order["order_id"], order["amount"]],
+                )
+
+
+def counts_rows_once(event: Event, _: Any) -> None:
+    connection = psycopg2.connect(
+        os.environ["DATABASE_URL"], cursor_factory=psycopg2.extras.RealDictCursor
+    )
+    with closing(connection):
+        for order in bodies(event):
+            with connection, connection.cursor() as cursor:
+                cursor.execute(
+                    "INSERT INTO processed_messages VALUES (%s) ON CONFLICT DO NOTHING "
+                    "RETURNING message_key",
+                    [order["order_id"]],
+                )
+                if [row["message_key"] for row in cursor] == [order["order_id"]]:
+                    psycopg2.extras.execute_values(
+                        cursor,
+                        "INSERT INTO orders VALUES %s",
+                        [(order["order_id"], order["amount"], "")],
+                    )
 
 
 def starts_a_process(event: Event, _: Any) -> None:
@@ -497,3 +530,14 @@ def announces_after_its_put(event: Event, _: Any) -> Event:
 
 def replaces_an_item(event: Event, _: Any) -> Event:
     return by_message(event, lambda order: table("orders").put_item(Item=order))
+
+
+def adds_a_gift(event: Event, _: Any) -> Event:
+    """A gift is added beside the transaction, to large orders alone."""
+
+    def count(order: Event) -> None:
+        add_once(order)
+        if order["amount"] > 1000:
+            client.update_item(**add({**order, "amount": 1}))
+
+    return by_message(event, count)

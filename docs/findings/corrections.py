@@ -1,13 +1,152 @@
 """Corrections of public handlers: the same work, written so that a check passes."""
 
+import csv
+import hashlib
 import json
 import os
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import boto3
 
 Event = dict[str, Any]
+
+
+def document_queue(event: Event, _: object) -> Event:
+    """Count a document once, beside a marker of it; start its execution under a name."""
+    dynamodb, steps = boto3.client("dynamodb"), boto3.client("stepfunctions")
+    table = os.environ["CONCURRENCY_TABLE"]
+
+    def start(record: Event) -> None:
+        name = hashlib.sha256(json.loads(record["body"])["id"].encode()).hexdigest()
+        marker = {
+            "TableName": table,
+            "Item": {"counter_id": {"S": f"document {name}"}},
+            "ConditionExpression": "attribute_not_exists(counter_id)",
+        }
+        count = {
+            "TableName": table,
+            "Key": {"counter_id": {"S": "workflow_counter"}},
+            "UpdateExpression": "ADD active_count :one",
+            "ConditionExpression": "active_count < :max",
+            "ExpressionAttributeValues": {
+                ":one": {"N": "1"},
+                ":max": {"N": os.environ["MAX_CONCURRENT"]},
+            },
+        }
+        try:
+            dynamodb.transact_write_items(TransactItems=[{"Put": marker}, {"Update": count}])
+        except dynamodb.exceptions.TransactionCanceledException as error:
+            if error.response["CancellationReasons"][0]["Code"] != "ConditionalCheckFailed":
+                raise
+        machine = os.environ["STATE_MACHINE_ARN"]
+        with suppress(steps.exceptions.ExecutionAlreadyExists):
+            steps.start_execution(stateMachineArn=machine, name=name, input=record["body"])
+
+    return _by_message(event, start)
+
+
+def powertools_batch_with_idempotency(event: Event, _: object) -> Event:
+    """Store the result under the order's id, in the write that is the effect."""
+    table = boto3.resource("dynamodb").Table(os.environ["IDEMPOTENCY_TABLE"])
+
+    def store(record: Event) -> None:
+        item = {"id": json.loads(record["body"])["order_id"], "message": record["body"]}
+        with suppress(table.meta.client.exceptions.ConditionalCheckFailedException):
+            table.put_item(Item=item, ConditionExpression="attribute_not_exists(id)")
+
+    return _by_message(event, store)
+
+
+def order_persister(event: Event, _: object) -> Event:
+    """Alert only if the order that is stored came by another event."""
+    table = boto3.resource("dynamodb").Table(os.environ["DYNAMODB_TABLE"])
+
+    def persist(record: Event) -> None:
+        envelope = json.loads(record["body"])
+        order = envelope["detail"]
+        item = {
+            "orderId": order["pedidoId"],
+            "clientId": order["clienteId"],
+            "items": order["itens"],
+            "eventTime": envelope["time"],
+        }
+        try:
+            table.put_item(Item=item, ConditionExpression="attribute_not_exists(orderId)")
+        except table.meta.client.exceptions.ConditionalCheckFailedException:
+            found = table.get_item(Key={"orderId": item["orderId"]}, ConsistentRead=True)
+            if found["Item"] != item:
+                topic = os.environ["SNS_TOPIC_ARN"]
+                boto3.client("sns").publish(TopicArn=topic, Message=json.dumps(envelope))
+
+    return _by_message(event, persist)
+
+
+def email_remediation(event: Event, _: object) -> Event:
+    """Report what fails, and send nothing then. The consumers drop a messageId that they know."""
+
+    def send(record: Event) -> None:
+        message = json.loads(record["body"])
+        email = message["payload"]["email"]
+        is_repaired = email.endswith(".con")
+        message["payload"]["email"] = email.removesuffix(".con") + ".com" * is_repaired
+        queue = os.environ["MAIN_QUEUE_URL" if is_repaired else "FATAL_DLQ_URL"]
+        boto3.client("sqs").send_message(QueueUrl=queue, MessageBody=json.dumps(message))
+
+    return _by_message(event, send)
+
+
+def delayed_fifo(event: Event, _: object) -> Event:
+    """Let one message a minute through. The consumer downstream drops a message that it knows."""
+    table = boto3.resource("dynamodb").Table(os.environ["TABLE_NAME"])
+
+    def forward(record: Event) -> None:
+        customer, now = record["attributes"]["MessageGroupId"], int(time.time())
+        found = table.get_item(Key={"customer_id": customer}, ConsistentRead=True).get("Item")
+        if found and found["ttl"] >= now:
+            raise RuntimeError("another message of the customer was sent in this minute")
+        boto3.client("sqs").send_message(
+            QueueUrl=os.environ["QUEUE_URL"], MessageBody=record["body"], MessageGroupId=customer
+        )
+        table.put_item(Item={"customer_id": customer, "ttl": now + 60})
+
+    return _by_message(event, forward)
+
+
+def fifo_to_sns(event: Event, _: object) -> Event:
+    """Report failures by message group. A subscriber drops a notification that it knows."""
+
+    def publish(record: Event) -> None:
+        if not isinstance(json.loads(record["body"]), dict):
+            raise TypeError("the message is no JSON object")
+        boto3.client("sns").publish(TopicArn=os.environ["TOPIC_ARN"], Message=record["body"])
+
+    return _by_message(event, publish)
+
+
+def queue_to_queue(event: Event, _: object) -> Event:
+    """Report failures by message. The consumer of the output queue drops an id that it knows."""
+
+    def send(record: Event) -> None:
+        queue = os.environ["OUTPUT_QUEUE_NAME"]
+        boto3.client("sqs").send_message(QueueUrl=queue, MessageBody=record["body"])
+
+    return _by_message(event, send)
+
+
+def csv_import(event: Event, _: object) -> Event:
+    """Report failures by message: the other files are stored, and do not come back."""
+    table, s3 = boto3.resource("dynamodb").Table("employeeInfoNew"), boto3.client("s3")
+
+    def store(record: Event) -> None:
+        created = json.loads(record["body"])["Records"][0]["s3"]
+        found = s3.get_object(Bucket=created["bucket"]["name"], Key=created["object"]["key"])
+        for row in csv.DictReader(found["Body"].read().decode().splitlines()):
+            table.put_item(Item={"name": row["name"], "email": row["email"]})
+
+    return _by_message(event, store)
 
 
 def batch_insert(event: Event, _: object) -> Event:

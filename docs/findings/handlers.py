@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class PublicHandler:
             package is packed as one; of another folder, its content is packed.
         subject: what to check. Its root is filled in by the run.
         correction: the fields that differ in the subject of its correction, a function of
-            `corrections.py`; None without one.
+            `corrections.py`.
     """
 
     name: str
@@ -41,13 +41,13 @@ class PublicHandler:
     licence: str
     package: Sequence[str]
     subject: Subject
-    correction: Mapping[str, Any] | None = None
+    correction: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def corrected(self) -> Subject:
         """The subject of the correction."""
         name = "_".join(self.name.lower().split())
-        changes = {"root": Path(__file__).parent, "batch_failures": True, **(self.correction or {})}
+        changes = {"root": Path(__file__).parent, "batch_failures": True, **self.correction}
         return replace(self.subject, handler=f"corrections.{name}", **changes)
 
     @property
@@ -157,6 +157,7 @@ _POWERTOOLS_BATCH = PublicHandler(
         max_receives=2,
         skip=("conflicted",),  # nothing writes to the table in a transaction
     ),
+    correction={"stores": (), "tables": (Table("idempotency", key="id"),)},
 )
 
 
@@ -216,6 +217,7 @@ _EMAIL_REMEDIATION = PublicHandler(
         timeout_seconds=29,
         visibility_seconds=30,
     ),
+    correction={"repeatable": ("main", "fatal")},
 )
 
 # Sends one message a minute and customer to a second FIFO queue; others stay in the first.
@@ -240,6 +242,7 @@ _DELAYED_FIFO = PublicHandler(
         # customer is no duplicate.
         skip=("in-parallel", "other-content"),
     ),
+    correction={"repeatable": ("downstream.fifo",)},
 )
 
 # Publishes each message of a FIFO queue to an SNS topic.
@@ -261,6 +264,7 @@ _FIFO_TO_SNS = PublicHandler(
         visibility_seconds=300,
         skip=("in-parallel",),  # the function ends long before its messages are visible again
     ),
+    correction={"repeatable": ("notifications",)},
 )
 
 # Forwards each message to a second queue.
@@ -281,6 +285,7 @@ _QUEUE_TO_QUEUE = PublicHandler(
         visibility_seconds=5,
         max_receives=1,
     ),
+    correction={"repeatable": ("output",), "max_receives": 5},
 )
 
 # Reads a CSV file that was put into a bucket and stores each row in a table.
@@ -341,7 +346,6 @@ _BATCH_INSERT = PublicHandler(
         timeout_seconds=3,
         visibility_seconds=300,
     ),
-    correction={},
 )
 
 
@@ -414,7 +418,6 @@ _TEST_RESULT = PublicHandler(
         timeout_seconds=5,
         visibility_seconds=5,
     ),
-    correction={},
 )
 
 ALL = (

@@ -130,15 +130,22 @@ def test_its_handler_runs_without_another_option(sam: Path) -> None:
     assert redriven.passed
 
 
-# The shapes of three public applications: names by parameters and a FIFO queue; a queue without a
-# dead-letter queue and the name of another function; a consumer of another consumer's dead letters.
+# The shapes of three public applications of aws-samples/serverless-patterns, at the commit of
+# docs/findings: apigw-http-api-fifo-sqs-lambda-sns-sam, sqs-lambda-tenant-isolation-sam-py and
+# serverless-message-processing, whose originals were run with one more option, their sample.
 PUBLISHES = """
 Parameters:
   QueueName: {Type: String, Default: Inbox.fifo}
+  LettersName: {Type: String, Default: Letters.fifo}
 Resources:
+  Letters: {Type: AWS::SQS::Queue, Properties: {QueueName: !Ref LettersName, FifoQueue: True}}
   Inbox:
     Type: AWS::SQS::Queue
-    Properties: {QueueName: !Ref QueueName, FifoQueue: True, VisibilityTimeout: 300}
+    Properties:
+      QueueName: !Ref QueueName
+      FifoQueue: True
+      VisibilityTimeout: 300
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}
   News: {Type: AWS::SNS::Topic, Properties: {TopicName: news}}
   Api:
     Type: AWS::Serverless::HttpApi
@@ -149,13 +156,22 @@ Resources:
       Handler: app.publish
       Runtime: python3.9
       Environment: {Variables: {TOPIC: !Ref News}}
+      Policies: [SQSPollerPolicy: {QueueName: !GetAtt Inbox.QueueName}]
       Events: {Inbox: {Type: SQS, Properties: {Queue: !GetAtt Inbox.Arn}}}
 Outputs:
   Url: {Value: !Sub "https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/"}
 """
 DISPATCHES = """
 Resources:
-  Jobs: {Type: AWS::SQS::Queue, Properties: {QueueName: jobs}}
+  Failed: {Type: AWS::SQS::Queue, Properties: {QueueName: failed}}
+  Jobs:
+    Type: AWS::SQS::Queue
+    Properties:
+      QueueName: jobs
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt Failed.Arn, maxReceiveCount: 3}
+  JobsPolicy:
+    Type: AWS::SQS::QueuePolicy
+    Properties: {Queues: [!Ref Jobs], PolicyDocument: {Statement: [{Resource: !GetAtt Jobs.Arn}]}}
   Worker:
     Type: AWS::Serverless::Function
     Properties: {FunctionName: worker, Handler: app.work, Runtime: python3.12}
@@ -207,7 +223,7 @@ def repair(event, context):
     ("template", "function", "fields", "sent"),
     [
         (PUBLISHES, "", {"fifo": True, "visibility_seconds": 300}, "sns.Publish news"),
-        (DISPATCHES, "", {"queues": (), "max_receives": 5}, "lambda.Invoke worker"),
+        (DISPATCHES, "", {"queues": (), "max_receives": 3}, "lambda.Invoke worker"),
         (REPAIRS, "Repair", {"timeout_seconds": 29, "queues": ("Main",)}, "sqs.SendMessage Main"),
     ],
     ids=["publishes", "dispatches", "repairs"],

@@ -368,19 +368,21 @@ def test_a_drawn_body_is_as_small_as_it_still_fails(
 
 
 def test_a_drawn_message_that_shows_more_is_kept_and_tried_first(tmp_path: Path) -> None:
-    given, options = Case("adds_a_gift", {}).subject(), {"folder": tmp_path}
+    given = Case("adds_a_gift", {}).subject()
     faults = [Fault.SENT_AGAIN]
     assert not any(result.differences for result in examine(given, only=faults).results)
-    found = examine(given, only=faults, draw=6, **options).results
+    found = examine(given, only=faults, draw=6, folder=tmp_path).results
     failing = [result for result in found if result.differences]
     [file] = (tmp_path / "redelivery-messages").iterdir()
     assert {result.scenario for result in failing} == {f"sent-again of {file.name}"}
     assert {call_at(d.site) for result in failing for d in result.differences} == {"update_item"}
     assert json.loads(file.read_text())["amount"] > 1000
     # The next run tries it first, and shows it also if it draws nothing that fails.
-    again = [r for r in examine(given, only=faults, draw=1, **options).results if r.differences]
+    again = [
+        r for r in examine(given, only=faults, draw=1, folder=tmp_path).results if r.differences
+    ]
     assert again == failing
-    [replayed] = examine(given, replay=again[0].scenario, **options).results
+    [replayed] = examine(given, replay=again[0].scenario, folder=tmp_path).results
     assert replayed.differences == again[0].differences
 
 

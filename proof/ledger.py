@@ -204,7 +204,7 @@ class Ledger:
         self._runs_all = len(self._places) == len(self._service.places)
         self._service.acknowledged = self.check_acknowledgement
         self._read = 0
-        self._letters = Counter[str]()
+        self._dead_letters = Counter[str]()
         self._version: object = None
 
     def check_acknowledgement(self, place: Place, queue: Queue, message: Message) -> None:
@@ -228,7 +228,7 @@ class Ledger:
         """
         self._read_commits()
         check("committed twice", [key for key, ids in self.commits.items() if len(ids) > 1])
-        self._read_letters()
+        self._read_dead_letters()
         records = self._world.tables.items[DEDUP]
         done = [pk for pk in self.premature if Record.OUTCOME in records.get(pk, {})]
         check("unknown while it is done", sorted(done))
@@ -250,9 +250,11 @@ class Ledger:
         check("published and not committed", names - owed)
         for place in self._places:
             self._check_messages(place)
-        letters, expected = self._service.relay_dead_letters.ever, self._scenario.unreadable
+        dead_letters, expected = self._service.relay_dead_letters.ever, self._scenario.unreadable
         known = {(body, str(Reason.UNPUBLISHABLE)) for body in expected}
-        check("unexplained dead letter", {(each.body, each.reason) for each in letters} - known)
+        check(
+            "unexplained dead letter", {(each.body, each.reason) for each in dead_letters} - known
+        )
         self._scenario.check_rest()
 
     @property
@@ -262,7 +264,7 @@ class Ledger:
         A redrive sends it again at any time.
         """
         places = self._service.places.values()
-        redriven = {letter.body for place in places for letter in place.dead_letters.ever}
+        redriven = {dead_letter.body for place in places for dead_letter in place.dead_letters.ever}
         last = {message.body: message.sent_at for place in places for message in place.queue.ever}
         return {
             (
@@ -284,21 +286,21 @@ class Ledger:
                 self.commits[key].add(after[Record.COMMIT]["S"])
         self._read = len(stream)
 
-    def _read_letters(self) -> None:
+    def _read_dead_letters(self) -> None:
         for name, place in self._service.places.items():
-            letters = place.dead_letters.ever
-            for letter in letters[self._letters[name] :]:
-                self.premature |= set(self._running_effects(name, letter))
-            self._letters[name] = len(letters)
+            dead_letters = place.dead_letters.ever
+            for dead_letter in dead_letters[self._dead_letters[name] :]:
+                self.premature |= set(self._running_effects(name, dead_letter))
+            self._dead_letters[name] = len(dead_letters)
 
-    def _running_effects(self, consumer: str, letter: Message) -> Iterator[str]:
+    def _running_effects(self, consumer: str, dead_letter: Message) -> Iterator[str]:
         """Yield the keys of effects without a provider key whose owner runs."""
-        # Its outcome is in the letter if only the commit of it had no answer.
-        error = letter.attributes.get(DeadLetterAttribute.ERROR, {}).get("StringValue", "")
+        # Its outcome is in the dead letter if only the commit of it had no answer.
+        error = dead_letter.attributes.get(DeadLetterAttribute.ERROR, {}).get("StringValue", "")
         has_outcome = "its outcome could be neither committed" in error
-        if letter.reason != Reason.EFFECT_UNKNOWN or has_outcome:
+        if dead_letter.reason != Reason.EFFECT_UNKNOWN or has_outcome:
             return
-        for pk, item in self._records_of(consumer, letter.body):
+        for pk, item in self._records_of(consumer, dead_letter.body):
             owner = self._world.owners.get(item.get(Record.OWNER, {}).get("S", ""))
             is_running = owner and not owner.dead and owner.deadline > self._world.tasks.now
             in_flight = item.get(Record.STANDING) == {"S": Standing.IN_FLIGHT}
@@ -314,32 +316,40 @@ class Ledger:
 
     def _check_messages(self, place: Place) -> None:
         name, waiting = place.line.name, place.dead_letters.waiting
-        letters = {letter.body for letter in waiting}
+        dead_letters = {dead_letter.body for dead_letter in waiting}
         bodies = {message.body for message in (*place.queue.ever, *place.dead_letters.ever)}
         has_effect = self._scenario.has_effect
-        check("lost", [b[:300] for b in bodies - letters if not has_effect(name, b)])
-        for letter in waiting:
-            if not self._is_explained(place, letter):
-                raise Violation("unexplained dead letter", f"{name} {letter.reason}: {letter.body}")
+        check("lost", [b[:300] for b in bodies - dead_letters if not has_effect(name, b)])
+        for dead_letter in waiting:
+            if not self._is_explained(place, dead_letter):
+                raise Violation(
+                    "unexplained dead letter", f"{name} {dead_letter.reason}: {dead_letter.body}"
+                )
         pending = [pk for pk in self.pending() if pk.startswith(f"{name}#")]
-        unknown = {letter.body for letter in waiting if self._is_unknown(name, letter)}
+        unknown = {
+            dead_letter.body for dead_letter in waiting if self._is_unknown(name, dead_letter)
+        }
         if len(pending) > len(unknown):
             raise Violation("pending", f"{pending}, and unknown are {unknown}")
 
-    def _is_explained(self, place: Place, letter: Message) -> bool:
-        name, body = place.line.name, letter.body
+    def _is_explained(self, place: Place, dead_letter: Message) -> bool:
+        name, body = place.line.name, dead_letter.body
         if body in self._scenario.unreadable:
-            return letter.reason == Reason.UNPARSEABLE
+            return dead_letter.reason == Reason.UNPARSEABLE
         if body in self._world.fatal:
-            return letter.reason == Reason.UNFINISHED or self._lost_its_reason(place, letter)
+            return dead_letter.reason == Reason.UNFINISHED or self._lost_its_reason(
+                place, dead_letter
+            )
         if any(self._scenario.has_effect(name, other) for other in self._rivals(body)):
             # It may be dead-lettered before its conflict is found.
-            return self.disturbed or letter.reason == Reason.KEY_CONFLICT
-        if self._is_unknown(name, letter):
+            return self.disturbed or dead_letter.reason == Reason.KEY_CONFLICT
+        if self._is_unknown(name, dead_letter):
             may_be = not self.redriven or self._scenario.may_stay_unknown(name)
             return self.disturbed and may_be
-        # A redrive that fails leaves a letter where it was: it may go on with the next one.
-        return self.disturbed and not self.redriven and body in self.moved and not letter.reason
+        # A redrive that fails leaves a dead letter where it was: it may go on with the next one.
+        return (
+            self.disturbed and not self.redriven and body in self.moved and not dead_letter.reason
+        )
 
     def _rivals(self, body: str) -> list[str]:
         """Return the events with other content and the key of an event."""
@@ -347,21 +357,21 @@ class Ledger:
         others = rivals - {body} if body in rivals else ()
         return [other for other in others if self._scenario.subject_of(other) == subject]
 
-    def _is_unknown(self, consumer: str, letter: Message) -> bool:
-        """Tell whether the outcome of a letter's effect is unknown.
+    def _is_unknown(self, consumer: str, dead_letter: Message) -> bool:
+        """Tell whether the outcome of a dead letter's effect is unknown.
 
-        A letter without that reason is that of a function that was killed too often.
+        A dead letter without that reason is that of a function that was killed too often.
         """
-        if letter.reason == Reason.EFFECT_UNKNOWN or not self.redriven:
-            return letter.reason == Reason.EFFECT_UNKNOWN
-        records = self._records_of(consumer, letter.body)
+        if dead_letter.reason == Reason.EFFECT_UNKNOWN or not self.redriven:
+            return dead_letter.reason == Reason.EFFECT_UNKNOWN
+        records = self._records_of(consumer, dead_letter.body)
         return any(item[Record.STATE] == {"S": State.PENDING} for _, item in records)
 
-    def _lost_its_reason(self, place: Place, letter: Message) -> bool:
+    def _lost_its_reason(self, place: Place, dead_letter: Message) -> bool:
         """Tell whether the function could not dead-letter a message at its last receives."""
-        if letter.reason:
+        if dead_letter.reason:
             return False
-        sources = (queue.messages.get(letter.id) for queue in place.sources)
+        sources = (queue.messages.get(dead_letter.id) for queue in place.sources)
         processes = [p for message in sources if message for p in message.receivers]
         last = processes[place.line.receive_limit - 1 :]
         return any(process in self._world.disturbed for process in last)

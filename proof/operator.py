@@ -30,7 +30,7 @@ from proof.service import DEDUP, EVENTS, INGRESS, Place, Service, context, url
 from proof.world.clients import clients
 from proof.world.tasks import START
 
-_MAX_LETTERS = 1000
+_MAX_DEAD_LETTERS = 1000
 _NO_LIMIT = 1e9
 
 
@@ -43,7 +43,7 @@ def redrive(service: Service) -> None:
     sqs, deployment = clients().sqs, _deployment(service)
     records = DedupRecordReader.of(clients().dynamodb, deployment)
     queues = [queue for queue in dead_letter_queues(deployment) if queue.source_url]
-    with QueueWalk(sqs, queues, _MAX_LETTERS) as walk:
+    with QueueWalk(sqs, queues, _MAX_DEAD_LETTERS) as walk:
         job = Redrive(sqs, walk, records, RedriveRequest(rate=_NO_LIMIT))
         for page in walk.pages():
             job.send_page(page)

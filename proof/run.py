@@ -148,7 +148,7 @@ class _Run:
         for _ in range(2):
             self._redrives = self._republishes = _COMMANDS
             self._to_rest()
-            # Letters that a killed redrive holds are visible again for the second round.
+            # Dead letters that a killed redrive holds are visible again for the second round.
             self.world.tasks.now += HOLD_SECONDS
 
     def _to_rest(self) -> None:
@@ -177,7 +177,7 @@ class _Run:
         for shard in range(self._scenario.shards) if now >= self._scenario.relays_from else ():
             if shard not in self._service.relaying and self._service.unread(shard):
                 yield partial(self._relay, shard)
-        if not self._is_operating and (self._has_loss or self._letters_visible_at <= now):
+        if not self._is_operating and (self._has_loss or self._dead_letters_visible_at <= now):
             yield self._operate
 
     def _next_time(self) -> float:
@@ -185,8 +185,8 @@ class _Run:
         queues = [queue for place in self._service.places.values() for queue in place.sources]
         messages = [message for queue in queues for message in queue.waiting]
         hidden = [m.visible_at for m in messages if m.visible_at > self.world.tasks.now]
-        letters = self._letters_visible_at
-        hidden += [letters] if letters > self.world.tasks.now else []
+        dead_letters = self._dead_letters_visible_at
+        hidden += [dead_letters] if dead_letters > self.world.tasks.now else []
         return min([self.world.tasks.next_time, *hidden])
 
     @property
@@ -194,11 +194,13 @@ class _Run:
         return self._losses > 0 and self._republishes > 0
 
     @property
-    def _letters_visible_at(self) -> float:
+    def _dead_letters_visible_at(self) -> float:
         """When the next dead letter is visible that the operator may redrive."""
         places = self._service.places.values() if self._redrives else ()
-        letters = [letter for place in places for letter in place.dead_letters.waiting]
-        return min((letter.visible_at for letter in letters), default=math.inf)
+        dead_letters = [
+            dead_letter for place in places for dead_letter in place.dead_letters.waiting
+        ]
+        return min((dead_letter.visible_at for dead_letter in dead_letters), default=math.inf)
 
     def _operate(self) -> None:
         """Run the next command of the operator, who is busy until it has ended."""

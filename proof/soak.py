@@ -180,10 +180,10 @@ def redrive_safe(shop: Shop) -> int:
     with file.open("wb") as output:
         shop.run("once.ops", "dlq", "list", "--json", stdout=output)
     reasons = Counter(
-        letter["reason"] or DIED for letter in json.loads(file.read_text())["letters"]
+        dead_letter["reason"] or DIED for dead_letter in json.loads(file.read_text())["letters"]
     )
     for reason in filter(reasons.get, SAFE_REASONS):
-        # The command fails if it keeps a letter; the audit finds that letter.
+        # The command fails if it keeps a dead letter; the audit finds that dead letter.
         with suppress(subprocess.CalledProcessError):
             shop.run("once.ops", "dlq", "redrive", "--yes", "--reason", reason, "--rate", "50")
     shop.wait_until_processed()

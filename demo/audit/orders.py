@@ -209,13 +209,13 @@ def _audit_dead_letters(manifest: Manifest, evidence: Evidence, findings: Findin
         due = Counter({order["event_id"]: int(order["conflicts"]) for order in manifest["orders"]})
         due.update(manifest["malformed"])
         due = +due
-        for letter in evidence.messages(url):
-            reason = _attribute(letter, "once-reason")
-            is_own = _attribute(letter, "once-consumer") == consumer
+        for dead_letter in evidence.messages(url):
+            reason = _attribute(dead_letter, "once-reason")
+            is_own = _attribute(dead_letter, "once-consumer") == consumer
             order = ""
             if is_own and (consumer, reason) == ("notifications", "effect-unknown"):
-                order = str(json.loads(letter["Body"])["data"]["order_id"])
-            name = _name_of(letter["Body"], reason)
+                order = str(json.loads(dead_letter["Body"])["data"]["order_id"])
+            name = _name_of(dead_letter["Body"], reason)
             if order in orders:
                 unsent.add(order)
             elif not is_own or name not in due:
@@ -230,7 +230,7 @@ def _audit_dead_letters(manifest: Manifest, evidence: Evidence, findings: Findin
 
 
 def _name_of(body: str, reason: str) -> str:
-    """Return a letter's name in the manifest: an event id, or a malformed body's digest."""
+    """Return a dead letter's name in the manifest: an event id, or a malformed body's digest."""
     if reason == "key-conflict":
         return str(json.loads(body)["id"])
     if reason in _UNREADABLE_REASONS:
@@ -238,8 +238,8 @@ def _name_of(body: str, reason: str) -> str:
     return f"unexplained: {reason}"
 
 
-def _attribute(letter: Mapping[str, Any], name: str) -> str:
-    return str(letter.get("MessageAttributes", {}).get(name, {}).get("StringValue", ""))
+def _attribute(dead_letter: Mapping[str, Any], name: str) -> str:
+    return str(dead_letter.get("MessageAttributes", {}).get(name, {}).get("StringValue", ""))
 
 
 def _audit_mail(

@@ -110,8 +110,8 @@ def outage(shop: Shop, deploy_seconds: float) -> bool:
     shop.sandbox.faults = FaultRates(seed=secrets.randbits(32), shares=_DOWN)
     console.print("the payment provider is down")
     run = send_traffic(shop, _OUTAGE_TRAFFIC)
-    letters = shop.deployment.consumers["payments"].dead_letter_url
-    dead = depth(shop.aws.client("sqs"), letters).total
+    dead_letters = shop.deployment.consumers["payments"].dead_letter_url
+    dead = depth(shop.aws.client("sqs"), dead_letters).total
     shop.run("once.ops", "dlq", "list")
     shop.sandbox.faults = FaultRates()
     console.print("the payment provider is up again")

@@ -67,7 +67,7 @@ LEFT_OUT = {
     "once.ops.console.operator_log.read_changes logs.FilterLogEvents": "a page only reads",
     "once.ops.console.overview._metric_points cloudwatch.GetMetricData": "a page only reads",
     "once.ops.dead_letters.export.MessageImport._send.<locals>.<lambda> sqs.SendMessageBatch": (
-        "an import that is killed is repeated: it sends no letter that is there already, "
+        "an import that is killed is repeated: it sends no dead letter that is there already, "
         "tests/ops/dead_letters/test_export.py"
     ),
     "once.ops.dead_letters.redrive._publisher.<locals>.publish sns.PublishBatch": (

@@ -63,13 +63,13 @@ class Aws:
         self.published: Counter[str] = Counter()
 
     @property
-    def letters(self) -> dict[str, Any]:
+    def dead_letters(self) -> dict[str, Any]:
         """The dead letters by the last id of their lineage, each of which SQS would accept."""
         found = {}
-        for letter in self._dead_letters.ever:
-            _check_letter(letter)
-            lineage = letter.attributes[DeadLetterAttribute.LINEAGE]["StringValue"]
-            found[lineage.rpartition(",")[2]] = letter
+        for dead_letter in self._dead_letters.ever:
+            _check_dead_letter(dead_letter)
+            lineage = dead_letter.attributes[DeadLetterAttribute.LINEAGE]["StringValue"]
+            found[lineage.rpartition(",")[2]] = dead_letter
         return found
 
     def respond(self, call: Call) -> Any:
@@ -91,13 +91,16 @@ def _event_text(body: str) -> str:
     return json.dumps(json.loads(body), sort_keys=True)
 
 
-def _check_letter(letter: Any) -> None:
+def _check_dead_letter(dead_letter: Any) -> None:
     """Check that SQS accepts a dead letter."""
-    texts = [letter.body, *(each.get("StringValue", "x") for each in letter.attributes.values())]
+    texts = [
+        dead_letter.body,
+        *(each.get("StringValue", "x") for each in dead_letter.attributes.values()),
+    ]
     accepted = all(messages.sendable(text) == text for text in texts)
-    expect(accepted and len(letter.attributes) <= 10, "SQS accepts a dead letter")
+    expect(accepted and len(dead_letter.attributes) <= 10, "SQS accepts a dead letter")
     size = sum(len(text.encode()) for text in texts)
-    for name, value in letter.attributes.items():
+    for name, value in dead_letter.attributes.items():
         size += len(name + value["DataType"]) + len(base64.b64decode(value.get("BinaryValue", "")))
     expect(size <= Limits.MESSAGE_BYTES, "SQS accepts the size of a dead letter")
 
@@ -132,13 +135,13 @@ def check_batch(case: dict[str, Any]) -> None:
     """Deliver a batch, and compare its answer with the table and the dead letters."""
     records, aws = case["messages"], Aws()
     answer = handled(case["consumer"], records, aws)
-    letters = aws.letters
+    dead_letters = aws.dead_letters
     named = [str(failure["itemIdentifier"]) for failure in answer["batchItemFailures"]]
     expect(len(set(named)) == len(named), "an answer names no message twice")
     ids = {record["messageId"] for record in records}
     expect(set(named) <= ids, "an answer names only messages of its batch")
     for record in records:
-        is_named, is_dead = record["messageId"] in named, record["messageId"] in letters
+        is_named, is_dead = record["messageId"] in named, record["messageId"] in dead_letters
         expect(not (is_named and is_dead), "a dead-lettered message is not retried")
         decoded: Any = delivered(READERS[case["consumer"]], SQSRecord(record)).decoded
         if isinstance(decoded, PermanentError):
@@ -195,11 +198,11 @@ def check_stream(records: list[dict[str, Any]]) -> None:
     )
     with connected(aws.respond):
         relay.handle({"Records": records}, CONTEXT)
-    letters, expected = aws.letters, Counter[str]()
+    dead_letters, expected = aws.dead_letters, Counter[str]()
     for record in records:
         events = _to_publish(record)
         if events is None:
-            expect(record["eventID"] in letters, "an unreadable outbox becomes a dead letter")
+            expect(record["eventID"] in dead_letters, "an unreadable outbox becomes a dead letter")
         expected.update(map(_event_text, map(json.dumps, events or [])))
     expect(aws.published <= expected, "only committed events are published")
     expect(aws.published == expected, "every committed event is published")

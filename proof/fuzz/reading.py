@@ -2,7 +2,7 @@
 
 Covers `once.events.strict_json` and `once.events.cloud_event`, which are compared with the
 reference implementation; `once.intake`, with its adapters of envelopes; and the originals of dead
-letters, which a consumer never decompresses and the operator's tools do, up to a limit.
+dead letters, which a consumer never decompresses and the operator's tools do, up to a limit.
 """
 
 import json

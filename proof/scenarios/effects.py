@@ -198,8 +198,8 @@ class Effects(Scenario):
         for consumer, made in self._made().items():
             rows = self.rows(consumer).items()
             done = {order for order, row in rows if row.get("status") != "declined"}
-            letters = self.service.places[consumer].dead_letters.waiting
-            unknown = {self.subject_of(letter.body) for letter in letters}
+            dead_letters = self.service.places[consumer].dead_letters.waiting
+            unknown = {self.subject_of(dead_letter.body) for dead_letter in dead_letters}
             check("outcome", (done ^ {order for order in made if made[order]}) - unknown)
         charges = self.world.provider.api.charges()
         order_of = {each["id"]: each["metadata"]["order_id"] for each in charges}

@@ -176,10 +176,12 @@ class Fifo(Scenario):
     def check_state(self) -> None:
         """Check that no number comes twice, and none before an earlier one. Raises Violation."""
         for place in self.service.places.values():
-            for letter in place.dead_letters.ever:
-                is_fatal = letter.body in self.world.fatal
-                if letter.reason in ("", Reason.NOT_TRIED) and not is_fatal:
-                    raise Violation("dead-lettered untried", f"{letter.body}: {letter.reason!r}")
+            for dead_letter in place.dead_letters.ever:
+                is_fatal = dead_letter.body in self.world.fatal
+                if dead_letter.reason in ("", Reason.NOT_TRIED) and not is_fatal:
+                    raise Violation(
+                        "dead-lettered untried", f"{dead_letter.body}: {dead_letter.reason!r}"
+                    )
         sent = [entry.number for entry in self.traffic]
         mirrored = self._numbers("mirror")
         for account, numbers in self._numbers("ledger").items():
@@ -188,8 +190,8 @@ class Fifo(Scenario):
 
     def _check_order(self, consumer: str, before: Sequence[int], after: Sequence[int]) -> None:
         check("doubled", [number for number, count in Counter(after).items() if count > 1])
-        letters = () if self.blocks_group else self.service.places[consumer].dead_letters.ever
-        late = {self.subject_of(letter.body) for letter in letters}
+        dead_letters = () if self.blocks_group else self.service.places[consumer].dead_letters.ever
+        late = {self.subject_of(dead_letter.body) for dead_letter in dead_letters}
         places = [before.index(number) for number in after if number not in late]
         if places != sorted(places):
             raise Violation("out of order", f"{consumer}: {after} after {before}")

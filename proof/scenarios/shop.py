@@ -200,7 +200,7 @@ class Shop(Effects):
     def check_rest(self) -> None:
         """Check effects, and that what cannot be published was dead-lettered. Raises Violation."""
         super().check_rest()
-        relayed = {letter.body for letter in self.service.relay_dead_letters.ever}
+        relayed = {dead_letter.body for dead_letter in self.service.relay_dead_letters.ever}
         nonsense = [part for part in self.traffic if isinstance(part, Nonsense)]
         lost = [part for part in nonsense if part.kind != "message" and part.body not in relayed]
         check("lost", lost)

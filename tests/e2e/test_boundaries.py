@@ -47,8 +47,8 @@ def publish(service: Deployment, topic_arn: str, event: Any, event_type: str) ->
     service.sns.publish(TopicArn=topic_arn, Message=json.dumps(event), MessageAttributes=attributes)
 
 
-def reasons(letters: list[dict[str, Any]]) -> set[str]:
-    return {attribute(letter, "once-reason") for letter in letters}
+def reasons(dead_letters: list[dict[str, Any]]) -> set[str]:
+    return {attribute(dead_letter, "once-reason") for dead_letter in dead_letters}
 
 
 def test_s2_an_internal_event_on_the_ingress_topic_reaches_no_consumer(
@@ -99,10 +99,10 @@ def test_s1_an_outbox_that_is_forged_in_anothers_record_is_dead_lettered(
     outbox = json.dumps([captured(order, "/once/payments")])
     record = {"commit": {"S": "c"}, "outbox": {"S": outbox}, "committed_at": {"N": "0"}}
     service.dynamodb.put_item(TableName=table, Item=key | record)
-    [letter] = service.dead_letters("outbox_relay", 1)
+    [dead_letter] = service.dead_letters("outbox_relay", 1)
     service.dynamodb.delete_item(TableName=table, Key=key)
-    assert attribute(letter, "once-reason") == "unpublishable"
-    assert "orders may not publish payment.captured" in attribute(letter, "once-error")
+    assert attribute(dead_letter, "once-reason") == "unpublishable"
+    assert "orders may not publish payment.captured" in attribute(dead_letter, "once-error")
     assert_is_refused(service, order)
 
 
@@ -125,12 +125,14 @@ def asked(counter: str) -> str:
 
 def unrouted(service: Deployment, expected: int) -> dict[str, str]:
     """Wait until all events were swept; take the unrouted ones and return their reasons by body."""
-    letters = service.dead_letters("unrouted", expected)
+    dead_letters = service.dead_letters("unrouted", expected)
     service.wait_until_swept()
     while more := service.take("unrouted"):
-        letters += more
+        dead_letters += more
     # An event may be there twice: after a lost answer the function sends it again.
-    return {letter["Body"]: attribute(letter, "once-reason") for letter in letters}
+    return {
+        dead_letter["Body"]: attribute(dead_letter, "once-reason") for dead_letter in dead_letters
+    }
 
 
 @pytest.mark.usefixtures("_no_unrouted")

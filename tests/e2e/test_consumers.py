@@ -49,8 +49,8 @@ def test_a_pointer_of_a_producer_is_read_from_the_declared_bucket_only(
     )
     pointer = Reference(bucket, "producers/sent").pointer
     service.send("archive", pointer, pointer, Reference("elsewhere", "producers/sent").pointer)
-    [letter] = service.dead_letters("archive", 1)
-    assert attribute(letter, "once-reason") == "invalid-claim"
+    [dead_letter] = service.dead_letters("archive", 1)
+    assert attribute(dead_letter, "once-reason") == "invalid-claim"
     wait_until_archived(service, "sent")
     found = scan(service, "sent")
     assert (found["letters"], found["archived"]) == (str(LETTERS), "1")
@@ -73,8 +73,8 @@ def test_each_consumer_changes_an_account_once(service: Deployment) -> None:
         assert (found["credited"], found["renamed"]) == ("1", "1")
     for consumer, kind in CONSUMERS.items():
         service.send(consumer, cloud_event(kind, {"account": "account-0", "amount": 2}))
-        [letter] = service.dead_letters(consumer, 1)
-        assert attribute(letter, "once-reason") == "key-conflict"
+        [dead_letter] = service.dead_letters(consumer, 1)
+        assert attribute(dead_letter, "once-reason") == "key-conflict"
     moments = trace(service, "account-0", "--no-logs")["moments"]
     assert {(m["consumer"], m["what"]) for m in moments} == {
         (consumer, "committed") for consumer in CONSUMERS

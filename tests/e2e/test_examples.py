@@ -88,20 +88,20 @@ class World:
             StackName=name, WaiterConfig={"Delay": 1}
         )
 
-    def book_twice(self, queue: str, letters: str, seats: str) -> dict[str, Any]:
-        """Send a booking twice and one that is refused; see one change; return the letter."""
+    def book_twice(self, queue: str, dead_letters: str, seats: str) -> dict[str, Any]:
+        """Send a booking twice and one that is refused; see one change; return the dead letter."""
         booking, seat = uuid4().hex, uuid4().hex
         for body in (*[{"booking": booking, "seat": seat}] * 2, {"booking": "other", "seat": ""}):
             self.sqs.send_message(QueueUrl=queue, MessageBody=json.dumps(body))
         wait_until_empty(self.sqs, [queue], timeout=REST_SECONDS)
         item = self.aws.client("dynamodb").get_item(TableName=seats, Key={"seat": {"S": seat}})
         assert item["Item"]["bookings"] == {"N": "1"}
-        assert depth(self.sqs, letters).total == 1
+        assert depth(self.sqs, dead_letters).total == 1
         received = self.sqs.receive_message(
-            QueueUrl=letters, MessageAttributeNames=["All"], VisibilityTimeout=0
+            QueueUrl=dead_letters, MessageAttributeNames=["All"], VisibilityTimeout=0
         )
-        letter: dict[str, Any] = received["Messages"][0]["MessageAttributes"]
-        return letter
+        dead_letter: dict[str, Any] = received["Messages"][0]["MessageAttributes"]
+        return dead_letter
 
 
 @pytest.fixture(scope="module")
@@ -173,11 +173,11 @@ def test_a_message_that_comes_twice_changes_one_item(
     world: World, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)  # the expansion asks for one
-    letters = world.outputs["DeadLettersTickets"]
+    dead_letters = world.outputs["DeadLettersTickets"]
     with tool(world):
         seats = world.outputs["TableSeats"]
-        letter = world.book_twice(world.outputs["QueueTickets"], letters, seats)
-        assert letter["once-reason"]["StringValue"] == "permanent"
+        dead_letter = world.book_twice(world.outputs["QueueTickets"], dead_letters, seats)
+        assert dead_letter["once-reason"]["StringValue"] == "permanent"
         told = ("--service", SERVICE, "--json")
         listed = json.loads(once(world.aws, "dlq", "list", *told))
         assert [each["reason"] for each in listed["letters"]] == ["permanent"]
@@ -185,7 +185,7 @@ def test_a_message_that_comes_twice_changes_one_item(
         assert "permanent" in str(traced["moments"])
         status = json.loads(once(world.aws, "status", *told, code=ExitCode.STUCK))
         assert (status["queues"][0]["consumer"], status["stuck"]) == ("tickets", True)
-        world.sqs.purge_queue(QueueUrl=letters)
+        world.sqs.purge_queue(QueueUrl=dead_letters)
 
 
 def test_check_names_what_differs_from_the_line(world: World) -> None:
@@ -228,8 +228,8 @@ def test_check_names_what_differs_from_the_line(world: World) -> None:
 def test_the_library_alone_needs_a_table_a_queue_a_role_and_a_function(world: World) -> None:
     world.deploy("tickets-alone", "cloudformation/alone.yaml")
     parts = [world.physical("tickets-alone", each) for each in ("Queue", "Letters", "Seats")]
-    letter = world.book_twice(*parts)
-    assert letter["once-reason"]["StringValue"] == "permanent"
+    dead_letter = world.book_twice(*parts)
+    assert dead_letter["once-reason"]["StringValue"] == "permanent"
 
 
 Function = tuple[tuple[Any, ...], list[tuple[str, int, int]]]

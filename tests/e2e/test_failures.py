@@ -40,18 +40,20 @@ def test_a_bad_body_is_quarantined_and_its_neighbours_commit(service: Deployment
     for number, body in enumerate(BODIES):
         neighbours += [f"before {number}", f"after {number}"]
         service.send("probe", counted(neighbours[-2]), body, counted(neighbours[-1]))
-    letters = service.dead_letters("probe", len(BODIES))
+    dead_letters = service.dead_letters("probe", len(BODIES))
     service.wait_until_empty("probe")
-    assert {letter["Body"]: attribute(letter, "once-reason") for letter in letters} == BODIES
-    assert {attribute(letter, "once-receive-count") for letter in letters} == {"1"}
+    assert {
+        dead_letter["Body"]: attribute(dead_letter, "once-reason") for dead_letter in dead_letters
+    } == BODIES
+    assert {attribute(dead_letter, "once-receive-count") for dead_letter in dead_letters} == {"1"}
     assert amounts(service, neighbours) == {"1": 2 * len(BODIES)}
 
 
 def test_a_body_as_large_as_sqs_takes_is_quarantined_whole(service: Deployment) -> None:
     service.send("probe", "x" * MIB)
-    [letter] = service.dead_letters("probe", 1)
-    assert attribute(letter, "once-reason") == "too-large"
-    assert "once-original-gzip" in letter["MessageAttributes"]
+    [dead_letter] = service.dead_letters("probe", 1)
+    assert attribute(dead_letter, "once-reason") == "too-large"
+    assert "once-original-gzip" in dead_letter["MessageAttributes"]
     service.send("probe", counted("after a large one"))
     service.wait_until_empty("probe")
     assert amounts(service, ["after a large one"]) == {"1": 1}
@@ -59,35 +61,35 @@ def test_a_body_as_large_as_sqs_takes_is_quarantined_whole(service: Deployment) 
 
 def test_a_handler_that_writes_past_the_transaction_is_denied_by_iam(service: Deployment) -> None:
     service.send("rogue", cloud_event("rogue.asked", {"counter": "direct"}))
-    [letter] = service.dead_letters("rogue", 1)
-    assert attribute(letter, "once-reason") == "retries-exhausted"
-    assert attribute(letter, "once-receive-count") == "5"
-    assert "AccessDenied" in attribute(letter, "once-error")
-    assert "PutItem" in attribute(letter, "once-error")
+    [dead_letter] = service.dead_letters("rogue", 1)
+    assert attribute(dead_letter, "once-reason") == "retries-exhausted"
+    assert attribute(dead_letter, "once-receive-count") == "5"
+    assert "AccessDenied" in attribute(dead_letter, "once-error")
+    assert "PutItem" in attribute(dead_letter, "once-error")
     assert service.get("counters", id="direct") == {}
 
 
 def test_messages_that_end_or_hang_the_function_do_not_harm_others(service: Deployment) -> None:
-    letters: list[Any] = []
+    dead_letters: list[Any] = []
 
     def have_ended() -> bool:
         while found := service.take("mortal"):
-            letters.extend(found)
-        return {each for each, _ in reasons(letters)} >= {*ENDING}
+            dead_letters.extend(found)
+        return {each for each, _ in reasons(dead_letters)} >= {*ENDING}
 
     wait_until("the failing messages are dead letters", have_ended, timeout=2 * REST_SECONDS)
     service.wait_until_empty("mortal")
     assert amounts(service, HEALTHY) == {"1": len(HEALTHY)}
     # A set: where an invocation outlasts the visibility timeout, a message is moved twice.
-    assert reasons(letters) == {(name, Reason.UNFINISHED) for name in ENDING}
+    assert reasons(dead_letters) == {(name, Reason.UNFINISHED) for name in ENDING}
     assert amounts(service, ENDING) == {None: len(ENDING)}
 
 
-def reasons(letters: list[Any]) -> set[tuple[str, str]]:
+def reasons(dead_letters: list[Any]) -> set[tuple[str, str]]:
     names = [*ENDING, *HEALTHY]
     return {
-        (name, attribute(letter, DeadLetterAttribute.REASON))
-        for letter in letters
+        (name, attribute(dead_letter, DeadLetterAttribute.REASON))
+        for dead_letter in dead_letters
         for name in names
-        if f'"{name}"' in letter["Body"]
+        if f'"{name}"' in dead_letter["Body"]
     }

@@ -109,6 +109,6 @@ def test_the_group_of_a_fair_queue_is_kept_from_the_topic_to_the_dead_letter(
         MessageAttributes={"type": asked},
         MessageGroupId="tenant-7",
     )
-    [letter] = service.dead_letters("probe", 1)
-    assert attribute(letter, "once-reason") == "invalid-data"
-    assert letter["Attributes"]["MessageGroupId"] == "tenant-7"
+    [dead_letter] = service.dead_letters("probe", 1)
+    assert attribute(dead_letter, "once-reason") == "invalid-data"
+    assert dead_letter["Attributes"]["MessageGroupId"] == "tenant-7"

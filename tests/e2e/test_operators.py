@@ -45,7 +45,7 @@ def _editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(script)]))
 
 
-def letters(service: Deployment, consumer: str, order: str) -> list[dict[str, Any]]:
+def dead_letters(service: Deployment, consumer: str, order: str) -> list[dict[str, Any]]:
     """Return the listed dead letters of an order."""
     choice = ("--consumer", consumer, "--key", f"placed-{order}")
     return list(json.loads(service.ops("dlq", "list", "--json", *choice))["letters"])
@@ -64,46 +64,46 @@ def test_a_poison_order_is_mended_sent_back_and_counted_once(service: Deployment
     service.publish(poison)
     service.wait_until_empty("orders", "inventory")
     for consumer in ("orders", "inventory"):
-        [letter] = letters(service, consumer, order)
-        assert letter["reason"] == "invalid-data"
-        shown = words(service.ops("dlq", "show", letter["message_id"], "--consumer", consumer))
+        [dead_letter] = dead_letters(service, consumer, order)
+        assert dead_letter["reason"] == "invalid-data"
+        shown = words(service.ops("dlq", "show", dead_letter["message_id"], "--consumer", consumer))
         assert "Expected `int`, got `str`" in shown
         assert "Comes back." in shown
         assert f'"order_id": "{order}"' in shown
-        sent = words(service.ops("dlq", "redrive", letter["message_id"], "--yes", "--edit"))
+        sent = words(service.ops("dlq", "redrive", dead_letter["message_id"], "--yes", "--edit"))
         assert "│ sent back │ 1 │" in sent
     service.publish(placed(order, sku))
     service.wait_at_rest()
     assert_counted_once(service, order, sku)
-    assert letters(service, "orders", order) + letters(service, "inventory", order) == []
+    assert dead_letters(service, "orders", order) + dead_letters(service, "inventory", order) == []
 
 
-def test_a_redriven_letter_keeps_its_history_and_is_purged_into_a_file(
+def test_a_redriven_dead_letter_keeps_its_history_and_is_purged_into_a_file(
     service: Deployment, tmp_path: Path
 ) -> None:
     order, file = unique("order"), tmp_path / "purged.jsonl"
     service.send("orders", placed(order, "none") | {"type": "order.unheard"})
     service.wait_until_empty("orders")
-    [first] = letters(service, "orders", order)
+    [first] = dead_letters(service, "orders", order)
     service.ops("dlq", "redrive", "--yes", first["message_id"], "--consumer", "orders")
     service.wait_until_empty("orders")
-    [second] = letters(service, "orders", order)
+    [second] = dead_letters(service, "orders", order)
     assert second["message_id"] != first["message_id"]
     assert second["first_seen"] == first["first_seen"]
     assert second["lineage"][0].startswith(f"{first['lineage'][0]} unknown-type 20")
     named = (second["message_id"], "--consumer", "orders")
     service.ops("dlq", "purge", *named, "--yes", "--export", str(file))
-    assert letters(service, "orders", order) == []
+    assert dead_letters(service, "orders", order) == []
     for expected in (1, 0):
         found = json.loads(service.ops("dlq", "import", "--yes", str(file), "--json"))
         assert (found["imported"], len(found["there_already"])) == (expected, 1 - expected)
-    [again] = letters(service, "orders", order)
+    [again] = dead_letters(service, "orders", order)
     same = ("reason", "error", "first_seen", "key_hash", "lineage", "receive_count")
     assert {name: again[name] for name in same} == {name: second[name] for name in same}
     service.ops("dlq", "purge", again["message_id"], "--yes", "--export", f"{file}-2")
 
 
-def unknown_letters(service: Deployment) -> list[dict[str, Any]]:
+def unknown_dead_letters(service: Deployment) -> list[dict[str, Any]]:
     choice = ("--consumer", "payments", "--reason", "effect-unknown")
     return list(json.loads(service.ops("dlq", "list", "--json", *choice))["letters"])
 
@@ -136,19 +136,19 @@ def unknown(service: Deployment) -> Iterator[tuple[str, str]]:
     service.publish(placed(order, sku))
     wait_until("its charge is unknown", dead_lettered, timeout=REST_SECONDS)
     service.sandbox.faults = before
-    [letter] = unknown_letters(service)
-    yield order, letter["message_id"]
-    assert unknown_letters(service) == []
+    [dead_letter] = unknown_dead_letters(service)
+    yield order, dead_letter["message_id"]
+    assert unknown_dead_letters(service) == []
 
 
 def test_x4_a_charge_that_was_made_by_hand_is_committed_without_another(
     service: Deployment, unknown: tuple[str, str]
 ) -> None:
-    order, letter = unknown
+    order, dead_letter = unknown
     done = ("--done", '{"charge_id": "ch_by_hand"}')
-    output = service.ops("effects", "settle", letter, *done, *WHY)
-    assert f"once dlq redrive {letter}" in output
-    service.ops("dlq", "redrive", "--yes", letter)
+    output = service.ops("effects", "settle", dead_letter, *done, *WHY)
+    assert f"once dlq redrive {dead_letter}" in output
+    service.ops("dlq", "redrive", "--yes", dead_letter)
     at_its_end = ("paid", "sold", "captured")
     # The circuit breaker may hold the message back for a while: the provider has failed before.
     wait_until("it is paid", lambda: ends(service, order) == at_its_end, timeout=REST_SECONDS)

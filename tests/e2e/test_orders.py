@@ -155,17 +155,17 @@ def test_other_content_under_one_key_is_quarantined_with_its_reason(
     name, sku = order
     service.publish(placed(name, sku, quantity=7))
     service.wait_until_empty("orders", "inventory")
-    from_letters = trace(service, f"placed-{name}")["moments"][-2:]
+    from_dead_letters = trace(service, f"placed-{name}")["moments"][-2:]
     for consumer in ("orders", "inventory"):
-        [letter] = service.dead_letters(consumer, 1)
-        assert attribute(letter, "once-reason") == "key-conflict"
-        assert attribute(letter, "once-consumer") == consumer
-        assert json.loads(letter["Body"])["data"]["lines"][0]["quantity"] == 7
+        [dead_letter] = service.dead_letters(consumer, 1)
+        assert attribute(dead_letter, "once-reason") == "key-conflict"
+        assert attribute(dead_letter, "once-consumer") == consumer
+        assert json.loads(dead_letter["Body"])["data"]["lines"][0]["quantity"] == 7
     from_logs = trace(service, name, "--since", "1h")["moments"][-2:]
-    for found in (from_letters, from_logs):
+    for found in (from_dead_letters, from_logs):
         assert {moment["consumer"] for moment in found} == {"orders", "inventory"}
         assert {moment.get("reason") for moment in found} == {"key-conflict"}
-    assert all("first_seen" in moment for moment in from_letters)
+    assert all("first_seen" in moment for moment in from_dead_letters)
     assert not any("first_seen" in moment for moment in from_logs)
     assert_counted_once(service, name, sku)
 
@@ -254,10 +254,10 @@ def test_o4_a_poison_record_is_dead_lettered_and_the_next_is_published(
     key, table = {"pk": {"S": unique("orders#event#/poison")}}, service.parts.dedup_table
     poison = {"commit": {"S": "c"}, "outbox": {"S": "no JSON"}, "committed_at": {"N": "0"}}
     service.dynamodb.put_item(TableName=table, Item=key | poison)
-    [letter] = service.dead_letters("outbox_relay", 1)
+    [dead_letter] = service.dead_letters("outbox_relay", 1)
     service.dynamodb.delete_item(TableName=table, Key=key)
-    assert letter["Body"] == "no JSON"
-    assert attribute(letter, "once-reason") == "unpublishable"
-    assert attribute(letter, "once-consumer") == "orders"
+    assert dead_letter["Body"] == "no JSON"
+    assert attribute(dead_letter, "once-reason") == "unpublishable"
+    assert attribute(dead_letter, "once-consumer") == "orders"
     order, _ = place_order(service)
     assert_paid_once(service, order)

@@ -30,7 +30,7 @@ resource.setrlimit(resource.RLIMIT_AS, (size, size))
 answer = handled("orders", records, aws)
 json.dump({
     "committed": sorted(aws.records),
-    "buried": sorted(aws.letters),
+    "buried": sorted(aws.dead_letters),
     "retried": [one["itemIdentifier"] for one in answer["batchItemFailures"]],
 }, sys.stdout)
 """

@@ -42,7 +42,7 @@ def test_nothing_is_lost_or_doubled_while_processes_die_and_answers_are_lost(
     assert figures["drops"] == sum(figures["drops_by_kind"].values())
 
 
-def test_only_letters_of_killed_functions_are_redriven(service: Shop) -> None:
+def test_only_dead_letters_of_killed_functions_are_redriven(service: Shop) -> None:
     orders, sqs = service.deployment.consumer("orders"), service.aws.client("sqs")
     body = json.dumps(placed("o-killed", "sku"))
     why = {"once-reason": {"DataType": "String", "StringValue": "invalid-data"}}

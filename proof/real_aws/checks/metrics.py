@@ -12,8 +12,8 @@ from functools import partial
 from proof.real_aws.check import FAILED, NOT_OBSERVED, PASSED, Check, Seen, Target, queue_name
 
 _MAPPING = ("PolledEventCount", "InvokedEventCount", "DeletedEventCount")
-_WAITING_LETTERS = "dead letters wait for a decision"
-"""In the description of the alarm on present letters."""
+_WAITING_DEAD_LETTERS = "dead letters wait for a decision"
+"""In the description of the alarm on present dead letters."""
 _PERIOD_SECONDS = 60
 
 
@@ -76,7 +76,7 @@ def mapping_metrics(target: Target) -> Iterator[Seen]:
 @partial(
     Check,
     "alarm",
-    "a dead letter sets the alarm on dead letters off, and it returns to OK without letters",
+    "a dead letter sets the alarm on dead letters off, and it returns to OK without dead letters",
     1500,
     if_not="look at `once status` by a schedule of your own until it is mended",
 )
@@ -90,15 +90,17 @@ def alarm(target: Target) -> Iterator[Seen]:
         for page in found
         for alarm in page["MetricAlarms"]
         if f'"{queue_name(url)}"' in json.dumps(alarm, default=str)
-        and _WAITING_LETTERS in str(alarm.get("AlarmDescription", ""))
+        and _WAITING_DEAD_LETTERS in str(alarm.get("AlarmDescription", ""))
     ]
     if not alarms:
-        yield Seen(f"there is no alarm on the letters in {queue_name(url)}", FAILED)
+        yield Seen(f"there is no alarm on the dead letters in {queue_name(url)}", FAILED)
         return
     yield from _until(target, alarms[0], "ALARM")
     target.client("sqs").purge_queue(QueueUrl=url)
     yield from _until(target, alarms[0], "OK")
-    yield Seen(f"{alarms[0]} was in ALARM with letters, and in OK after they were deleted", PASSED)
+    yield Seen(
+        f"{alarms[0]} was in ALARM with dead letters, and in OK after they were deleted", PASSED
+    )
 
 
 def _until(target: Target, alarm: str, state: str) -> Iterator[Seen]:
@@ -108,6 +110,6 @@ def _until(target: Target, alarm: str, state: str) -> Iterator[Seen]:
         [now] = cloudwatch.describe_alarms(AlarmNames=[alarm])["MetricAlarms"]
         if now["StateValue"] == state:
             return
-        letters = recorded(target, "AWS/SQS", "NumberOfMessagesSent", "QueueName", queue)
-        text = f"{alarm} is {now['StateValue']}, not {state}; letters sent: {letters}"
-        yield _waiting(target, text, letters)
+        dead_letters = recorded(target, "AWS/SQS", "NumberOfMessagesSent", "QueueName", queue)
+        text = f"{alarm} is {now['StateValue']}, not {state}; dead letters sent: {dead_letters}"
+        yield _waiting(target, text, dead_letters)

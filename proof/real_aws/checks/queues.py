@@ -1,4 +1,4 @@
-"""Checks of queues and topics: an audit of events, redrive tasks, FIFO letters."""
+"""Checks of queues and topics: an audit, concurrency, redrive tasks, FIFO topics."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ LATE = 20
 """Events that are sent a third time, after they were processed."""
 CONFLICTS = MALFORMED = 3
 MESSAGES = 2 * EVENTS + LATE + CONFLICTS + MALFORMED
-LETTERS = {"key-conflict": CONFLICTS, "unparseable": MALFORMED}
+DEAD_LETTERS = {"key-conflict": CONFLICTS, "unparseable": MALFORMED}
 
 
 @partial(
@@ -65,13 +65,19 @@ def audit(target: Target) -> Iterator[Seen]:
     target.publish([*bodies[:LATE], *other, *("{" * n for n in range(1, MALFORMED + 1))])
     yield Seen("late duplicates, conflicts and malformed bodies were sent")
     yield from _until_at_rest(target)
-    while (letters := _letters(target)) < sum(LETTERS.values()):
-        yield Seen(f"{letters} dead letters")
+    while (dead_letters := _dead_letters(target)) < sum(DEAD_LETTERS.values()):
+        yield Seen(f"{dead_letters} dead letters")
     evidence = target.evidence()
     urls = evidence.dead_letters.values()
-    with ThreadPoolExecutor(len(urls)) as pool:  # each queue is read until a wait finds no letter
+    with ThreadPoolExecutor(
+        len(urls)
+    ) as pool:  # each queue is read until a wait finds no dead letter
         found = [*pool.map(lambda url: [*evidence.messages(url)], urls)]
-    attributes = (letter.get("MessageAttributes", {}) for letters in found for letter in letters)
+    attributes = (
+        dead_letter.get("MessageAttributes", {})
+        for dead_letters in found
+        for dead_letter in dead_letters
+    )
     reasons = Counter(each.get("once-reason", {}).get("StringValue", "none") for each in attributes)
     counted = [*target.amounts(names).values(), *target.amounts(names, "followers").values()]
     lost, doubled = counted.count(0), sum(amount > 1 for amount in counted)
@@ -79,7 +85,7 @@ def audit(target: Target) -> Iterator[Seen]:
         f"{MESSAGES} messages, {EVENTS} events at two consumers: {lost} lost, {doubled} counted "
         f"twice; dead letters: {dict(reasons)}"
     )
-    yield verdict(not lost and not doubled and dict(reasons) == LETTERS, text)
+    yield verdict(not lost and not doubled and dict(reasons) == DEAD_LETTERS, text)
 
 
 def _until_at_rest(target: Target) -> Iterator[Seen]:
@@ -92,39 +98,41 @@ def _until_at_rest(target: Target) -> Iterator[Seen]:
         yield Seen("nothing is under way")
 
 
-def _letters(target: Target) -> int:
+def _dead_letters(target: Target) -> int:
     return total_depth(target.client("sqs"), target.evidence().dead_letters.values()).total
 
 
 @partial(
     Check,
     "redrive-task",
-    "StartMessageMoveTask moves letters to the consumer's queue, where a committed event is a "
+    "StartMessageMoveTask moves dead letters to the consumer's queue, where a committed event is a "
     "duplicate; the redrive allow policy lets no other queue use the dead-letter queue",
     300,
     if_not="use `once dlq redrive`, which does not use the task",
 )
 def redrive_task(target: Target) -> Iterator[Seen]:
     consumer, sqs = target.parts.consumer("counter"), target.client("sqs")
-    letters, queue = target.arn(consumer.dead_letter_url), target.arn(consumer.queue_url)
+    dead_letters, queue = target.arn(consumer.dead_letter_url), target.arn(consumer.queue_url)
     name = target.id("redriven")
     target.publish([target.asked("redriven")])
     while target.amount("redriven") < 1:
         yield Seen("the event is not counted yet")
     sqs.send_message(QueueUrl=consumer.dead_letter_url, MessageBody=target.asked("redriven"))
-    sqs.start_message_move_task(SourceArn=letters, DestinationArn=queue)
+    sqs.start_message_move_task(SourceArn=dead_letters, DestinationArn=queue)
     task: dict[str, Any] = {"Status": "RUNNING"}
     while task["Status"] in ("RUNNING", "CANCELLING"):
-        [task, *_] = sqs.list_message_move_tasks(SourceArn=letters)["Results"]
+        [task, *_] = sqs.list_message_move_tasks(SourceArn=dead_letters)["Results"]
         yield Seen(f"task {task}")
     yield from target.emptied()
     moved, amount = task.get("ApproximateNumberOfMessagesMoved", 0), target.amount("redriven")
     if task["Status"] != "COMPLETED" or not moved or amount != 1:
         yield Seen(f"task {task}; the moved event {name} counted {amount} times", FAILED)
-    yield _stranger(target, letters, f"{moved} letters moved, the event still counted once")
+    yield _stranger(
+        target, dead_letters, f"{moved} dead letters moved, the event still counted once"
+    )
 
 
-def _stranger(target: Target, letters: str, text: str) -> Seen:
+def _stranger(target: Target, dead_letters: str, text: str) -> Seen:
     """Let another queue name the dead-letter queue, which its redrive allow policy refuses."""
     sqs, prefix = target.client("sqs"), target.parts.service
     url, other = (
@@ -133,20 +141,22 @@ def _stranger(target: Target, letters: str, text: str) -> Seen:
     )
     try:
         _use(sqs, url, target.arn(other))  # so that the second refusal is that of the policy
-        _use(sqs, url, letters)
+        _use(sqs, url, dead_letters)
     except ClientError as error:
         used = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
         control = "stranger-dead-letters" in json.dumps(used.get("Attributes", {}))
         code = error.response["Error"]["Code"]
-        return verdict(control, f"{text}; another queue: {code}, with its own letters: {control}")
+        return verdict(
+            control, f"{text}; another queue: {code}, with its own dead letters: {control}"
+        )
     finally:
         for each in (url, other):
             sqs.delete_queue(QueueUrl=each)
     return Seen(f"{text}; but another queue may use the dead-letter queue", FAILED)
 
 
-def _use(sqs: Any, url: str, letters: str) -> None:
-    policy = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
+def _use(sqs: Any, url: str, dead_letters: str) -> None:
+    policy = json.dumps({"deadLetterTargetArn": dead_letters, "maxReceiveCount": 5})
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
 
 
@@ -160,7 +170,7 @@ def _use(sqs: Any, url: str, letters: str) -> None:
 )
 def fifo_dead_letters(target: Target) -> Iterator[Seen]:
     sqs, sns, prefix = target.client("sqs"), target.client("sns"), target.parts.service
-    queue, letters = (
+    queue, dead_letters = (
         sqs.create_queue(QueueName=f"{prefix}-{name}")["QueueUrl"]
         for name in ("undeliverable", "undeliverable-letters")
     )
@@ -168,10 +178,10 @@ def fifo_dead_letters(target: Target) -> Iterator[Seen]:
     topic = sns.create_topic(Name=f"{prefix}-undeliverable.fifo", Attributes=fifo)["TopicArn"]
     own = {"ArnEquals": {"aws:SourceArn": topic}}
     allowed = {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}, "Condition": own}
-    statement = allowed | {"Action": "sqs:SendMessage", "Resource": target.arn(letters)}
+    statement = allowed | {"Action": "sqs:SendMessage", "Resource": target.arn(dead_letters)}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    sqs.set_queue_attributes(QueueUrl=letters, Attributes={"Policy": policy})
-    redrive = json.dumps({"deadLetterTargetArn": target.arn(letters)})
+    sqs.set_queue_attributes(QueueUrl=dead_letters, Attributes={"Policy": policy})
+    redrive = json.dumps({"deadLetterTargetArn": target.arn(dead_letters)})
     sns.subscribe(
         TopicArn=topic,
         Protocol="sqs",
@@ -179,8 +189,8 @@ def fifo_dead_letters(target: Target) -> Iterator[Seen]:
         Attributes={"RedrivePolicy": redrive},
     )
     sent = 0
-    while not (found := total_depth(sqs, [letters]).total):
-        # The queue has no policy: SNS is denied, does not repeat, and sends to the letters.
+    while not (found := total_depth(sqs, [dead_letters]).total):
+        # The queue has no policy: SNS is denied, does not repeat, and sends to the dead letters.
         sent += 1
         sns.publish(
             TopicArn=topic,
@@ -188,10 +198,10 @@ def fifo_dead_letters(target: Target) -> Iterator[Seen]:
             MessageGroupId="one",
             MessageDeduplicationId=str(sent),
         )
-        text = f"subscribed; {sent} messages that cannot be delivered, no letter yet"
+        text = f"subscribed; {sent} messages that cannot be delivered, no dead letter yet"
         if target.local:
             yield Seen(f"{text}; an embedded AWS needs no queue policy to deliver", NOT_OBSERVED)
         yield Seen(text)
     yield Seen(
-        f"subscribed; {found} letters of {sent} messages that could not be delivered", PASSED
+        f"subscribed; {found} dead letters of {sent} messages that could not be delivered", PASSED
     )

@@ -51,7 +51,7 @@ class FakeTarget:
     answers: Mapping[str, Any] = field(default_factory=dict)
     amount_of: Callable[[str], int] = lambda name: 1
     items: Callable[[str], dict[str, Any]] = lambda name: {}
-    letters: tuple[str, ...] = ()
+    dead_letters: tuple[str, ...] = ()
     local: bool = False
     account: str = "123456789012"
     started: datetime = datetime(2026, 1, 1, tzinfo=UTC)
@@ -110,7 +110,7 @@ class FakeTarget:
 
     def evidence(self) -> Any:
         def messages(url: str) -> list[Any]:
-            reasons = self.letters if url == "q" else ()
+            reasons = self.dead_letters if url == "q" else ()
             return [{"MessageAttributes": {"once-reason": {"StringValue": r}}} for r in reasons]
 
         return SimpleNamespace(

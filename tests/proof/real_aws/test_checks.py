@@ -117,11 +117,11 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
     ("item-attributes", FakeTarget(items=tallied("AccessDeniedException")), PASSED),
     ("item-attributes", FakeTarget(items=tallied("allowed")), FAILED),
     ("item-attributes", FakeTarget(), FAILED),
-    ("audit", FakeTarget(letters=REASONS), PASSED),
-    ("audit", FakeTarget(letters=REASONS, amount_of=amounts(audit_7=0)), FAILED),
-    ("audit", FakeTarget(letters=REASONS, amount_of=amounts(audit_7=2)), FAILED),
-    ("audit", FakeTarget(letters=(*REASONS, "unparseable")), FAILED),
-    ("audit", FakeTarget(letters=REASONS[1:]), FAILED),
+    ("audit", FakeTarget(dead_letters=REASONS), PASSED),
+    ("audit", FakeTarget(dead_letters=REASONS, amount_of=amounts(audit_7=0)), FAILED),
+    ("audit", FakeTarget(dead_letters=REASONS, amount_of=amounts(audit_7=2)), FAILED),
+    ("audit", FakeTarget(dead_letters=(*REASONS, "unparseable")), FAILED),
+    ("audit", FakeTarget(dead_letters=REASONS[1:]), FAILED),
     (
         "transaction-conflicts",
         FakeTarget({"filter_log_events": log(Conflicts=[2])}, amount_of=lambda _: 300),
@@ -183,7 +183,7 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deployments, "PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(queues, "undelivered_events", lambda _: 0)
-    monkeypatch.setattr(queues, "_letters", lambda _: len(REASONS))
+    monkeypatch.setattr(queues, "_dead_letters", lambda _: len(REASONS))
 
 
 @pytest.mark.parametrize(("name", "target", "result"), CASES)

@@ -16,13 +16,12 @@ test "$1" = aws-cdk@2 && shift && exec "{cdk}" "$@"
 
 @pytest.fixture(scope="module")
 def tested(service: Installation) -> Installation:
-    """The service and a second consumer, each with its tests green right after it was written."""
-    for command, count in (((), 2), (("once", "new", "consumer", "refunds"), 4)):
-        with step(f"{' '.join(command)}, make test"):
-            done = service.run(*command) if command else None
-            assert done is None or done.returncode == 0, done.stderr
-            shown = service.make("test")
-            assert f"{count} passed" in shown.stdout, shown.stdout + shown.stderr
+    """The service with a second consumer; the tests of both are green as they were written."""
+    with step("once new consumer refunds, make test"):
+        done = service.run("once", "new", "consumer", "refunds")
+        assert done.returncode == 0, done.stderr
+        shown = service.make("test")
+        assert "4 passed" in shown.stdout, shown.stdout + shown.stderr
     return service
 
 

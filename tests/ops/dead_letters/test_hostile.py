@@ -166,7 +166,7 @@ def test_forged_reason_of_a_message_that_sqs_moved_is_ignored(mess: Mess, shop: 
     text = shown(found.message_id)
     assert f"reason {NO_REASON}" in text
     assert "Trust: me" not in text.split("if sent back")[0]
-    assert "Read the function's log first: it died" in text
+    assert "Read the function's log first: it ended" in text
     [listed] = json.loads(stdout_of("dlq", "list", "--json"))["letters"]
     assert (listed["reason"], listed["error"]) == (None, None)
     assert '"letters": []' in stdout_of("dlq", "list", "--json", "--reason", "permanent")

@@ -89,7 +89,7 @@ bench: setup ## what each way of handling a batch costs; writes reports/bench.js
 	@$(PY) -m benchmarks
 
 walk: setup ## how many files an order, a redrive and a webhook pass in the library; writes reports/walk.json
-	@$(PY) -m benchmarks.walk
+	@$(PY) -m tests.architecture.test_walk
 
 sim: setup ## the handlers explored in small scopes, and run by seeds; writes reports/sim.json (REPLAY=file)
 	@$(PY) -m proof sim

@@ -6,9 +6,8 @@ A sample is checked: orders, failures and requests must be right, or its figures
 import gc
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import count
-from operator import attrgetter
 
 from benchmarks.contenders import (
     CLAIM,
@@ -22,9 +21,9 @@ from benchmarks.contenders import (
     Contender,
     Handle,
 )
-from benchmarks.dynamodb import MODEL, Delay
+from benchmarks.dynamodb import MODEL, Counts, Delay
 from benchmarks.orders import Event, lambda_event, order_id
-from benchmarks.rows import USUAL, Row, middle, ratio, row_of, side_by_side, timed
+from benchmarks.rows import USUAL, Row, Sample, ratio, row_of, side_by_side, timed
 from benchmarks.server import BenchServer, Seen
 from once.testing.events import FakeContext
 
@@ -38,7 +37,6 @@ FAST = 4
 CONTEXT = FakeContext(900_000)
 """Lambda's maximum: no contender may run out of time."""
 
-_SHOWN = 3
 _VS_RAW = {
     "vs_raw": "wall_us",
     "cpu_vs_raw": "cpu_us",
@@ -46,6 +44,7 @@ _VS_RAW = {
     "write_units_vs_raw": "write_units",
 }
 """The figures that are compared with those of the raw transaction, by the key of the ratio."""
+_COUNTED = tuple(each.name for each in fields(Counts))
 
 
 class Wrong(Exception):
@@ -74,8 +73,7 @@ class Setting:
         return bool(self.duplicates or self.conflicts)
 
     def __str__(self) -> str:
-        delay = "model" if self.delay_ms == MODEL else f"{self.delay_ms:g} ms"
-        parts = [f"{self.records} records, {delay}"]
+        parts = [f"{self.records} records, {self.delay_ms} ms"]
         if self.duplicates:
             kind = "redelivered" if self.redelivered else "duplicates"
             parts.append(f"{self.duplicates * 100:g} % {kind}")
@@ -84,7 +82,7 @@ class Setting:
         return ", ".join(parts)
 
 
-def full() -> Iterator[Setting]:
+def settings() -> Iterator[Setting]:
     """Yield every setting of `make bench`."""
     # Conflicts are drawn at every attempt: a sample with more messages varies less.
     delays: dict[Delay, tuple[int, int]] = {0: (60, 120), 5: (60, 120), MODEL: (30, 30)}
@@ -97,15 +95,6 @@ def full() -> Iterator[Setting]:
     yield Setting(records=100, delay_ms=5, duplicates=0.1)
     yield Setting(records=100, delay_ms=5, conflicts=0.05)
     yield Setting(records=TEN, delay_ms=5, duplicates=1.0, redelivered=True, messages=60)
-
-
-def quick() -> Iterator[Setting]:
-    """Yield one setting of each kind with few messages, as a check that everything works."""
-    clean = Setting(records=TEN, delay_ms=0, messages=20)
-    yield clean
-    yield replace(clean, duplicates=0.1)
-    yield replace(clean, conflicts=0.05)
-    yield replace(clean, duplicates=1.0, redelivered=True)
 
 
 def contenders_in(setting: Setting) -> Sequence[Contender]:
@@ -186,22 +175,12 @@ def _batches(size: int, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
     return (numbers[start : start + size] for start in range(0, len(numbers), size))
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Mean cost of one message for a contender. Times are in microseconds."""
-
-    wall_us: float
-    cpu_us: float
-    requests: float
-    write_units: float
-    write_units_least: float
-    read_units: float
-
-
 def batch_rows(
     server: BenchServer, setting: Setting, repeats: int, taken: Callable[[], object]
 ) -> list[Row]:
-    """Measure every contender of a setting; `taken` is called after each sample.
+    """Measure the contenders of a setting side by side; return a row for each.
+
+    `taken` is called after each sample.
 
     Raises:
         Wrong: a sample is invalid.
@@ -213,7 +192,7 @@ def batch_rows(
         taken()
         return found
 
-    return rows_of(setting, side_by_side(list(contenders), repeats, sample))
+    return rows_of(setting, side_by_side(contenders, repeats, sample))
 
 
 def take(server: BenchServer, setting: Setting, contender: Contender, *, seed: int) -> Sample:
@@ -242,11 +221,10 @@ def measured(
     """Invoke a function with each event; return its cost, the server's counts, and the failures."""
     server.count()
     gc.collect()
-    failed, wall, cpu = timed(lambda: run(handle, events))
-    seen = server.seen()
-    counts = seen.counts
-    costs = (counts.requests, counts.write_units, counts.write_units_least, counts.read_units)
-    return Sample(*(each / messages for each in (wall, cpu, *costs))), seen, failed
+    failed, times = timed(lambda: run(handle, events))
+    seen: Seen = server.seen()
+    costs = {**times, **asdict(seen.counts)}
+    return {name: cost / messages for name, cost in costs.items()}, seen, failed
 
 
 def run(handle: Handle, events: Iterable[Event]) -> list[str]:
@@ -269,8 +247,7 @@ def _faults(
         }
     for what, names in wrong.items():
         if names:
-            shown, more = sorted(names)[:_SHOWN], len(names) - _SHOWN
-            yield f"{what}: {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")
+            yield f"{what}: {', '.join(sorted(names))}"
     expected = round(contender.requests * load.messages)
     if not setting.faulty and seen.counts.requests != expected:
         yield f"{seen.counts.requests} requests, and it claims to need {expected}"
@@ -282,16 +259,11 @@ def rows_of(setting: Setting, samples: dict[str, list[Sample]]) -> list[Row]:
     return [
         row_of(
             name,
-            len(own),
+            own,
+            *("wall_us", "cpu_us", *_COUNTED),
             **{field: getattr(setting, field) for field in USUAL},
-            **{
-                each.name: middle(
-                    map(attrgetter(each.name), own), digits=1 if each.name.endswith("_us") else 4
-                )
-                for each in fields(Sample)
-            },
-            **{key: ratio(own, raw, attrgetter(field)) for key, field in _VS_RAW.items()},
-            vs_powertools=ratio(own, powertools, attrgetter("wall_us")),
+            **{key: ratio(own, raw, figure) for key, figure in _VS_RAW.items()},
+            vs_powertools=ratio(own, powertools, "wall_us"),
         )
         for name, own in samples.items()
     ]

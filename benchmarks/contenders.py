@@ -28,7 +28,7 @@ ITEM, ITEM_GROUPED = "Once, item", "Once, item, grouped"
 NAME = "bench"
 GROUP, _THREADS = 10, 4
 WINDOW_SECONDS = 45 * 24 * 60 * 60
-_LOG = StringIO()
+LOG = StringIO()
 """Target of log and metrics: writing them is part of the measured work."""
 
 Handle = Callable[[Event, FakeContext], Any]
@@ -114,6 +114,16 @@ def _raw(connect: Connect) -> Handle:
     return Raw(connect("dynamodb"), settings_of())
 
 
+def quiet(handle: Handle) -> Handle:
+    """Return a function whose metrics are written into memory."""
+
+    def handled(event: Event, context: FakeContext) -> Any:
+        with redirect_stdout(LOG):
+            return handle(event, context)
+
+    return handled
+
+
 def once(consumer_of: Callable[[], Consumer], **settings: Any) -> Callable[[Connect], Handle]:
     """Return a `prepare` for the library's consumer with these settings, as in a warm function."""
 
@@ -122,15 +132,9 @@ def once(consumer_of: Callable[[], Consumer], **settings: Any) -> Callable[[Conn
             settings=settings_of(**settings),
             dynamodb=connect("dynamodb"),
             sqs=connect("sqs"),
-            logger=Logger(service=NAME, stream=_LOG),
+            logger=Logger(service=NAME, stream=LOG),
         )
-        bound = consumer_of().bound_to(runtime)
-
-        def handle(event: Event, context: FakeContext) -> Any:
-            with redirect_stdout(_LOG):
-                return bound(event, context)
-
-        return handle
+        return quiet(consumer_of().bound_to(runtime))
 
     return prepare
 

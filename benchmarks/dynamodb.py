@@ -44,14 +44,12 @@ class Counts:
     """Requests and units of a run. It is not documented what a cancelled transaction costs.
 
     `write_units` counts cancelled transactions in full, `write_units_least` does not count them.
-    `conflicts` is the number of messages with a TransactionConflict.
     """
 
     requests: int = 0
     write_units: int = 0
     write_units_least: int = 0
     read_units: int = 0
-    conflicts: int = 0
 
 
 @dataclass(slots=True)
@@ -144,9 +142,7 @@ class Tables:
         return {"Code": _FAILED, "Message": "The conditional request failed", **shown}
 
     def _is_in_conflict(self) -> bool:
-        found = self.chance.random() < self.conflicts
-        self.counts.conflicts += found
-        return found
+        return self.chance.random() < self.conflicts
 
     def _existing(self, put: Mapping[str, Any]) -> Item | None:
         if "ConditionExpression" not in put:

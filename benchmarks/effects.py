@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,14 +25,14 @@ from aws_lambda_powertools.utilities.batch import (
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from msgspec import Struct, to_builtins
 
-from benchmarks.batches import TEN, Sample, Wrong, measured, run
+from benchmarks.batches import TEN, Wrong, measured, run
 from benchmarks.contenders import BOTO3, GROUP, NAME, POWERTOOLS, Connect, Handle, once, settings_of
 from benchmarks.deployed.order import OrderPlaced, item_of, serialized
 from benchmarks.deployed.powertools import idempotent, powertools
 from benchmarks.deployed.raw import claim_of
 from benchmarks.dynamodb import IDEMPOTENCY, KEYS, ORDERS
 from benchmarks.orders import EVENT_TYPE, Event, lambda_event, order_id
-from benchmarks.rows import Row, middle, ratio, row_of, side_by_side
+from benchmarks.rows import Row, Sample, middle, ratio, row_of, side_by_side
 from benchmarks.server import BenchServer
 from once import Call, Consumer, Policy, Transaction
 from once.runtime.sdk import SDK
@@ -71,14 +70,6 @@ class Provider:
         await asyncio.sleep(self.seconds)
         self.keys[order, key] += 1
         return f"charge of {order}"
-
-
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """One way to handle batches of `records` messages."""
-
-    prepare: Callable[[Connect, Provider], Handle]
-    records: int = TEN
 
 
 def _once(connect: Connect, provider: Provider, *, in_loop: bool = False) -> Handle:
@@ -166,14 +157,15 @@ def _raw_threads(connect: Connect, provider: Provider) -> Handle:
     return handle
 
 
-CONTENDERS = {
-    ONCE: Contender(_once),
-    ONCE_ASYNC: Contender(partial(_once, in_loop=True)),
-    ONE_BY_ONE: Contender(_once, records=1),
-    POWERTOOLS: Contender(_powertools),
-    POWERTOOLS_ASYNC: Contender(_powertools_async),
-    RAW_THREADS: Contender(_raw_threads),
+CONTENDERS: dict[str, tuple[Callable[[Connect, Provider], Handle], int]] = {
+    ONCE: (_once, TEN),
+    ONCE_ASYNC: (partial(_once, in_loop=True), TEN),
+    ONE_BY_ONE: (_once, 1),
+    POWERTOOLS: (_powertools, TEN),
+    POWERTOOLS_ASYNC: (_powertools_async, TEN),
+    RAW_THREADS: (_raw_threads, TEN),
 }
+"""Each makes the function, and has the number of messages in its batches."""
 
 
 def take(server: BenchServer, name: str, call_ms: int, messages: int = MESSAGES) -> Sample:
@@ -182,14 +174,14 @@ def take(server: BenchServer, name: str, call_ms: int, messages: int = MESSAGES)
     Raises:
         Wrong: a message failed, or an order was not charged under one key or not put once.
     """
-    contender, provider = CONTENDERS[name], Provider(0)
+    (prepare, records), provider = CONTENDERS[name], Provider(0)
     server.reset()
     config = SDK if name in (ONCE, ONCE_ASYNC, ONE_BY_ONE) else BOTO3
-    handle = contender.prepare(lambda service: server.client(service, config), provider)
-    failed = run(handle, _events(0, messages, contender.records))
+    handle = prepare(lambda service: server.client(service, config), provider)
+    failed = run(handle, _events(0, messages, records))
     provider.seconds = call_ms / 1000
     server.faults(DELAY_MS, conflicts=0, seed=0)
-    events = _events(messages, 2 * messages, contender.records)
+    events = _events(messages, 2 * messages, records)
     sample, seen, more = measured(server, handle, events, messages)
     failed += more
     orders = Counter(map(order_id, range(2 * messages)))
@@ -211,21 +203,22 @@ def effect_rows(
 ) -> Iterator[Row]:
     """Measure every contender, and yield its row."""
     samples = side_by_side(
-        list(CONTENDERS), repeats, lambda name, _: take(server, name, call_ms, messages)
+        CONTENDERS, repeats, lambda name, _: take(server, name, call_ms, messages)
     )
     for name, own in samples.items():
-        records = CONTENDERS[name].records
-        calls = [(each.wall_us * records / 1000 - 2 * DELAY_MS) / call_ms for each in own]
+        records = CONTENDERS[name][1]
+        calls = [
+            {"ratio": (each["wall_us"] * records / 1000 - 2 * DELAY_MS) / call_ms} for each in own
+        ]
         yield row_of(
             name,
-            repeats,
+            own,
+            *("wall_us", "cpu_us"),
             kind="effects",
             records=records,
             call_ms=call_ms,
-            wall_us=middle(each.wall_us for each in own),
-            cpu_us=middle(each.cpu_us for each in own),
-            requests_per_message=middle((each.requests for each in own), 2),
-            vs_one_call=middle(calls, 3),
-            vs_sequential=ratio(own, samples[ONE_BY_ONE], lambda each: each.wall_us),
-            vs_raw_threads=ratio(own, samples[RAW_THREADS], lambda each: each.wall_us),
+            requests_per_message=middle(own, "requests", 2),
+            vs_one_call=middle(calls, "ratio", 3),
+            vs_sequential=ratio(own, samples[ONE_BY_ONE], "wall_us"),
+            vs_raw_threads=ratio(own, samples[RAW_THREADS], "wall_us"),
         )

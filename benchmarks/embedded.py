@@ -8,9 +8,8 @@ ingress: the relay and a consumer. They slow down all contenders alike.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import count, islice
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import psutil
 
@@ -21,8 +20,8 @@ from benchmarks.deployed import order
 from benchmarks.deployed.order import NAMES, NOTHING, ORDERS, PLAIN_FUNCTION, PLAIN_TABLE
 from benchmarks.deployed.verify_then_put import Handle
 from benchmarks.orders import body
-from benchmarks.rows import EMBEDDED, Row, middle, ratio, row_of, side_by_side
-from benchmarks.webhooks import INGRESS, PUT, Kind, WebhookSample
+from benchmarks.rows import EMBEDDED, Row, Sample, ratio, row_of, side_by_side
+from benchmarks.webhooks import INGRESS, PUT
 from demo.quiescence import wait_until_empty
 from demo.scenarios.webhook_requests import HttpRequest, Sender
 from demo.shop import deploy_service
@@ -34,30 +33,21 @@ from once.ops.aws.deployment import DeployedWebhooks, Deployment
 NOOP = "nothing but the batch"
 LABELS = dict(zip(NAMES, (NOOP, RAW, POWERTOOLS, UNGROUPED, GROUPED_THREADS), strict=True))
 
-WARM, PAIRS = 100, 100
+WARM = PAIRS = 100
 REST_SECONDS = 120.0
 _NO_PROVIDER = "http://127.0.0.1:9"
 """The shop is deployed too, but it gets no messages, so it needs no payment provider."""
 
 
-class ProcessTimes(NamedTuple):
-    """CPU time in seconds: of the sender, the embedded AWS, and the workers of one function."""
-
-    sender: float
-    aws: float
-    function: float
-
-    @classmethod
-    def now(cls, aws: EmbeddedAws, function_name: str) -> Self:
-        """Return the times since the start of each process."""
-        workers = aws.function_processes(function_name)
-        others = set(aws.child.descendants()) - set(workers)
-        return cls(time.process_time(), sum(map(_cpu, others)), sum(map(_cpu, workers)))
-
-    def since(self, earlier: "ProcessTimes", messages: int) -> "ProcessTimes":
-        """Return the time of one message in microseconds, from the times before its sample."""
-        pairs = zip(self, earlier, strict=True)
-        return ProcessTimes(*((now - before) / messages * 1e6 for now, before in pairs))
+def cpu_times(aws: EmbeddedAws, function_name: str) -> dict[str, float]:
+    """Return the CPU seconds of the sender, of the embedded AWS, and of one function's workers."""
+    workers = aws.function_processes(function_name)
+    others = set(aws.child.descendants()) - set(workers)
+    return {
+        "sender_cpu_us": time.process_time(),
+        "aws_cpu_us": sum(map(_cpu, others)),
+        "function_cpu_us": sum(map(_cpu, workers)),
+    }
 
 
 def _cpu(process: psutil.Process) -> float:
@@ -68,21 +58,10 @@ def _cpu(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedSample:
-    """One message in one repeat: wall time, and CPU time by process, in microseconds."""
-
-    wall_us: float
-    cpu: ProcessTimes
-
-
 def measure_embedded(messages: int, repeats: int, say: Callable[[str], object]) -> list[Row]:
     """Deploy the contenders, measure how fast each processes a full queue, and return their rows.
 
-    Args:
-        messages: number of messages of a consumer in each repeat.
-        repeats: number of repeats.
-        say: called with each step as text.
+    In each repeat, each gets this number of messages. `say` is called with each step as text.
 
     Raises:
         Wrong: an order is missing, or a queue did not become empty.
@@ -95,7 +74,7 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], object]) 
         assert deployment.webhooks is not None  # noqa: S101 - the shop has an ingress
         new, stored = count(), 0
 
-        def process(name: str, messages: int) -> EmbeddedSample:
+        def process(name: str, messages: int) -> Sample:
             nonlocal stored
             found = _process(aws, deployment, name, list(islice(new, messages)))
             stored += 0 if name == NOTHING else messages
@@ -108,20 +87,18 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], object]) 
         say(f"through the embedded AWS, {repeats} times")
         samples = side_by_side(NAMES, repeats, lambda name, _: process(name, messages))
         say("webhooks, through the embedded AWS")
-        taken = embedded_webhook_samples(aws, deployment.webhooks, PAIRS)
-    return [*(row(name, samples) for name in NAMES), *webhooks.webhook_rows(taken)]
+        taken = webhook_rows(aws, deployment.webhooks, PAIRS)
+    return [*(row(name, samples) for name in NAMES), *taken]
 
 
-def _process(
-    aws: EmbeddedAws, parts: Deployment, name: str, numbers: Sequence[int]
-) -> EmbeddedSample:
+def _process(aws: EmbeddedAws, parts: Deployment, name: str, numbers: Sequence[int]) -> Sample:
     """Send orders of these numbers, wait until all are processed, and return the cost of one."""
     sqs, consumer = aws.client("sqs"), parts.consumer(name)
     calls = [
         [{"Id": str(number), "MessageBody": body(number)} for number in some]
         for some in batches(numbers)
     ]
-    before, began = ProcessTimes.now(aws, consumer.function_name), time.perf_counter()
+    before, began = cpu_times(aws, consumer.function_name), time.perf_counter()
     for entries in calls:
         sqs.send_message_batch(QueueUrl=consumer.queue_url, Entries=entries)
     try:
@@ -130,34 +107,23 @@ def _process(
         log = aws.child.failure("is still running")  # has the functions' errors
         raise Wrong(f"{name}, embedded: {error}\n{log}") from None
     seconds = time.perf_counter() - began
-    cpu = ProcessTimes.now(aws, consumer.function_name).since(before, len(numbers))
-    return EmbeddedSample(seconds / len(numbers) * 1e6, cpu)
+    spent = {
+        name: now - before[name] for name, now in cpu_times(aws, consumer.function_name).items()
+    }
+    times = {"wall_us": seconds, **spent}
+    return {name: each / len(numbers) * 1e6 for name, each in times.items()}
 
 
-def row(name: str, samples: dict[str, list[EmbeddedSample]]) -> Row:
+def row(name: str, samples: dict[str, list[Sample]]) -> Row:
     """Return a consumer's row, from the samples of all consumers."""
     own = samples[name]
     others = {"raw": order.RAW, "powertools": order.POWERTOOLS, "nothing": NOTHING}
-    return row_of(
-        LABELS[name],
-        len(own),
-        delay_ms=EMBEDDED,
-        wall_us=middle(each.wall_us for each in own),
-        **{
-            f"vs_{label}": ratio(own, samples[other], lambda each: each.wall_us)
-            for label, other in others.items()
-        },
-        **{
-            f"{process}_cpu_us": middle(getattr(each.cpu, process) for each in own)
-            for process in ProcessTimes._fields
-        },
-    )
+    versus = {f"vs_{label}": ratio(own, samples[each], "wall_us") for label, each in others.items()}
+    return row_of(LABELS[name], own, *own[0], delay_ms=EMBEDDED, **versus)
 
 
-def embedded_webhook_samples(
-    aws: EmbeddedAws, ingress: DeployedWebhooks, pairs: int
-) -> list[WebhookSample]:
-    """Return the samples of both deployed webhook functions, without CPU time.
+def webhook_rows(aws: EmbeddedAws, ingress: DeployedWebhooks, pairs: int) -> list[Row]:
+    """Return the rows of both deployed webhook functions, without CPU time.
 
     Each function gets `pairs` requests of each kind.
 
@@ -169,17 +135,14 @@ def embedded_webhook_samples(
     )
     plain = aws.client("lambda").get_function_url_config(FunctionName=PLAIN_FUNCTION)
     handles = {PUT: poster(aws, plain["FunctionUrl"]), INGRESS: poster(aws, ingress.url)}
-    webhooks.warm_up(handles, range(webhooks.WARM))
-    samples = []
-    for kind in Kind:
-        events = [webhooks.lambda_event(webhooks.WARM + n, kind) for n in range(pairs)]
-        for name, timings in webhooks.pairs_of(handles, events, kind).items():
-            walls = [replace(each, cpu_us=None) for each in timings]
-            samples.append(WebhookSample(name, kind, EMBEDDED, walls))
+    samples = webhooks.samples_of(handles, pairs)
     for table in (PLAIN_TABLE, ingress.captures):
         expected = webhooks.WARM + pairs
         check_stored(aws.client("dynamodb"), table, table, expected, "webhooks")
-    return samples
+    walls = {
+        which: [{"wall_us": each["wall_us"]} for each in own] for which, own in samples.items()
+    }
+    return webhooks.rows_of(walls, EMBEDDED)
 
 
 def poster(aws: Connection, url: str) -> Handle:

@@ -18,7 +18,7 @@ from benchmarks.batches import Setting, take
 from benchmarks.contenders import GROUP, NAME, Contender, once
 from benchmarks.dynamodb import ORDERS
 from benchmarks.orders import EVENT_TYPE
-from benchmarks.rows import Row, middle, ratio, row_of, side_by_side
+from benchmarks.rows import Row, ratio, row_of, side_by_side
 from benchmarks.server import BenchServer
 from once import Consumer, Transaction
 from once.runtime.sdk import SDK
@@ -75,16 +75,14 @@ def model_rows(server: BenchServer, repeats: int, setting: Setting = SETTING) ->
         contender = Contender(kind, prepare, requests=1 / GROUP, groups=True, config=SDK)
         return take(server, setting, contender, seed=repeat)
 
-    samples = side_by_side(list(_KINDS), repeats, sample)
+    samples = side_by_side(_KINDS, repeats, sample)
     return [
         row_of(
             kind,
-            repeats,
+            own,
+            *("wall_us", "cpu_us", "requests"),
             kind="models",
-            wall_us=middle(each.wall_us for each in own),
-            cpu_us=middle(each.cpu_us for each in own),
-            requests=own[0].requests,
-            cpu_vs_struct=ratio(own, samples[STRUCT], attrgetter("cpu_us")),
+            cpu_vs_struct=ratio(own, samples[STRUCT], "cpu_us"),
         )
         for kind, own in samples.items()
     ]

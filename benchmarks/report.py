@@ -1,21 +1,16 @@
-"""Report of a run: the measured part of the page, which the terminal shows too, and a chart.
-
-The measured part of docs/performance.md has tables and a chart of wall times: bars in SVG, for dark
-and light backgrounds.
-"""
+"""Report of a run: the measured part of docs/performance.md, which the terminal shows too."""
 
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
-from xml.sax.saxutils import escape
 
-from benchmarks.contenders import CONTENDERS, RAW
+from benchmarks.contenders import CONTENDERS
 from benchmarks.dynamodb import MODEL
 from benchmarks.effects import CALLS_MS
 from benchmarks.effects import CONTENDERS as EFFECTS
-from benchmarks.goals import LIBRARY, Goal, figure
+from benchmarks.goals import Goal, figure
 from benchmarks.rows import EMBEDDED, Row, select
 from benchmarks.webhooks import webhooks_in
 from docs.tools.marked_block import replaced
@@ -34,11 +29,11 @@ def units(row: Row) -> str:
     return most if most == least else f"{least}–{most}"
 
 
-_EFFECT_COLUMNS: dict[str, Callable[[Row], str]] = {
-    "wall / one call": lambda row: number(row["vs_one_call"]),
-    "time / one a batch": lambda row: number(row["vs_sequential"]),
-    "wall / raw threads": lambda row: number(row["vs_raw_threads"]),
-    "requests": lambda row: number(row["requests_per_message"]),
+_EFFECT_COLUMNS = {
+    "wall / one call": "vs_one_call",
+    "time / one a batch": "vs_sequential",
+    "wall / raw threads": "vs_raw_threads",
+    "requests": "requests_per_message",
 }
 
 _Where = dict[str, Any]
@@ -73,36 +68,17 @@ _END_TO_END = {
     "function": "function_cpu_us",
 }
 
-PANELS = (
-    (5, "every answer after 5 ms"),
-    (MODEL, "answers as slow as measured in Lambda in 2020"),
-)
-_WIDTH, _LABEL, _BAR, _STEP, _HEAD, _TOP = 760, 190, 480, 26, 34, 30
-_STYLE = """
-  text { font: 13px system-ui, sans-serif; fill: #1f2328 }
-  .title { font-weight: 600 }
-  .label { text-anchor: end }
-  .library { fill: #1a7f37 }
-  .raw { fill: #0969da }
-  .other { fill: #8c959f }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #e6edf3 }
-    .library { fill: #3fb950 }
-    .raw { fill: #58a6ff }
-  }
-"""
 
-
-def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> str:
+def rewritten(page: str, rows: Sequence[Row], goals: Sequence[Goal]) -> str:
     """Return the page with the measured parts of this run.
 
     Raises:
         ValueError: the page does not have both markers of the block `measured`, once each.
     """
-    return replaced(page, "measured", "\n".join(measured(rows, imports, goals)))
+    return replaced(page, "measured", "\n".join(measured(rows, goals)))
 
 
-def measured(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
+def measured(rows: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
     """Yield the lines of the measured part, in Markdown."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     yield f"On {os.cpu_count()} cores ({platform.machine()}) with Python {python}."
@@ -127,9 +103,6 @@ def measured(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal])
     yield "puts the item = 1. The other columns are at 5 ms, times in microseconds:"
     times = ("p50", "p99", "p50, embedded", "p99, embedded")
     yield from _table(["", *_WEBHOOK_WALLS, *times, *_WEBHOOK_COSTS], _webhooks(rows))
-    yield "CPU time of a cold start's imports from the package; boto3 with one client = 1:"
-    yield ", ".join(f"{row['contender']} {number(row['vs_boto3'])}" for row in imports) + "."
-    yield ""
     missed = [goal for goal in goals if not goal.holds]
     yield f"Of {len(goals)} goals (`benchmarks/goals.py`) {len(goals) - len(missed)} hold."
     for goal in missed:
@@ -160,11 +133,11 @@ def _end_to_end(rows: Sequence[Row]) -> Iterator[list[str]]:
 
 
 def _effects(rows: Sequence[Row]) -> Iterator[list[str]]:
-    for name, contender in EFFECTS.items():
-        same = {"kind": "effects", "contender": name, "records": contender.records}
+    for name, (_, records) in EFFECTS.items():
+        same = {"kind": "effects", "contender": name, "records": records}
         found = [row for ms in CALLS_MS for row in select(rows, **same, call_ms=ms)]
         if found:
-            yield [name, *(cell(row) for row in found for cell in _EFFECT_COLUMNS.values())]
+            yield [name, *(number(row[key]) for row in found for key in _EFFECT_COLUMNS.values())]
 
 
 def _webhooks(rows: Sequence[Row]) -> Iterator[list[str]]:
@@ -194,36 +167,3 @@ def _table(head: list[str], lines: Iterator[list[str]]) -> Iterator[str]:
     for cells in (head, ["---", *["---:"] * (len(head) - 1)], *lines):
         yield f"| {' | '.join(cells)} |"
     yield ""
-
-
-def svg(rows: Sequence[Row]) -> str:
-    """Return the chart of a run: one panel for each delay, ten records a batch, no faults."""
-    panels = [(title, select(rows, delay_ms=delay)) for delay, title in PANELS]
-    longest = max((row["vs_raw"] for _, own in panels for row in own), default=1.0)
-    lines, y = [], _TOP
-    for title, own in panels:
-        lines.append(f'<text class="title" x="8" y="{y + 14}">{escape(title)}</text>')
-        y += _HEAD
-        for row in own:
-            lines += _bar(row, y, longest)
-            y += _STEP
-    head = f"Wall time of one message, ten a batch; {RAW} = 1"
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {y + 8}" role="img">',
-            f"<title>{escape(head)}</title>",
-            f"<style>{_STYLE}</style>",
-            f'<text class="title" x="8" y="20">{escape(head)}</text>',
-            *lines,
-            "</svg>\n",
-        ]
-    )
-
-
-def _bar(row: Row, y: int, longest: float) -> Iterator[str]:
-    name, ratio = row["contender"], row["vs_raw"]
-    kind = "raw" if name == RAW else "library" if name in LIBRARY else "other"
-    width = max(1.0, ratio / longest * _BAR)
-    yield f'<text class="label" x="{_LABEL}" y="{y + 14}">{escape(name)}</text>'
-    yield f'<rect class="{kind}" x="{_LABEL + 10}" y="{y}" width="{width:.1f}" height="18" rx="2"/>'
-    yield f'<text x="{_LABEL + 16 + width:.1f}" y="{y + 14}">{number(ratio)}</text>'

@@ -4,7 +4,7 @@ A row is a contender in a setting, with figures for one message. Ratios are take
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, TypeVar
 
@@ -27,59 +27,59 @@ USUAL: dict[str, Any] = {
 """The default setting: ten records a batch, 5 ms an answer and no faults."""
 
 Row = dict[str, Any]
+Sample = Mapping[str, float]
+"""Figures of one message in one repeat. Times are in microseconds."""
 
-_Sample = TypeVar("_Sample")
+_Result = TypeVar("_Result")
 
 
 def side_by_side(
-    names: Sequence[str], repeats: int, take: Callable[[str, int], _Sample]
-) -> dict[str, list[_Sample]]:
+    names: Iterable[str], repeats: int, take: Callable[[str, int], _Result]
+) -> dict[str, list[_Result]]:
     """Take a sample of each contender in each repeat, and return them by contender.
 
     Each repeat begins with another contender, so that other load on the machine affects all.
     """
-    samples: dict[str, list[_Sample]] = {name: [] for name in names}
+    samples: dict[str, list[_Result]] = {name: [] for name in names}
+    order = list(samples)
     for repeat in range(repeats):
-        first = repeat % len(names)
-        for name in (*names[first:], *names[:first]):
+        first = repeat % len(order)
+        for name in (*order[first:], *order[:first]):
             samples[name].append(take(name, repeat))
     return samples
 
 
-def timed(work: Callable[[], _Sample]) -> tuple[_Sample, float, float]:
-    """Return the result of a call, and its wall and CPU time in microseconds."""
+def timed(work: Callable[[], _Result]) -> tuple[_Result, dict[str, float]]:
+    """Return the result of a call, and its wall and CPU time."""
     wall, cpu = time.perf_counter(), time.process_time()
     result = work()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return result, wall * 1e6, cpu * 1e6
+    return result, {"wall_us": wall * 1e6, "cpu_us": cpu * 1e6}
 
 
-def row_of(contender: str, repeats: int, **more: Any) -> Row:
-    """Return a row of the default setting and of no figures, but for those that are given."""
-    setting = {"contender": contender, **USUAL, "repeats": repeats}
-    return {**setting, **dict.fromkeys(FIGURES), **more}
+def row_of(contender: str, own: Sequence[Sample], *keys: str, **more: Any) -> Row:
+    """Return a row of the default setting, with the medians of some figures, and with `more`."""
+    setting = {"contender": contender, **USUAL, "repeats": len(own)}
+    medians = {key: middle(own, key, digits=1 if key.endswith("_us") else 4) for key in keys}
+    return {**setting, **dict.fromkeys(FIGURES), **medians, **more}
 
 
-def middle(values: Iterable[float], digits: int = 1) -> float:
-    """Return the median."""
-    return round(median(values), digits)
+def middle(own: Sequence[Sample], key: str, digits: int) -> float:
+    """Return the median of a figure."""
+    return round(median(each[key] for each in own), digits)
 
 
 def ratio(
-    own: Sequence[_Sample],
-    others: Sequence[_Sample] | None,
-    figure: Callable[[_Sample], float | None],
-    digits: int = 3,
+    own: Sequence[Sample], others: Sequence[Sample] | None, key: str, digits: int = 3
 ) -> float | None:
     """Return the median of the ratios, each within one repeat; not the ratio of the medians.
 
-    None if a sample has no such figure, or if there are no others.
+    None if there are no others, or if the figure was not measured.
     """
-    if others is None:
+    if others is None or key not in own[0] or key not in others[0]:
         return None
-    pairs = [(figure(mine), figure(theirs)) for mine, theirs in zip(own, others, strict=True)]
-    ratios = [mine / theirs for mine, theirs in pairs if mine is not None and theirs is not None]
-    return middle(ratios, digits) if len(ratios) == len(pairs) else None
+    pairs = zip(own, others, strict=True)
+    return round(median(mine[key] / theirs[key] for mine, theirs in pairs), digits)
 
 
 def select(rows: Sequence[Row], **setting: Any) -> list[Row]:

@@ -1,82 +1,83 @@
 """The bench's DynamoDB over HTTP, in a separate process that needs much less CPU than its clients.
 
 `bench_server` starts, controls and ends it.
-
-Run as `python -m benchmarks.server <fd>`, with a bound socket under that file descriptor.
 """
 
 import asyncio
-import http.client
 import json
-import os
+import multiprocessing
 import random
 import selectors
-import socket
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection as Pipe
 from typing import Any, cast
 
 import boto3
 from botocore.config import Config
 
 from benchmarks.dynamodb import CAPTURES, ORDERS, Counts, Delay, Tables, seconds
-from emulator.child_processes import running
 from emulator.connection import HOST, REGION
-from emulator.installed import ROOT
 
-CONTROL = "/_bench/"
-START_SECONDS = 30.0
 _HEAD_END = b"\r\n\r\n"
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The server's counts, and the puts of each order and each capture since the last reset."""
+
+    counts: Counts
+    orders: Counter[str]
+    captures: Counter[str]
+
+
 class Service:
-    """Answers requests from the tables, and control requests of the bench."""
+    """Answers requests from the tables; the bench calls the other methods."""
 
     def __init__(self) -> None:
-        self.tables = Tables()
-        self.delay: Delay = 0
+        self.reset()
 
-    def respond(self, path: str, target: str, body: bytes) -> tuple[float, bytes]:
-        """Answer a request to DynamoDB, or a control request.
+    def respond(self, target: str, body: bytes) -> tuple[float, bytes]:
+        """Answer a request to DynamoDB.
 
         Args:
-            path: of the URL.
             target: the `X-Amz-Target` header, such as `DynamoDB_20120810.PutItem`.
-            body: the request's body, JSON or nothing.
+            body: the request's JSON.
 
         Returns:
             The delay in seconds, and the bytes of the response.
         """
-        request = json.loads(body or b"{}")
-        if path.startswith(CONTROL):
-            return 0, _response(200, self.control(path, request))
-        operation = target.rpartition(".")[2]
-        status, answer = self.tables.answer(operation, request)
-        wait = seconds(self.delay, operation, len(request.get("TransactItems", ())))
-        return wait, _response(status, answer)
+        operation, request = target.rpartition(".")[2], json.loads(body)
+        status, answer = self._tables.answer(operation, request)
+        wait = seconds(self._delay, operation, len(request.get("TransactItems", ())))
+        content = json.dumps(answer).encode()
+        head = (
+            f"HTTP/1.1 {status} {'OK' if status == 200 else 'Bad Request'}\r\n"
+            "Content-Type: application/x-amz-json-1.0\r\n"
+            f"Content-Length: {len(content)}\r\n\r\n"
+        )
+        return wait, head.encode() + content
 
-    def control(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Execute a control request, and return the counts."""
-        match path.removeprefix(CONTROL):
-            case "reset":
-                self.tables, self.delay = Tables(), 0
-            case "faults":
-                self.delay = request["delay_ms"]
-                self.tables.conflicts = request["conflicts"]
-                self.tables.chance = random.Random(request["seed"])
-            case "count":
-                self.tables.counts = Counts()
-        written = self.tables.written
-        return {
-            "counts": asdict(self.tables.counts),
-            "orders": written[ORDERS],
-            "captures": written[CAPTURES],
-        }
+    def reset(self) -> None:
+        """Empty the tables, and disable delay and faults."""
+        self._tables = Tables()
+        self._delay: Delay = 0
+
+    def faults(self, delay_ms: Delay, *, conflicts: float, seed: int) -> None:
+        """Set the delay of answers, and the share of messages that get a TransactionConflict."""
+        self._delay = delay_ms
+        self._tables.conflicts, self._tables.chance = conflicts, random.Random(seed)
+
+    def count(self) -> None:
+        """Set the counts to 0."""
+        self._tables.counts = Counts()
+
+    def seen(self) -> Seen:
+        """Return the counts."""
+        written = self._tables.written
+        return Seen(replace(self._tables.counts), written[ORDERS], written[CAPTURES])
 
 
 class Connection(asyncio.Protocol):
@@ -94,49 +95,26 @@ class Connection(asyncio.Protocol):
         """Answer each request that has arrived completely."""
         self._received += data
         while (end := self._received.find(_HEAD_END)) >= 0:
-            path, headers = _head(self._received[:end])
+            lines = self._received[:end].decode("latin-1").split("\r\n")[1:]
+            named = (line.split(": ", 1) for line in lines)
+            headers = {name.lower(): value for name, value in named}
             start = end + len(_HEAD_END)
-            stop = start + int(headers.get("content-length", 0))
+            stop = start + int(headers["content-length"])
             if len(self._received) < stop:
                 return
             body, self._received = self._received[start:stop], self._received[stop:]
-            wait, response = self._service.respond(path, headers.get("x-amz-target", ""), body)
+            wait, response = self._service.respond(headers["x-amz-target"], body)
             if wait:
                 asyncio.get_running_loop().call_later(wait, self._transport.write, response)
             else:
                 self._transport.write(response)
 
 
-def _head(head: bytes) -> tuple[str, dict[str, str]]:
-    first, *lines = head.decode("latin-1").split("\r\n")
-    headers = (line.split(": ", 1) for line in lines)
-    return first.split(" ")[1], {name.lower(): value for name, value in headers}
-
-
-def _response(status: int, answer: dict[str, Any]) -> bytes:
-    body = json.dumps(answer).encode()
-    head = (
-        f"HTTP/1.1 {status} {'OK' if status == 200 else 'Bad Request'}\r\n"
-        "Content-Type: application/x-amz-json-1.0\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The server's counts, and the puts of each order and each capture since the last reset."""
-
-    counts: Counts
-    orders: Counter[str]
-    captures: Counter[str]
-
-
 class BenchServer:
-    """Controls a running server, and makes clients of it."""
+    """A running server: has the methods of its `Service`, and makes clients of it."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, pipe: Pipe, port: int) -> None:
+        self._pipe, self._port = pipe, port
         # A session caches the service descriptions; without it, each client reads them again.
         self._session = boto3.Session("bench", "bench", region_name=REGION)
 
@@ -153,80 +131,44 @@ class BenchServer:
             config=Config(proxies={}).merge(config or Config()),
         )
 
-    def reset(self) -> None:
-        """Empty the tables, and disable delay and faults."""
-        self._control("reset")
+    def __getattr__(self, method: str) -> Any:
+        """Return a method of `Service` that the other process executes."""
 
-    def faults(self, delay_ms: Delay, *, conflicts: float, seed: int) -> None:
-        """Set the delay of answers, and the share of messages that get a TransactionConflict."""
-        self._control("faults", delay_ms=delay_ms, conflicts=conflicts, seed=seed)
+        def call(*arguments: Any, **options: Any) -> Any:
+            self._pipe.send((method, arguments, options))
+            return self._pipe.recv()
 
-    def count(self) -> None:
-        """Set the counts to 0."""
-        self._control("count")
-
-    def seen(self) -> Seen:
-        """Return the counts."""
-        answer = self._control("seen")
-        puts = Counter(answer["orders"]), Counter(answer["captures"])
-        return Seen(Counts(**answer["counts"]), *puts)
-
-    def _control(self, command: str, **request: Any) -> dict[str, Any]:
-        return _ask(self._port, command, request)
+        return call
 
 
 @contextmanager
 def bench_server() -> Iterator[BenchServer]:
-    """Run a server on a free port of 127.0.0.1. It ends with the context, or with this process.
-
-    Raises:
-        ProcessFailed: it did not start; the message has its last lines.
-    """
-    with (
-        TemporaryDirectory(prefix="once-bench-", ignore_cleanup_errors=True) as folder,
-        socket.socket() as listener,
-    ):
-        # The socket is bound here and passed on, so that no other process can take the port.
-        listener.bind((HOST, 0))
-        port = listener.getsockname()[1]
-        with running(
-            "the bench's DynamoDB",
-            [sys.executable, "-m", "benchmarks.server", str(listener.fileno())],
-            env=dict(os.environ),
-            log=Path(folder) / "server.log",
-            cwd=ROOT,
-            scratch=Path(folder),
-            pass_fds=[listener.fileno()],
-        ) as child:
-            listener.close()
-            child.wait_until(lambda: _answers(port), timeout=START_SECONDS)
-            yield BenchServer(port)
+    """Run a server on a free port of 127.0.0.1. It ends with the context, or with this process."""
+    context = multiprocessing.get_context("spawn")
+    pipe, other_end = context.Pipe()
+    process = context.Process(target=_serve, args=[other_end])
+    process.start()
+    other_end.close()
+    with pipe:
+        yield BenchServer(pipe, pipe.recv())
+    process.join()
 
 
-def _answers(port: int) -> bool:
-    try:
-        _ask(port, "seen", {})
-    except ConnectionRefusedError:
-        return False
-    return True
-
-
-def _ask(port: int, command: str, request: dict[str, Any]) -> dict[str, Any]:
-    with closing(http.client.HTTPConnection(HOST, port, timeout=START_SECONDS)) as connection:
-        connection.request("POST", CONTROL + command, json.dumps(request))
-        answer: dict[str, Any] = json.load(connection.getresponse())
-        return answer
-
-
-if __name__ == "__main__":
-
-    async def _serve() -> None:
-        service, listener = Service(), socket.socket(fileno=int(sys.argv[1]))
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Connection(service), sock=listener)
-        await server.serve_forever()
-
+def _serve(pipe: Pipe) -> None:
+    """Serve until the pipe's other end is closed: it sends calls of `Service`."""
+    service = Service()
     # Unlike epoll, select does not round every wait up to whole milliseconds.
-    selector = selectors.SelectSelector()
-    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
-        runner.run(_serve())
+    loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
+
+    def execute() -> None:
+        try:
+            method, arguments, options = pipe.recv()
+        except EOFError:
+            loop.stop()
+        else:
+            pipe.send(getattr(service, method)(*arguments, **options))
+
+    server = loop.run_until_complete(loop.create_server(lambda: Connection(service), HOST, 0))
+    loop.add_reader(pipe.fileno(), execute)
+    pipe.send(server.sockets[0].getsockname()[1])
+    loop.run_forever()

@@ -8,33 +8,29 @@ and `cpu_vs_put` (medians of the ratios within each pair) and `cpu_vs_genuine`.
 """
 
 import gc
-import hmac
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
-from hashlib import sha256
-from io import StringIO
 from statistics import quantiles
 from typing import Any
 
 from aws_lambda_powertools import Logger
 
 from benchmarks.batches import Wrong
-from benchmarks.contenders import WINDOW_SECONDS, Connect
+from benchmarks.contenders import LOG, WINDOW_SECONDS, Connect, quiet
 from benchmarks.deployed.verify_then_put import Handle, verify_then_put
 from benchmarks.dynamodb import CAPTURES, DEDUP, MODEL, Counts, Delay
-from benchmarks.rows import Row, middle, ratio, row_of, side_by_side
-from benchmarks.rows import timed as stopwatch
+from benchmarks.rows import Row, Sample, ratio, row_of, side_by_side, timed
 from benchmarks.server import BenchServer
+from demo.signers import SIGNERS
 from once.cdk.props import MessageGroups, WebhookProps, ingress_settings
 from once.runtime.sdk import SDK
 from once.settings import TIME_MARGIN_MS
 from once.testing.events import FakeContext
-from once.webhooks.endpoint import STRIPE, Endpoint, WebhookSettings
+from once.webhooks.endpoint import STRIPE, Endpoint
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.signature import SecretCache
 
@@ -50,9 +46,6 @@ PAIRS, WARM = 200, 20
 
 _FORGED_SECRET = "whsec_forged"  # noqa: S105
 _CONTEXT = FakeContext(900_000)
-_COUNTED = ("requests", "write_units", "write_units_least", "read_units")
-_LOG = StringIO()
-"""Target of log and metrics: writing them is part of the measured work."""
 
 
 class Kind(StrEnum):
@@ -99,9 +92,8 @@ def body(number: int) -> bytes:
 
 def lambda_event(number: int, kind: Kind) -> dict[str, Any]:
     """Return the event of an invocation with a webhook that is signed now."""
-    content, now = body(number), int(time.time())
+    content = body(number)
     key = _FORGED_SECRET if kind is Kind.FORGED else SECRET
-    signature = hmac.new(key.encode(), f"{now}.".encode() + content, sha256).hexdigest()
     headers = {
         "content-type": "application/json; charset=utf-8",
         "user-agent": "Stripe/1.0 (+https://stripe.com/docs/webhooks)",
@@ -109,7 +101,7 @@ def lambda_event(number: int, kind: Kind) -> dict[str, Any]:
         "host": "bench.lambda-url.us-east-1.on.aws",
         "x-forwarded-for": "192.0.2.1",
         "x-forwarded-proto": "https",
-        "stripe-signature": f"t={now},v1={signature}",
+        **SIGNERS[ENDPOINT].headers(key, content, time.time()),
     }
     return url_event(f"/{ENDPOINT}", headers, content.decode())
 
@@ -145,70 +137,37 @@ def _ingress(connect: Connect) -> Handle:
     return ingress_of(endpoint, connect("dynamodb"), _Secrets())
 
 
-def settings_of(props: WebhookProps) -> WebhookSettings:
-    """Return the settings of an ingress as it is deployed, with the bench's names of resources."""
-    return ingress_settings(
-        props,
+def ingress_of(endpoint: Endpoint, dynamodb: Any, secrets: Any) -> Handle:
+    """Return an ingress of one endpoint; the name of the endpoint's secret is the endpoint's."""
+    settings = ingress_settings(
+        WebhookProps(endpoints=(endpoint,)),
         dedup_table=DEDUP,
         captures=CAPTURES,
-        secrets={each.name: each.name for each in props.endpoints},
+        secrets={endpoint.name: endpoint.name},
         claims=None,
         groups=MessageGroups(),
         dedup_window_seconds=WINDOW_SECONDS,
         time_margin_ms=TIME_MARGIN_MS,
     )
-
-
-def ingress_of(endpoint: Endpoint, dynamodb: Any, secrets: Any) -> Handle:
-    """Return an ingress of one endpoint; the name of the endpoint's secret is the endpoint's."""
-    settings = settings_of(WebhookProps(endpoints=(endpoint,)))
     ingress = WebhookIngress(
         settings=settings,
         dynamodb=dynamodb,
         secrets=SecretCache(secrets, settings.secrets, time.time),
-        logger=Logger(service="webhooks", stream=_LOG),
+        logger=Logger(service="webhooks", stream=LOG),
     )
-
-    def handle(event: dict[str, Any], context: Any) -> Any:
-        with redirect_stdout(_LOG):
-            return ingress.handle(event, context)
-
-    return handle
+    return quiet(ingress.handle)
 
 
 FUNCTIONS: dict[str, Callable[[Connect], Handle]] = {PUT: _put, INGRESS: _ingress}
 """Both functions, warm; each takes a function that makes clients. Ratios are to the plain one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """The time of one request, in microseconds; `cpu_us` is None if it was not measured."""
-
-    wall_us: float
-    cpu_us: float | None = None
+Samples = Mapping[tuple[str, Kind], Sequence[Sample]]
+"""The requests by function and kind, in the order in which both functions got them."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookSample:
-    """The requests of one kind, answered by one function.
-
-    Attributes:
-        function: the function's name.
-        kind: the kind of all these requests.
-        delay_ms: the delay of the answers of DynamoDB, or `EMBEDDED`.
-        timings: the times of the requests, in the order in which both functions got them.
-        counts: what one request costs; None if it was not counted.
-    """
-
-    function: str
-    kind: Kind
-    delay_ms: Delay | str
-    timings: Sequence[Timing]
-    counts: Counts | None = None
-
-
-def webhook_samples(server: BenchServer, delay_ms: Delay, pairs: int) -> Iterator[WebhookSample]:
-    """Yield the samples of both functions with one delay, of every kind.
+def measure(server: BenchServer, delay_ms: Delay, pairs: int) -> list[Row]:
+    """Return the rows of both functions with one delay of DynamoDB, for every kind.
 
     Raises:
         Wrong: an answer has the wrong status, or a webhook is not captured exactly once.
@@ -216,47 +175,49 @@ def webhook_samples(server: BenchServer, delay_ms: Delay, pairs: int) -> Iterato
     server.reset()
     connect = partial(server.client, config=SDK)
     handles = {name: prepare(connect) for name, prepare in FUNCTIONS.items()}
-    costs: dict[tuple[Kind, str], Counts] = {}
+    costs: dict[tuple[str, Kind], Counts] = {}
     for kind in Kind:
         for name, handle in handles.items():
             server.count()
             answered(handle, lambda_event(0, kind), kind)  # the first one opens the connection
-            costs[kind, name] = server.seen().counts
-    warm_up(handles, range(1, WARM))
-    server.faults(delay_ms, conflicts=0, seed=0)
-    for kind in Kind:
-        events = [lambda_event(WARM + n, kind) for n in range(pairs)]
-        for name, timings in pairs_of(handles, events, kind).items():
-            yield WebhookSample(name, kind, delay_ms, timings, costs[kind, name])
+            costs[name, kind] = server.seen().counts
+    samples = samples_of(handles, pairs, lambda: server.faults(delay_ms, conflicts=0, seed=0))
     captures = server.seen().captures
     expected = len(handles) * (WARM + pairs)
     if len(captures) != expected or set(captures.values()) != {1}:
         puts = sum(captures.values())
         raise Wrong(f"{expected} captures were expected; {len(captures)} were put, {puts} times")
+    return rows_of(samples, delay_ms, costs)
 
 
-def warm_up(handles: Mapping[str, Handle], numbers: range) -> None:
-    """Let each function answer genuine requests of these numbers."""
-    for number in numbers:
-        for handle in handles.values():
-            answered(handle, lambda_event(number, Kind.GENUINE), Kind.GENUINE)
+def samples_of(
+    handles: Mapping[str, Handle], pairs: int, begin: Callable[[], object] = gc.collect
+) -> dict[tuple[str, Kind], list[Sample]]:
+    """Return the times of each function, for the same requests in the same order.
 
-
-def pairs_of(
-    handles: Mapping[str, Handle], events: Sequence[dict[str, Any]], kind: Kind
-) -> dict[str, list[Timing]]:
-    """Return the times of each function, for the same events in the same order.
+    Args:
+        handles: the functions. Each first answers `WARM` genuine requests, less the number 0.
+        pairs: the number of requests of each kind.
+        begin: called before the measurement.
 
     Raises:
         Wrong: an answer has the wrong status.
     """
+    for number in range(1, WARM):
+        for handle in handles.values():
+            answered(handle, lambda_event(number, Kind.GENUINE), Kind.GENUINE)
+    begin()
+    found: dict[tuple[str, Kind], list[Sample]] = {}
+    for kind in Kind:
+        events = [lambda_event(WARM + n, kind) for n in range(pairs)]
 
-    def timed(name: str, number: int) -> Timing:
-        _, wall, cpu = stopwatch(lambda: answered(handles[name], events[number], kind))
-        return Timing(wall, cpu)
+        def take(name: str, number: int, kind: Kind = kind, events: Any = events) -> Sample:
+            return timed(lambda: answered(handles[name], events[number], kind))[1]
 
-    gc.collect()
-    return side_by_side([*handles], len(events), timed)
+        gc.collect()
+        for name, own in side_by_side(handles, pairs, take).items():
+            found[name, kind] = own
+    return found
 
 
 def answered(handle: Handle, event: dict[str, Any], kind: Kind) -> None:
@@ -270,34 +231,31 @@ def answered(handle: Handle, event: dict[str, Any], kind: Kind) -> None:
         raise Wrong(f"a {kind} webhook was answered with {status} instead of {kind.status}")
 
 
-def webhook_rows(samples: Sequence[WebhookSample]) -> list[Row]:
-    """Return a row for each sample; the samples are those of both functions with one delay."""
-    timings = {(each.function, each.kind): each.timings for each in samples}
-    return [
-        _row(sample, timings[PUT, sample.kind], timings[sample.function, Kind.GENUINE])
-        for sample in samples
-    ]
-
-
-def _row(sample: WebhookSample, put: Sequence[Timing], genuine: Sequence[Timing]) -> Row:
-    own, counts = sample.timings, sample.counts and asdict(sample.counts)
-    walls = [each.wall_us for each in own]
-    cpus = [each.cpu_us for each in own if each.cpu_us is not None]
-    return row_of(
-        sample.function,
-        len(own),
-        records=1,
-        delay_ms=sample.delay_ms,
-        duplicates=float(sample.kind is Kind.DUPLICATE),
-        request=str(sample.kind),
-        wall_us=middle(walls),
-        p99_us=round(quantiles(walls, n=100, method="inclusive")[-1], 1),
-        cpu_us=middle(cpus) if cpus else None,
-        **{name: counts and counts[name] for name in _COUNTED},
-        vs_put=ratio(own, put, lambda each: each.wall_us),
-        cpu_vs_put=ratio(own, put, lambda each: each.cpu_us),
-        cpu_vs_genuine=ratio(own, genuine, lambda each: each.cpu_us),
-    )
+def rows_of(
+    samples: Samples,
+    delay_ms: Delay | str,
+    costs: Mapping[tuple[str, Kind], Counts] | None = None,
+) -> list[Row]:
+    """Return a row for each function and kind; `costs` are what one request costs, if counted."""
+    rows = []
+    for (function, kind), own in samples.items():
+        walls, plain = [each["wall_us"] for each in own], samples[PUT, kind]
+        row = row_of(
+            function,
+            own,
+            *own[0],
+            **(asdict(costs[function, kind]) if costs else {}),
+            records=1,
+            delay_ms=delay_ms,
+            duplicates=float(kind is Kind.DUPLICATE),
+            request=str(kind),
+            p99_us=round(quantiles(walls, n=100, method="inclusive")[-1], 1),
+            vs_put=ratio(own, plain, "wall_us"),
+            cpu_vs_put=ratio(own, plain, "cpu_us"),
+            cpu_vs_genuine=ratio(own, samples[function, Kind.GENUINE], "cpu_us"),
+        )
+        rows.append(row)
+    return rows
 
 
 def webhooks_in(rows: Sequence[Row], **wanted: Any) -> list[Row]:

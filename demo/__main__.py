@@ -7,8 +7,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,52 +16,37 @@ from demo.report import console, print_failure, step
 from demo.scenarios.change import change
 from demo.scenarios.fifo import fifo
 from demo.scenarios.hostile import hostile
-from demo.scenarios.orders import faults, outage
+from demo.scenarios.orders import MANIFEST, faults, outage
 from demo.scenarios.webhooks import webhooks
 from demo.shop import Shop, deploy_service
 from demo.traffic.command import app as traffic
 from emulator.child_processes import ProcessFailed
 from emulator.embedded_aws import EmbeddedAws, embedded_aws
+from once.ops.errors import OpsError
 from once.ops.terminal import command_group
 
 app = command_group(help="Try the example shop: sample traffic, faults and an audit.")
 app.add_typer(traffic)
 
 
-class Scenario(StrEnum):
-    """A set of faults."""
-
-    FAULTS = "faults"
-    """A few of each: duplicates, lost answers, killed functions."""
-    OUTAGE = "outage"
-    """The payment provider is down until messages are dead-lettered; then they are redriven."""
-    HOSTILE = "hostile"
-    """Poison, bombs, forgeries and fatal messages ahead of healthy ones."""
-    CHANGE = "change"
-    """A rename, a faulty version and a removed consumer under traffic."""
-    FIFO = "fifo"
-    """Two FIFO consumers, one behind the other, with failing messages and killed functions."""
-    WEBHOOKS = "webhooks"
-    """Webhooks of four providers, sent again over days, forged ones, and killed functions."""
-
-
-_FUNCTIONS: dict[Scenario, Callable[[Shop, float], bool]] = {
-    Scenario.FAULTS: faults,
-    Scenario.OUTAGE: outage,
-    Scenario.HOSTILE: hostile,
-    Scenario.CHANGE: change,
-    Scenario.FIFO: fifo,
-    Scenario.WEBHOOKS: webhooks,
+_Scenario = Literal["faults", "outage", "hostile", "change", "fifo", "webhooks"]
+_SCENARIOS: dict[_Scenario, Callable[[Shop, float], bool]] = {
+    "faults": faults,
+    "outage": outage,
+    "hostile": hostile,
+    "change": change,
+    "fifo": fifo,
+    "webhooks": webhooks,
 }
 """Each takes the duration of the deployment in seconds, for its report, and returns success."""
 
-_SHOP_ALONE = (Scenario.FAULTS, Scenario.OUTAGE)
+_SHOP_ALONE = ("faults", "outage")
 """The other scenarios have a CDK app of their own, with more than the shop."""
 
 
 @app.command()
 def run(
-    scenario: Annotated[Scenario, typer.Option(envvar="SCENARIO")] = Scenario.FAULTS,
+    scenario: Annotated[_Scenario, typer.Option(envvar="SCENARIO")] = "faults",
     keep: Annotated[bool, typer.Option(envvar="KEEP")] = False,
     pictures: Annotated[bool, typer.Option(envvar="PICTURES")] = False,
 ) -> None:
@@ -74,31 +58,31 @@ def run(
     with payment_sandbox() as sandbox, embedded_aws() as aws:
         try:
             passed = _deploy_and_run(aws, sandbox, scenario)
-        except (subprocess.CalledProcessError, ProcessFailed) as error:
+        except (subprocess.CalledProcessError, ProcessFailed, OpsError) as error:
             print_failure(aws, error)
             raise typer.Exit(1) from None
-        if pictures and scenario is Scenario.FAULTS:
+        if pictures and scenario == "faults":
             _take_pictures(aws)
         if keep:
             _keep_running(aws)
     raise typer.Exit(0 if passed else 1)
 
 
-def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: Scenario) -> bool:
+def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: _Scenario) -> bool:
     with step("cdk bootstrap, cdk deploy") as shown:
         started = time.monotonic()
         own = f"python3 -m demo.scenarios.apps {scenario}"
         app = None if scenario in _SHOP_ALONE else own
         deployment = deploy_service(aws, sandbox.url, app=app, report=shown.show)
         seconds = time.monotonic() - started
-    return _FUNCTIONS[scenario](Shop(aws, sandbox, deployment), seconds)
+    return _SCENARIOS[scenario](Shop(aws, sandbox, deployment), seconds)
 
 
 def _take_pictures(aws: EmbeddedAws) -> None:
     # A browser's driver is needed for nothing else.
     from demo.browser import chromium, take_pictures
 
-    manifest = json.loads((aws.state_dir / "manifest.json").read_text())
+    manifest = json.loads((aws.state_dir / MANIFEST).read_text())
     sent_twice = next(order for order in manifest["orders"] if order["sends"] > 1)
     with step("pictures of the console"), chromium() as browser:
         take_pictures(browser, aws.environment(), sent_twice["order_id"])

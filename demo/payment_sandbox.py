@@ -13,6 +13,8 @@ import json
 import math
 import re
 import secrets
+import socketserver
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -21,24 +23,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, auto
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from random import Random
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from demo.http_server import HOST, Server
-
+HOST = "127.0.0.1"
+_POLL_SECONDS = 0.05
 KEY_LIFETIME_SECONDS = 86_400.0
 _KEY_LENGTH = 255
-_LIST_PARAMETERS, _LIMIT, _MOST = {"transfer_group", "limit"}, "10", 100
-_PARAMETERS = {
-    "amount": (re.compile(r"[1-9][0-9]{0,7}"), "a positive integer of at most eight digits."),
-    "currency": (re.compile(r"[A-Za-z]{3}"), "a three-letter ISO code, such as 'eur'."),
-    "confirm": (re.compile("true"), "must be true; the sandbox charges at once."),
-    "payment_method": (re.compile(r".+", re.DOTALL), ""),
-}
-"""The required parameters of a charge, with their forms. Stripe takes up to eight digits."""
+_LIST_PARAMETERS, _MOST = {"transfer_group", "limit"}, 100
+_REQUIRED = ("amount", "currency", "confirm", "payment_method")
+_AMOUNT = re.compile(r"[1-9][0-9]{0,7}")
 # Stripe's test tokens say in their name what happens to the card.
 _METADATA = re.compile(r"metadata\[(.+)\]")
 _DECLINED = "chargeDeclined"
@@ -303,17 +300,13 @@ class PaymentSandbox:
         # Ignoring an unknown filter or page would return the wrong charges.
         if unknown := sorted(query.keys() - _LIST_PARAMETERS):
             raise _invalid(f"Received unknown parameter: {unknown[0]}", param=unknown[0])
-        limit = query.get("limit", _LIMIT)
-        if limit not in map(str, range(1, _MOST + 1)):
-            raise _invalid(f"limit: a number from 1 to {_MOST}.", param="limit")
         found = [
             _charge_object(charge)
             for charge in reversed(self.charges())
             if charge["transfer_group"] == query.get("transfer_group", charge["transfer_group"])
         ]
-        more = len(found) > int(limit)
-        body = {"object": "list", "url": "/v1/charges", "has_more": more}
-        return Response(HTTPStatus.OK, {**body, "data": found[: int(limit)]})
+        body = {"object": "list", "url": "/v1/charges", "has_more": len(found) > _MOST}
+        return Response(HTTPStatus.OK, {**body, "data": found[:_MOST]})
 
     def _create_intent(self, request: Request, form: Mapping[str, str]) -> Response | None:
         """Charge once for each key; an invalid request is neither charged nor saved."""
@@ -438,12 +431,13 @@ def _authorize(request: Request) -> None:
 
 
 def _check(form: Mapping[str, str]) -> None:
-    for name, (pattern, rule) in _PARAMETERS.items():
+    for name in _REQUIRED:
         if not form.get(name):
             code = "parameter_missing"
             raise _invalid(f"Missing required param: {name}.", code=code, param=name)
-        if not pattern.fullmatch(form[name]):
-            raise _invalid(f"{name}: {rule}", param=name)
+    if not _AMOUNT.fullmatch(form["amount"]):
+        message = "amount: a positive integer of at most eight digits."
+        raise _invalid(message, param="amount")
 
 
 def _fields(encoded: str) -> dict[str, str]:
@@ -498,15 +492,40 @@ def payment_sandbox(
     """
     sandbox = PaymentSandbox(faults, clock)
     server = _Server(sandbox)
-    sandbox.url = f"http://{HOST}:{server.port}"
-    with server.running("payment sandbox"):
+    sandbox.url = f"http://{HOST}:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=[_POLL_SECONDS])
+    thread.start()
+    try:
         yield sandbox
+    finally:
+        sandbox.end()
+        server.shutdown()
+        thread.join()
+        server.server_close()  # waits for the responses in progress
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False  # `server_close` waits for these alone
+    request_queue_size = 128
+
+    def __init__(self, sandbox: PaymentSandbox) -> None:
+        self.sandbox = sandbox
+        super().__init__((HOST, 0), _Handler)
+
+    def server_bind(self) -> None:
+        """Bind, without the look-up of the host's name, which may take seconds offline."""
+        socketserver.TCPServer.server_bind(self)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore disconnected clients; report every other error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection: its requests, one after the other."""
+    """One request: a connection that stays open would keep its thread after the end."""
 
-    server: "_Server"
+    server: _Server
     protocol_version = "HTTP/1.1"
     # Otherwise the body waits for the acknowledgement of the headers.
     disable_nagle_algorithm = True
@@ -529,13 +548,14 @@ class _Handler(BaseHTTPRequestHandler):
                 client_port=self.client_address[1],
             )
         )
+        self.close_connection = True
         if answer is None:
-            self.close_connection = True
             return
         body = json.dumps(answer.body).encode()
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
         self.send_header("Request-Id", f"req_{secrets.token_hex(7)}")
         if answer.replayed:
             self.send_header("Idempotent-Replayed", "true")
@@ -546,13 +566,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Log nothing: the book records all charges."""
-
-
-class _Server(Server):
-    def __init__(self, sandbox: PaymentSandbox) -> None:
-        self.sandbox = sandbox
-        super().__init__(_Handler)
-
-    def end(self) -> None:
-        """Release the requests that the sandbox holds."""
-        self.sandbox.end()

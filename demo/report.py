@@ -84,23 +84,18 @@ def report_orders(
     figures = {key: getattr(findings, key) for key in wanted if hasattr(findings, key)}
     figures |= run_figures
     samples = {each: asdict(sample) for each, sample in findings.samples.items()}
-    write_report(name, figures | ({"samples": samples} if samples else {}))
     reasons = sorted(findings.quarantined_by_reason.items())
     more = [(f"  {reason}", count) for reason, count in reasons]
-    title = "Audit, from tables, queues, provider and mailboxes"
-    console.print(orders_table(figures, [*more, *findings.samples.items()], title))
-    passed = _has_enough(figures, minimum) and findings.clean
-    if passed:
-        console.print(
-            f"[green]Each of the {figures['distinct']} orders took effect once: nothing was lost, "
-            "doubled or charged twice.",
-            soft_wrap=True,
-        )
-    elif broken := [label for each, label in FAULT_FIGURES.items() if figures[each]]:
-        console.print(f"[red]The guarantee is broken: {', '.join(broken)} must be 0.")
-    else:
-        console.print("[red]The audit is clean, but too few faults took place to prove anything.")
-    return passed
+    return _report(
+        name,
+        orders_table(figures, [*more, *findings.samples.items()], "Audit of the orders"),
+        figures | ({"samples": samples} if samples else {}),
+        [label for each, label in FAULT_FIGURES.items() if figures[each]],
+        f"Each of the {figures['distinct']} orders took effect once: nothing was lost, doubled or "
+        "charged twice.",
+        minimum,
+        passed=findings.clean,
+    )
 
 
 def orders_table(
@@ -138,7 +133,6 @@ def report_figures(
     must_be_zero: Collection[str],
     *,
     good: str,
-    bad: str,
     minimum: Mapping[str, int] | None = None,
     passed: bool = True,
 ) -> bool:
@@ -151,31 +145,44 @@ def report_figures(
         figures: all figures.
         must_be_zero: those that must be 0.
         good: the verdict if they are.
-        bad: the verdict if they are not.
         minimum: least value of some figures: a run without faults proves nothing.
         passed: False if the scenario has failed for another reason.
 
     Returns:
         Whether it has passed, and enough faults occurred.
     """
-    write_report(name, figures)
     counted = [(label, figures[n]) for n, label in labels.items() if n not in must_be_zero]
     faults = [(label, figures[n]) for n, label in labels.items() if n in must_be_zero]
-    console.print(_table(title, counted, faults))
-    passed = passed and not any(figures[each] for each in must_be_zero)
-    console.print(f"[green]{good}" if passed else f"[red]{bad}")
-    return passed and _has_enough(figures, minimum or {})
+    broken = [labels.get(each, each) for each in must_be_zero if figures[each]]
+    table = _table(title, counted, faults)
+    return _report(name, table, figures, broken, good, minimum or {}, passed=passed)
+
+
+def _report(
+    name: str,
+    table: Table,
+    figures: Mapping[str, Any],
+    broken: Collection[str],
+    good: str,
+    minimum: Mapping[str, int],
+    *,
+    passed: bool,
+) -> bool:
+    write_report(name, figures)
+    console.print(table)
+    few = {each: least for each, least in minimum.items() if figures[each] < least}
+    if broken:
+        console.print(f"[red]The guarantee is broken: {', '.join(broken)} must be 0.")
+    elif not passed:
+        console.print("[red]The run has failed.")
+    elif not few:
+        console.print(f"[green]{good}", soft_wrap=True)
+    for each, least in few.items():
+        console.print(f"[red]{each} is {figures[each]}; less than {least} proves nothing")
+    return passed and not broken and not few
 
 
 def write_report(name: str, figures: Mapping[str, object]) -> None:
     """Write `reports/<name>.json`, and replace an earlier one."""
     REPORTS.mkdir(exist_ok=True)
     (REPORTS / f"{name}.json").write_text(json.dumps(figures, indent=2) + "\n")
-
-
-def _has_enough(figures: Mapping[str, Any], minimum: Mapping[str, int]) -> bool:
-    """Tell whether each figure reaches its minimum; print those that do not."""
-    missing = {name: least for name, least in minimum.items() if figures[name] < least}
-    for name, least in missing.items():
-        console.print(f"[red]{name} is {figures[name]}; less than {least} proves nothing")
-    return not missing

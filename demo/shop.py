@@ -85,19 +85,18 @@ class Shop:
     sandbox: PaymentSandbox
     deployment: Deployment
 
-    def run(self, module: str, *arguments: str, **options: Any) -> None:
-        """Run `python -m` with a module, such as `once.ops`, the operator's command line.
+    def once(self, *arguments: str, **options: Any) -> None:
+        """Run a command of `once`, whose output goes to this program's output.
 
         Args:
-            module: the module; its output goes to this program's output.
-            arguments: a command and its options, such as `dlq`, `list`.
+            arguments: the command and its options, such as `dlq`, `list`.
             options: further arguments of `subprocess.run`.
 
         Raises:
             subprocess.CalledProcessError: the exit status is not 0.
         """
         environment = {**os.environ, **self.aws.environment()}
-        command = [sys.executable, "-m", module, *arguments]
+        command = [sys.executable, "-m", "once.ops", *arguments]
         subprocess.run(command, check=True, cwd=ROOT, env=environment, **options)
 
     def queues(self, *consumers: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Server of the embedded AWS: MiniStack, with functions that start as Lambda starts them.
 
 The Python of the embedded AWS's own virtual environment runs this file as a script, with the
-arguments of hypercorn. Three things differ from MiniStack alone:
+arguments of hypercorn. Four things differ from MiniStack alone:
 
 - A package is unpacked once, and what two packages have in common is unpacked once for both. By
   itself, MiniStack unpacks a package again for each process of a function. The example's largest
@@ -9,6 +9,7 @@ arguments of hypercorn. Three things differ from MiniStack alone:
   the server, which answers no other request meanwhile.
 - A function runs on the Python that its package was built for, without any installed package.
 - An error while a function is loaded is in the function's log, in the form of Lambda's runtime.
+- A file that a function's variable `ONCE_PRELOAD` names runs before the handler is loaded.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ PROBE = {"once": "load"}
 """An event that only loads a function: its handler is not called."""
 
 _START = '''
-import importlib, os, sys, traceback
+import importlib, os, runpy, sys, traceback
 
 def _run_on_the_packages_python():
     """Replace this process: the working folder is the package, which names its Python."""
@@ -49,6 +50,8 @@ def _import_handler(name, package=None):
     if sys._getframe(1).f_globals.get("__name__") != "__main__":
         return _import(name, package)
     importlib.import_module = _import
+    if program := os.environ.get("ONCE_PRELOAD"):
+        runpy.run_path(program, run_name="preloaded")
     try:
         return _import(name, package)
     except BaseException as error:

@@ -5,7 +5,7 @@ import secrets
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Event
@@ -13,9 +13,9 @@ from typing import Any
 
 from demo.audit import Findings, audit
 from demo.background import background
+from demo.dropped_calls import Calls, Drop, Drops, dropping
 from demo.kills import kill_at_random
 from demo.payment_sandbox import FaultRates, PaymentFault, payment_sandbox
-from demo.proxy import Drop, Drops, Proxy, proxying, rerouted
 from demo.report import FAULT_FIGURES, console, print_failure, report_figures, step, write_report
 from demo.scenarios.orders import send_traffic
 from demo.shop import Shop, deploy_service
@@ -28,6 +28,7 @@ from once.ops.dead_letters.dead_letter import DIED
 SAFE_REASONS = (DIED, Reason.UNFINISHED, Reason.RETRIES_EXHAUSTED)
 """Reasons of dead letters that may be redriven unchanged."""
 PROGRESS_SECONDS = 15.0
+_TIMEOUT_SECONDS = 900.0
 NAME = "soak"
 
 
@@ -36,24 +37,29 @@ class Shape:
     """The amount of traffic and of faults.
 
     Attributes:
-        traffic: options of `python -m demo send`.
+        traffic: the numbers of messages by kind.
         calls_a_kill: mean number of the functions' calls between two kills.
         drops: the share of calls to AWS that are cut off in each way.
         charges: the share of charges with each fault of the provider.
         least: the minimum of figures; a run with less proves nothing.
     """
 
-    traffic: Sequence[str]
+    traffic: Mapping[str, int]
     calls_a_kill: float
     drops: Mapping[Drop, float]
     charges: Mapping[PaymentFault, float]
     least: Mapping[str, int]
 
 
-TRAFFIC = ("--count", "2500", "--duplicates", "100%", "--conflicts", "5", "--malformed", "5",
-           "--refusals", "50", "--declines", "50", "--timeout", "900")  # fmt: skip
 SOAK = Shape(
-    traffic=TRAFFIC,
+    traffic={
+        "count": 2500,
+        "duplicates": 2500,
+        "conflicts": 5,
+        "malformed": 5,
+        "refusals": 50,
+        "declines": 50,
+    },
     calls_a_kill=75,
     drops={Drop.ANSWER_LOST: 0.012, Drop.REFUSED: 0.004, Drop.LATE: 0.004},
     charges={
@@ -100,18 +106,18 @@ def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
         The figures of the report.
 
     Raises:
-        subprocess.CalledProcessError: messages could not be sent.
+        OpsError: messages could not be sent.
     """
     shop.sandbox.faults = FaultRates(seed=seed, shares=shape.charges)
-    with _faults(shop, shape, seed) as (proxy, killed):
-        sent = send_traffic(shop, shape.traffic)
+    with _faults(shop, shape, seed) as (calls, killed):
+        sent = send_traffic(shop, shape.traffic, _TIMEOUT_SECONDS)
     shop.sandbox.faults = FaultRates()
     sent_back = redrive_safe(shop)
     with step("auditing"):
         findings = audit(sent.manifest, shop.evidence())
     by_kind: Counter[str] = Counter()
     by_operation: Counter[str] = Counter()
-    for (drop, operation), number in proxy.dropped.items():
+    for (drop, operation), number in calls.dropped.items():
         by_kind[drop] += number
         by_operation[operation] += number
     return {
@@ -122,8 +128,8 @@ def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
         "kills_in_mid_batch": shop.aws.child.log.read_text().count(
             "errorMessage=Worker process died"
         ),
-        "calls": proxy.passed.total() + proxy.dropped.total(),
-        "drops": proxy.dropped.total(),
+        "calls": calls.total(),
+        "drops": calls.dropped.total(),
         "answers_lost": by_kind[Drop.ANSWER_LOST],
         "drops_by_kind": dict(by_kind),
         "drops_by_operation": dict(by_operation),
@@ -133,7 +139,7 @@ def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _faults(shop: Shop, shape: Shape, seed: int) -> Iterator[tuple[Proxy, Counter[str]]]:
+def _faults(shop: Shop, shape: Shape, seed: int) -> Iterator[tuple[Calls, Counter[str]]]:
     """Cut off calls and kill processes until the context ends, and print the progress."""
     functions = shop.functions(*shop.deployment.consumers)
     sqs = shop.aws.client("sqs")
@@ -143,21 +149,20 @@ def _faults(shop: Shop, shape: Shape, seed: int) -> Iterator[tuple[Proxy, Counte
         while not over.wait(PROGRESS_SECONDS):
             queues = shop.deployment.consumers.values()
             left = sum(total_depth(sqs, consumer.queue_urls).total for consumer in queues)
-            dropped, passed = proxy.dropped.total(), proxy.passed.total()
             console.print(
                 f"[dim]{time.monotonic() - started:5.0f} s: {left} messages left, "
-                f"{killed.total()} processes killed, {dropped} of {dropped + passed} calls cut off",
+                f"{killed.total()} processes killed, {calls.dropped.total()} calls cut off",
                 highlight=False,
             )
 
-    with proxying(shop.aws, Drops(seed, shape.drops)) as proxy:
-        calls, every = proxy.passed.total, shape.calls_a_kill
-        with (
-            rerouted(shop.aws, functions, proxy),
-            kill_at_random(shop.aws, functions, every=every, clock=calls, seed=seed) as killed,
-            background("progress", print_progress),
-        ):
-            yield proxy, killed
+    with (
+        dropping(shop.aws, functions, Drops(seed, shape.drops)) as calls,
+        kill_at_random(
+            shop.aws, functions, every=shape.calls_a_kill, clock=calls.total, seed=seed
+        ) as killed,
+        background("progress", print_progress),
+    ):
+        yield calls, killed
 
 
 def audit_figures(findings: Findings) -> dict[str, Any]:
@@ -178,14 +183,14 @@ def redrive_safe(shop: Shop) -> int:
     """
     file = shop.aws.state_dir / "letters.json"
     with file.open("wb") as output:
-        shop.run("once.ops", "dlq", "list", "--json", stdout=output)
+        shop.once("dlq", "list", "--json", stdout=output)
     reasons = Counter(
         dead_letter["reason"] or DIED for dead_letter in json.loads(file.read_text())["letters"]
     )
     for reason in filter(reasons.get, SAFE_REASONS):
         # The command fails if it keeps a dead letter; the audit finds that dead letter.
         with suppress(subprocess.CalledProcessError):
-            shop.run("once.ops", "dlq", "redrive", "--yes", "--reason", reason, "--rate", "50")
+            shop.once("dlq", "redrive", "--yes", "--reason", reason, "--rate", "50")
     shop.wait_until_processed()
     return sum(reasons[reason] for reason in SAFE_REASONS)
 
@@ -204,9 +209,9 @@ def conclude(figures: Mapping[str, Any], shape: Shape) -> int:
         {**figures, "complaints": wrong},
         FAULT_FIGURES,
         good="nothing was lost or doubled",
-        bad="\n".join(wrong),
         passed=not wrong,
     )
+    console.print("\n".join(wrong), style="red")
     return 0 if passed else 1
 
 

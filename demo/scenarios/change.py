@@ -7,8 +7,9 @@ lost, doubled or left unfinished. Like `demo.audit`, `count_change` shares no co
 import json
 import secrets
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from threading import Event
 from typing import Any
@@ -20,9 +21,8 @@ from demo.background import background
 from demo.quiescence import wait_until, wait_until_empty
 from demo.report import console, report_figures, step
 from demo.shop import Shop, deployed_values
-from demo.traffic.command import stock_articles
 from demo.traffic.plan import EVENT_TYPE, SampleOrder, TrafficPlan, build_manifest, plan_traffic
-from demo.traffic.publisher import published
+from demo.traffic.publisher import published, stock_articles
 from once.ops.aws.clients import depth
 from once.ops.aws.deployment import Deployment
 
@@ -39,7 +39,7 @@ _PERIOD_SECONDS = 0.25
 _ORDERS_PER_DUPLICATE = 2
 _DEAD_LETTERS = 10
 """Dead letters to wait for before the faulty version is rolled back."""
-_MINIMUM = {"orders_sent": 100, "resent": 50, "dead_lettered": _DEAD_LETTERS}
+MINIMUM = {"orders_sent": 100, "resent": 50, "dead_lettered": _DEAD_LETTERS}
 _LABELS = {
     "orders_sent": "orders sent",
     "resent": "sent once more",
@@ -59,12 +59,35 @@ def change(shop: Shop, deploy_seconds: float) -> bool:
         Whether nothing was lost, doubled or left unfinished, and enough happened.
     """
     started = time.monotonic()
-    changing = _ChangingShop(shop)
+    figures, counts, _ = play(shop, lambda phase: f"python3 -m demo.scenarios.apps change {phase}")
+    return report_figures(
+        "change",
+        "Changes under traffic, from tables, queues, provider and mailboxes",
+        _LABELS,
+        {**figures, **counts, "seconds": round(time.monotonic() - started + deploy_seconds, 1)},
+        figures,
+        good="nothing was lost, doubled or left unfinished",
+        minimum=MINIMUM,
+    )
+
+
+def play(
+    shop: Shop, app_of: Callable[[str], str | Path]
+) -> tuple[dict[str, int], dict[str, int], Shop]:
+    """Change a shop under traffic, and audit it.
+
+    Args:
+        shop: the shop in phase `before`.
+        app_of: returns the app of a phase, as `deploy_service` takes it.
+
+    Returns:
+        The figures that must be 0, the size of the run, and the shop in phase `after`.
+    """
+    changing = _ChangingShop(shop, app_of)
     retiring = ("inventory", REMOVED)
     few = _ORDERS // 20
     plan = plan_traffic(count=_ORDERS, refusals=few, declines=few, seed=secrets.randbits(48))
-    dynamodb, stock = shop.aws.client("dynamodb"), shop.deployment.table("stock")
-    stock_articles(dynamodb, stock, plan.stock, lambda: None)
+    stock_articles(shop.aws.client("dynamodb"), shop.deployment.table("stock"), plan.stock)
     traffic = _SteadyTraffic(shop.aws.client("sns"), shop.deployment.ingress_topic_arn, plan)
     with background("traffic", traffic.send):
         changing.deploy("faulty", "a faulty version of inventory")
@@ -91,18 +114,8 @@ def change(shop: Shop, deploy_seconds: float) -> bool:
         "orders_sent": len(traffic.sent),
         "resent": len(traffic.resent),
         "dead_lettered": len(seen),
-        "seconds": round(time.monotonic() - started + deploy_seconds, 1),
     }
-    return report_figures(
-        "change",
-        "Changes under traffic, from tables, queues, provider and mailboxes",
-        _LABELS,
-        {**figures, **counts},
-        figures,
-        good="nothing was lost, doubled or left unfinished",
-        bad="a change did harm",
-        minimum=_MINIMUM,
-    )
+    return figures, counts, changing.shop
 
 
 @dataclass
@@ -138,8 +151,8 @@ class _SteadyTraffic:
 class _ChangingShop:
     """The shop while it is changed; `shop` is as it is after the last change."""
 
-    def __init__(self, shop: Shop) -> None:
-        self.shop = shop
+    def __init__(self, shop: Shop, app_of: Callable[[str], str | Path]) -> None:
+        self.shop, self._app_of = shop, app_of
         self._points = shop.deployment.table("points")  # removed with its consumer
         self._sqs = shop.aws.client("sqs")
 
@@ -148,7 +161,7 @@ class _ChangingShop:
             values = deployed_values(
                 self.shop.aws,
                 self.shop.aws.state_dir / f"{phase}.json",
-                app=f"python3 -m demo.scenarios.apps change {phase}",
+                app=self._app_of(phase),
                 payment_api=self.shop.sandbox.url,
             )
             deployment = Deployment.of(self.shop.deployment.service, values)
@@ -169,7 +182,7 @@ class _ChangingShop:
         boxes = {name: self.shop.deployment.consumer(name).dead_letter_url for name in consumers}
         for name, url in boxes.items():
             if depth(self._sqs, url).total:
-                self.shop.run("once.ops", "dlq", "redrive", "--consumer", name, "--yes")
+                self.shop.once("dlq", "redrive", "--consumer", name, "--yes")
         with step("waiting until the redriven messages are processed"):
             urls = [*self.shop.queues(*consumers), *boxes.values()]
             wait_until_empty(self._sqs, urls, timeout=_TIMEOUT_SECONDS)
@@ -183,9 +196,7 @@ class _ChangingShop:
         self, traffic: _SteadyTraffic, due: set[str], seen: set[DeadLetter]
     ) -> dict[str, int]:
         sent = replace(traffic.plan, orders=traffic.sent, late=traffic.resent)
-        deployment = self.shop.deployment
-        topic, consumers = deployment.ingress_topic_arn, deployment.consumers
-        manifest = build_manifest(sent, topic=topic, consumers=consumers, seconds=0.0)
+        manifest = build_manifest(sent)
         evidence = self.evidence()
         findings = audit(manifest, evidence)
         # Some stay for a reason, such as an e-mail of unknown outcome.

@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from demo.audit import Manifest, audit
@@ -11,11 +11,21 @@ from demo.kills import kill_processes
 from demo.payment_sandbox import FaultRates, PaymentFault
 from demo.report import console, report_orders, step
 from demo.shop import Shop
+from demo.traffic.command import send_orders
+from demo.traffic.plan import plan_traffic
 from demo.traffic.publisher import send_samples
 from once.ops.aws.clients import depth
 
-_TRAFFIC = ("--count", "500", "--duplicates", "30%", "--conflicts", "5", "--malformed", "5",
-            "--refusals", "10", "--declines", "15")  # fmt: skip
+MANIFEST = "manifest.json"
+"""The file of the last manifest, in the state of the embedded AWS."""
+_TRAFFIC = {
+    "count": 500,
+    "duplicates": 150,
+    "conflicts": 5,
+    "malformed": 5,
+    "refusals": 10,
+    "declines": 15,
+}
 _SHARES = {
     PaymentFault.DROP: 0.18,
     PaymentFault.DROP_BEFORE: 0.03,
@@ -29,10 +39,17 @@ _SHARES = {
 }
 """Share of the charges by fault. The process that waits for a held charge is killed."""
 _MAX_HELD = {PaymentFault.HOLD_BEFORE: 16, PaymentFault.HOLD_AFTER: 16}
+_TIMEOUT_SECONDS = 300.0
 _MINIMUM = {"charge_answers_dropped": 50, "functions_killed": 20}
 
-_OUTAGE_TRAFFIC = ("--count", "60", "--duplicates", "30%", "--conflicts", "3", "--malformed", "5",
-                   "--refusals", "5", "--declines", "5")  # fmt: skip
+_OUTAGE_TRAFFIC = {
+    "count": 60,
+    "duplicates": 18,
+    "conflicts": 3,
+    "malformed": 5,
+    "refusals": 5,
+    "declines": 5,
+}
 _DOWN = {PaymentFault.UNAVAILABLE: 0.9, PaymentFault.DROP_BEFORE: 0.1}
 """Answers of the provider while it is down."""
 _HELD_FIRST = [PaymentFault.HOLD_BEFORE] * 5
@@ -56,26 +73,29 @@ class TrafficRun:
     killed: int
 
 
-def send_traffic(shop: Shop, options: Sequence[str]) -> TrafficRun:
-    """Send orders with `python -m demo send`, and sample events; wait until they are processed.
+def send_traffic(
+    shop: Shop, numbers: Mapping[str, int], timeout: float = _TIMEOUT_SECONDS
+) -> TrafficRun:
+    """Send orders, and sample events; wait until they are processed.
 
     Args:
         shop: the service. A process that waits for a held charge of its provider is killed.
-        options: options of `python -m demo send`.
+        numbers: the numbers of messages by kind, as `plan_traffic` takes them.
+        timeout: seconds in which the first messages must be processed.
 
     Raises:
-        subprocess.CalledProcessError: the orders could not be sent.
+        OpsError: a message was not accepted, or not processed in time.
     """
-    file = shop.aws.state_dir / "manifest.json"
     charging = shop.deployment.consumers["payments"].function_name
     *others, relay = shop.functions(*(n for n in shop.deployment.consumers if n != "payments"))
+    planned = plan_traffic(**numbers, seed=secrets.randbits(48))
     started = time.monotonic()
     with kill_processes(shop.aws, shop.sandbox, charging, [relay, *others]) as killed:
-        shop.run("demo", "send", *options, "--manifest", str(file))
-        sent = json.loads(file.read_text())
-        samples = send_samples(shop.aws.client("sns"), shop.deployment, sent["seed"])
+        sent = send_orders(planned, shop.deployment, shop.aws.client, timeout)
+        samples = send_samples(shop.aws.client("sns"), shop.deployment, planned.seed)
         shop.wait_until_processed()
     seconds = time.monotonic() - started
+    (shop.aws.state_dir / MANIFEST).write_text(json.dumps(sent))
     return TrafficRun({**sent, "samples": samples}, seconds, killed.total())
 
 
@@ -112,11 +132,11 @@ def outage(shop: Shop, deploy_seconds: float) -> bool:
     run = send_traffic(shop, _OUTAGE_TRAFFIC)
     dead_letters = shop.deployment.consumers["payments"].dead_letter_url
     dead = depth(shop.aws.client("sqs"), dead_letters).total
-    shop.run("once.ops", "dlq", "list")
+    shop.once("dlq", "list")
     shop.sandbox.faults = FaultRates()
     console.print("the payment provider is up again")
     redrive = ("dlq", "redrive", "--consumer", "payments", "--rate", "50", "--yes")
-    shop.run("once.ops", *redrive)
+    shop.once(*redrive)
     shop.wait_until_processed()
     with step("auditing"):
         findings = audit(run.manifest, shop.evidence())

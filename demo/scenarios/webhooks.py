@@ -110,7 +110,7 @@ def webhooks(shop: Shop, deploy_seconds: float) -> bool:
     tables = (shop.deployment.dedup_table, ingress.captures)
     with step(f"sending {sum(map(len, plan.waves))} requests (seed {seed})"):
         answers, killed = send_waves(shop.aws, ingress, tables, turns, plan.waves, Random(seed))
-    shop.run("once.ops", *_REPLAY)
+    shop.once(*_REPLAY)
     evidence = shop.evidence()
     evidence = replace(
         evidence,
@@ -142,7 +142,6 @@ def webhooks(shop: Shop, deploy_seconds: float) -> bool:
         figures,
         MUST_BE_ZERO,
         good=f"Each of the {figures['distinct']} webhooks was captured, and was applied once.",
-        bad="A webhook was lost or doubled, or a forged one was accepted.",
         minimum=_MINIMUM,
     )
 

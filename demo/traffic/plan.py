@@ -251,15 +251,11 @@ def _batches(groups: Iterable[list[str]]) -> Iterator[BodyBatch]:
         yield tuple(batch)
 
 
-def build_manifest(
-    plan: TrafficPlan, *, topic: str, consumers: Iterable[str], seconds: float
-) -> dict[str, Any]:
-    """Return the manifest of a plan that was sent, in so many seconds without waits."""
+def build_manifest(plan: TrafficPlan) -> dict[str, Any]:
+    """Return the manifest of a plan that was sent, for the audit."""
     sends, conflicts = plan.sends, Counter(plan.conflicts)
     return {
         "seed": plan.seed,
-        "topic": topic,
-        "consumers": list(consumers),
         "stock": dict(plan.stock),
         "orders": [
             {
@@ -274,7 +270,6 @@ def build_manifest(
         ],
         "malformed": [sha256(body.encode()).hexdigest() for body in plan.malformed],
         "sent": plan.messages,
-        "seconds": round(seconds, 3),
     }
 
 

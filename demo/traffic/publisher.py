@@ -7,9 +7,9 @@ them.
 """
 
 import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,32 +47,34 @@ def published(body: str, event_type: str, **more: Any) -> Entry:
     return {"Message": body, "MessageAttributes": typed, **more}
 
 
-def send_batches(
-    call: BatchCall, batches: Iterable[Sequence[Entry]], sent: Callable[[int], object]
-) -> float:
+def stock_articles(dynamodb: Any, table: str, stock: Mapping[str, int]) -> None:
+    """Write new articles, by SKU; existing ones keep their stock."""
+
+    def put_new(sku: str, available: int) -> None:
+        with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
+            dynamodb.put_item(
+                TableName=table,
+                Item={"sku": {"S": sku}, "available": {"N": str(available)}},
+                ConditionExpression="attribute_not_exists(sku)",
+            )
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(put_new, stock.keys(), stock.values()))
+
+
+def send_batches(call: BatchCall, batches: Iterable[Sequence[Entry]]) -> None:
     """Send batches from several threads, started in the order given.
-
-    Args:
-        call: the call.
-        batches: the entries of each call.
-        sent: called after each batch with its number of messages.
-
-    Returns:
-        The duration in seconds.
 
     Raises:
         OpsError: an entry was refused, or failed again and again.
         botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
     """
-    start = time.monotonic()
     with ThreadPoolExecutor(THREADS) as pool:
-        for count in pool.map(partial(send_batch, call), batches):
-            sent(count)
-    return time.monotonic() - start
+        list(pool.map(partial(send_batch, call), batches))
 
 
-def send_batch(call: BatchCall, entries: Sequence[Entry]) -> int:
-    """Send up to ten messages with one call, repeated for those that fail; return their number.
+def send_batch(call: BatchCall, entries: Sequence[Entry]) -> None:
+    """Send up to ten messages with one call, repeated for those that fail.
 
     Raises:
         OpsError: an entry was refused, or failed again and again.
@@ -84,7 +86,6 @@ def send_batch(call: BatchCall, entries: Sequence[Entry]) -> int:
         raise OpsError(
             f"{len(failed)} messages were not accepted ({reasons}): try again later, or send fewer"
         )
-    return len(entries)
 
 
 def send_samples(

@@ -11,12 +11,13 @@ from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
 from benchmarks import contenders
-from benchmarks.batches import Sample, Setting, rows_of
-from benchmarks.dynamodb import Counts
+from benchmarks.batches import Setting, rows_of
+from benchmarks.dynamodb import KEYS, Counts
 from benchmarks.effects import CALLS_MS, ONCE
-from benchmarks.rows import EMBEDDED, Row, row_of
-from benchmarks.server import CONTROL, BenchServer, Service
-from benchmarks.webhooks import INGRESS, PUT, Kind, Timing, WebhookSample, webhook_rows
+from benchmarks.rows import EMBEDDED, Row, Sample, row_of
+from benchmarks.server import BenchServer, Service
+from benchmarks.webhooks import INGRESS, PUT, Kind
+from benchmarks.webhooks import rows_of as rows_of_webhooks
 
 SESSION = boto3.Session("bench", "bench", region_name="us-east-1")
 
@@ -45,16 +46,16 @@ class MemoryServer(BenchServer):
             return [reason["Code"] for reason in error.response["CancellationReasons"]]
         return []
 
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self.service, method)
+
     def _send(self, request: Any, **_: Any) -> Any:
         target = request.headers["X-Amz-Target"].decode()
         with self._one_at_a_time:
-            answer = self.service.respond("/", target, request.body)
+            answer = self.service.respond(target, request.body)
         head, body = answer[1].split(b"\r\n\r\n", 1)
         status = int(head.split()[1])
         return AWSResponse(request.url, status, HTTPHeaders(), _Raw(body))
-
-    def _control(self, command: str, **request: Any) -> dict[str, Any]:
-        return self.service.control(CONTROL + command, request)
 
 
 class _Raw(BytesIO):
@@ -66,10 +67,9 @@ class _Raw(BytesIO):
 
 def put(table: str, key: str, value: str = "", *, new: bool = False) -> dict[str, Any]:
     """Return a put of a transaction; `new` adds the condition that the item does not exist."""
-    names = {"dedup": "pk", "idempotency": "id", "orders": "order_id"}
-    item = {names[table]: {"S": key}, "value": {"S": value}}
+    item = {KEYS[table]: {"S": key}, "value": {"S": value}}
     terms = {
-        "ConditionExpression": f"attribute_not_exists({names[table]})",
+        "ConditionExpression": f"attribute_not_exists({KEYS[table]})",
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
     return {"Put": {"TableName": table, "Item": item, **(terms if new else {})}}
@@ -100,19 +100,11 @@ SETTINGS = (
     *(Setting(records=n, delay_ms=5, conflicts=0.05) for n in (10, 100)),
     Setting(records=10, delay_ms=5, duplicates=1.0, redelivered=True),
 )
-IMPORTS: list[Row] = [
-    {"contender": name, "cpu_ms": 1.0, "modules": 1, "vs_boto3": ratio}
-    for name, ratio in (
-        ("boto3 and a client", 1.0),
-        ("orders", 1.3),
-        ("payments", 1.4),
-        ("webhooks", 1.2),
-    )
-]
 
 
 def taken(wall: float, units: float = 4, requests: float = 1) -> Sample:
-    return Sample(wall, wall / 10 + 10, requests, units, min(units, 4), 0)
+    units_of = {"write_units": units, "write_units_least": min(units, 4), "read_units": 0}
+    return {"wall_us": wall, "cpu_us": wall / 10 + 10, "requests": requests, **units_of}
 
 
 def rows(grouped_wall: float = 40, grouped_units: float = 4) -> list[Row]:
@@ -129,8 +121,8 @@ def rows(grouped_wall: float = 40, grouped_units: float = 4) -> list[Row]:
     found = [row for setting in SETTINGS for row in rows_of(setting, samples)]
     end_to_end = {"delay_ms": EMBEDDED, **dict.fromkeys(NOT_IN_EMBEDDED), **IN_EMBEDDED}
     embedded = [{**found[3], **end_to_end}, {**found[0], **end_to_end, **GROUPED_EMBEDDED}]
-    effects = [row_of(ONCE, 1, kind="effects", call_ms=ms, **EFFECTS) for ms in CALLS_MS]
-    models = [row_of("pydantic", 1, kind="models", cpu_us=120, cpu_vs_struct=1.08)]
+    effects = [row_of(ONCE, [{}], kind="effects", call_ms=ms, **EFFECTS) for ms in CALLS_MS]
+    models = [row_of("pydantic", [{}], kind="models", cpu_us=120, cpu_vs_struct=1.08)]
     found += effects + models
     return [*found, *(row for delay in (0, 5, EMBEDDED) for row in webhooks(delay)), *embedded]
 
@@ -138,9 +130,9 @@ def rows(grouped_wall: float = 40, grouped_units: float = 4) -> list[Row]:
 def webhooks(delay_ms: float | str, *, wall: float = 1.05, forged_cpu: float = 10) -> list[Row]:
     """Return the rows of webhooks with one delay; the ingress takes `wall` times the wall time."""
     cpus = {Kind.GENUINE: 1000.0, Kind.DUPLICATE: 1000.0, Kind.FORGED: forged_cpu}
-    samples = [
-        WebhookSample(name, kind, delay_ms, [Timing(5000 * factor, cpu)] * 3, Counts(1, 4, 4))
+    samples = {
+        (name, kind): [{"wall_us": 5000 * factor, "cpu_us": cpu}] * 3
         for name, factor in ((PUT, 1.0), (INGRESS, wall))
         for kind, cpu in cpus.items()
-    ]
-    return webhook_rows(samples)
+    }
+    return rows_of_webhooks(samples, delay_ms, dict.fromkeys(samples, Counts(1, 4, 4)))

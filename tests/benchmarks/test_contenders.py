@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks import contenders
-from benchmarks.batches import Sample, Setting, Wrong, load_of, take
+from benchmarks.batches import Setting, Wrong, load_of, take
+from benchmarks.rows import Sample
 from tests.benchmarks.bench import MemoryServer
 
 CLEAN = Setting(records=10, delay_ms=0, messages=20)
@@ -33,9 +34,11 @@ def sample(contender: contenders.Contender, setting: Setting = CLEAN) -> Sample:
 @pytest.mark.parametrize("contender", contenders.CONTENDERS, ids=attrgetter("name"))
 def test_a_contender_has_its_costs_without_faults(contender: contenders.Contender) -> None:
     requests, units = COSTS[contender.name]
-    seen = sample(contender)
-    assert (seen.requests, seen.write_units, seen.write_units_least) == (requests, units, units)
-    assert seen.read_units == 0
+    seen = dict(sample(contender))
+    assert seen.pop("wall_us") > 0
+    assert seen.pop("cpu_us") > 0
+    both = {"write_units": units, "write_units_least": units}
+    assert seen == {"requests": requests, "read_units": 0, **both}
 
 
 @pytest.mark.parametrize(
@@ -47,18 +50,6 @@ def test_faults_neither_lose_nor_double_an_order(
     monkeypatch.setattr("benchmarks.batches.LEARNING", 20)
     faulty = replace(CLEAN, duplicates=0.2, conflicts=0.05, redelivered=True)
     sample(contender, faulty)  # raises if the tables are wrong
-
-
-def test_raw_commits_again_after_a_conflict() -> None:
-    seen = sample(BY_NAME[contenders.RAW], replace(CLEAN, conflicts=0.1))
-    assert seen.requests > 1
-    assert seen.write_units == 4 * seen.requests
-    assert seen.write_units_least == 4
-
-
-def test_a_duplicate_costs_powertools_one_request() -> None:
-    seen = sample(BY_NAME[contenders.POWERTOOLS], replace(CLEAN, duplicates=1.0))
-    assert (seen.requests, seen.write_units) == (1, 1)
 
 
 def losing(connect: contenders.Connect) -> contenders.Handle:

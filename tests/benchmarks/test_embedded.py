@@ -9,7 +9,7 @@ from benchmarks import embedded, webhooks
 from benchmarks.batches import Wrong
 from benchmarks.contenders import Connect
 from benchmarks.deployed.verify_then_put import Handle
-from benchmarks.webhooks import FUNCTIONS, INGRESS, PUT, Kind, WebhookSample, webhook_samples
+from benchmarks.webhooks import FUNCTIONS, INGRESS, PUT, Kind
 from tests.benchmarks.bench import MemoryServer
 
 
@@ -31,19 +31,12 @@ COSTS = {  # requests and write units of one webhook of 2 KB
 }
 
 
-def samples(server: MemoryServer | None = None) -> list[WebhookSample]:
-    return list(webhook_samples(server or MemoryServer(), 0, pairs=4))
-
-
 def test_both_functions_answer_the_same_requests_at_their_costs() -> None:
-    found = samples()
-    counts = {(each.function, each.kind): each.counts for each in found}
+    found = webhooks.measure(MemoryServer(), 0, pairs=4)
     assert {
-        which: (count.requests, count.write_units)
-        for which, count in counts.items()
-        if count is not None
+        (row["contender"], row["request"]): (row["requests"], row["write_units"]) for row in found
     } == COSTS
-    assert {len(each.timings) for each in found} == {4}
+    assert {row["repeats"] for row in found} == {4}
 
 
 def accepting(connect: Connect) -> Handle:
@@ -74,4 +67,4 @@ def test_a_broken_function_is_detected(
 ) -> None:
     monkeypatch.setattr(webhooks, "FUNCTIONS", {**FUNCTIONS, PUT: broken})
     with pytest.raises(Wrong, match=message):
-        samples()
+        webhooks.measure(MemoryServer(), 0, pairs=4)

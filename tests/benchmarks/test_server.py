@@ -1,64 +1,10 @@
-"""The bench's server answers as DynamoDB does, counts its units, and delays its answers."""
-
-import asyncio
-import json
-from typing import Any
+"""The bench's server answers as DynamoDB does, and counts its units."""
 
 import pytest
 from botocore.exceptions import ClientError
 
-from benchmarks.dynamodb import Counts
-from benchmarks.server import Connection, Service
+from benchmarks.dynamodb import MODEL, Counts, seconds
 from tests.benchmarks.bench import MemoryServer, put
-
-GET = json.dumps({"TableName": "orders", "Key": {"order_id": {"S": "1"}}}).encode()
-
-
-class Transport(asyncio.Transport):
-    """Records the bytes that are written."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written: list[bytes] = []
-
-    def write(self, data: Any) -> None:
-        self.written.append(bytes(data))
-
-
-def request(body: bytes, target: str = "DynamoDB_20120810.GetItem") -> bytes:
-    head = f"POST / HTTP/1.1\r\nX-Amz-Target: {target}\r\ncontent-length: {len(body)}\r\n\r\n"
-    return head.encode() + body
-
-
-@pytest.fixture
-def connection() -> Connection:
-    connection = Connection(Service())
-    connection.connection_made(Transport())
-    return connection
-
-
-def written(connection: Connection) -> list[bytes]:
-    transport: Any = connection._transport
-    return list(transport.written)
-
-
-def test_a_request_is_answered_when_it_is_complete(connection: Connection) -> None:
-    for byte in request(GET):
-        assert written(connection) == []
-        connection.data_received(bytes([byte]))
-    [response] = written(connection)
-    assert response.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert b"Content-Length: 2\r\n" in response
-    assert response.endswith(b"\r\n\r\n{}")
-
-
-def test_an_answer_has_the_configured_delay_until_a_reset() -> None:
-    service = Service()
-    service.control("/_bench/faults", {"delay_ms": 5, "conflicts": 0, "seed": 0})
-    assert service.respond("/", "DynamoDB_20120810.GetItem", GET)[0] == 0.005
-    service.control("/_bench/reset", {})
-    assert service.respond("/", "DynamoDB_20120810.GetItem", GET)[0] == 0
-
 
 CONFLICT = "TransactionConflict"
 
@@ -66,6 +12,12 @@ CONFLICT = "TransactionConflict"
 @pytest.fixture
 def server() -> MemoryServer:
     return MemoryServer()
+
+
+def test_the_model_delays_a_transaction_by_its_items_and_a_put_by_its_median() -> None:
+    assert seconds(MODEL, "TransactWriteItems", 10) == pytest.approx(0.027)
+    assert seconds(MODEL, "PutItem", 0) == pytest.approx(0.0076)
+    assert seconds(5, "PutItem", 0) == 0.005
 
 
 def test_a_failed_condition_is_reported_by_index_with_the_old_item(server: MemoryServer) -> None:
@@ -105,6 +57,5 @@ def test_conflicts_have_their_share_and_depend_on_the_seed(server: MemoryServer)
 
     found = codes(seed=1)
     assert {tuple(code) for code in found} == {(), (CONFLICT,)}
-    assert server.seen().counts.conflicts == found.count([CONFLICT])
     assert 4 <= found.count([CONFLICT]) <= 16
     assert found == codes(seed=1) != codes(seed=2)

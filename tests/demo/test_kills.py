@@ -1,4 +1,4 @@
-"""Kills end the process that waits for a held charge, or random ones at the pace of a clock."""
+"""Kills end the process that waits for a held charge, and others in turn."""
 
 import signal
 import subprocess
@@ -6,14 +6,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from functools import partial
-from typing import Any, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
-from demo.kills import kill_at_random, kill_processes
+from demo.kills import kill_processes
 from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
 from demo.quiescence import wait_until
 from emulator.embedded_aws import EmbeddedAws
@@ -130,53 +129,3 @@ def test_other_functions_are_killed_in_turn(
                 assert due[times].status() == -signal.SIGKILL
     assert killed == {CHARGING: 6, RELAY: 2, ORDERS: 1}
     assert second_orders.alive
-
-
-class FakeProcess:
-    """A process that can be killed."""
-
-    killed = False
-
-    def kill(self) -> None:
-        self.killed = True
-
-
-class CountedFunctions:
-    """The processes of each function, and the number of calls that they have made."""
-
-    def __init__(self, **processes: list[FakeProcess]) -> None:
-        self.processes = processes
-        self.calls = 0
-        self.polls = 0
-
-    def function_processes(self, name: str) -> list[Any]:
-        return [process for process in self.processes[name] if not process.killed]
-
-    def count(self) -> int:
-        self.polls += 1
-        return self.calls
-
-    def kills_of(self, *names: str, **options: Any) -> AbstractContextManager[Counter[str]]:
-        aws = cast(EmbeddedAws, self)
-        return kill_at_random(aws, names, every=1.0, clock=self.count, seed=1, **options)
-
-
-def poll_twice(functions: CountedFunctions) -> None:
-    last = functions.polls + 2
-    wait_until("polled", lambda: functions.polls >= last, timeout=TIMEOUT)
-
-
-def test_processes_of_the_given_functions_are_killed_one_by_one_as_calls_are_made() -> None:
-    functions = CountedFunctions(orders=[FakeProcess(), FakeProcess()], others=[FakeProcess()])
-    with functions.kills_of("orders") as killed:
-        poll_twice(functions)
-        assert not killed
-        for times in (1, 2):
-            functions.calls += 100
-            are_killed = partial(lambda wanted: killed.total() == wanted, times)
-            wait_until("killed", are_killed, timeout=TIMEOUT)
-            assert len(functions.function_processes("orders")) == 2 - times
-        functions.calls += 100
-        poll_twice(functions)
-    assert killed == {"orders": 2}
-    assert not functions.processes["others"][0].killed

@@ -179,15 +179,6 @@ def test_a_ratio_beside_others_holds_for_the_measured_one(
     assert least < float(at_5_ms) < most
 
 
-def test_the_chart_of_the_bench_shows_the_figures_of_the_page_beside_it() -> None:
-    table = PERFORMANCE.read_text().split("<!-- measured: begin -->")[1].split("\n\n")[1]
-    head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()]
-    _, _, *panels = (ROOT / "docs" / "img" / "bench.svg").read_text().split('<text class="title"')
-    for panel, column in zip(panels, ("5 ms", "model"), strict=True):
-        _, *shown = re.findall(r">([^<\n]+)</text>", panel)
-        assert shown == [cell for row in rows for cell in (row[1], row[head.index(column)])]
-
-
 def test_the_pictures_of_the_console_are_of_its_pages_as_they_are_now() -> None:
     shown = (ROOT / "docs" / "img" / browser.SHOWN).read_text()
     assert shown == f"{browser.digest_of_pages()}\n", "run `make redraw`"

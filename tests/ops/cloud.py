@@ -41,7 +41,6 @@ class Cloud:
     outputs: dict[str, dict[str, str]] = field(
         default_factory=lambda: {"once-state": {}, "once-service": {}}
     )
-    worked_off: dict[str, Counter[str]] = field(default_factory=dict)
     invocations: list[Any] = field(default_factory=list)
     relay_seconds: int = 30
     lines: int = 0
@@ -202,15 +201,6 @@ class Cloud:
                 bodies[message["Body"]] += 1
                 self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         return bodies
-
-    def work_off(self, names: Iterable[str] = CONSUMERS) -> None:
-        """Stand in for the consumers: take every message, and remember it."""
-        for name in names:
-            self.worked_off.setdefault(name, Counter()).update(self.take(name))
-
-    def delivered(self, name: str) -> Counter[str]:
-        """Every body that a consumer was sent, before and after the wait."""
-        return self.worked_off.get(name, Counter()) + self.take(name)
 
     def stock(self) -> dict[str, int]:
         items = self.dynamodb.scan(TableName="physical-stock")["Items"]

@@ -16,8 +16,6 @@ from moto.core.utils import camelcase_to_underscores
 from moto.sqs.models import Message, Queue
 from typer.main import get_command, get_group
 
-from demo.traffic import command as traffic
-from demo.traffic import publisher as publish
 from once.ops.aws import clients
 from once.ops.dead_letters import search as walk
 from once.ops.terminal import console
@@ -98,8 +96,7 @@ def _share_clients(monkeypatch: pytest.MonkeyPatch, session: Session) -> None:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A deployment of both consumers. AWS in memory is for one thread only."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    for module in (publish, clients, traffic):
-        monkeypatch.setattr(module, "THREADS", 1)
+    monkeypatch.setattr(clients, "THREADS", 1)
     monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
     with mock_aws():
         _number_messages(monkeypatch)
@@ -124,13 +121,6 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
         session.register("before-call.cloudformation.DescribeStacks", describe_stacks)
         session.register("before-call.lambda.Invoke", running.invoke_relay)
         yield running
-
-
-@pytest.fixture
-def at_work(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
-    """The same, with consumers: they empty their queues during every wait."""
-    monkeypatch.setattr("time.sleep", lambda seconds: cloud.work_off())
-    return cloud
 
 
 @pytest.fixture

@@ -2,23 +2,21 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from demo.audit import Findings
+from demo.dropped_calls import Drop
 from demo.payment_sandbox import PaymentFault, payment_sandbox
-from demo.proxy import Drop
 from demo.report import FAULT_FIGURES
 from demo.shop import Shop, deploy_service
 from emulator.embedded_aws import embedded_aws
 from proof.soak import SOAK, Shape, audit_figures, complaints, conclude, play, redrive_safe
 from tests.e2e.test_orders import placed
 
-TRAFFIC = "--count 40 --duplicates 100% --conflicts 1 --malformed 1 --declines 2"
+TRAFFIC = {"count": 40, "duplicates": 40, "conflicts": 1, "malformed": 1, "declines": 2}
 SHORT = Shape(
-    traffic=TRAFFIC.split(),
+    traffic=TRAFFIC,
     calls_a_kill=40,
     drops={Drop.ANSWER_LOST: 0.03, Drop.REFUSED: 0.02, Drop.LATE: 0.02},
     charges={PaymentFault.DROP: 0.2},

@@ -42,10 +42,8 @@ def test_a_declined_charge_is_recorded_as_failed(customer: Customer) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *[("amount", value) for value in (None, 0, -1, "7.5", "٧", 10**8)],
-        *[("currency", value) for value in (None, "euro")],
-        *[("confirm", value) for value in (None, False)],
-        ("payment_method", None),
+        *[("amount", value) for value in (None, -1, 10**8)],
+        *[(name, None) for name in ("currency", "confirm", "payment_method")],
     ],
 )
 def test_a_rejection_names_the_parameter_and_is_not_saved(

@@ -2,21 +2,13 @@
 
 import json
 from pathlib import Path
-from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from demo.traffic.publisher import COPIES, DISTINCT, Entry, send_batches, send_samples
-from once.ops.aws.clients import BatchCall
+from demo.traffic.publisher import COPIES, DISTINCT, send_batches, send_samples
 from once.ops.errors import OpsError
-
-
-def send(call: BatchCall, *batches: list[Entry]) -> list[int]:
-    sent: list[int] = []
-    send_batches(call, batches, sent.append)
-    return sent
 
 
 def test_a_message_that_is_not_accepted_fails_with_the_reason() -> None:
@@ -24,17 +16,7 @@ def test_a_message_that_is_not_accepted_fails_with_the_reason() -> None:
     answer = {"Successful": [{"Id": "0"}], "Failed": [refused]}
     message = r"1 messages were not accepted \(InvalidParameter too long\)"
     with pytest.raises(OpsError, match=message):
-        send(lambda _: answer, [{}, {}])
-
-
-def test_neighbouring_batches_are_sent_concurrently() -> None:
-    both = Barrier(2, timeout=5)
-
-    def meet(entries: list[Any]) -> dict[str, Any]:
-        both.wait()  # breaks unless another thread arrives
-        return {"Successful": entries}
-
-    assert send(meet, [{}], [{}]) == [1, 1]
+        send_batches(lambda _: answer, [[{}, {}]])
 
 
 SAMPLE = {

@@ -1,11 +1,12 @@
-"""The files of the library that three flows pass through: `python -m benchmarks.walk`.
+"""The files of the library that a reader opens to follow three flows; `make walk` tells them.
 
 - `order`: a warm invocation of the shop's `orders` function commits one good order;
 - `redrive`: `once dlq redrive MESSAGE_ID` sends one dead letter back, in a process that has found
   the deployment before;
 - `webhook`: a warm webhook ingress takes one signed push of GitHub, and hands it on.
 
-Each is traced on an AWS in memory. The report, `reports/walk.json`, has three figures for each:
+Each is traced on an AWS in memory. `python -m tests.architecture.test_walk` writes three figures of
+each to `reports/walk.json`:
 
 - `modules`: files of `once/` that are entered;
 - `moves`: a call into, or a return to, another file of `once/` than the one before counts as one;
@@ -26,6 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from types import FrameType
@@ -33,6 +35,7 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3
+import pytest
 from moto import mock_aws
 from typer.testing import CliRunner
 
@@ -54,7 +57,7 @@ ROOT = Path(once.__file__).parents[1]
 REPORT = ROOT / "reports" / "walk.json"
 
 _REGION = "us-east-1"
-_SECRET = "whsec_walk"  # noqa: S105
+_SECRET = "whsec_walk"
 
 _LIBRARY = f"{ROOT / 'once'}/"
 _OUTSIDE = (f"{_LIBRARY}testing/", f"{_LIBRARY}ops/terminal.py", f"{_LIBRARY}ops/progress.py")
@@ -229,8 +232,32 @@ def _push(number: int) -> dict[str, Any]:
     return url_event("/github", headers, text)
 
 
+@cache
+def walk_of_flow(flow: str) -> Walk:
+    return FLOWS[flow]()
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_a_flow_passes_through_few_files(flow: str) -> None:
+    figures = walk_of_flow(flow).figures
+    assert 1 < figures["modules"] <= MOST_MODULES[flow]
+    assert 0 < figures["moves"] <= MOST_MOVES[flow]
+
+
+@pytest.mark.parametrize(
+    ("flow", "entered"),
+    [
+        ("order", {"intake/reader.py", "transaction.py", "commit/committer.py"}),
+        ("redrive", {"ops/dead_letters/search.py", "ops/operator_log.py"}),
+        ("webhook", {"webhooks/signature.py", "webhooks/capture.py", "commit/committer.py"}),
+    ],
+)
+def test_a_flow_enters_the_files_that_do_its_work(flow: str, entered: set[str]) -> None:
+    assert entered <= set(walk_of_flow(flow).files)
+
+
 if __name__ == "__main__":
-    found = {name: walk_of_flow().figures for name, walk_of_flow in FLOWS.items()}
+    found = {flow: walk_of_flow(flow).figures for flow in FLOWS}
     REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text(json.dumps(found, indent=2) + "\n")
     for name, figures in found.items():

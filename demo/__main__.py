@@ -13,7 +13,6 @@ import typer
 
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
 from demo.report import console, print_failure, step
-from demo.scenarios.change import change
 from demo.scenarios.fifo import fifo
 from demo.scenarios.hostile import hostile
 from demo.scenarios.orders import MANIFEST, faults, outage
@@ -29,12 +28,11 @@ app = command_group(help="Try the example shop: sample traffic, faults and an au
 app.add_typer(traffic)
 
 
-_Scenario = Literal["faults", "outage", "hostile", "change", "fifo", "webhooks"]
+_Scenario = Literal["faults", "outage", "hostile", "fifo", "webhooks"]
 _SCENARIOS: dict[_Scenario, Callable[[Shop, float], bool]] = {
     "faults": faults,
     "outage": outage,
     "hostile": hostile,
-    "change": change,
     "fifo": fifo,
     "webhooks": webhooks,
 }

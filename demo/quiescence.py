@@ -8,7 +8,6 @@ from demo.audit import Evidence, undelivered_events
 from once.ops.aws.clients import depth
 
 _POLL_SECONDS = 0.1
-_SHOW_SECONDS = 2.0
 
 
 def wait_until(what: str, holds: Callable[[], bool], *, timeout: float) -> None:
@@ -33,41 +32,22 @@ def wait_until_empty(sqs: Any, urls: Collection[str], *, timeout: float) -> None
     wait_until("the queues are empty", lambda: _are_empty(sqs, urls), timeout=timeout)
 
 
-def wait_until_quiescent(
-    evidence: Evidence,
-    urls: Collection[str],
-    *,
-    timeout: float,
-    show: Callable[[str], object] = str,
-) -> None:
+def wait_until_quiescent(evidence: Evidence, urls: Collection[str], *, timeout: float) -> None:
     """Block until every queue is empty, and every published event has a dedup record.
 
     Args:
         evidence: holds the dedup records.
         urls: the queues of all subscribers.
         timeout: in seconds.
-        show: called every two seconds with the depths of the queues as text.
 
     Raises:
         TimeoutError: a message or an event is still in transit.
     """
-    next_show = 0.0
-
-    def are_empty() -> bool:
-        nonlocal next_show
-        if time.monotonic() > next_show:
-            next_show = time.monotonic() + _SHOW_SECONDS
-            # All depths are read only when they are shown: each is a call.
-            left = {url.rpartition("/")[2]: depth(evidence.sqs, url).total for url in urls}
-            named = [f"{name} {count}" for name, count in left.items() if count]
-            show(", ".join(named) or "the queues are empty, events are on their way")
-        return _are_empty(evidence.sqs, urls)
-
     # An event may be in the stream between two readings, so two readings must agree.
     for _ in range(2):
         wait_until(
             "everything is processed",
-            lambda: are_empty() and not undelivered_events(evidence),
+            lambda: _are_empty(evidence.sqs, urls) and not undelivered_events(evidence),
             timeout=timeout,
         )
 

@@ -51,24 +51,13 @@ def deploy_service(
     """
     bootstrap(aws)
     file = aws.state_dir / "outputs.json"
-    values = deployed_values(aws, file, app=app, payment_api=payment_api, report=report)
+    context = {"payment_api": payment_api}
+    stacks = deploy(aws, app=app, context=context, outputs=file, report=report)
+    values = {name: value for stack in stacks.values() for name, value in stack.items()}
     aws.client("secretsmanager").put_secret_value(
         SecretId=values["SecretStripeKey"], SecretString=_STRIPE_KEY
     )
     return Deployment.of(_SERVICE, values)
-
-
-def deployed_values(
-    aws: EmbeddedAws,
-    file: Path,
-    *,
-    app: str | Path | None,
-    report: Report | None = None,
-    **context: str,
-) -> dict[str, str]:
-    """Deploy an app with a context, and return the outputs of all its stacks."""
-    stacks = deploy(aws, app=app, context=context, outputs=file, report=report)
-    return {name: value for stack in stacks.values() for name, value in stack.items()}
 
 
 @dataclass(frozen=True)
@@ -149,12 +138,10 @@ class Shop:
             queues: the queues to wait for; by default those of all consumers, and the sweep queue.
             timeout: how long to wait, in seconds.
         """
-        with step("waiting until everything is processed") as shown:
+        with step("waiting until everything is processed"):
             every = [*self.queues(*self.deployment.consumers), self.deployment.sweep_queue_url]
             try:
-                wait_until_quiescent(
-                    evidence or self.evidence(), queues or every, timeout=timeout, show=shown.show
-                )
+                wait_until_quiescent(evidence or self.evidence(), queues or every, timeout=timeout)
             except TimeoutError as error:
                 print_failure(self.aws, error)
 

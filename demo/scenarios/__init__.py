@@ -1,5 +1,5 @@
 """Scenarios of `python -m demo run`: faults, an outage of the payment provider, hostile messages,
-deployments under traffic, message groups in order, webhooks.
+message groups in order, webhooks.
 
 In: a deployed shop with its payment sandbox, and the consumers in `handlers/` that `apps` adds to
 it. Out: a report, and whether the scenario passed. Used by `demo.__main__`.

@@ -1,10 +1,9 @@
 """CDK apps of the scenarios, each the shop with more consumers: `python -m demo.scenarios.apps`.
 
-The arguments are the name of the scenario and, of `change`, a phase.
+The argument is the name of the scenario.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from once.cdk import (
     run_app,
 )
 from stacks.consumers import CONSUMERS
-from stacks.folders import FUNCTIONS
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 
@@ -91,31 +89,8 @@ RECEIPTS = ConsumerProps(
     folder=HANDLERS / "receipts",
 )
 
-[_INVENTORY] = (line for line in CONSUMERS if line.name == "inventory")
-_REST = tuple(line for line in CONSUMERS if line is not _INVENTORY)
-_WAREHOUSE = replace(
-    _INVENTORY, name="warehouse", renamed_from="inventory", folder=FUNCTIONS / "inventory"
-)
-_LOYALTY = ConsumerProps(
-    "loyalty",
-    external=("order.placed",),
-    tables=(TableProps("points", "order_id"),),
-    folder=HANDLERS / "loyalty",
-)
-PHASES: Mapping[str, Sequence[ConsumerProps]] = {
-    "before": (*_REST, _LOYALTY, _INVENTORY),
-    "faulty": (*_REST, _LOYALTY, replace(_INVENTORY, folder=HANDLERS / "faulty_inventory")),
-    "renaming": (*_REST, _LOYALTY, _INVENTORY, _WAREHOUSE),
-    "retiring": (
-        *(*_REST, _WAREHOUSE),
-        *(replace(_INVENTORY, retiring=True), replace(_LOYALTY, retiring=True)),
-    ),
-    "after": (*_REST, _WAREHOUSE),
-}
-"""The registry of scenario `change` in each phase."""
 
-
-def registry_of(scenario: str, phase: str = "before") -> Registry:
+def registry_of(scenario: str) -> Registry:
     """Return the shop with the consumers of a scenario."""
     match scenario:
         case "hostile":
@@ -124,12 +99,8 @@ def registry_of(scenario: str, phase: str = "before") -> Registry:
             return replace(REGISTRY, consumers=(*CONSUMERS, *FIFO))
         case "webhooks":
             return replace(REGISTRY, consumers=(*CONSUMERS, RECEIPTS), webhooks=INGRESS)
-        case "change":
-            # Each phase uses another part of `functions/`; a folder without a line is a fault.
-            located = replace(REGISTRY, consumers=PHASES[phase]).located()
-            return replace(located, functions=HANDLERS / "none")
     raise ValueError(f"scenario {scenario} has no app of its own")
 
 
 if __name__ == "__main__":
-    run_app(registry_of(*sys.argv[1:]), arguments=())
+    run_app(registry_of(sys.argv[1]), arguments=())

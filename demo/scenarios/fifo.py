@@ -102,9 +102,9 @@ class MovementPlan:
     after_window: Sequence[Movement]
 
     @classmethod
-    def draw(cls, random: Random, accounts: int = ACCOUNTS) -> Self:
+    def draw(cls, random: Random) -> Self:
         """Return a plan, with the accounts interleaved."""
-        names = [f"account-{n:02}" for n in range(accounts) for _ in range(PER_ACCOUNT)]
+        names = [f"account-{n:02}" for n in range(ACCOUNTS) for _ in range(PER_ACCOUNT)]
         random.shuffle(names)
         counts: Counter[str] = Counter()
         movements = []
@@ -165,7 +165,7 @@ def fifo(shop: Shop, deploy_seconds: float) -> bool:
     started = time.monotonic()
     seed = drawn_seed()
     console.print(f"seed {seed}")
-    figures, counts = play(shop, MovementPlan.draw(Random(seed)), _MOST_KILLS)
+    figures, counts = _play(shop, MovementPlan.draw(Random(seed)))
     counts["seconds"] = round(time.monotonic() - started + deploy_seconds, 1)
     return report_figures(
         "fifo",
@@ -178,7 +178,7 @@ def fifo(shop: Shop, deploy_seconds: float) -> bool:
     )
 
 
-def play(shop: Shop, plan: MovementPlan, kills: int) -> tuple[dict[str, int], dict[str, float]]:
+def _play(shop: Shop, plan: MovementPlan) -> tuple[dict[str, int], dict[str, float]]:
     """Send the movements of a plan while functions are killed, and audit the tables.
 
     Returns:
@@ -187,7 +187,7 @@ def play(shop: Shop, plan: MovementPlan, kills: int) -> tuple[dict[str, int], di
     shop.shorten_visibility(*_NAMES)
     evidence = replace(shop.evidence(), subscribers=subscribers(FIFO))
     functions = shop.functions(*_NAMES)
-    with kill_at_random(shop.aws, functions, every=_KILL_SECONDS, most=kills) as killed:
+    with kill_at_random(shop.aws, functions, every=_KILL_SECONDS, most=_MOST_KILLS) as killed:
         with step(f"sending {len(plan.messages)} messages"):
             topic = shop.deployment.ordered_ingress_topic_arn or ""  # the lines of this app make it
             call = to_topic(shop.aws.client("sns"), topic)

@@ -1,5 +1,5 @@
 """Sample orders: planned from a seed, and sent with duplicates, conflicts and malformed bodies.
 
-In: options of `python -m demo send`. Out: messages on a topic or a queue, and a manifest of them.
-Used by `demo.__main__`.
+In: the numbers of messages by kind. Out: messages on a topic, and a manifest of them. Used by the
+scenarios and by `python -m demo send`.
 """

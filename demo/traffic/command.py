@@ -1,10 +1,10 @@
-"""The command `send`: sends sample orders with duplicates, conflicts and malformed bodies."""
+"""The sender of sample orders, and its command `send`."""
 
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from typer import BadParameter, Option
+from typer import Option
 
 from demo.quiescence import wait_until_empty
 from demo.traffic.plan import (
@@ -36,16 +36,6 @@ def send(
     duplicates: Annotated[
         int, Option(min=0, max=_MOST, help="Further deliveries of these orders.")
     ] = 0,
-    conflicts: Annotated[
-        int, Option(min=0, max=_MOST, help="Events with an order's event id and other content.")
-    ] = 0,
-    malformed: Annotated[int, Option(min=0, max=_MOST, help="Bodies that cannot be read.")] = 0,
-    refusals: Annotated[
-        int, Option(min=0, max=_MOST, help="Orders for an article that is out of stock.")
-    ] = 0,
-    declines: Annotated[
-        int, Option(min=0, max=_MOST, help="Other orders whose card is declined.")
-    ] = 0,
     seed: Annotated[
         int | None,
         Option(min=0, help="The same seed sends the same events; by default all are new."),
@@ -56,19 +46,11 @@ def send(
 ) -> None:
     """Send sample orders and duplicates: at once, in parallel, and after they were processed.
 
-    Late duplicates and conflicts wait until the consumers' queues are empty.
+    Late duplicates wait until the consumers' queues are empty.
     """
-    if refusals + declines > count:
-        raise BadParameter(
-            f"together at most --count, which is {count}", param_hint="--refusals, --declines"
-        )
     planned = plan_traffic(
         count=count,
         duplicates=duplicates,
-        conflicts=conflicts,
-        malformed=malformed,
-        refusals=refusals,
-        declines=declines,
         seed=secrets.randbits(_SEED_BITS) if seed is None else seed,
     )
     send_orders(planned, Deployment.find(_SERVICE), client, timeout)

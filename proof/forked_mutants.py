@@ -21,6 +21,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from math import ceil
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -123,7 +124,7 @@ class Mutants:
             self._wait()
         child = os.fork()
         if not child:
-            _test(name, items, sum(self._seconds[item] for item in items))
+            _test(name, items, sum(self._seconds[item] for item in items), self._output)
         self._running[child] = name
 
     def _wait(self) -> None:
@@ -135,8 +136,8 @@ class Mutants:
             print(f"{len(self.statuses)} of {len(self._names)}", file=self._output, flush=True)
 
 
-def _test(name: str, items: Items, seconds: float) -> None:
-    """End this process with the result of the tests of a mutant."""
+def _test(name: str, items: Items, seconds: float, output: TextIO) -> None:
+    """End this process with the result of the tests of a mutant; print a failure without one."""
     result = _KILLED
     try:
         limit = ceil(_SPARE_SECONDS + _TIMES * seconds)
@@ -145,7 +146,10 @@ def _test(name: str, items: Items, seconds: float) -> None:
         signal.alarm(_WAITING * limit)
         set_mutant_under_test(name)
         pairs = zip(items, [*items[1:], None], strict=True)
-        result = _KILLED if any(_failure(*pair) for pair in pairs) else _SURVIVED
+        failure = next(filter(None, (_failure(*pair) for pair in pairs)), "")
+        if failure and name == _NO_MUTANT:
+            print(failure, file=output, flush=True)
+        result = _KILLED if failure else _SURVIVED
     finally:
         os._exit(result)
 

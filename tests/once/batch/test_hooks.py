@@ -170,7 +170,7 @@ def test_concurrent_effects_run_within_hooks_and_log_lines_of_their_own_messages
     shop = Shop(start).warm_up()
     tenant = ContextVar("tenant", default="nobody")
     stream, together, entered = StringIO(), Barrier(3), Barrier(3)
-    logger = Logger(service="of the team", stream=stream)
+    logger = Logger(service=f"of the team {id(stream)}", stream=stream)  # kept for each name
 
     @shop.consumer.around
     def set_tenant(step: Step) -> Iterator[None]:

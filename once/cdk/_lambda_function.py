@@ -181,8 +181,8 @@ class FunctionConstruct(Construct):
         if size > Limits.PARAMETER_BYTES:
             fault = (
                 f"its settings have up to {size} bytes, and Parameter Store takes "
-                f"{Limits.PARAMETER_BYTES}; give it fewer or shorter event types, or split a "
-                "consumer in two"
+                f"{Limits.PARAMETER_BYTES}; give it fewer or shorter event types, or divide them "
+                "between two functions"
             )
             raise SynthError(f"the function {self.full_name!r} cannot be built", [fault])
         # Named by its content: an older version of the function keeps its own settings.

@@ -132,7 +132,8 @@ def test_its_handler_runs_without_another_option(sam: Path) -> None:
 
 # The shapes of three public applications of aws-samples/serverless-patterns, at the commit of
 # docs/findings: apigw-http-api-fifo-sqs-lambda-sns-sam, sqs-lambda-tenant-isolation-sam-py and
-# serverless-message-processing, whose originals were run with one more option, their sample.
+# serverless-message-processing. The originals of the first and the last were run with one more
+# option, their sample.
 PUBLISHES = """
 Parameters:
   QueueName: {Type: String, Default: Inbox.fifo}

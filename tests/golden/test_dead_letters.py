@@ -59,17 +59,17 @@ def dead_lettered(
     own = attributes or {}
     message = record(body, message_id, receive_count=3, group=group, messageAttributes=own)
     assert invoke(aws, CONSUMER, message) == []
-    return only_letter(aws)
+    return only_dead_letter(aws)
 
 
-def only_letter(source: FakeAws | RelayHarness) -> Item:
-    [letter] = source.dead_letters()
-    return {name: letter[name] for name in ("Body", "MessageAttributes")}
+def only_dead_letter(source: FakeAws | RelayHarness) -> Item:
+    [dead_letter] = source.dead_letters()
+    return {name: dead_letter[name] for name in ("Body", "MessageAttributes")}
 
 
 def put_back(message: Item) -> Item:
     """Return the message that today's tools make of a dead letter."""
-    back = redriven_message(as_letter(message), NOW)
+    back = redriven_message(as_dead_letter(message), NOW)
     return {"Body": back.body, "MessageAttributes": dict(back.attributes)}
 
 
@@ -81,7 +81,7 @@ def dead_lettered_again(aws: FakeAws) -> Item:
 def dead_lettered_by_the_relay(_: FakeAws) -> Item:
     harness = RelayHarness()
     harness.handle(change(image(outbox={"S": "no JSON"})))
-    return only_letter(harness)
+    return only_dead_letter(harness)
 
 
 MADE: dict[str, Callable[[FakeAws], Item]] = {
@@ -97,7 +97,7 @@ MADE: dict[str, Callable[[FakeAws], Item]] = {
 }
 
 
-def as_letter(message: Item) -> DeadLetter:
+def as_dead_letter(message: Item) -> DeadLetter:
     """Return a message as the operator's tools receive it."""
     system = {"MessageId": "d-1", "ReceiptHandle": "h", "Attributes": SENT}
     return DeadLetter.read(BOX, {**system, **message})  # type: ignore[typeddict-item]
@@ -119,22 +119,24 @@ def types_of(message: Item) -> dict[str, str]:
 
 
 def without_words(read: Item) -> Item:
-    """Reduce a letter's error to its class, since the words may change."""
+    """Reduce a dead letter's error to its class, since the words may change."""
     return read | {"error": (read["error"] or "").partition(":")[0]}
 
 
-def test_every_kind_of_letter_is_kept() -> None:
+def test_every_kind_of_dead_letter_is_kept() -> None:
     assert set(golden(SCHEMA_VERSION, "letters")) == set(MADE)
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_letter_has_the_attributes_of_its_schema_version(aws: FakeAws, name: str) -> None:
+def test_a_dead_letter_has_the_attributes_of_its_schema_version(aws: FakeAws, name: str) -> None:
     kept = golden(SCHEMA_VERSION, "letters")[name]
     assert types_of(MADE[name](aws)) == types_of(kept["message"])
 
 
 @pytest.mark.parametrize(("version", "name"), names("letters"))
-def test_a_letter_of_today_is_read_by_every_version(aws: FakeAws, version: int, name: str) -> None:
+def test_a_dead_letter_of_today_is_read_by_every_version(
+    aws: FakeAws, version: int, name: str
+) -> None:
     message = MADE[name](aws)
     message["MessageAttributes"] |= LATER
     read = reader(version).letter(message)
@@ -143,31 +145,34 @@ def test_a_letter_of_today_is_read_by_every_version(aws: FakeAws, version: int, 
 
 @pytest.mark.parametrize("more", [{}, LATER], ids=["as it is", "with an unknown attribute"])
 @pytest.mark.parametrize(("version", "case"), cases("letters"))
-def test_todays_tools_read_the_letters_of_every_version(
+def test_todays_tools_read_the_dead_letters_of_every_version(
     version: int, case: Item, more: Item
 ) -> None:
     message, read = message_of(case), case["read"]
     message["MessageAttributes"] |= more
     assert reader(version).letter(message) == read
-    letter = as_letter(message)
-    assert (letter.original.body, letter.original.attributes) == (read["body"], read["attributes"])
+    dead_letter = as_dead_letter(message)
+    assert (dead_letter.original.body, dead_letter.original.attributes) == (
+        read["body"],
+        read["attributes"],
+    )
     error = read["error"] if read["reason"] else None
-    facts = (letter.reason, letter.error, letter.key)
+    facts = (dead_letter.reason, dead_letter.error, dead_letter.key)
     assert facts == (read["reason"], error, read["key"])
-    assert lineage_text(letter.lineage).startswith(read["lineage"])
+    assert lineage_text(dead_letter.lineage).startswith(read["lineage"])
     if read["first-seen"]:
-        assert letter.first_seen == datetime.fromisoformat(read["first-seen"])
+        assert dead_letter.first_seen == datetime.fromisoformat(read["first-seen"])
     if read["receive-count"]:
-        assert letter.receive_count == int(read["receive-count"])
+        assert dead_letter.receive_count == int(read["receive-count"])
 
 
 @pytest.mark.parametrize(("version", "case"), cases("letters"))
-def test_a_letter_of_any_version_that_sqs_sends_back_keeps_what_its_producer_sent(
+def test_a_dead_letter_of_any_version_that_sqs_sends_back_keeps_what_its_producer_sent(
     aws: FakeAws, version: int, case: Item
 ) -> None:
     message, read = message_of(case), case["read"]
     again = dead_lettered(aws, message["Body"], redriven(message), "m-9")
-    original = as_letter(again).original
+    original = as_dead_letter(again).original
     assert (original.body, original.attributes) == (read["body"], read["attributes"])
     found = reader(SCHEMA_VERSION).letter(again)
     assert found["lineage"] == f"{read['lineage']},m-9"
@@ -197,9 +202,9 @@ def test_a_purged_letter_of_any_version_is_imported_as_it_was(version: int, case
 
 
 @pytest.mark.parametrize("name", PURGED)
-def test_a_purged_letter_has_the_form_of_its_schema_version(tmp_path: Path, name: str) -> None:
+def test_a_purged_dead_letter_has_the_form_of_its_schema_version(tmp_path: Path, name: str) -> None:
     case = golden(SCHEMA_VERSION, "purged")[name]
-    letter = as_letter(message_of(golden(SCHEMA_VERSION, "letters")[case["letter"]]))
-    export(tmp_path / "file", [letter])
+    dead_letter = as_dead_letter(message_of(golden(SCHEMA_VERSION, "letters")[case["letter"]]))
+    export(tmp_path / "file", [dead_letter])
     [line] = map(json.loads, (tmp_path / "file").read_text().splitlines())
     assert line == case["line"]

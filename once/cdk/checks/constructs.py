@@ -18,7 +18,7 @@ from once.cdk.checks.property_types import has_type
 from once.cdk.props import MESSAGE_BODY_BYTES, ConsumerProps, WebhookProps
 from once.cdk.topics import Topics
 from once.event_sources import S3Source, ScheduleSource
-from once.names import UNROUTED
+from once.names import UNROUTED, page_url
 
 
 def wiring_faults(
@@ -211,5 +211,5 @@ def _remedy(resources: Iterable[IConstruct]) -> str:
     return (
         f"of its {len(owners)} consumers about {fit} fit: set consumers_per_stack={fit} in "
         "DeploymentConfig, which gives new ones a further stack; to move a deployed one there, "
-        "rename it (docs/runbook.md#rename-or-remove-a-consumer)"
+        f"rename it ({page_url('runbook#rename-or-remove-a-consumer')})"
     )

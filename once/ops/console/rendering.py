@@ -15,7 +15,7 @@ from starlette.requests import Request as Request
 from starlette.responses import HTMLResponse
 from starlette.responses import Response as Response
 
-from once.names import DOCUMENTATION
+from once.names import DOCUMENTATION, page_url
 from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time, parse_timestamp
 
 NAVIGATION = (
@@ -118,6 +118,7 @@ _templates = Environment(
     # Control characters and those that change the direction of text deceive a reader too.
     finalize=lambda value: escape_controls(value) if type(value) is str else value,
 )
+_templates.globals["page_url"] = page_url
 _templates.filters |= {"age": _age, "ago": _time, "linked": _linked, "folded": _folded}
 
 

@@ -26,7 +26,7 @@ TOOLS = frozenset(
 FUNCTIONS = frozenset({"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "MIT-0", "PSF-2.0"})
 """Licences accepted in a function's package, which is redistributed."""
 
-_LAB = "a client of the lab's PostgreSQL; in no distribution of this project"
+_LAB = "a client of the PostgreSQL of lab and tests; in no distribution of this project"
 _NPM = "a dependency of secretlint, which runs in the audit only"
 _UNCHANGED = "used unchanged, which asks for nothing; in no function's package"
 
@@ -43,6 +43,7 @@ EXCEPTIONS = IN_FUNCTIONS | {
     "pathspec": ("MPL-2.0", _UNCHANGED),
     "psycopg": ("LGPL-3.0-only", _LAB),
     "psycopg-binary": ("LGPL-3.0-only", _LAB),
+    "psycopg2-binary": ("GNU Library or Lesser General Public License (LGPL)", _LAB),
     "docutils": (
         "BSD License; GNU General Public License (GPL); Public Domain",
         "its library is public domain; one Emacs mode, which nothing uses, is under the GPL",

@@ -27,7 +27,7 @@ from once.errors import OnceError, OutcomeUnknown, RequestRefused, Unexpected
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import Disposition, MessageResult, RecordReader
-from once.names import Limits
+from once.names import Limits, Standing
 from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
 
@@ -261,7 +261,12 @@ class BatchProcessor:
                 self.steps.answer(message, request, result, len(group))
         ended = [(m.result, m.delivery.receive_count) for m in running if m.result is not None]
         began = [message.began for message in running if message.result is not None]
-        self.breaker.learn(*ended, began=max(began, default=0))
+        called = [
+            (m.result, m.delivery.receive_count)
+            for m in running
+            if m.result is not None and not _is_done_without_call(m)
+        ]
+        self.breaker.learn(*called, began=max(began, default=0))
         self.size.learn(evidence, ended)
 
     def _gather(self, running: Sequence[Message], deadline: Deadline) -> list[Member]:
@@ -307,6 +312,12 @@ class BatchProcessor:
             message.finished = Finished(delivery, result, disposition)
             finished.append(message.finished)
         return finished
+
+
+def _is_done_without_call(message: Message) -> bool:
+    """Return whether a message committed an outcome that its record had: it tested no provider."""
+    is_kept = message.effect is not None and message.effect.intent.standing is Standing.SETTLED
+    return is_kept and not isinstance(message.result, OnceError)
 
 
 def _outdate(messages: Iterable[Message], groups: Sequence[Sequence[Member]]) -> int:

@@ -16,7 +16,7 @@ from once.effects.declaration import Call, Policy
 from once.errors import NotDone, PermanentError
 from once.intake.registration import effect_faults
 from once.settings import TIME_MARGIN_MS
-from once.testing import FakeContext
+from once.testing import FakeContext, inject, refused
 from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.function import WRITE, batch_of, events, message
@@ -70,6 +70,10 @@ class Shop:
         self.consumer.rejects(Declined)(declined)
         self.aws = start(self.consumer, **SETTINGS | settings)
         self.aws.time = NOW
+        self.renew()
+
+    def renew(self) -> None:
+        """Start another function, which knows nothing."""
         self._handle = self.consumer.bound_to(self.aws.runtime)
 
     def charge(self, request: Charge, call: Call) -> Paid:
@@ -197,6 +201,16 @@ class TestUnknownProvider:
         shop.during = meet
         assert shop.run(*batch_of("a", "b", "c", "d")) == []
         assert [sorted(group) for group in shop.writes] == [["a"], ["a"], [*"bcd"], [*"bcd"]]
+
+    def test_an_outcome_that_was_kept_shows_nothing_of_the_provider(self, start: Start) -> None:
+        shop = Shop(start)
+        with inject(shop.aws.runtime.dynamodb, WRITE, None, refused("AccessDeniedException")):
+            assert shop.run(message("kept")) == ["kept"]
+        shop.renew()
+        assert shop.run(message("kept", receive_count=2)) == []
+        assert shop.called == ["kept"]
+        assert shop.run(*batch_of("a", "b")) == []
+        assert shop.writes == [["a"], ["a"], ["b"], ["b"]]
 
     def test_of_ten_messages_one_is_attempted_when_the_breaker_is_half_open(
         self, shop: Shop

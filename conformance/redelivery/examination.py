@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -266,7 +267,7 @@ class _Drawing:
         clean = Clean(one, None, None, one, self._volatile)
         found = scenarios(one.calls, (), own, seed, fifo=shared.subject.fifo)
         return [
-            self._once(f"{each.name}{of}", each.fault, lambda each=each: shown(each))  # type: ignore[misc]
+            self._once(f"{each.name}{of}", each.fault, partial(shown, each))
             for each in found
             if each.fault in self._faults and each.fault not in excluded(shared.subject)
         ]

@@ -115,7 +115,8 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         yield from (("consumer", name) for name in sorted(self.consumers))
         yield from (("table", name) for name in self.tables)
         yield from (("secret", name) for name in self.secrets)
-        yield from ((a, f"{a}/{name}") for a, names in self.endpoints.items() for name in names)
+        for ingress, names in self.endpoints.items():
+            yield from ((ingress, f"{ingress}/{name}") for name in names)
 
 
 def _read(file: Path) -> dict[str, DeployedNames]:

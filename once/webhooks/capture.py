@@ -153,7 +153,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     CaptureAttribute.BODY_BYTES: int,
     CaptureAttribute.EXPIRES_AT: int,
 }
-"""How an attribute of an item is read; the others are texts."""
+"""Function that converts each attribute of an item; an attribute without one is text."""
 
 
 def day_part(endpoint: str, received_at: int, body_sha256: str) -> str:

@@ -95,7 +95,7 @@ def _connected(
     driver: ModuleType, calls: Sequence[tuple[type, str, Callable[..., Any]]]
 ) -> Callable[..., Any]:
     """Return the driver's `connect` (PEP 249) whose connections and cursors pass the boundary."""
-    connect: Callable[..., Any] = getattr(driver, "connect")  # noqa: B009 - not every module has it
+    connect = driver.connect  # the caller replaces it
 
     def wrapped(value: Any) -> Any:
         if type(value) is _Driven or not (hasattr(value, "cursor") or hasattr(value, "execute")):

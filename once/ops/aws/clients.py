@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import uniform
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -101,16 +101,6 @@ class QueueDepth:
     delayed: int
     message_bytes: int = Limits.MESSAGE_BYTES
 
-    @classmethod
-    def sum(cls, depths: Sequence[Self]) -> Self:
-        """Return the sum of several depths, with their smallest limit."""
-        return cls(
-            visible=sum(each.visible for each in depths),
-            in_flight=sum(each.in_flight for each in depths),
-            delayed=sum(each.delayed for each in depths),
-            message_bytes=min((o.message_bytes for o in depths), default=Limits.MESSAGE_BYTES),
-        )
-
     @property
     def total(self) -> int:
         """Number of all messages that are not yet processed."""
@@ -127,9 +117,21 @@ def depth(sqs: "SQSClient", url: str) -> QueueDepth:
     return QueueDepth(visible, in_flight, delayed, message_bytes)
 
 
+def depths(sqs: "SQSClient", urls: Iterable[str]) -> tuple[QueueDepth, list[QueueDepth]]:
+    """Read several queues; return the sum of their depths, with their smallest limit, and each."""
+    found = [depth(sqs, url) for url in urls]
+    total = QueueDepth(
+        visible=sum(each.visible for each in found),
+        in_flight=sum(each.in_flight for each in found),
+        delayed=sum(each.delayed for each in found),
+        message_bytes=min((one.message_bytes for one in found), default=Limits.MESSAGE_BYTES),
+    )
+    return total, found
+
+
 def total_depth(sqs: "SQSClient", urls: Iterable[str]) -> QueueDepth:
-    """Read several queues, and return the sum of their depths, and their smallest limit."""
-    return QueueDepth.sum([depth(sqs, url) for url in urls])
+    """Read several queues; return the sum of their depths, with their smallest limit."""
+    return depths(sqs, urls)[0]
 
 
 def oldest_message_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | None]:

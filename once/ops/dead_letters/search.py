@@ -453,11 +453,11 @@ class QueueWalk:
 
     def measure(self) -> None:
         """Read the depth of the queues, before the walk."""
-        depths = [self._depth([queue]) for queue in self._queues]
+        urls = [queue.url for queue in self._queues]
+        self.about, depths = clients.depths(self._sqs, urls)
         self._empty = [
             one for one, depth in zip(self._queues, depths, strict=True) if not depth.visible
         ]
-        self.about = clients.QueueDepth.sum(depths)
 
     def _depth(self, queues: Iterable[DeadLetterQueue]) -> clients.QueueDepth:
         return clients.total_depth(self._sqs, [queue.url for queue in queues])

@@ -69,9 +69,8 @@ def audit(target: Target) -> Iterator[Seen]:
         yield Seen(f"{dead_letters} dead letters")
     evidence = target.evidence()
     urls = evidence.dead_letters.values()
-    with ThreadPoolExecutor(
-        len(urls)
-    ) as pool:  # each queue is read until a wait finds no dead letter
+    # Each queue is read until a wait finds no dead letter.
+    with ThreadPoolExecutor(len(urls)) as pool:
         found = [*pool.map(lambda url: [*evidence.messages(url)], urls)]
     attributes = (
         dead_letter.get("MessageAttributes", {})

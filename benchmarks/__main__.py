@@ -19,7 +19,7 @@ from benchmarks.server import bench_server
 from emulator.installed import ROOT
 from emulator.local.steps import step
 
-REPEATS = 5
+REPEATS, IMPORT_REPEATS = 5, 3
 EMBEDDED_REPEATS, EMBEDDED_MESSAGES = 3, 800
 REPORT = ROOT / "reports" / "bench.json"
 PAGE = ROOT / "docs" / "performance.md"
@@ -38,25 +38,26 @@ def bench(
     replaces them.
     """
     rows: list[Row] = []
+    imports: list[Row] = []
     wrong = None
     try:
-        _measure(rows)
+        _measure(rows, imports)
     except Wrong as error:
         wrong = error
     finally:
         # The rows before a failure are kept.
-        goals = goals_of(rows)
-        console.print(Markdown("\n".join(report.measured(rows, goals))))
+        goals = goals_of(rows, imports)
+        console.print(Markdown("\n".join(report.measured(rows, imports, goals))))
         REPORT.parent.mkdir(exist_ok=True)
         REPORT.write_text(json.dumps(rows, indent=2) + "\n")
     if wrong is not None:
         console.print(f"[red]The measurement is wrong: {escape(str(wrong))}", soft_wrap=True)
         raise typer.Exit(1)
     if write:
-        PAGE.write_text(report.rewritten(PAGE.read_text(), rows, goals))
+        PAGE.write_text(report.rewritten(PAGE.read_text(), rows, imports, goals))
 
 
-def _measure(rows: list[Row]) -> None:
+def _measure(rows: list[Row], imports: list[Row]) -> None:
     with bench_server() as server:
         settings = list(batches.settings())
         total = REPEATS * sum(len(batches.contenders_in(each)) for each in settings)
@@ -72,6 +73,11 @@ def _measure(rows: list[Row]) -> None:
                 rows += effect_rows(server, call_ms, REPEATS)
         with step("models", console=console):
             rows += model_rows(server, REPEATS)
+    # Imported late: it loads the CDK, whose process would disturb the samples above.
+    from benchmarks import cold_start
+
+    with step("imports", console=console):
+        imports += cold_start.measure(IMPORT_REPEATS)
     rows += measure_embedded(EMBEDDED_MESSAGES, EMBEDDED_REPEATS, console.print)
 
 

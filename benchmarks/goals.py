@@ -9,6 +9,9 @@ from benchmarks.dynamodb import MODEL
 from benchmarks.effects import ONCE
 from benchmarks.rows import EMBEDDED, Row, select
 from benchmarks.webhooks import INGRESS, Kind, webhooks_in
+from stacks.consumers import CONSUMERS
+from stacks.registry import REGISTRY
+from stacks.webhooks import WEBHOOKS
 
 LIBRARY = (UNGROUPED, GROUPED, GROUPED_THREADS, ITEM, ITEM_GROUPED)
 _BEST_GROUPED = (GROUPED, GROUPED_THREADS)
@@ -30,8 +33,8 @@ class Goal:
         return self.seen is not None and self.seen <= self.goal
 
 
-def goals_of(rows: Sequence[Row]) -> list[Goal]:
-    """Return every goal with its figure, from the rows of the bench.
+def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
+    """Return every goal with its figure, from the rows of the bench and of the cold start.
 
     The default setting is ten records a batch, 5 ms an answer and no faults.
     """
@@ -89,6 +92,16 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
     ):
         own = webhooks_in(rows, contender=INGRESS, request=kind, delay_ms=delay)
         worst(f"{INGRESS}, {title}", goal, field, own)
+    with_libraries = {
+        line.name for line in CONSUMERS if (REGISTRY.folder_of(line) / "requirements.txt").exists()
+    }
+    for which, names in {
+        "a consumer": {line.name for line in CONSUMERS} - with_libraries,
+        "a consumer with libraries of its own": with_libraries,
+        "the webhook ingress": {WEBHOOKS.name},
+    }.items():
+        own = [row for row in imports if row["contender"] in names]
+        worst(f"import of {which}, CPU / boto3", 1.5, "vs_boto3", own)
     return goals
 
 

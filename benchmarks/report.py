@@ -69,16 +69,16 @@ _END_TO_END = {
 }
 
 
-def rewritten(page: str, rows: Sequence[Row], goals: Sequence[Goal]) -> str:
+def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> str:
     """Return the page with the measured parts of this run.
 
     Raises:
         ValueError: the page does not have both markers of the block `measured`, once each.
     """
-    return replaced(page, "measured", "\n".join(measured(rows, goals)))
+    return replaced(page, "measured", "\n".join(measured(rows, imports, goals)))
 
 
-def measured(rows: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
+def measured(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
     """Yield the lines of the measured part, in Markdown."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     yield f"On {os.cpu_count()} cores ({platform.machine()}) with Python {python}."
@@ -103,6 +103,9 @@ def measured(rows: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
     yield "puts the item = 1. The other columns are at 5 ms, times in microseconds:"
     times = ("p50", "p99", "p50, embedded", "p99, embedded")
     yield from _table(["", *_WEBHOOK_WALLS, *times, *_WEBHOOK_COSTS], _webhooks(rows))
+    yield "CPU time of a cold start's imports from the package; boto3 with one client = 1:"
+    yield ", ".join(f"{row['contender']} {number(row['vs_boto3'])}" for row in imports) + "."
+    yield ""
     missed = [goal for goal in goals if not goal.holds]
     yield f"Of {len(goals)} goals (`benchmarks/goals.py`) {len(goals) - len(missed)} hold."
     for goal in missed:

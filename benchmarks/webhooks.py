@@ -30,7 +30,7 @@ from once.cdk.props import MessageGroups, WebhookProps, ingress_settings
 from once.runtime.sdk import SDK
 from once.settings import TIME_MARGIN_MS
 from once.testing.events import FakeContext
-from once.webhooks.endpoint import STRIPE, Endpoint
+from once.webhooks.endpoint import STRIPE, Endpoint, WebhookSettings
 from once.webhooks.ingress import WebhookIngress
 from once.webhooks.signature import SecretCache
 
@@ -137,18 +137,23 @@ def _ingress(connect: Connect) -> Handle:
     return ingress_of(endpoint, connect("dynamodb"), _Secrets())
 
 
-def ingress_of(endpoint: Endpoint, dynamodb: Any, secrets: Any) -> Handle:
-    """Return an ingress of one endpoint; the name of the endpoint's secret is the endpoint's."""
-    settings = ingress_settings(
-        WebhookProps(endpoints=(endpoint,)),
+def settings_of(props: WebhookProps) -> WebhookSettings:
+    """Return the settings of an ingress as it is deployed, with the bench's names of resources."""
+    return ingress_settings(
+        props,
         dedup_table=DEDUP,
         captures=CAPTURES,
-        secrets={endpoint.name: endpoint.name},
+        secrets={each.name: each.name for each in props.endpoints},
         claims=None,
         groups=MessageGroups(),
         dedup_window_seconds=WINDOW_SECONDS,
         time_margin_ms=TIME_MARGIN_MS,
     )
+
+
+def ingress_of(endpoint: Endpoint, dynamodb: Any, secrets: Any) -> Handle:
+    """Return an ingress of one endpoint; the name of the endpoint's secret is the endpoint's."""
+    settings = settings_of(WebhookProps(endpoints=(endpoint,)))
     ingress = WebhookIngress(
         settings=settings,
         dynamodb=dynamodb,

@@ -136,3 +136,14 @@ def webhooks(delay_ms: float | str, *, wall: float = 1.05, forged_cpu: float = 1
         for kind, cpu in cpus.items()
     }
     return rows_of_webhooks(samples, delay_ms, dict.fromkeys(samples, Counts(1, 4, 4)))
+
+
+IMPORTS: list[Row] = [
+    {"contender": name, "cpu_ms": 1.0, "modules": 1, "vs_boto3": ratio}
+    for name, ratio in (
+        ("boto3 and a client", 1.0),
+        ("orders", 1.3),
+        ("payments", 1.4),
+        ("webhooks", 1.2),
+    )
+]

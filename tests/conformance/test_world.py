@@ -192,3 +192,30 @@ def test_a_fifo_queue_that_the_handler_sends_to_drops_a_copy(tmp_path: Path) -> 
     found = results(tmp_path, FORWARD, "sent-again", "redriven", queues=["out.fifo"])
     expected = {"sent-again": [], "redriven": ["doubled"]}
     assert {name: kinds(result) for name, result in found.items()} == expected
+
+
+CALLS_AT_IMPORT = """
+    import boto3, json
+    orders = boto3.resource("dynamodb").Table("orders")
+    orders.put_item(Item={"order_id": "settings"})
+    def handler(event, context):
+        for record in event["Records"]:
+            orders.put_item(Item=json.loads(record["body"]))
+"""
+
+
+def test_after_a_fault_at_a_call_of_an_import_the_module_is_imported_anew(tmp_path: Path) -> None:
+    faults = (Fault.REFUSED, Fault.DIES_BEFORE, Fault.DEADLINE)
+    found = results(tmp_path, CALLS_AT_IMPORT, *faults)
+    at_import = [result for result in found.values() if result.site.startswith("app.py:4")]
+    assert {result.fault for result in at_import} == {*faults}
+    assert all(result.fired and not result.differences for result in at_import)
+    [refused] = [result for result in at_import if result.fault is Fault.REFUSED]
+    assert sum("order_id=settings" in sentence for sentence in refused.course) == 2
+
+
+def test_an_import_is_not_interrupted_by_another_one(tmp_path: Path) -> None:
+    found = results(tmp_path, CALLS_AT_IMPORT, Fault.IN_PARALLEL)
+    assert [kinds(result) for result in found.values() if result.differences] == []
+    assert found["in-parallel@2"].fired
+    assert not found["in-parallel@1"].fired

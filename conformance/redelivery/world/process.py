@@ -93,6 +93,7 @@ class Code:
         # anew.
         self._below = _modules_below(subject.root, sys.modules)
         self._others = sys.modules.keys() - set(self._below)
+        self._was_loaded = False
 
     @contextlib.contextmanager
     def importable(self) -> Iterator[None]:
@@ -118,6 +119,8 @@ class Code:
 
         Raises:
             SubjectError: there is no such module or function.
+            Exception: a later import fails, such as by a fault at a call that it makes. Lambda
+                then delivers the messages again.
         """
         subject = self.subject
         module_name, _, function = subject.handler.replace("/", ".").rpartition(".")
@@ -134,6 +137,8 @@ class Code:
                 f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. {remedy}"
             ) from error
         except Exception as error:
+            if self._was_loaded:
+                raise
             raise SubjectError(
                 f"{module_name} cannot be imported: {error!r}{raised_at(error, subject.root)}"
             ) from error
@@ -142,6 +147,7 @@ class Code:
                 f"{module_name} was found at {_file(module)}, outside of {subject.root.resolve()}. "
                 "Give the folder of the handler with --root"
             )
+        self._was_loaded = True
         return loaded
 
     def _forget(self) -> None:

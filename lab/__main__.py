@@ -11,9 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from lab import cells
-from lab.cells import Run, Verdict
-from lab.checks import report_of, run_all, servers_of
+from lab.checks import FAULTS, ONCE, Run, report, report_of, run_all, servers_of, write
 from lab.matrix import matrix, story, write_picture
 from lab.stores import servers
 from lab.subjects import APPROACHES
@@ -26,12 +24,8 @@ REPORT = Path(__file__).resolve().parents[1] / "reports" / "lab.json"
 
 
 def lab(
-    approach: Annotated[
-        str, typer.Option(envvar="APPROACH", help="Only this approach; empty for all.")
-    ] = "",
-    fault: Annotated[
-        str, typer.Option(envvar="FAULT", help="Only this fault; empty for all.")
-    ] = "",
+    approach: Annotated[str, typer.Option(envvar="APPROACH", help="Only this approach.")] = "",
+    fault: Annotated[Fault | None, typer.Option(envvar="FAULT", help="Only this fault.")] = None,
     load: Annotated[
         int | None,
         typer.Option(envvar="LOAD", min=1, help="Send so many orders through the embedded AWS."),
@@ -47,8 +41,10 @@ def lab(
     """
     width = None if sys.stdout.isatty() else WIDTH
     console = Console(width=width, highlight=False, markup=False, emoji=False)
-    names = [_known("approach", approach, list(APPROACHES))] if approach else list(APPROACHES)
-    faults = [Fault(_known("fault", fault, list(cells.FAULTS)))] if fault else list(cells.FAULTS)
+    if approach and approach not in APPROACHES:
+        known = ", ".join(APPROACHES)
+        raise typer.BadParameter(f"no approach is named {approach!r}; there are {known}")
+    names, faults = [approach] if approach else [*APPROACHES], [fault] if fault else [*FAULTS]
     if draw and (approach or fault):
         raise typer.BadParameter("the picture shows the whole matrix: leave out approach and fault")
     if load is not None:
@@ -67,12 +63,6 @@ def lab(
     raise typer.Exit(0 if passed else 1)
 
 
-def _known(what: str, name: str, names: list[str]) -> str:
-    if name not in names:
-        raise typer.BadParameter(f"no {what} is named {name!r}; there are {', '.join(names)}")
-    return name
-
-
 def show_matrix(
     names: Sequence[str], faults: Sequence[Fault], *, seed: int, draw: bool, console: Console
 ) -> bool:
@@ -87,16 +77,16 @@ def show_matrix(
         runs[run.approach] = run
         console.print(Text(f"{len(runs)}/{len(names)} {_summary(run)}"), soft_wrap=True)
     ordered = [runs[name] for name in names]
-    content = cells.report(ordered, faults, seed)
-    if set(names) == set(APPROACHES) and set(faults) == set(cells.FAULTS):
-        cells.write(content, REPORT)
+    content = report(ordered, faults, seed)
+    if set(names) == set(APPROACHES) and set(faults) == set(FAULTS):
+        write(content, REPORT)
     if draw:
         write_picture(content)
-    console.print(matrix({run.approach: run.cells for run in ordered}, faults, console.width))
+    console.print(matrix(content["cells"], faults, console.width))
     wrong = [run for run in ordered if run.error]
     for run in wrong:
         console.print(Text(f"{run.approach} is no evidence: {run.error}", style="red"))
-    if wrong or cells.ONCE not in names:
+    if wrong or ONCE not in names:
         return not wrong
     clean = bool(content["once_clean"])
     verdict = "Once passes every cell" if clean else "Once does not pass every cell"
@@ -107,9 +97,9 @@ def show_matrix(
 def _summary(run: Run) -> str:
     if run.error:
         return f"{run.approach}: {run.error}"
-    verdicts = [cell.verdict for cell in run.cells.values()]
-    failed, ran = verdicts.count(Verdict.FAILED), len(verdicts) - verdicts.count(Verdict.NOT_RUN)
-    fired = sum(cell.fired for cell in run.cells.values())
+    verdicts = [cell["verdict"] for cell in run.cells.values()]
+    failed, ran = verdicts.count("failed"), len(verdicts) - verdicts.count("not-run")
+    fired = sum(cell["fired"] for cell in run.cells.values())
     told = f"{failed} of {ran} faults do harm ({fired} scenarios, {run.seconds:.0f} s)"
     return f"{run.approach}: {told}"
 

@@ -16,12 +16,12 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from lab.cells import NEVER_FIRED, Cell, Verdict, cells_in, write
+from lab.checks import NEVER_FIRED, Cell, write
 from redelivery import Fault, Kind, Report
 from redelivery.presentation import print_scenario
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "img"
-NUMBERED = {Kind.LOST, Kind.DOUBLED}
+_NUMBERED = {Kind.LOST, Kind.DOUBLED}
 """The kinds whose number is shown; the others are shown by name."""
 
 _FAULT_WIDTH = max(map(len, Fault))
@@ -32,8 +32,8 @@ _PICTURE_WIDTH = 134
 # A picture on a page may load nothing: a viewer shows the text in a font of its own.
 _FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
-Cells = Mapping[str, Mapping[Fault, Cell]]
-"""The cells by approach and fault."""
+Cells = Mapping[str, Mapping[str, Cell]]
+"""The cells by approach and fault, as in a report."""
 
 
 def matrix(cells: Cells, faults: Sequence[Fault], width: int) -> Group:
@@ -61,41 +61,30 @@ def _table(cells: Cells, faults: Sequence[Fault], names: Sequence[str]) -> Table
 
 def cell_text(cell: Cell | None) -> Text:
     """Return what a cell shows: `✓`, the differences, or a dash if it was not run."""
-    match cell:
-        case Cell(verdict=Verdict.PASSED):
-            return Text("✓", style="green")
-        case Cell(verdict=Verdict.FAILED, counts=counts):
-            shown = (
-                f"{count} {kind}" if kind in NUMBERED else kind.replace(" ", "\n")
-                for kind, count in counts.items()
-            )
-            return Text("\n".join(shown), style="red")
-        case _:
-            return Text("–", style="dim")
+    if cell is None or cell["verdict"] == "not-run":
+        return Text("–", style="dim")
+    shown = [
+        f"{count} {kind}" if kind in _NUMBERED else kind.replace(" ", "\n")
+        for kind, count in cell["counts"].items()
+    ]
+    return Text("\n".join(shown), style="red") if shown else Text("✓", style="green")
 
 
 def _reasons(cells: Cells) -> Iterator[Text]:
     """Yield a line for each reason why a fault was not run, with its approaches."""
-    found: dict[tuple[Fault, str], list[str]] = defaultdict(list)
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, row in cells.items():
         for fault, cell in row.items():
-            if cell.verdict is Verdict.NOT_RUN:
-                found[fault, cell.reason].append(name)
+            if cell["reason"]:
+                found[fault, cell["reason"]].append(name)
     order = list(Fault)
-    for (fault, reason), names in sorted(found.items(), key=lambda item: order.index(item[0][0])):
+    for (fault, reason), names in sorted(found.items(), key=lambda e: order.index(Fault(e[0][0]))):
         whom = "all" if len(names) == len(cells) else ", ".join(names)
         yield Text(f"– {fault} ({whom}): {reason}", style="dim")
 
 
 def story(approach: str, fault: Fault, found: Report, console: Console) -> None:
-    """Print a cell: its smallest failing scenario, or the longest one that passed.
-
-    Args:
-        approach: its name.
-        fault: the fault.
-        found: a report that has the fault's scenarios.
-        console: where to print.
-    """
+    """Print a cell: its smallest failing scenario, or the longest one that passed."""
     fired = [result for result in found.of(fault) if result.fired]
     failures = [result for result in found.failures if result.fault is fault]
     if not fired:
@@ -114,7 +103,7 @@ def write_picture(content: Mapping[str, Any], folder: Path = FOLDER) -> None:
     """Write a report, and its matrix as an SVG picture of a terminal, for the pages."""
     console = Console(record=True, width=_PICTURE_WIDTH, file=io.StringIO(), force_terminal=True)
     faults = [Fault(fault) for fault in content["faults"]]
-    console.print(matrix(cells_in(content), faults, _PICTURE_WIDTH))
+    console.print(matrix(content["cells"], faults, _PICTURE_WIDTH))
     drawn = _FONTS.sub("", console.export_svg(title="make lab", unique_id="lab"))
     write(content, folder / "lab.json")
     (folder / "lab.svg").write_text(drawn + "\n")

@@ -23,12 +23,6 @@ ORDERS: tuple[dict[str, Any], ...] = (
     {"order_id": "o-2", "customer_id": "c-2", "amount": 4500},
 )
 _ORDERS_TABLE = Table("orders", key="order_id")
-_PROCESSED = Table("processed", key="id", ttl="expires_at")
-
-_POSTGRES_CALLS = tuple(
-    Method(path, unavailable=lambda: psycopg.OperationalError("the connection is closed"))
-    for path in ("psycopg:Cursor.execute", "psycopg:Connection.commit")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +30,12 @@ class Approach:
     """One approach of the lab.
 
     Attributes:
-        name: its name in the matrix.
-        make: returns its subject, for its name and the URLs of the servers that it needs.
+        subject: returns its subject, for the URL of each server that it needs by the server's name.
         servers: names of those servers, as in `lab.stores`.
     """
 
-    name: str
-    make: Callable[[str, Mapping[str, str]], Subject]
+    subject: Callable[[Mapping[str, str]], Subject]
     servers: tuple[str, ...] = ()
-
-    def subject(self, urls: Mapping[str, str]) -> Subject:
-        """Return the subject.
-
-        Args:
-            urls: the URL of each server by its name.
-        """
-        return self.make(self.name, urls)
 
 
 def _subject(module: str, **more: Any) -> Subject:
@@ -68,34 +52,42 @@ def _subject(module: str, **more: Any) -> Subject:
     )
 
 
-def _with_tables(*tables: Table, **more: Any) -> Callable[[str, Mapping[str, str]], Subject]:
-    return lambda name, _: _subject(name, tables=tables, **more)
+def _on_dynamodb(module: str, *tables: Table, **more: Any) -> Approach:
+    return Approach(lambda _: _subject(module, tables=tables, **more))
 
 
-def _with_redis(ttl_seconds: int) -> Callable[[str, Mapping[str, str]], Subject]:
+def _on_redis(ttl_seconds: int) -> Approach:
     call = Method(
         "redis.client:Redis.execute_command",
         unavailable=lambda: redis.ConnectionError("Connection refused"),
     )
-    return lambda _, urls: _subject(
-        "redis_key",
-        tables=(_ORDERS_TABLE,),
-        environment={"REDIS_URL": urls["redis"], "TTL_SECONDS": str(ttl_seconds)},
-        methods=(call,),
-        stores=(redis_store(urls["redis"]),),
+
+    def subject(urls: Mapping[str, str]) -> Subject:
+        return _subject(
+            "redis_key",
+            tables=(_ORDERS_TABLE,),
+            environment={"REDIS_URL": urls["redis"], "TTL_SECONDS": str(ttl_seconds)},
+            methods=(call,),
+            stores=(redis_store(urls["redis"]),),
+        )
+
+    return Approach(subject, servers=("redis",))
+
+
+def _postgres_unique(urls: Mapping[str, str]) -> Subject:
+    calls = (
+        Method(path, unavailable=lambda: psycopg.OperationalError("the connection is closed"))
+        for path in ("psycopg:Cursor.execute", "psycopg:Connection.commit")
     )
-
-
-def _with_postgres(name: str, urls: Mapping[str, str]) -> Subject:
     return _subject(
-        name,
+        "postgres_unique",
         environment={"DATABASE_URL": urls["postgres"]},
-        methods=_POSTGRES_CALLS,
+        methods=tuple(calls),
         stores=(postgres_store(urls["postgres"]),),
     )
 
 
-def _once(name: str, _: Mapping[str, str]) -> Subject:
+def _once(_: Mapping[str, str]) -> Subject:
     settings = Settings(
         consumer="orders",
         event_types=(EVENT_TYPE,),
@@ -107,7 +99,7 @@ def _once(name: str, _: Mapping[str, str]) -> Subject:
         effect_timeout_seconds=8,
     )
     return _subject(
-        name,
+        "once",
         events=[
             {
                 "specversion": "1.0",
@@ -125,28 +117,24 @@ def _once(name: str, _: Mapping[str, str]) -> Subject:
     )
 
 
-_TABLES = _with_tables(_ORDERS_TABLE, _PROCESSED)
-_IDEMPOTENCY = _with_tables(_ORDERS_TABLE, Table("idempotency", key="id", ttl="expiration"))
+_IDEMPOTENCY = (_ORDERS_TABLE, Table("idempotency", key="id", ttl="expiration"))
 
 APPROACHES = {
-    approach.name: approach
-    for approach in (
-        Approach("none", _with_tables(_ORDERS_TABLE)),
-        Approach("message_id", _TABLES),
-        Approach("get_then_put", _TABLES),
-        Approach("claim_first", _TABLES),
-        Approach("work_first", _TABLES),
-        Approach("postgres_unique", _with_postgres, servers=("postgres",)),
-        Approach("redis_short", _with_redis(60), servers=("redis",)),
-        Approach("redis_long", _with_redis(_DAY), servers=("redis",)),
-        Approach("fifo_window", _with_tables(_ORDERS_TABLE, fifo=True)),
-        Approach(
-            "item_condition", _with_tables(Table("orders", key="customer_id", sort_key="order_id"))
-        ),
-        Approach("provider_key", _with_tables(_ORDERS_TABLE)),
-        Approach("powertools_default", _IDEMPOTENCY),
-        Approach("powertools_advised", _IDEMPOTENCY),
-        Approach("once", _once),
-    )
+    "none": _on_dynamodb("none", _ORDERS_TABLE),
+    **{
+        name: _on_dynamodb(name, _ORDERS_TABLE, Table("processed", key="id", ttl="expires_at"))
+        for name in ("message_id", "get_then_put", "claim_first", "work_first")
+    },
+    "postgres_unique": Approach(_postgres_unique, servers=("postgres",)),
+    "redis_short": _on_redis(60),
+    "redis_long": _on_redis(_DAY),
+    "fifo_window": _on_dynamodb("fifo_window", _ORDERS_TABLE, fifo=True),
+    "item_condition": _on_dynamodb(
+        "item_condition", Table("orders", key="customer_id", sort_key="order_id")
+    ),
+    "provider_key": _on_dynamodb("provider_key", _ORDERS_TABLE),
+    "powertools_default": _on_dynamodb("powertools_default", *_IDEMPOTENCY),
+    "powertools_advised": _on_dynamodb("powertools_advised", *_IDEMPOTENCY),
+    "once": Approach(_once),
 }
 """The approaches by name, in the order of the matrix."""

@@ -43,13 +43,17 @@ def store(order: dict[str, Any], charge_id: str) -> None:
     ORDERS.put_item(Item=item)
 
 
-def process_batch(event: dict[str, Any], process: Callable[[dict[str, Any]], None]) -> Any:
-    """Process each record of a batch, and report those that failed, as Lambda's guide shows it."""
-    failures = []
-    for record in event["Records"]:
-        try:
-            process(record)
-        except Exception as error:
-            LOG.warning("message %s failed: %r", record["messageId"], error)
-            failures.append({"itemIdentifier": record["messageId"]})
-    return {"batchItemFailures": failures}
+def handler_of(process: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any], Any], Any]:
+    """Return a handler that reports the records that failed, as Lambda's guide shows it."""
+
+    def lambda_handler(event: dict[str, Any], _: Any) -> Any:
+        failures = []
+        for record in event["Records"]:
+            try:
+                process(record)
+            except Exception as error:
+                LOG.warning("message %s failed: %r", record["messageId"], error)
+                failures.append({"itemIdentifier": record["messageId"]})
+        return {"batchItemFailures": failures}
+
+    return lambda_handler

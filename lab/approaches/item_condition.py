@@ -10,7 +10,7 @@ Leaves out: every other effect of the event. The condition protects one write of
 import json
 from typing import Any
 
-from lab.approaches.checkout import ORDERS, charge, process_batch
+from lab.approaches.checkout import ORDERS, charge, handler_of
 
 
 def process(record: dict[str, Any]) -> None:
@@ -36,6 +36,4 @@ def process(record: dict[str, Any]) -> None:
     )
 
 
-def lambda_handler(event: dict[str, Any], _: Any) -> Any:
-    """Process a batch of orders."""
-    return process_batch(event, process)
+lambda_handler = handler_of(process)

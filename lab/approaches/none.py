@@ -9,7 +9,7 @@ may be processed twice; it recommends to make the function idempotent.
 import json
 from typing import Any
 
-from lab.approaches.checkout import charge, process_batch, store
+from lab.approaches.checkout import charge, handler_of, store
 
 
 def process(record: dict[str, Any]) -> None:
@@ -18,6 +18,4 @@ def process(record: dict[str, Any]) -> None:
     store(order, charge(order["order_id"], order["amount"]))
 
 
-def lambda_handler(event: dict[str, Any], _: Any) -> Any:
-    """Process a batch of orders."""
-    return process_batch(event, process)
+lambda_handler = handler_of(process)

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from lab.approaches.checkout import charge, process_batch
+from lab.approaches.checkout import charge, handler_of
 
 
 def process(record: dict[str, Any]) -> None:
@@ -34,6 +34,4 @@ def process(record: dict[str, Any]) -> None:
         )
 
 
-def lambda_handler(event: dict[str, Any], _: Any) -> Any:
-    """Process a batch of orders."""
-    return process_batch(event, process)
+lambda_handler = handler_of(process)

@@ -10,7 +10,7 @@ them, and then takes the request as a new one. And every effect of an event but 
 import json
 from typing import Any
 
-from lab.approaches.checkout import charge, process_batch, store
+from lab.approaches.checkout import charge, handler_of, store
 
 
 def process(record: dict[str, Any]) -> None:
@@ -20,6 +20,4 @@ def process(record: dict[str, Any]) -> None:
     store(order, charge(order["order_id"], order["amount"], idempotency_key=key))
 
 
-def lambda_handler(event: dict[str, Any], _: Any) -> Any:
-    """Process a batch of orders."""
-    return process_batch(event, process)
+lambda_handler = handler_of(process)

@@ -19,7 +19,7 @@ from typing import Any
 
 import redis
 
-from lab.approaches.checkout import charge, process_batch, store
+from lab.approaches.checkout import charge, handler_of, store
 
 KEYS = redis.Redis.from_url(os.environ["REDIS_URL"])
 TTL_SECONDS = int(os.environ["TTL_SECONDS"])
@@ -38,6 +38,4 @@ def process(record: dict[str, Any]) -> None:
         raise
 
 
-def lambda_handler(event: dict[str, Any], _: Any) -> Any:
-    """Process a batch of orders."""
-    return process_batch(event, process)
+lambda_handler = handler_of(process)

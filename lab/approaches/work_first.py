@@ -13,7 +13,7 @@ from typing import Any
 
 import boto3
 
-from lab.approaches.checkout import charge, process_batch, store
+from lab.approaches.checkout import charge, handler_of, store
 
 PROCESSED = boto3.resource("dynamodb").Table("processed")
 TTL_SECONDS = 24 * 60 * 60
@@ -29,6 +29,4 @@ def process(record: dict[str, Any]) -> None:
     PROCESSED.put_item(Item={"id": key, "expires_at": int(time.time()) + TTL_SECONDS})
 
 
-def lambda_handler(event: dict[str, Any], _: Any) -> Any:
-    """Process a batch of orders."""
-    return process_batch(event, process)
+lambda_handler = handler_of(process)

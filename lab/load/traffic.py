@@ -46,25 +46,21 @@ class Traffic:
         return sum(map(len, (*self.first, *self.later))) - len(self.orders)
 
 
-def traffic(messages: int, seed: int = 0) -> Traffic:
+def traffic(messages: int) -> Traffic:
     """Return the messages of a number of orders."""
-    twice = _orders(TWICE, round(messages * DUPLICATES))
-    single = _orders(SINGLE, messages - len(twice))
-    at_once, later = _batches(twice[::2]), _batches(twice[1::2])
-    groups = [[batch] for batch in (*_batches(single), *later)]
-    groups += [[batch, batch] for batch in at_once]
-    Random(seed).shuffle(groups)  # noqa: S311
-    return Traffic((*single, *twice), tuple(batch for group in groups for batch in group), later)
+    number = round(messages * DUPLICATES)
+    at_once, later = batches(TWICE, range(0, number, 2)), batches(TWICE, range(1, number, 2))
+    single = batches(SINGLE, range(messages - number))
+    groups = [[batch] for batch in (*single, *later)] + [[batch, batch] for batch in at_once]
+    Random(0).shuffle(groups)  # noqa: S311
+    orders = tuple(order for batch in (*single, *at_once, *later) for order in batch)
+    return Traffic(orders, tuple(batch for group in groups for batch in group), later)
 
 
-def warm_up(messages: int) -> tuple[Batch, ...]:
-    """Return batches of orders that are not counted."""
-    return _batches(_orders(WARM, messages))
-
-
-def singles(first: int, messages: int) -> tuple[Batch, ...]:
-    """Return batches of orders that are sent once, from a number on."""
-    return _batches(_orders(SINGLE, messages, first))
+def batches(kind: str, numbers: Sequence[int]) -> tuple[Batch, ...]:
+    """Return the batches of the orders of a kind that have these numbers."""
+    orders = [f"{kind}-{number}" for number in numbers]
+    return tuple(tuple(orders[n : n + BATCH]) for n in range(0, len(orders), BATCH))
 
 
 def body_of(subject: Subject) -> Callable[[str], str]:
@@ -85,18 +81,18 @@ def order_in(text: str) -> str:
     return found.group()
 
 
-def send(
-    sqs: Any, url: str, batches: Sequence[Batch], body: Callable[[str], str], *, fifo: bool
-) -> None:
+def send(sqs: Any, url: str, sent: Sequence[Batch], subject: Subject) -> None:
     """Send batches concurrently, in about their order; on a FIFO queue, an order is a group.
 
     Raises:
         RuntimeError: SQS did not accept a message.
     """
+    body = body_of(subject)
 
     def send_one(batch: Batch) -> None:
         entries = [
-            {"Id": str(n), "MessageBody": body(order)} | ({"MessageGroupId": order} if fifo else {})
+            {"Id": str(n), "MessageBody": body(order)}
+            | ({"MessageGroupId": order} if subject.fifo else {})
             for n, order in enumerate(batch)
         ]
         answer = sqs.send_message_batch(QueueUrl=url, Entries=entries)
@@ -104,12 +100,4 @@ def send(
             raise RuntimeError(f"SQS did not accept messages: {answer['Failed']}")
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(send_one, batches))
-
-
-def _orders(kind: str, count: int, first: int = 0) -> list[str]:
-    return [f"{kind}-{n}" for n in range(first, first + count)]
-
-
-def _batches(orders: Sequence[str]) -> tuple[Batch, ...]:
-    return tuple(tuple(orders[n : n + BATCH]) for n in range(0, len(orders), BATCH))
+        list(pool.map(send_one, sent))

@@ -6,31 +6,31 @@ import pytest
 from rich.console import Console
 
 from emulator.embedded_aws import EmbeddedAws
-from lab.load.approach_run import Site, run_approach
-from lab.load.command import Stage
-from lab.load.report import PAGE, Measured, Result, as_json, rewritten
+from lab.load.command import run_approach, run_stage
+from lab.load.report import PAGE, empty, is_clean, rewritten
 from lab.load.traffic import body_of, order_in, traffic
 from lab.subjects import APPROACHES, ORDERS
 from redelivery import Subject
 
-MESSAGES, DUPLICATES = 40, 12
 URLS = {"redis": "unix:///redis", "postgres": "postgresql:///lab"}
 
 
 def test_none_doubles_claim_first_loses_and_once_does_neither(aws: EmbeddedAws) -> None:
-    measured = Measured(traffic(MESSAGES))
-    site, names = Site(aws), ["none", "claim_first", "once"]
+    sent = traffic(40)
+    found = empty(sent)
+    killed = found["approaches"]
 
     def kill(name: str, subject: Subject) -> str:
-        measured.killed[name] = run_approach(site, subject, measured.sent, kills=True)
+        killed[name] = run_approach(aws, subject, sent, kills=True)
         return ""
 
-    Stage(site, names, measured, Console(file=StringIO())).run("with kills", kill, at_once=3)
-    none, claim_first, once = (measured.killed[name] for name in names)
-    assert (measured.sent.duplicates, none.doubled >= DUPLICATES, none.lost) == (12, True, 0)
-    assert (claim_first.doubled, claim_first.lost) == (0, claim_first.kills)
-    assert (once.doubled, once.lost, once.dead_letters) == (0, 0, 0)
-    assert {each.kills for each in measured.killed.values()} == {2}
+    names, console = ["none", "claim_first", "once"], Console(file=StringIO())
+    run_stage("with kills", kill, names, found, console, at_once=3)
+    none, claim_first, once = (killed[name] for name in names)
+    assert (sent.duplicates, none["doubled"] >= 12, none["lost"]) == (12, True, 0)
+    assert (claim_first["doubled"], claim_first["lost"]) == (0, claim_first["kills"])
+    assert (once["doubled"], once["lost"], once["dead_letters"]) == (0, 0, 0)
+    assert {each["kills"] for each in killed.values()} == {2}
 
 
 @pytest.mark.parametrize("name", APPROACHES)
@@ -42,11 +42,10 @@ def test_the_body_of_a_message_names_its_order_only(name: str) -> None:
 
 
 def test_once_has_to_be_clean_in_both_runs_and_the_page_shows_them() -> None:
-    clean, doubled = Result(0, 0, 1, 2, 3.0), Result(1, 0, 0, 2, 3.0)
-    measured = Measured(traffic(10), {"once": clean}, {"once": doubled}, {"once": 1.254})
-    assert not measured.is_clean("once")
-    assert Measured(traffic(10), {"once": clean}, {"once": clean}).is_clean("once")
-    found = as_json(measured)
-    assert found["approaches"]["once"]["ratio"] == 1.25
-    row = "| `once` | 0 | 0 | 1 | 1.25 | 2 | 1 | 0 | 0 |"
-    assert row in rewritten(PAGE.read_text(), found)
+    clean = {"doubled": 0, "lost": 0, "dead_letters": 1, "kills": 2, "seconds": 3.0}
+    row = {"ratio": 1.25, "without_kills": clean, "with_kills": {**clean, "doubled": 1}}
+    found = {**empty(traffic(10)), "approaches": {"once": row}}
+    assert not is_clean(found, "once")
+    assert "| `once` | 0 | 0 | 1 | 1.25 | 2 | 1 | 0 | 1 |" in rewritten(PAGE.read_text(), found)
+    row["with_kills"] = clean
+    assert is_clean(found, "once")

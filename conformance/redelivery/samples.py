@@ -173,6 +173,8 @@ def _with_another_key(body: Any, way: Way) -> Any:
     is_long = isinstance(old, str) and len(old) >= _LEAST_KEY_LENGTH
     changed = _replaced(body, old, str(new)) if is_long else copy.deepcopy(body)
     _value_at(changed, way[:-1])[way[-1]] = new
+    if "specversion" in body and changed.get("id") == body.get("id"):
+        changed["id"] = _another(body.get("id"))  # two CloudEvents never have the same id
     return changed
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from docs.findings.handlers import ALL, PublicHandler
+from docs.findings.handlers import ALL, PublicHandler, ready
 from docs.findings.results import Outcome, document, outcome, table
+from lab.stores import servers
 from redelivery import SubjectError, check
 
 WRONG_CLONE = 2
@@ -31,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         _verify(handlers, options.clones)
-        found = [_checked(handler, options.clones, options.seed) for handler in handlers]
+        with servers({handler.server for handler in handlers} - {""}) as urls:
+            found = [_checked(ready(h, urls), options.clones, options.seed) for h in handlers]
     except (CloneError, SubjectError) as error:
         sys.stderr.write(f"{error}\n")
         return WRONG_CLONE

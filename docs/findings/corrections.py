@@ -6,10 +6,12 @@ import json
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import boto3
+import psycopg2
+import redis
 
 Event = dict[str, Any]
 
@@ -203,6 +205,55 @@ def result_of_a_test(event: Event, _: object) -> Event:
         results.put_item(Item={"id": data["id"], "Queue_Name": queue, "Message": data["message"]})
 
     return _by_message(event, store)
+
+
+_NEXT_NUMBER = """
+local known = redis.call('HGET', KEYS[2], ARGV[1])
+if known then return tonumber(known) end
+local number = redis.call('INCR', KEYS[1])
+redis.call('HSET', KEYS[2], ARGV[1], number)
+return number
+"""
+
+
+def waiting_room(event: Event, _: object) -> Event:
+    """Give a request its number in one script, which also remembers it; keep it in DynamoDB."""
+    numbers: Any = redis.Redis(host=os.environ["REDIS_HOST"], port=int(os.environ["REDIS_PORT"]))
+    positions = boto3.resource("dynamodb").Table(os.environ["QUEUE_POSITION_ENTRYTIME_TABLE"])
+
+    def assign(record: Event) -> None:
+        request = record["messageAttributes"]["apig_request_id"]["stringValue"]
+        if json.loads(record["body"])["event_id"] != os.environ["EVENT_ID"]:
+            return
+        number = int(numbers.eval(_NEXT_NUMBER, 2, "queue_counter", "numbers", request))
+        item = {"request_id": request, "queue_position": number, "entry_time": int(time.time())}
+        with suppress(positions.meta.client.exceptions.ConditionalCheckFailedException):
+            positions.put_item(Item=item, ConditionExpression="attribute_not_exists(request_id)")
+
+    return _by_message(event, assign)
+
+
+def telemetry(event: Event, _: object) -> Event:
+    """Insert a row once, and refuse other data for it. The receiver drops an outcome it knows."""
+    connection = psycopg2.connect(host=os.environ["DB_HOST"], user=os.environ["DB_USER"])
+    queue = boto3.client("sqs")
+
+    def insert(record: Event) -> None:
+        data = json.loads(record["body"])
+        with connection, connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO telemetry VALUES (%s, %s, now()) "
+                "ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING data",
+                [data["id"], record["body"]],
+            )
+            [(stored,)] = cursor
+            if stored != data:
+                raise ValueError("the id is that of another message")
+        outcome = json.dumps({"status": "processed", "id": data["id"]})
+        queue.send_message(QueueUrl=os.environ["OUTPUT_QUEUE_URL"], MessageBody=outcome)
+
+    with closing(connection):
+        return _by_message(event, insert)
 
 
 def _by_message(event: Event, work: Callable[[Event], None]) -> Event:

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import psycopg
+import psycopg2
+import redis
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from psycopg.conninfo import conninfo_to_dict
 
-from redelivery import Answer, Store, Subject, Table
+from redelivery import Answer, Method, Store, Subject, Table
 
 _SERVERLESS_PATTERNS = "aws-samples/serverless-patterns"
 _PATTERNS_COMMIT = "fb7b5d06c27d8abb1bd35e52ab7523acf4baab7b"
@@ -32,6 +36,8 @@ class PublicHandler:
         subject: what to check. Its root is filled in by the run.
         correction: the fields that differ in the subject of its correction, a function of
             `corrections.py`.
+        server: the server, as in `lab.stores`, that its store is; empty without one. The subject is
+            then complete after `ready`.
     """
 
     name: str
@@ -42,6 +48,7 @@ class PublicHandler:
     package: Sequence[str]
     subject: Subject
     correction: Mapping[str, Any] = field(default_factory=dict)
+    server: str = ""
 
     @property
     def corrected(self) -> Subject:
@@ -420,6 +427,136 @@ _TEST_RESULT = PublicHandler(
     ),
 )
 
+
+def _request(number: str) -> dict[str, object]:
+    attribute = {"stringValue": f"request-{number}", "dataType": "String"}
+    body = json.dumps({"event_id": "concert", "visitor": number})
+    return {"body": body, "messageAttributes": {"apig_request_id": attribute}}
+
+
+def _waiting_room(url: str) -> PublicHandler:
+    """Gives each request the next number of a counter in Redis, and keeps it in DynamoDB."""
+
+    def reset() -> None:
+        # Its client asks for TLS, which the lab's server does not have.
+        vars(redis)["Redis"] = lambda **_: redis.client.Redis.from_url(url, decode_responses=True)
+        redis.client.Redis.from_url(url).flushall()
+
+    def counter() -> list[dict[str, object]]:
+        number = redis.client.Redis.from_url(url, decode_responses=True).get("queue_counter")
+        return [{"counter": "queue_counter", "number": number}]
+
+    def create_secret() -> None:
+        client = boto3.client("secretsmanager", region_name=_REGION)
+        client.create_secret(Name="waiting-room/redis-auth", SecretString="none")
+
+    return PublicHandler(
+        name="waiting room",
+        repository="aws-solutions/virtual-waiting-room-on-aws",
+        commit="e43fb92d5d7d58248161c5c69ea7381e5bb3c727",
+        path="source/core-api/lambda_functions/assign_queue_num.py",
+        licence="Apache-2.0",
+        package=(
+            "source/core-api/lambda_functions/assign_queue_num.py",
+            "source/core-api/lambda_functions/counters.py",
+            "source/shared/virtual-waiting-room-on-aws-common/vwr",
+        ),
+        subject=Subject(
+            handler="assign_queue_num.lambda_handler",
+            events=({"Records": [_request("1"), _request("2")]},),
+            environment={
+                "SOLUTION_ID": "SO0166",
+                "REDIS_HOST": "redis",
+                "REDIS_PORT": "6379",
+                "QUEUE_URL": "{source}",
+                "EVENT_ID": "concert",
+                "STACK_NAME": "waiting-room",
+                "QUEUE_POSITION_ENTRYTIME_TABLE": "positions",
+                "ENABLE_QUEUE_POSITION_EXPIRY": "true",
+            },
+            tables=(Table("positions", key="request_id", ttl=None),),
+            methods=(
+                Method(
+                    "redis.client:Redis.execute_command",
+                    unavailable=lambda: redis.ConnectionError("Connection refused"),
+                ),
+            ),
+            stores=(Store("redis", reset, counter, key=("counter",)),),
+            set_up=create_secret,
+            # In which order requests get their numbers is open; the counter is compared.
+            ignore=("positions.queue_position", "positions.entry_time"),
+            batch_failures=False,
+            timeout_seconds=30,
+            visibility_seconds=30,
+            max_receives=2,
+        ),
+        server="redis",
+    )
+
+
+_TELEMETRY_TABLE = """
+CREATE TABLE IF NOT EXISTS telemetry (id text PRIMARY KEY, data jsonb, received_at timestamptz);
+DELETE FROM telemetry;
+"""
+
+
+def _telemetry(url: str) -> PublicHandler:
+    """Inserts a row into PostgreSQL for each message, and sends the outcome to a queue."""
+    address = conninfo_to_dict(url) if url else {}
+
+    def reset() -> None:
+        with psycopg.connect(url) as connection:
+            connection.execute(_TELEMETRY_TABLE)
+
+    def rows() -> list[dict[str, object]]:
+        with psycopg.connect(url) as connection:
+            found = connection.execute("SELECT id, data::text FROM telemetry ORDER BY id")
+            return [{"id": key, "data": data} for key, data in found]
+
+    return PublicHandler(
+        name="telemetry",
+        repository="taimax13/platform-tool",
+        commit="e9981d3a3768b3e4d15832f1fffa944430ed06a2",
+        path="lambdas/telementary_processor_sqs_postgress_psg.py",
+        licence="no licence",
+        package=("lambdas/telementary_processor_sqs_postgress_psg.py",),
+        subject=Subject(
+            handler="telementary_processor_sqs_postgress_psg.lambda_handler",
+            events=({"id": "t-1", "degrees": 21}, {"id": "t-2", "degrees": 22}),
+            key="id",
+            environment={
+                "DB_HOST": str(address.get("host", "")),
+                "DB_NAME": str(address.get("dbname", "")),
+                "DB_USER": str(address.get("user", "")),
+                "DB_PASSWORD": "",
+                "OUTPUT_QUEUE_URL": "{queue:outcomes}",
+            },
+            queues=("outcomes",),
+            methods=tuple(
+                Method(
+                    f"psycopg2.extensions:{path}",
+                    unavailable=lambda: psycopg2.OperationalError("server closed the connection"),
+                )
+                for path in ("cursor.execute", "connection.commit")
+            ),
+            stores=(Store("telemetry", reset, rows, key=("id",)),),
+            batch_failures=False,
+            timeout_seconds=3,
+            visibility_seconds=30,
+        ),
+        correction={"repeatable": ("outcomes",)},
+        server="postgres",
+    )
+
+
+_WITH_SERVER = {"redis": _waiting_room, "postgres": _telemetry}
+
+
+def ready(handler: PublicHandler, urls: Mapping[str, str]) -> PublicHandler:
+    """Return a handler whose subject has the URL of its server; `urls` are by the server's name."""
+    return _WITH_SERVER[handler.server](urls[handler.server]) if handler.server else handler
+
+
 ALL = (
     _DOCUMENT_QUEUE,
     _POWERTOOLS_BATCH,
@@ -433,4 +570,6 @@ ALL = (
     _WEBSOCKET_ANSWER,
     _TENANT_DISPATCH,
     _TEST_RESULT,
+    *(make("") for make in _WITH_SERVER.values()),
 )
+"""All handlers."""

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 from docs.findings import __main__ as command
-from docs.findings.handlers import ALL, PublicHandler
+from docs.findings.handlers import ALL, PublicHandler, ready
 from docs.findings.results import table
+from lab.stores import SERVERS, servers
 from redelivery import Fault, Subject, Table
 from redelivery.examination import examine
 from tests.architecture.imports import ROOT
@@ -56,11 +58,19 @@ def test_the_page_names_where_a_handler_is_and_what_the_check_showed(
     assert set(told) <= {entry["fault"] for entry in found}
 
 
+@pytest.fixture(scope="module")
+def urls() -> Iterator[Mapping[str, str]]:
+    with servers(SERVERS) as running:
+        yield running
+
+
 @pytest.mark.parametrize("handler", ALL, ids=lambda handler: str(handler.name))
-def test_a_correction_passes_where_the_handler_fails(handler: PublicHandler) -> None:
+def test_a_correction_passes_where_the_handler_fails(
+    handler: PublicHandler, urls: Mapping[str, str]
+) -> None:
     [found] = [h["findings"] for h in RESULTS["handlers"] if h["name"] == handler.name]
     faults = [Fault(entry["fault"]) for entry in found]
-    results = examine(handler.corrected, only=faults).results
+    results = examine(ready(handler, urls).corrected, only=faults).results
     assert [(r.scenario, r.differences) for r in results if r.fired and r.differences] == []
     assert {r.fault for r in results if r.fired} == set(faults)
 

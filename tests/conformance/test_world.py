@@ -219,3 +219,10 @@ def test_an_import_is_not_interrupted_by_another_one(tmp_path: Path) -> None:
     assert [kinds(result) for result in found.values() if result.differences] == []
     assert found["in-parallel@2"].fired
     assert not found["in-parallel@1"].fired
+
+
+def test_a_package_of_another_platform_is_named_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "fast").mkdir()
+    (tmp_path / "fast" / "__init__.py").write_text("import fast._core\n")
+    with pytest.raises(SubjectError, match="of another platform: give the source with --root"):
+        results(tmp_path, "import fast._core\ndef handler(event, context): ...", Fault.REDRIVEN)

@@ -133,6 +133,8 @@ class Code:
             remedy = "Name it as Lambda does, module.function, and give the folder with --root"
             if isinstance(error, ModuleNotFoundError) and error.name != module_name:
                 remedy = f"Is {error.name} installed in this environment?"
+                if (subject.root / str(error.name).partition(".")[0]).is_dir():
+                    remedy = "The package is of another platform: give the source with --root"
             raise SubjectError(
                 f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. {remedy}"
             ) from error

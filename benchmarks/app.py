@@ -32,10 +32,6 @@ SOURCE = Path(__file__).resolve().parent / "deployed"
 _PLAIN = "verify_then_put"
 
 
-def _consumer(name: str) -> ConsumerProps:
-    return ConsumerProps(name, external=("order.placed",), tables=(ORDERS,), folder=SOURCE)
-
-
 def _allow_plain_writes(tree: cdk.App) -> None:
     """Let Powertools write without a transaction, which the role of a consumer does not allow."""
     actions = [f"dynamodb:{name}Item" for name in ("Get", "Put", "Update", "Delete")]
@@ -69,7 +65,8 @@ def _add_plain_webhooks(stack: cdk.Stack) -> None:
 if __name__ == "__main__":
     app = cdk.App()
     try:
-        lines = (*CONSUMERS, *map(_consumer, NAMES))
+        line = ConsumerProps("", external=("order.placed",), tables=(ORDERS,), folder=SOURCE)
+        lines = (*CONSUMERS, *(replace(line, name=name) for name in NAMES))
         for stack in assemble(app, replace(REGISTRY, consumers=lines)):
             _add_plain_webhooks(stack)
         _allow_plain_writes(app)

@@ -5,7 +5,7 @@ A sample is checked: orders, failures and requests must be right, or its figures
 
 import gc
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import count
 
@@ -25,6 +25,7 @@ from benchmarks.dynamodb import MODEL, Counts, Delay
 from benchmarks.orders import Event, lambda_event, order_id
 from benchmarks.rows import USUAL, Row, Sample, ratio, row_of, side_by_side, timed
 from benchmarks.server import BenchServer, Seen
+from once.ops.aws.clients import batches
 from once.testing.events import FakeContext
 
 TEN = 10
@@ -44,7 +45,7 @@ _VS_RAW = {
     "write_units_vs_raw": "write_units",
 }
 """The figures that are compared with those of the raw transaction, by the key of the ratio."""
-_COUNTED = tuple(each.name for each in fields(Counts))
+_COUNTED = [each.name for each in fields(Counts)]
 
 
 class Wrong(Exception):
@@ -53,11 +54,10 @@ class Wrong(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Conditions of a sample.
+    """Conditions of a sample: size of a batch, and number of messages.
 
-    `records` is the size of a batch, `duplicates` the share of messages whose event was committed
-    before, `conflicts` the share that gets a TransactionConflict at each attempt. With
-    `redelivered`, messages have a receive count of 2. `messages` is the number in one sample.
+    `duplicates` is the share of messages whose event was committed before, `conflicts` the share
+    that gets a TransactionConflict. With `redelivered`, messages have a receive count of 2.
     """
 
     records: int
@@ -117,14 +117,9 @@ def contenders_in(setting: Setting) -> Sequence[Contender]:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The invocations of a sample.
+    """The invocations of a sample, the number of measured messages, and all orders.
 
-    Attributes:
-        before: commit the events whose duplicates follow; without delay or faults.
-        warm: like the measured ones, but without delay and not counted.
-        measured: the measured invocations.
-        messages: number of measured messages.
-        orders: all orders.
+    Those `before` commit the events whose duplicates follow. The `warm` ones are not counted.
     """
 
     before: list[Event]
@@ -139,40 +134,27 @@ def load_of(setting: Setting, contender: Contender, seed: int) -> Load:
     chance, new = random.Random(seed), count()
     known = [next(new) for _ in range(2 * setting.records if setting.duplicates else 0)]
     messages = setting.messages * (FAST if contender.groups else 1)
-    before = list(_batches(setting.records, known))
     warming = LEARNING if setting.faulty else setting.records
-    warm = _drawn(warming if contender.groups else WARM, setting, known, new, chance)
-    measured = _drawn(messages, setting, known, new, chance)
+
+    def drawn(messages: int) -> Iterator[list[int]]:
+        """Yield the orders of each batch, with the share of duplicates, no message twice in one."""
+        places = range(messages)
+        # Rounded at random: 1 % of fifty messages is one duplicate in every other sample.
+        repeated = int(messages * setting.duplicates + chance.random())
+        again = set(chance.sample(places, min(repeated, messages)))
+        for batch in batches(places, setting.records):
+            numbers = iter(chance.sample(known, len(again.intersection(batch))))
+            yield [next(numbers) if place in again else next(new) for place in batch]
+
+    warm, measured = [*drawn(warming if contender.groups else WARM)], [*drawn(messages)]
     receive_count = 2 if setting.redelivered else 1
     return Load(
-        before=[lambda_event(batch) for batch in before],
+        before=[lambda_event(batch) for batch in batches(known, setting.records)],
         warm=[lambda_event(batch, receive_count=receive_count) for batch in warm],
         measured=[lambda_event(batch, receive_count=receive_count) for batch in measured],
         messages=messages,
         orders={order_id(number) for batch in (known, *warm, *measured) for number in batch},
     )
-
-
-def _drawn(
-    messages: int, setting: Setting, known: list[int], new: Iterator[int], chance: random.Random
-) -> list[list[int]]:
-    """Return the numbers of orders by invocation, with the share of duplicates.
-
-    No batch has the same message twice.
-    """
-    places = range(messages)
-    # Rounded up or down at random: 1 % of fifty messages is one duplicate in every other sample.
-    repeated = int(messages * setting.duplicates + chance.random())
-    again = set(chance.sample(places, min(repeated, messages)))
-    batches = []
-    for batch in _batches(setting.records, places):
-        numbers = iter(chance.sample(known, len(again.intersection(batch))))
-        batches.append([next(numbers) if place in again else next(new) for place in batch])
-    return batches
-
-
-def _batches(size: int, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (numbers[start : start + size] for start in range(0, len(numbers), size))
 
 
 def batch_rows(
@@ -181,9 +163,6 @@ def batch_rows(
     """Measure the contenders of a setting side by side; return a row for each.
 
     `taken` is called after each sample.
-
-    Raises:
-        Wrong: a sample is invalid.
     """
     contenders = {contender.name: contender for contender in contenders_in(setting)}
 
@@ -196,12 +175,7 @@ def batch_rows(
 
 
 def take(server: BenchServer, setting: Setting, contender: Contender, *, seed: int) -> Sample:
-    """Measure one contender once.
-
-    Raises:
-        Wrong: a message failed, an order is missing or was put more than once, or the number of
-            requests is not the claimed one.
-    """
+    """Measure one contender once, and check what it did."""
     load = load_of(setting, contender, seed)
     server.reset()
     handle = contender.prepare(lambda service: server.client(service, contender.config))
@@ -210,7 +184,18 @@ def take(server: BenchServer, setting: Setting, contender: Contender, *, seed: i
     failed += run(handle, load.warm)
     server.faults(setting.delay_ms, conflicts=setting.conflicts, seed=seed)
     sample, seen, more = measured(server, handle, load.measured, load.messages)
-    if faults := list(_faults(setting, contender, load, seen, [*failed, *more])):
+    wrong: dict[str, Iterable[str]] = {"reported as failed": [*failed, *more]}
+    if contender.exactly_once:
+        wrong |= {
+            "never put": load.orders - seen.orders.keys(),
+            "put, and never sent": seen.orders.keys() - load.orders,
+            "put more than once": [order for order, times in seen.orders.items() if times > 1],
+        }
+    faults = [f"{what}: {', '.join(sorted(names))}" for what, names in wrong.items() if names]
+    expected = round(contender.requests * load.messages)
+    if not setting.faulty and seen.counts.requests != expected:
+        faults.append(f"{seen.counts.requests} requests, and it claims to need {expected}")
+    if faults:
         raise Wrong(f"{contender.name}, {setting}: {'; '.join(faults)}")
     return sample
 
@@ -233,24 +218,6 @@ def run(handle: Handle, events: Iterable[Event]) -> list[str]:
     return [
         failure["itemIdentifier"] for answer in answers for failure in answer["batchItemFailures"]
     ]
-
-
-def _faults(
-    setting: Setting, contender: Contender, load: Load, seen: Seen, failed: Collection[str]
-) -> Iterator[str]:
-    wrong = {"reported as failed": failed}
-    if contender.exactly_once:
-        wrong |= {
-            "never put": load.orders - seen.orders.keys(),
-            "put, and never sent": seen.orders.keys() - load.orders,
-            "put more than once": [order for order, times in seen.orders.items() if times > 1],
-        }
-    for what, names in wrong.items():
-        if names:
-            yield f"{what}: {', '.join(sorted(names))}"
-    expected = round(contender.requests * load.messages)
-    if not setting.faulty and seen.counts.requests != expected:
-        yield f"{seen.counts.requests} requests, and it claims to need {expected}"
 
 
 def rows_of(setting: Setting, samples: dict[str, list[Sample]]) -> list[Row]:

@@ -4,12 +4,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.rows import Row, Sample, middle, ratio, side_by_side
 from benchmarks.webhooks import settings_of
-from once.cdk import DeploymentConfig, functions
+from once.cdk import ConsumerProps, DeploymentConfig, functions
 from once.cdk.packaging.function_package import package
 from once.names import RELAY
 from once.settings import RelaySettings, Settings, TableSettings
@@ -29,32 +28,18 @@ _NOWHERE = "https://localhost"
 _RELAY = RelaySettings(service="once", topic_arn="topic", dead_letter_url=_NOWHERE, publishes={})
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """The imports that are measured, the package they come from, and their environment."""
-
-    name: str
-    imports: str
-    folder: Path
-    environment: Mapping[str, str]
+Contender = tuple[str, Path, Mapping[str, str]]
+"""The imports that are measured, the package they come from, and their environment."""
 
 
 def measure(repeats: int) -> list[Row]:
     """Measure the import of every function, and of boto3 with one client, in fresh processes.
 
-    Imports come from the packages for the embedded AWS. Each repeat measures every contender once.
-
-    Returns:
-        A row for each contender: `contender`, `cpu_ms` (the median, in milliseconds), `modules`
-        (the number of loaded modules), and `vs_boto3` (the median ratio of CPU time to boto3's in
-        the same repeat).
-
-    Raises:
-        SynthError: a package cannot be built.
-        RuntimeError: a handler does not load; the message has the reason.
+    Imports come from the packages for the embedded AWS. A row has the median CPU time in
+    milliseconds, the number of loaded modules, and the median ratio to boto3's CPU time.
     """
-    contenders = {each.name: each for each in _contenders()}
-    samples = side_by_side(contenders, repeats, lambda name, _: _sample(contenders[name]))
+    contenders = dict(_contenders())
+    samples = side_by_side(contenders, repeats, lambda name, _: _sample(name, *contenders[name]))
     return [
         {
             "contender": name,
@@ -66,53 +51,46 @@ def measure(repeats: int) -> list[Row]:
     ]
 
 
-def _contenders() -> Iterator[Contender]:
+def _contenders() -> Iterator[tuple[str, Contender]]:
     sources = {
         **{e.name: (REGISTRY.folder_of(e), e.aws_services) for e in (*CONSUMERS, WEBHOOKS)},
         RELAY: (functions.FOLDER / RELAY, ()),
     }
     settings = {
-        **{line.name: _settings(line.name) for line in CONSUMERS},
+        **{line.name: _settings(line) for line in CONSUMERS},
         WEBHOOKS.name: settings_of(WEBHOOKS),
         RELAY: _RELAY,
     }
     for number, (name, source) in enumerate(sources.items()):
         folder = package(name, *source, DeploymentConfig(local=True))
         if number == 0:
-            yield Contender(BOTO3, _BOTO3, folder, {})
-        yield Contender(name, f"import functions.{name}.handler", folder, settings[name].to_env())
+            yield BOTO3, (_BOTO3, folder, {})
+        yield name, (f"import functions.{name}.handler", folder, settings[name].to_env())
 
 
-def _settings(name: str) -> Settings:
+def _settings(line: ConsumerProps) -> Settings:
     """Return the settings of a deployed consumer, with names of resources that do not exist."""
     return Settings(
-        **REGISTRY.settings_of(name),
+        **REGISTRY.settings_of(line.name),
         queue_url=_NOWHERE,
         dead_letter_url=_NOWHERE,
         dedup_table="dedup",
-        tables={
-            each.name: TableSettings(each.name, each.keys) for each in REGISTRY.line_of(name).tables
-        },
+        tables={each.name: TableSettings(each.name, each.keys) for each in line.tables},
         dedup_window_seconds=DeploymentConfig().dedup_window_seconds,
     )
 
 
-def _sample(contender: Contender) -> Sample:
+def _sample(name: str, imports: str, folder: Path, environment: Mapping[str, str]) -> Sample:
     """Return the CPU time in milliseconds, and the number of loaded modules."""
-    environment = {
-        **contender.environment,
-        "AWS_LAMBDA_FUNCTION_NAME": contender.name,
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    code = _CODE.format(folder=str(contender.folder), imports=contender.imports)
+    code = _CODE.format(folder=str(folder), imports=imports)
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-I", "-S", "-B", "-c", code],
-        env=environment,
+        env={**environment, "AWS_LAMBDA_FUNCTION_NAME": name, "AWS_DEFAULT_REGION": "us-east-1"},
         cwd=os.sep,
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        raise RuntimeError(f"{contender.name} does not load from its package: {done.stderr}")
+        raise RuntimeError(f"{name} does not load from its package: {done.stderr}")
     return dict(zip(("cpu_ms", "modules"), map(float, done.stdout.split()), strict=True))

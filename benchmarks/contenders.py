@@ -45,13 +45,9 @@ Connect = Callable[[str], Any]
 class Contender:
     """One way to handle a batch.
 
-    Attributes:
-        name: its name in the tables.
-        prepare: makes the warm function; takes a function that makes clients.
-        requests: number of requests for a message without faults.
-        exactly_once: whether a duplicate changes nothing.
-        groups: whether it commits several messages at once, in groups of adaptive size.
-        config: settings of its clients; None for boto3's defaults.
+    `prepare` makes the warm function. `requests` is the number of requests for a message without
+    faults. With `exactly_once`, a duplicate changes nothing. With `groups`, several messages commit
+    at once, in groups of adaptive size. Without a `config`, its clients have boto3's settings.
     """
 
     name: str
@@ -77,7 +73,6 @@ def settings_of(**more: Any) -> Settings:
 
 
 def _put(connect: Connect) -> Handle:
-    """One put for each message: a duplicate overwrites."""
     client = connect("dynamodb")
 
     def handle(event: Event, _: FakeContext) -> Any:
@@ -90,7 +85,6 @@ def _put(connect: Connect) -> Handle:
 
 
 def _claim_then_put(connect: Connect) -> Handle:
-    """A claim, then the put: an order is lost if the function dies between the two."""
     client, settings = connect("dynamodb"), settings_of()
 
     def handle(event: Event, _: FakeContext) -> Any:
@@ -105,7 +99,6 @@ def _claim_then_put(connect: Connect) -> Handle:
 
 
 def _idempotent_then_put(connect: Connect) -> Handle:
-    """Three requests for each message, as deployed: in progress, the order, done."""
     records, client = IDEMPOTENCY, connect("dynamodb")
     return powertools(stores(client, ORDERS), client, records=records, key=KEYS[records])
 

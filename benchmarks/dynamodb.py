@@ -41,10 +41,7 @@ transaction; each of its items. Nothing was published for BatchGetItem: it count
 
 @dataclass(slots=True)
 class Counts:
-    """Requests and units of a run. It is not documented what a cancelled transaction costs.
-
-    `write_units` counts cancelled transactions in full, `write_units_least` does not count them.
-    """
+    """Requests and units of a run; `write_units_least` are without cancelled transactions."""
 
     requests: int = 0
     write_units: int = 0
@@ -56,17 +53,14 @@ class Counts:
 class Tables:
     """The tables, and the counts of their requests.
 
-    Args:
-        conflicts: share of the puts of dedup records that get a TransactionConflict; it is drawn
-            for each attempt.
-        chance: source of these draws.
+    `conflicts` is the share of the puts of dedup records that get a TransactionConflict; it is
+    drawn for each attempt, by `chance`. `written` has the number of puts by key, by table.
     """
 
     conflicts: float = 0.0
     chance: random.Random = field(default_factory=lambda: random.Random(0))
     counts: Counts = field(default_factory=Counts)
     written: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """Number of puts by key, by table."""
     _items: dict[tuple[str, str], Item] = field(default_factory=dict)
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> Answer:
@@ -98,7 +92,12 @@ class Tables:
 
     def _update_item(self, update: Mapping[str, Any]) -> Answer:
         place = _place(update["TableName"], update["Key"])
-        item = self._items.get(place, dict(update["Key"])) | _assigned(update)
+        # The only form in use: `SET #a = :a, #b = :b`.
+        names, values = update["ExpressionAttributeNames"], update["ExpressionAttributeValues"]
+        clauses = update["UpdateExpression"].removeprefix("SET ").split(", ")
+        pairs = (clause.split(" = ") for clause in clauses)
+        item = dict(self._items.get(place, update["Key"]))
+        item |= {names[name]: values[value] for name, value in pairs}
         self._charge(_write_units(item))
         self._items[place] = item
         return OK, {}
@@ -179,14 +178,6 @@ def _place(table: str, item: Mapping[str, Any]) -> tuple[str, str]:
 
 def _write_units(item: Item) -> int:
     return -(-item_bytes(item) // _WRITE_UNIT_BYTES) or 1
-
-
-def _assigned(update: Mapping[str, Any]) -> Item:
-    """Parse an update of the only form in use: `SET #a = :a, #b = :b`."""
-    names, values = update["ExpressionAttributeNames"], update["ExpressionAttributeValues"]
-    clauses = update["UpdateExpression"].removeprefix("SET ").split(", ")
-    pairs = (clause.split(" = ") for clause in clauses)
-    return {names[name]: values[value] for name, value in pairs}
 
 
 def seconds(delay: Delay, operation: str, items: int) -> float:

@@ -1,8 +1,5 @@
 """Effects: a batch of messages that each call a provider, which takes its time to answer.
 
-Every contender charges each order once in effect, and stores it: by the library's ledger of
-effects, by Powertools' idempotency and a provider key, or by the provider's key alone.
-
 Further keys of these rows are `kind` ("effects"), `call_ms`, `vs_one_call` (wall time of an
 invocation without two answers of DynamoDB; one call = 1), `vs_sequential` (Lambda time of a
 message; Once with one message a batch = 1), `vs_raw_threads` and `requests_per_message`.
@@ -35,6 +32,7 @@ from benchmarks.orders import EVENT_TYPE, Event, lambda_event, order_id
 from benchmarks.rows import Row, Sample, middle, ratio, row_of, side_by_side
 from benchmarks.server import BenchServer
 from once import Call, Consumer, Policy, Transaction
+from once.ops.aws.clients import batches
 from once.runtime.sdk import SDK
 
 CALLS_MS = 50, 300
@@ -62,12 +60,10 @@ class Provider:
     def charge(self, key: str, order: str) -> str:
         """Return the reference of the charge."""
         time.sleep(self.seconds)
-        self.keys[order, key] += 1
-        return f"charge of {order}"
+        return self.answer(key, order)
 
-    async def charge_async(self, key: str, order: str) -> str:
-        """Do the same in an event loop."""
-        await asyncio.sleep(self.seconds)
+    def answer(self, key: str, order: str) -> str:
+        """Return the reference without the time."""
         self.keys[order, key] += 1
         return f"charge of {order}"
 
@@ -81,7 +77,8 @@ def _once(connect: Connect, provider: Provider, *, in_loop: bool = False) -> Han
             return provider.charge(call.key, request.order_id)
 
         async def charge_async(request: Charge, call: Call) -> str:
-            return await provider.charge_async(call.key, request.order_id)
+            await asyncio.sleep(provider.seconds)
+            return provider.answer(call.key, request.order_id)
 
         declare = consumer.effect(
             "charge", Charge, policy=Policy.PROVIDER_KEY, key_lifetime_seconds=23 * 60 * 60
@@ -102,27 +99,17 @@ def _once(connect: Connect, provider: Provider, *, in_loop: bool = False) -> Han
     return once(consumer_of, **settings)(connect)
 
 
-def _charged(client: Any, provider: Provider) -> Callable[..., None]:
-    """Return Powertools' idempotent function, which charges an order and puts it."""
+def _powertools(connect: Connect, provider: Provider, *, in_loop: bool = False) -> Handle:
+    """Its idempotency has no `async def`, so in a loop the processor waits for ten threads."""
+    client, stored = connect("dynamodb"), {"records": IDEMPOTENCY, "key": KEYS[IDEMPOTENCY]}
 
-    def place(*, message: dict[str, Any]) -> None:
+    def charged(*, message: dict[str, Any]) -> None:
         provider.charge(message["id"], message["data"]["order_id"])
         client.put_item(TableName=ORDERS, Item=serialized(message["data"]))
 
-    return place
-
-
-def _powertools(connect: Connect, provider: Provider) -> Handle:
-    client = connect("dynamodb")
-    charged = _charged(client, provider)
-    return powertools(charged, client, records=IDEMPOTENCY, key=KEYS[IDEMPOTENCY])
-
-
-def _powertools_async(connect: Connect, provider: Provider) -> Handle:
-    """Its idempotency has no `async def`, so the processor waits for ten threads."""
-    client = connect("dynamodb")
-    charged = _charged(client, provider)
-    config, place = idempotent(charged, client, records=IDEMPOTENCY, key=KEYS[IDEMPOTENCY])
+    if not in_loop:
+        return powertools(charged, client, **stored)
+    config, place = idempotent(charged, client, **stored)
     processor, pool = AsyncBatchProcessor(event_type=EventType.SQS), ThreadPoolExecutor(TEN)
 
     async def work(record: SQSRecord) -> None:
@@ -139,16 +126,15 @@ def _powertools_async(connect: Connect, provider: Provider) -> Handle:
 
 
 def _raw_threads(connect: Connect, provider: Provider) -> Handle:
-    """The call, then one transaction: nothing is known of a call whose function was killed."""
+    """The call, then one transaction."""
     client, settings, pool = connect("dynamodb"), settings_of(), ThreadPoolExecutor(TEN)
 
     def work(record: dict[str, Any]) -> None:
         message = json.loads(record["body"])
         provider.charge(message["id"], message["data"]["order_id"])
         order = {"TableName": ORDERS, "Item": serialized(message["data"])}
-        client.transact_write_items(
-            TransactItems=[{"Put": claim_of(message, settings)}, {"Put": order}]
-        )
+        puts = [{"Put": each} for each in (claim_of(message, settings), order)]
+        client.transact_write_items(TransactItems=puts)
 
     def handle(event: Event, _: Any) -> Any:
         list(pool.map(work, event["Records"]))
@@ -162,7 +148,7 @@ CONTENDERS: dict[str, tuple[Callable[[Connect, Provider], Handle], int]] = {
     ONCE_ASYNC: (partial(_once, in_loop=True), TEN),
     ONE_BY_ONE: (_once, 1),
     POWERTOOLS: (_powertools, TEN),
-    POWERTOOLS_ASYNC: (_powertools_async, TEN),
+    POWERTOOLS_ASYNC: (partial(_powertools, in_loop=True), TEN),
     RAW_THREADS: (_raw_threads, TEN),
 }
 """Each makes the function, and has the number of messages in its batches."""
@@ -171,18 +157,18 @@ CONTENDERS: dict[str, tuple[Callable[[Connect, Provider], Handle], int]] = {
 def take(server: BenchServer, name: str, call_ms: int, messages: int = MESSAGES) -> Sample:
     """Measure one contender once, after as many messages with a provider that answers at once.
 
-    Raises:
-        Wrong: a message failed, or an order was not charged under one key or not put once.
+    Each order must be charged under one key, and put once.
     """
     (prepare, records), provider = CONTENDERS[name], Provider(0)
     server.reset()
     config = SDK if name in (ONCE, ONCE_ASYNC, ONE_BY_ONE) else BOTO3
     handle = prepare(lambda service: server.client(service, config), provider)
-    failed = run(handle, _events(0, messages, records))
+    events = [lambda_event(each) for each in batches(range(2 * messages), records)]
+    half = len(events) // 2
+    failed = run(handle, events[:half])
     provider.seconds = call_ms / 1000
     server.faults(DELAY_MS, conflicts=0, seed=0)
-    events = _events(messages, 2 * messages, records)
-    sample, seen, more = measured(server, handle, events, messages)
+    sample, seen, more = measured(server, handle, events[half:], messages)
     failed += more
     orders = Counter(map(order_id, range(2 * messages)))
     charged = Counter(order for order, _ in provider.keys)
@@ -192,10 +178,6 @@ def take(server: BenchServer, name: str, call_ms: int, messages: int = MESSAGES)
             f"{len(charged)} charges of {len(orders)}"
         )
     return sample
-
-
-def _events(first: int, end: int, records: int) -> list[Event]:
-    return [lambda_event(range(n, n + records)) for n in range(first, end, records)]
 
 
 def effect_rows(

@@ -1,9 +1,8 @@
 """End-to-end measurement: the same work behind queues, pollers and function processes.
 
 The bench's own server is not involved, so requests and write units are not counted. One contender
-reads its batches and does nothing: it shows the time of everything but the work. The embedded AWS,
-its functions and the sender share the machine, and so does what follows an event of the webhook
-ingress: the relay and a consumer. They slow down all contenders alike.
+reads its batches and does nothing: it shows the time of everything but the work. All processes
+share the machine, and slow down all contenders alike.
 """
 
 import time
@@ -62,23 +61,18 @@ def measure_embedded(messages: int, repeats: int, say: Callable[[str], object]) 
     """Deploy the contenders, measure how fast each processes a full queue, and return their rows.
 
     In each repeat, each gets this number of messages. `say` is called with each step as text.
-
-    Raises:
-        Wrong: an order is missing, or a queue did not become empty.
-        ProcessFailed: the deployment failed; the message has its last lines.
     """
     with embedded_aws() as aws:
         say("deploying into the embedded AWS")
         app = "python3 -m benchmarks.app"
         deployment = deploy_service(aws, _NO_PROVIDER, app=app)
         assert deployment.webhooks is not None  # noqa: S101 - the shop has an ingress
-        new, stored = count(), 0
+        new, stored, table = count(), 0, deployment.table(ORDERS)
 
         def process(name: str, messages: int) -> Sample:
             nonlocal stored
             found = _process(aws, deployment, name, list(islice(new, messages)))
             stored += 0 if name == NOTHING else messages
-            table = deployment.table(ORDERS)
             check_stored(aws.client("dynamodb"), name, table, stored, "orders")
             return found
 
@@ -107,10 +101,8 @@ def _process(aws: EmbeddedAws, parts: Deployment, name: str, numbers: Sequence[i
         log = aws.child.failure("is still running")  # has the functions' errors
         raise Wrong(f"{name}, embedded: {error}\n{log}") from None
     seconds = time.perf_counter() - began
-    spent = {
-        name: now - before[name] for name, now in cpu_times(aws, consumer.function_name).items()
-    }
-    times = {"wall_us": seconds, **spent}
+    after = cpu_times(aws, consumer.function_name)
+    times = {"wall_us": seconds, **{name: now - before[name] for name, now in after.items()}}
     return {name: each / len(numbers) * 1e6 for name, each in times.items()}
 
 
@@ -123,13 +115,7 @@ def row(name: str, samples: dict[str, list[Sample]]) -> Row:
 
 
 def webhook_rows(aws: EmbeddedAws, ingress: DeployedWebhooks, pairs: int) -> list[Row]:
-    """Return the rows of both deployed webhook functions, without CPU time.
-
-    Each function gets `pairs` requests of each kind.
-
-    Raises:
-        Wrong: an answer has the wrong status, or a webhook is not captured exactly once.
-    """
+    """Return the rows of both deployed webhook functions, without CPU time."""
     aws.client("secretsmanager").put_secret_value(
         SecretId=ingress.secrets[webhooks.ENDPOINT], SecretString=webhooks.SECRET
     )

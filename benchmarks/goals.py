@@ -34,10 +34,7 @@ class Goal:
 
 
 def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
-    """Return every goal with its figure, from the rows of the bench and of the cold start.
-
-    The default setting is ten records a batch, 5 ms an answer and no faults.
-    """
+    """Return every goal with its figure, from the rows of the bench and of the cold start."""
     goals: list[Goal] = []
 
     def best(name: str, goal: float, contenders: Sequence[str], field: str, **setting: Any) -> None:
@@ -108,13 +105,6 @@ def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
 def figure(
     rows: Sequence[Row], contenders: Sequence[str], field: str, **setting: Any
 ) -> float | None:
-    """Return the lowest figure of some contenders in a setting; None if it was not measured.
-
-    Args:
-        rows: all rows.
-        contenders: names of the contenders.
-        field: key of the figure.
-        setting: differences from the default setting.
-    """
+    """Return the lowest figure of some contenders in a setting; None if it was not measured."""
     found = [row[field] for row in select(rows, **setting) if row["contender"] in contenders]
     return min((value for value in found if value is not None), default=None)

@@ -1,7 +1,4 @@
-"""Models: a message in a group of ten, by the kind of model that its event is converted into.
-
-The rows have `kind` ("models") and `cpu_vs_struct`; the other settings are the usual ones.
-"""
+"""Models: a message in a group of ten, by the kind of model that its event is converted into."""
 
 import typing
 from collections.abc import Callable, Mapping

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from once.testing.events import sqs_record
+from once.testing.events import cloud_event, sqs_record
 
 EVENT_TYPE, SOURCE = "order.placed", "/shop"
 BODY_BYTES = 500
@@ -26,24 +26,16 @@ def order_id(number: int) -> str:
 def body(number: int) -> str:
     """Return the message of an order: a CloudEvent of 500 bytes."""
     order = order_id(number)
-    lines = [{"sku": f"sku-{n}", "quantity": n + 1, "unit_price": 1250} for n in range(2)]
     data = {
         "order_id": order,
         "customer_id": f"customer-{number % 97}",
         "currency": "EUR",
-        "lines": lines,
+        "lines": [{"sku": f"sku-{n}", "quantity": n + 1, "unit_price": 1250} for n in range(2)],
         "note": "",
     }
-    event = {
-        "specversion": "1.0",
-        "id": f"placed-{order}",
-        "source": SOURCE,
-        "type": EVENT_TYPE,
-        "time": "2025-01-01T00:00:00Z",
-        "datacontenttype": "application/json",
-        "data": data,
-    }
-    data["note"] = "x" * (BODY_BYTES - len(json.dumps(event)))
+    more = {"time": "2025-01-01T00:00:00Z", "datacontenttype": "application/json"}
+    event = cloud_event(EVENT_TYPE, data, event_id=f"placed-{order}", source=SOURCE, **more)
+    event["data"]["note"] = "x" * (BODY_BYTES - len(json.dumps(event)))
     return json.dumps(event)
 
 

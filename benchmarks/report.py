@@ -23,12 +23,6 @@ def number(value: float | None) -> str:
     return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.3f}"
 
 
-def units(row: Row) -> str:
-    """Return the write units of a message, without and with cancelled transactions."""
-    most, least = number(row["write_units"]), number(row["write_units_least"])
-    return most if most == least else f"{least}–{most}"
-
-
 _EFFECT_COLUMNS = {
     "wall / one call": "vs_one_call",
     "time / one a batch": "vs_sequential",
@@ -70,11 +64,7 @@ _END_TO_END = {
 
 
 def rewritten(page: str, rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal]) -> str:
-    """Return the page with the measured parts of this run.
-
-    Raises:
-        ValueError: the page does not have both markers of the block `measured`, once each.
-    """
+    """Return the page with the measured parts of this run."""
     return replaced(page, "measured", "\n".join(measured(rows, imports, goals)))
 
 
@@ -160,8 +150,10 @@ def _webhooks(rows: Sequence[Row]) -> Iterator[list[str]]:
 
 def _cell(rows: Sequence[Row], name: str, where: _Where) -> str:
     for row in select(rows, contender=name, **where):
+        # Write units without and with cancelled transactions.
+        units = dict.fromkeys(number(row[each]) for each in ("write_units_least", "write_units"))
         reads = f", {number(row['read_units'])} r" if row["read_units"] else ""
-        return f"{number(row['vs_raw'])} ({units(row)} w{reads})"
+        return f"{number(row['vs_raw'])} ({'–'.join(units)} w{reads})"
     return ""
 
 

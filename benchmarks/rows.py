@@ -72,10 +72,7 @@ def middle(own: Sequence[Sample], key: str, digits: int) -> float:
 def ratio(
     own: Sequence[Sample], others: Sequence[Sample] | None, key: str, digits: int = 3
 ) -> float | None:
-    """Return the median of the ratios, each within one repeat; not the ratio of the medians.
-
-    None if there are no others, or if the figure was not measured.
-    """
+    """Return the median of the ratios, each within one repeat; None without a figure of both."""
     if others is None or key not in own[0] or key not in others[0]:
         return None
     pairs = zip(own, others, strict=True)

@@ -40,14 +40,9 @@ class Service:
         self.reset()
 
     def respond(self, target: str, body: bytes) -> tuple[float, bytes]:
-        """Answer a request to DynamoDB.
+        """Return the delay of an answer in seconds, and the bytes of the response.
 
-        Args:
-            target: the `X-Amz-Target` header, such as `DynamoDB_20120810.PutItem`.
-            body: the request's JSON.
-
-        Returns:
-            The delay in seconds, and the bytes of the response.
+        `target` is the header `X-Amz-Target`, such as `DynamoDB_20120810.PutItem`.
         """
         operation, request = target.rpartition(".")[2], json.loads(body)
         status, answer = self._tables.answer(operation, request)
@@ -84,8 +79,7 @@ class Connection(asyncio.Protocol):
     """A client's connection, which is kept alive; its requests are answered in order."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
-        self._received = b""
+        self._service, self._received = service, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport for the answers."""
@@ -119,12 +113,7 @@ class BenchServer:
         self._session = boto3.Session("bench", "bench", region_name=REGION)
 
     def client(self, service: str, config: Config | None = None) -> Any:
-        """Return a new boto3 client of this server, independent of the process's environment.
-
-        Args:
-            service: boto3's name of the service.
-            config: the client's settings; None for boto3's defaults.
-        """
+        """Return a new boto3 client of this server, independent of the process's environment."""
         return self._session.client(
             service,
             endpoint_url=f"http://{HOST}:{self._port}",
@@ -163,10 +152,9 @@ def _serve(pipe: Pipe) -> None:
     def execute() -> None:
         try:
             method, arguments, options = pipe.recv()
+            pipe.send(getattr(service, method)(*arguments, **options))
         except EOFError:
             loop.stop()
-        else:
-            pipe.send(getattr(service, method)(*arguments, **options))
 
     server = loop.run_until_complete(loop.create_server(lambda: Connection(service), HOST, 0))
     loop.add_reader(pipe.fileno(), execute)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
+from importlib.resources import files
 from statistics import quantiles
 from typing import Any
 
@@ -55,38 +56,16 @@ class Kind(StrEnum):
     DUPLICATE = "duplicate"
     FORGED = "forged"
 
-    @property
-    def status(self) -> int:
-        """The status of the right answer."""
-        return 401 if self is Kind.FORGED else 200
+
+_SAMPLES = files("once.ops.webhooks") / "samples.json"
 
 
 def body(number: int) -> bytes:
-    """Return the body of a refund's webhook, of about `BODY_BYTES`."""
-    refund = {
-        "id": f"ch_{number:08}",
-        "object": "charge",
-        "amount": 1250,
-        "amount_refunded": 1250,
-        "currency": "eur",
-        "customer": f"cus_{number % 97}",
-        "metadata": {"order_id": f"order-{number:08}"},
-        "payment_method_details": {"card": {"brand": "visa", "last4": "4242"}, "type": "card"},
-        "refunded": True,
-        "description": "",
-    }
-    event = {
-        "id": f"evt_{number:08}",
-        "object": "event",
-        "api_version": "2025-01-01",
-        "created": 1_700_000_000,
-        "data": {"object": refund},
-        "livemode": True,
-        "pending_webhooks": 1,
-        "request": {"id": f"req_{number:08}", "idempotency_key": None},
-        "type": TYPE,
-    }
-    refund["description"] = "x" * (BODY_BYTES - len(json.dumps(event)))
+    """Return the body of a refund's webhook, of about `BODY_BYTES`: a sample of `webhooks send`."""
+    refund = json.loads(_SAMPLES.read_text())["stripe"]
+    event = {"id": f"evt_{number:08}", **refund, "type": TYPE}
+    event["data"]["object"] |= {"id": f"ch_{number:08}", "description": ""}
+    event["data"]["object"]["description"] = "x" * (BODY_BYTES - len(json.dumps(event)))
     return json.dumps(event).encode()
 
 
@@ -124,17 +103,7 @@ class _Secrets:
     """Secrets Manager with the one secret, which was never rotated."""
 
     def get_secret_value(self, *, SecretId: str, VersionStage: str) -> Any:  # noqa: N803, ARG002
-        """Return the secret for each version."""
         return {"SecretString": SECRET}
-
-
-def _put(connect: Connect) -> Handle:
-    return verify_then_put(connect("dynamodb"), table=CAPTURES, secret=SECRET)
-
-
-def _ingress(connect: Connect) -> Handle:
-    endpoint = Endpoint(ENDPOINT, STRIPE, types=(TYPE,))
-    return ingress_of(endpoint, connect("dynamodb"), _Secrets())
 
 
 def settings_of(props: WebhookProps) -> WebhookSettings:
@@ -163,20 +132,17 @@ def ingress_of(endpoint: Endpoint, dynamodb: Any, secrets: Any) -> Handle:
     return quiet(ingress.handle)
 
 
-FUNCTIONS: dict[str, Callable[[Connect], Handle]] = {PUT: _put, INGRESS: _ingress}
-"""Both functions, warm; each takes a function that makes clients. Ratios are to the plain one."""
-
-
-Samples = Mapping[tuple[str, Kind], Sequence[Sample]]
-"""The requests by function and kind, in the order in which both functions got them."""
+FUNCTIONS: dict[str, Callable[[Connect], Handle]] = {
+    PUT: lambda connect: verify_then_put(connect("dynamodb"), table=CAPTURES, secret=SECRET),
+    INGRESS: lambda connect: ingress_of(
+        Endpoint(ENDPOINT, STRIPE, types=(TYPE,)), connect("dynamodb"), _Secrets()
+    ),
+}
+"""Makes each function, warm, with a function that makes clients. Ratios are to the plain one."""
 
 
 def measure(server: BenchServer, delay_ms: Delay, pairs: int) -> list[Row]:
-    """Return the rows of both functions with one delay of DynamoDB, for every kind.
-
-    Raises:
-        Wrong: an answer has the wrong status, or a webhook is not captured exactly once.
-    """
+    """Return the rows of both functions with one delay of DynamoDB, for every kind."""
     server.reset()
     connect = partial(server.client, config=SDK)
     handles = {name: prepare(connect) for name, prepare in FUNCTIONS.items()}
@@ -200,13 +166,7 @@ def samples_of(
 ) -> dict[tuple[str, Kind], list[Sample]]:
     """Return the times of each function, for the same requests in the same order.
 
-    Args:
-        handles: the functions. Each first answers `WARM` genuine requests, less the number 0.
-        pairs: the number of requests of each kind.
-        begin: called before the measurement.
-
-    Raises:
-        Wrong: an answer has the wrong status.
+    Each first answers `WARM` genuine requests, less the number 0. `begin` is called then.
     """
     for number in range(1, WARM):
         for handle in handles.values():
@@ -226,26 +186,20 @@ def samples_of(
 
 
 def answered(handle: Handle, event: dict[str, Any], kind: Kind) -> None:
-    """Let a function answer a request of this kind.
-
-    Raises:
-        Wrong: the answer has the wrong status.
-    """
-    status = handle(event, _CONTEXT)["statusCode"]
-    if status != kind.status:
-        raise Wrong(f"a {kind} webhook was answered with {status} instead of {kind.status}")
+    """Let a function answer a request of this kind, with the right status."""
+    status, right = handle(event, _CONTEXT)["statusCode"], 401 if kind is Kind.FORGED else 200
+    if status != right:
+        raise Wrong(f"a {kind} webhook was answered with {status} instead of {right}")
 
 
 def rows_of(
-    samples: Samples,
+    samples: Mapping[tuple[str, Kind], Sequence[Sample]],
     delay_ms: Delay | str,
     costs: Mapping[tuple[str, Kind], Counts] | None = None,
 ) -> list[Row]:
     """Return a row for each function and kind; `costs` are what one request costs, if counted."""
-    rows = []
-    for (function, kind), own in samples.items():
-        walls, plain = [each["wall_us"] for each in own], samples[PUT, kind]
-        row = row_of(
+    return [
+        row_of(
             function,
             own,
             *own[0],
@@ -254,13 +208,13 @@ def rows_of(
             delay_ms=delay_ms,
             duplicates=float(kind is Kind.DUPLICATE),
             request=str(kind),
-            p99_us=round(quantiles(walls, n=100, method="inclusive")[-1], 1),
-            vs_put=ratio(own, plain, "wall_us"),
-            cpu_vs_put=ratio(own, plain, "cpu_us"),
+            p99_us=round(quantiles([e["wall_us"] for e in own], n=100, method="inclusive")[-1], 1),
+            vs_put=ratio(own, samples[PUT, kind], "wall_us"),
+            cpu_vs_put=ratio(own, samples[PUT, kind], "cpu_us"),
             cpu_vs_genuine=ratio(own, samples[function, Kind.GENUINE], "cpu_us"),
         )
-        rows.append(row)
-    return rows
+        for (function, kind), own in samples.items()
+    ]
 
 
 def webhooks_in(rows: Sequence[Row], **wanted: Any) -> list[Row]:

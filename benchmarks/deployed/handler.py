@@ -53,11 +53,9 @@ def _made() -> Handle:
         # Imported late: the other functions do not need it.
         from .powertools import powertools, stores
 
-        client, table = boto3.client("dynamodb", config=SDK), settings.tables[ORDERS].name
-        handle = powertools(
-            stores(client, table), client, records=settings.dedup_table, key=Record.PK
-        )
-        return _logged(handle)
+        client, records = boto3.client("dynamodb", config=SDK), settings.dedup_table
+        stored = stores(client, settings.tables[ORDERS].name)
+        return _logged(powertools(stored, client, records=records, key=Record.PK))
     size = 1 if name == UNGROUPED else settings.group_size
     return consumer_of(name).bound_to(Runtime.of(replace(settings, group_size=size)))
 

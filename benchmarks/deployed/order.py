@@ -8,10 +8,8 @@ from msgspec import Struct, to_builtins
 
 from once import Consumer, Key, Transaction
 
-NAMES = NOTHING, RAW, POWERTOOLS, UNGROUPED, GROUPED = (
-    *("nothing", "raw", "powertools"),
-    *("ungrouped", "grouped"),
-)
+NAMES = ("nothing", "raw", "powertools", "ungrouped", "grouped")
+NOTHING, RAW, POWERTOOLS, UNGROUPED, GROUPED = NAMES
 """The names under which the package is deployed."""
 PLAIN_FUNCTION = PLAIN_TABLE = "verify-then-put"
 """Physical names of the plain webhook function and of its table."""
@@ -40,14 +38,8 @@ class OrderPlaced(Struct, frozen=True):
 
 def item_of(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the item of an order, from the data of its event."""
-    lines = data["lines"]
-    return {
-        "order_id": data["order_id"],
-        "customer_id": data["customer_id"],
-        "currency": data["currency"],
-        "lines": lines,
-        "total": sum(line["quantity"] * line["unit_price"] for line in lines),
-    }
+    total = sum(line["quantity"] * line["unit_price"] for line in data["lines"])
+    return {**{name: data[name] for name in OrderPlaced.__struct_fields__}, "total": total}
 
 
 def serialized(data: Mapping[str, Any]) -> dict[str, Any]:

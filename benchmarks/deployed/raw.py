@@ -15,16 +15,10 @@ _MAX_ATTEMPTS = 10
 
 
 class Raw:
-    """Commits each message's order together with a dedup record.
-
-    Args:
-        client: a DynamoDB client.
-        settings: table names and the dedup window.
-    """
+    """Commits each message's order together with a dedup record."""
 
     def __init__(self, client: Any, settings: Settings) -> None:
-        self._client = client
-        self._settings = settings
+        self._client, self._settings = client, settings
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Process a batch, and return the messages that must be delivered again."""
@@ -34,7 +28,9 @@ class Raw:
         return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
 
     def _commit(self, event: dict[str, Any], deadline: Deadline) -> bool:
-        entries = self._entries(event)
+        table = self._settings.tables["orders"].name
+        order = {"TableName": table, "Item": serialized(event["data"])}
+        entries = [{"Put": claim_of(event, self._settings)}, {"Put": order}]
         for attempt in range(_MAX_ATTEMPTS):
             if attempt and not deadline.pause(attempt - 1):
                 return False
@@ -49,11 +45,6 @@ class Raw:
             else:
                 return True
         return False
-
-    def _entries(self, event: dict[str, Any]) -> list[dict[str, Any]]:
-        table = self._settings.tables["orders"].name
-        order = {"TableName": table, "Item": serialized(event["data"])}
-        return [{"Put": claim_of(event, self._settings)}, {"Put": order}]
 
 
 def claim_of(event: dict[str, Any], settings: Settings) -> dict[str, Any]:

@@ -20,12 +20,8 @@ _DUPLICATE = "ConditionalCheckFailedException"
 def verify_then_put(client: Any, *, table: str, secret: str) -> Handle:
     """Return a function that stores each genuine webhook once.
 
-    It publishes nothing, and keeps neither a second secret nor a second version of a webhook.
-
-    Args:
-        client: a DynamoDB client.
-        table: name of a table with the key `pk`.
-        secret: the one secret.
+    It publishes nothing, and keeps neither a second secret nor a second version of a webhook. The
+    key of the table is `pk`.
     """
 
     def handle(event: dict[str, Any], _: Any) -> dict[str, Any]:

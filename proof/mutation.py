@@ -82,10 +82,7 @@ GROUPS = {
             *("failures.circuit_breaker", "failures.quarantine", "failures.failure_handler"),
             "batch.processor",
         ),
-        (
-            *("once/batch/test_concurrent_effects.py", "once/batch/test_processor.py"),
-            *("once/batch/test_ready_queue.py", "once/batch/test_report.py", "once/failures"),
-        ),
+        ("once/batch", "once/failures"),
     ),
 }
 

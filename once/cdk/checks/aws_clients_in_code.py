@@ -116,11 +116,7 @@ def read_clients(folder: Path, *, shown: str | None = None, skip: Collection[str
         text = path.read_bytes()
         if not any(each in text for each in _HINTS):
             continue
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError):
-            continue  # the check of the handlers reports it
-        for line, service in _services_in(tree):
+        for line, service in _services_in(text):
             place = f"{shown or folder.name}/{relative.as_posix()}:{line}"
             if service is None:
                 unread.append(place)
@@ -129,8 +125,16 @@ def read_clients(folder: Path, *, shown: str | None = None, skip: Collection[str
     return Clients(places, tuple(unread))
 
 
-def _services_in(tree: ast.Module) -> Iterator[tuple[int, str | None]]:
-    """Yield line and service of each client; None for a service that is unknown."""
+@cache  # the packages of a service have most files in common
+def _services_in(text: bytes) -> list[tuple[int, str | None]]:
+    """Return line and service of each client in a module; None for a service that is unknown."""
+    try:
+        return [*_services_of(ast.parse(text))]
+    except (SyntaxError, ValueError):
+        return []  # the check of the handlers reports it
+
+
+def _services_of(tree: ast.Module) -> Iterator[tuple[int, str | None]]:
     constants = dict(assigned(tree.body))
     packages, functions = _imported(tree)
     for node in ast.walk(tree):

@@ -14,7 +14,7 @@ from unittest.mock import ANY
 import pytest
 
 from once.errors import PermanentError
-from once.failures.quarantine import batches_by_size, carried, described, key_of
+from once.failures.quarantine import batches_by_size, carried, described, key_of, key_text
 from once.failures.quarantine import text as text_attribute
 from once.intake.original_message import MOVED, OriginalMessage
 from once.names import DeadLetterAttribute, Limits, Reason
@@ -138,6 +138,42 @@ def test_a_dead_letter_of_a_fifo_queue_is_a_group_of_its_own_and_keeps_its_place
         dead_letter = quarantined(aws, "{", "m-2", group=group, **again)
         assert dead_letter["Attributes"]["MessageGroupId"] == "m-2"
         assert facts(dead_letter)["group"] == place
+    forged = {
+        DeadLetterAttribute.GROUP: attribute("account-7 40"),
+        DeadLetterAttribute.LINEAGE: attribute("m-1,m-2"),
+    }
+    dead_letter = quarantined(aws, "{", "m-3", group="m-2", messageAttributes=forged, number=91)
+    assert facts(dead_letter)["group"] == "account-7 40"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "first_seen"),
+    [
+        ("2020-01-01T00:00:00+00:00", "2020-01-01T00:00:00.000+00:00"),
+        ("2023-11-14T23:00:00+02:00", "2023-11-14T21:00:00.000+00:00"),
+        ("2019-12-31T23:59:59+00:00", FIRST_SEEN),
+        ("2030-01-01T00:00:00+00:00", FIRST_SEEN),
+        ("2021-01-01T00:00:00", FIRST_SEEN),
+        ("yesterday", FIRST_SEEN),
+    ],
+)
+def test_an_earlier_first_receipt_counts_if_it_is_a_plausible_time(
+    start: Start, earlier: str, first_seen: str
+) -> None:
+    attributes = {DeadLetterAttribute.FIRST_SEEN: attribute(earlier)}
+    dead_letter = quarantined(start(), "{", messageAttributes=attributes)
+    assert facts(dead_letter)["first-seen"] == first_seen
+
+
+def test_a_lineage_has_the_last_twenty_ids(start: Start) -> None:
+    ids = [*(f"m{number}" for number in range(24)), "z"]
+    attributes = {DeadLetterAttribute.LINEAGE: attribute(",".join(ids))}
+    dead_letter = quarantined(start(), "{", "m-1", messageAttributes=attributes)
+    assert facts(dead_letter)["lineage"].split(",") == [*ids[-19:], "m-1"]
+
+
+def test_a_key_with_half_of_a_character_has_a_text() -> None:
+    assert key_text("notes#\ud800") == "notes#%3F"
 
 
 @pytest.mark.parametrize("forged", ["a", "a -1", "a 1 2", "a " + "1" * 40, "é 1"])
@@ -203,6 +239,23 @@ def test_a_message_is_sent_unchanged_up_to_the_last_byte_that_sqs_accepts(more: 
     original = OriginalMessage("x" * (size + more), {})
     body, attributes = carried(original, fact)
     assert (body, attributes) == ((original.body, fact) if not more else (MOVED, ANY))
+
+
+def test_what_is_left_out_is_said() -> None:
+    whole = OriginalMessage("", {}, packed=b"x" * Limits.MESSAGE_BYTES)
+    said = {DeadLetterAttribute.LEFT_OUT: text_attribute("original")}
+    assert carried(whole, {}) == (MOVED, said)
+    # Its attributes fit, and would leave no room for the facts of another quarantine.
+    attributes = {"a": {"binaryValue": INCOMPRESSIBLE[: -52 * 1024], "dataType": "Binary"}}
+    packed = len(OriginalMessage("body", attributes).compressed())
+    assert Limits.MESSAGE_BYTES - 13 * 1024 < packed < Limits.MESSAGE_BYTES - 1024
+    said = {DeadLetterAttribute.LEFT_OUT: text_attribute("attributes")}
+    assert carried(OriginalMessage("body", attributes), {}) == ("body", said)
+    moved, found = carried(OriginalMessage("a\x00b", attributes), {})
+    assert moved == MOVED
+    alone = found.pop(DeadLetterAttribute.ORIGINAL_GZIP)["BinaryValue"]
+    assert json.loads(gzip.decompress(alone)) == {"body": "a\x00b", "attributes": {}}
+    assert found == said
 
 
 @pytest.mark.parametrize("body", ["a\x00b", "\ud800", ""], ids=["control", "surrogate", "empty"])
@@ -348,6 +401,7 @@ def test_the_facts_of_a_dead_letter_have_a_limit(start: Start) -> None:
         ([], []),
         ([100, 1], [[100], [1]]),
         ([60, 40, 1], [[60, 40], [1]]),
+        ([60, 60, 40], [[60], [60, 40]]),
         ([1, 1, 1, 1], [[1, 1, 1], [1]]),
         ([1, 200, 1], [[1], [200], [1]]),
     ],

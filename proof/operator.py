@@ -136,6 +136,7 @@ def _deployed(place: Place) -> DeployedConsumer:
         url(place.queue),
         url(place.dead_letters),
         f"once-{name}",
+        identity=name,
         external=tuple(handlers),
         keys={kind: one.key for kind, one in handlers.items()},
         volatile={kind: tuple(one.volatile) for kind, one in handlers.items()},

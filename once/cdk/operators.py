@@ -138,7 +138,9 @@ class OperatorPolicies(Construct):
         together: list[IdempotentConsumer] = []
         for consumer in consumers:
             more = self._with_keys([*fixed, *own([*together, consumer])], [*together, consumer])
-            if self._characters(more) > POLICY_CHARACTERS:
+            written = [statement.to_statement_json() for statement in more]
+            document = {"Version": "2012-10-17", "Statement": written}
+            if policy_characters(self, document) > POLICY_CHARACTERS:
                 made.append(self._with_keys([*fixed, *own(together)], together))
                 fixed, together = [], []
             together.append(consumer)
@@ -147,10 +149,6 @@ class OperatorPolicies(Construct):
             self._policy(name if number == 1 else f"{name}{number}", statements)
             for number, statements in enumerate(made, 1)
         ]
-
-    def _characters(self, statements: Sequence[iam.PolicyStatement]) -> int:
-        written = [statement.to_statement_json() for statement in statements]
-        return policy_characters(self, {"Version": "2012-10-17", "Statement": written})
 
     def _with_keys(
         self,

@@ -112,12 +112,7 @@ class Topics:
     def routes(
         self, external: Collection[str], events: Collection[str]
     ) -> Iterator[tuple[sns.Topic, tuple[str, ...]]]:
-        """Yield each topic that exists, with those of the types that are published to it.
-
-        Args:
-            external: types of producers.
-            events: types of consumers.
-        """
+        """Yield each topic that exists, with the types of producers or consumers it carries."""
         pairs = (
             (self.ingress, self.ordered_ingress, external),
             (self.events, self.ordered_events, events),
@@ -149,12 +144,8 @@ class Topics:
         Without this, the last type to leave a line would take the subscription out of the template.
         AWS would retain and still deliver to it, while the queue's new policy refuses its events.
 
-        Args:
-            queue: the queue.
-            props: the consumer.
-            dead_letters: the queue for events that SNS cannot deliver, if there is one.
-            after: parts that a deployment changes before the subscription: they must handle the
-                types that it adds.
+        `dead_letters` gets the events that SNS cannot deliver. A deployment changes the parts in
+        `after` before the subscription: they must handle the types that it adds.
         """
         for topic, types in self.routes(props.ingress_types, props.events):
             own = topic.fifo == props.fifo and (
@@ -185,12 +176,7 @@ class Topics:
         return tuple(filter(None, (self.ingress, self.ordered_ingress)))
 
     def restrict_events_to(self, role: iam.IRole, *, local: bool) -> None:
-        """Deny publishing the consumers' events to every principal except this role.
-
-        Args:
-            role: the role of the outbox relay.
-            local: whether the topics go into the embedded AWS.
-        """
+        """Deny publishing the consumers' events to every principal but the relay's role."""
         arns = [role.role_arn]
         if local:  # on the embedded AWS `aws:PrincipalArn` is the ARN of the role's session
             session = f"{role.role_name}/*"

@@ -139,13 +139,9 @@ class UnroutedEvents(FunctionConstruct):
     def add_further_routes(
         self, scope: Construct, name: str, topics: Topics, consumers: Collection[ConsumerProps]
     ) -> None:
-        """Write the types of a further stack's consumers into its parameter.
+        """Write the types of a further stack's consumers into its parameter, named as in `further`.
 
-        Args:
-            scope: the further stack.
-            name: the parameter's name, as in `further`.
-            topics: the topics, with the subscriptions of this stack alone.
-            consumers: those of the further stack.
+        `topics` have the subscriptions of this stack alone.
         """
         routes = {topic.topic_arn: types for topic, types in topics.routes_to(consumers).items()}
         ssm.StringParameter(

@@ -10,7 +10,7 @@ import os
 import sys
 import tomllib
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ PLUGIN_GROUP = "once.commands"
 
 COMMANDS = {
     "status": ("status", "Show the messages in every queue, and what is stuck."),
-    "trace": ("trace.command", "Show what every consumer did with an event and its results."),
+    "trace": ("trace.search", "Show what every consumer did with an event and its results."),
     "outbox": ("outbox", "Events that consumers committed with their writes."),
     "dlq": ("dead_letters.commands", "Dead letters: list, show, redrive, purge, import."),
     "effects": ("effects", "Effects: list the pending ones, settle one by hand."),
@@ -60,7 +60,8 @@ class _Root(Group):
         super().__init__(**attributes)
         self._plugins = {entry.name: entry for entry in entry_points(group=PLUGIN_GROUP)}
         lines = {name: line for name, (_, line) in COMMANDS.items()}
-        lines |= {name: _summary(entry) for name, entry in self._plugins.items()}
+        for name, entry in self._plugins.items():
+            lines[name] = str(entry.dist.metadata["Summary"]) if entry.dist else entry.value
         self.commands = {name: TyperCommand(name, help=line) for name, line in lines.items()}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -77,26 +78,18 @@ class _Root(Group):
 
     def load(self, name: str) -> Any:
         """Return a command with its options, or a group with its commands."""
-        if name not in COMMANDS:
-            return get_command(_loaded(self._plugins[name]))
+        if plugin := self._plugins.get(name):
+            try:
+                return get_command(plugin.load())
+            except Exception as error:
+                fault = f"the command {name!r} ({plugin.value}) cannot be loaded: {error!r}"
+                raise OpsError(fault) from error
         module, line = COMMANDS[name]
         group = get_group(import_module(f"once.ops.{module}").app)
         if found := group.commands.get(name):
             return found
         group.name, group.help = name, line
         return group
-
-
-def _summary(plugin: EntryPoint) -> str:
-    return str(plugin.dist.metadata["Summary"]) if plugin.dist else plugin.value
-
-
-def _loaded(plugin: EntryPoint) -> Any:
-    try:
-        return plugin.load()
-    except Exception as error:
-        name = f"{plugin.name!r} ({plugin.value})"
-        raise OpsError(f"the command {name} cannot be loaded: {error!r}") from error
 
 
 def command_line() -> Any:

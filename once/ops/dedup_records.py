@@ -93,9 +93,7 @@ class RecordFilter:
 class DedupRecordReader:
     """The dedup records of a deployment, in the dedup table and on the items of business tables.
 
-    Attributes:
-        name: the table of dedup records.
-        items: the tables of the consumers with item dedup, by the consumers' identities.
+    The latter are those of the consumers with item dedup, by the consumers' identities.
     """
 
     dynamodb: "DynamoDBClient"
@@ -254,11 +252,7 @@ class UnreadableRecord(Exception):
 
 
 def read_record(item: Item) -> dedup_record.StoredRecord:
-    """Read a whole record, with all of its times in range.
-
-    Raises:
-        UnreadableRecord: an attribute is missing, or its value is invalid.
-    """
+    """Read a whole record, with all of its times in range; raise UnreadableRecord if it is not."""
     if names := unreadable_times(item):
         raise UnreadableRecord(f"{', '.join(names)}: no point in time")
     try:

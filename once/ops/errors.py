@@ -40,13 +40,14 @@ class ExitCode(IntEnum):
 class OpsError(Exception):
     """A failure that an operator can correct; the message says how.
 
-    Attributes:
-        exit_code: the exit code of the command.
+    `exit_code` is that of the command.
 
     Remedy: do what the message says, and run the command again.
     """
 
-    exit_code = ExitCode.FAILED
+    def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class StoppedError(OpsError):
@@ -55,7 +56,8 @@ class StoppedError(OpsError):
     Remedy: run the same command again: what is done is not done twice.
     """
 
-    exit_code = ExitCode.STOPPED
+    def __init__(self, message: str) -> None:
+        super().__init__(message, ExitCode.STOPPED)
 
 
 def unexpected_error_text(error: Exception) -> str:

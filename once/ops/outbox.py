@@ -152,12 +152,9 @@ def _numbers(result: "RepublishResult", title: str) -> Table:
 
 @dataclass(slots=True)
 class RepublishResult:
-    """Result of a republish.
+    """Result of a republish: numbers of records and events; key hashes of records by their fault.
 
-    Attributes:
-        too_old: number of records that expire too soon.
-        refused: key hashes of records with an event that cannot be published.
-        unreadable: key hashes of records whose expiry cannot be read.
+    `refused` ones have an event that cannot be published, `unreadable` ones no readable expiry.
     """
 
     records: int = 0
@@ -300,11 +297,7 @@ class RelayFailed(Exception):
 def invoke_relay(
     lambda_: "LambdaClient", function: str, records: Sequence[StreamRecord]
 ) -> "Relayed":
-    """Let the deployed relay publish the events of records, and wait for its response.
-
-    Raises:
-        RelayFailed: the function raised an exception, or was terminated.
-    """
+    """Let the deployed relay publish the events of records; raise RelayFailed if it has failed."""
     answer = lambda_.invoke(
         FunctionName=function,
         Qualifier=LIVE_ALIAS,  # the version that the stream invokes

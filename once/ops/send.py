@@ -169,12 +169,9 @@ def grouping(
 ) -> dict[str, Any]:
     """Return an event's message group and deduplication id, as SNS and SQS take them.
 
-    The id is the SHA-256 of the event's dedup key by its consumers' rule, without the consumer's
-    name, in hex. If their rules differ, or one is not known, it is that of source and id.
-
-    Args:
-        path: the field of its data that gives the group, with dots for nesting.
-        takers: the consumers that take it from a FIFO topic or queue; none for a standard one.
+    `path` is the field that gives the group, `takers` are the consumers that take it from a FIFO
+    topic or queue. The id is the SHA-256 of the event's dedup key by their rule, without the name
+    of the consumer. If their rules differ, or one is not known, it is that of source and id.
     """
     if path is None:
         return {}

@@ -24,15 +24,6 @@ MAX_AGE = "1h"
 app = terminal.command_group()
 
 
-class StuckError(OpsError):
-    """Messages need an operator.
-
-    Remedy: the runbook has the steps for dead letters, unrouted events and old messages.
-    """
-
-    exit_code = ExitCode.STUCK
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
     """Queues of one consumer, of the relay, or of unrouted events.
@@ -114,7 +105,8 @@ def status(
     else:
         terminal.console.print(_table(rows, seconds))
     if told:
-        raise StuckError(f"stuck; `once dlq list` and {page_url('runbook')} say what to do{told}")
+        remedy = f"`once dlq list` and {page_url('runbook')} say what to do"
+        raise OpsError(f"stuck; {remedy}{told}", ExitCode.STUCK)
 
 
 def read_status(deployment: Deployment) -> list[QueueStatus]:

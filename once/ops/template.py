@@ -7,6 +7,7 @@ import json
 import runpy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,32 +25,64 @@ from once.settings import SETTINGS
 _CDK_FILE = Path(__file__).parent / "new" / "templates" / "service" / "cdk.json.jinja"
 """The CDK's feature flags, as a new service has them."""
 
-RegistryOption = Annotated[
-    Path,
-    typer.Option(
-        metavar="FILE", help="The module with REGISTRY and, if there is one, the CONFIG of all."
-    ),
-]
-SplitOption = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="The most consumers of one stack: 14 by default."),
-]
-OutOption = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write into.")]
-ContextOption = Annotated[
-    list[str] | None,
-    typer.Option("--context", "-c", metavar="NAME=VALUE", help="An option of the deployment."),
-]
-
 app = terminal.command_group()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegistryOptions:
+    """Options of both commands: the registry, and the folder that is written."""
+
+    registry: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="The module with REGISTRY and, if there is one, the CONFIG of all."
+        ),
+    ] = Path("registry.py")
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write into.")] = Path(
+        "once.out"
+    )
+    context: Annotated[
+        list[str] | None,
+        typer.Option("--context", "-c", metavar="NAME=VALUE", help="An option of the deployment."),
+    ] = None
+
+    def write(self, what: str, **options: Any) -> Sequence[Path]:
+        """Write the templates or the packages of the registry, and return their paths."""
+        pairs = [each.partition("=") for each in self.context or []]
+        if wrong := [name for name, separator, _ in pairs if not separator]:
+            fault = f"{', '.join(wrong)}: write NAME=VALUE"
+            raise typer.BadParameter(fault, param_hint="--context")
+        values = json.loads(_CDK_FILE.read_text())["context"] | options
+        values |= {name: value for name, _, value in pairs}
+        file = self.registry
+        if not file.is_file():
+            raise OpsError(f"there is no module {file}: name it with --registry")
+        sys.path.insert(0, str(file.resolve().parent))  # what the module imports lies beside it
+        try:
+            with saying(f"importing {file}, and the CDK"):
+                found = runpy.run_path(str(file))
+        finally:
+            sys.path.pop(0)
+        if "REGISTRY" not in found:
+            raise OpsError(f"{file} has no REGISTRY: give it a once.cdk.Registry of this name")
+        from once.cdk.app import template as templates  # the CDK takes seconds to load
+
+        write = {"template": templates.write_templates, "package": templates.write_packages}[what]
+        try:
+            with saying(f"writing into {self.out}"):
+                return write(found["REGISTRY"], self.out, found.get("CONFIG"), values)
+        except SynthError as error:
+            raise OpsError(str(error)) from None
 
 
 @app.command()
 def template(
+    asked: RegistryOptions,
     service: terminal.ServiceOption = terminal.DEFAULT_SERVICE,
-    registry: RegistryOption = Path("registry.py"),
-    out: OutOption = Path("once.out"),
-    context: ContextOption = None,
-    split: SplitOption = None,
+    split: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="The most consumers of one stack: 14 by default."),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare the deployed functions instead.")
     ] = False,
@@ -66,7 +99,7 @@ def template(
     if not check:
         options: dict[str, Any] = {"service": service}
         options |= {"consumers_per_stack": split} if split else {}
-        _write("template", registry, out, context, as_json=as_json, **options)
+        _print("written", asked.write("template", **options), as_json=as_json)
         return
     consumers = Deployment.find(service).consumers.values()
     faults = [each for one in consumers if one.contract for each in function_faults(one)]
@@ -76,52 +109,12 @@ def template(
 
 
 @app.command("package")
-def package_command(
-    registry: RegistryOption = Path("registry.py"),
-    out: OutOption = Path("once.out"),
-    context: ContextOption = None,
-    as_json: terminal.JsonOption = False,
-) -> None:
+def package_command(asked: RegistryOptions, as_json: terminal.JsonOption = False) -> None:
     """Write the packages of all functions as zip files.
 
     The same sources make the same bytes. Needs the extra `cdk`.
     """
-    _write("package", registry, out, context, as_json=as_json)
-
-
-def _write(
-    what: str,
-    file: Path,
-    out: Path,
-    context: list[str] | None,
-    *,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    pairs = [each.partition("=") for each in context or []]
-    if wrong := [name for name, separator, _ in pairs if not separator]:
-        raise typer.BadParameter(f"{', '.join(wrong)}: write NAME=VALUE", param_hint="--context")
-    values = json.loads(_CDK_FILE.read_text())["context"] | options
-    values |= {name: value for name, _, value in pairs}
-    if not file.is_file():
-        raise OpsError(f"there is no module {file}: name it with --registry")
-    sys.path.insert(0, str(file.resolve().parent))  # what the module imports lies beside it
-    try:
-        with saying(f"importing {file}, and the CDK"):
-            found = runpy.run_path(str(file))
-    finally:
-        sys.path.pop(0)
-    if "REGISTRY" not in found:
-        raise OpsError(f"{file} has no REGISTRY: give it a once.cdk.Registry of this name")
-    from once.cdk.app import template as templates  # the CDK takes seconds to load
-
-    write = {"template": templates.write_templates, "package": templates.write_packages}[what]
-    try:
-        with saying(f"writing into {out}"):
-            written = write(found["REGISTRY"], out, found.get("CONFIG"), values)
-    except SynthError as error:
-        raise OpsError(str(error)) from None
-    _print("written", written, as_json=as_json)
+    _print("written", asked.write("package"), as_json=as_json)
 
 
 def _print(name: str, entries: Sequence[str | Path], *, as_json: bool) -> None:

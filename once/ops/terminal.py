@@ -151,8 +151,14 @@ class _Formatter(typer.Context.formatter_class):  # type: ignore[misc, valid-typ
         return str(super().getvalue()).replace(self._HYPHEN, "-")
 
 
+class _Context(typer.Context):
+    formatter_class = _Formatter
+
+
 class Command(TyperCommand):
     """A command whose help names each value by its option, without types and ranges."""
+
+    context_class = _Context
 
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
@@ -164,19 +170,11 @@ class Command(TyperCommand):
                 shown["metavar"] = parameter.metavar or parameter.name.upper()
             vars(parameter).update(shown)
 
-    def get_help(self, ctx: Any) -> str:
-        """Return the help."""
-        ctx.formatter_class = _Formatter
-        return super().get_help(ctx)
-
 
 class Group(TyperGroup):
     """Prints an error and its remedy in place of a traceback."""
 
-    def get_help(self, ctx: Any) -> str:
-        """Return the help."""
-        ctx.formatter_class = _Formatter
-        return super().get_help(ctx)
+    context_class = _Context
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -333,10 +331,9 @@ def escape_controls(text: str) -> str:
 
 
 def parse_timestamp(text: str | None) -> datetime | None:
-    """Return the point in time of an ISO 8601 date-time, in UTC unless it has an offset.
+    """Return the point in time, in UTC, of an ISO 8601 date-time, which may have an offset.
 
-    Returns:
-        The point in time in UTC; None if the text is not a date-time, or not a year from 1 to 9999.
+    None if the text is not a date-time, or not a year from 1 to 9999.
     """
     try:
         return _in_utc(datetime.fromisoformat(text or ""))
@@ -353,13 +350,9 @@ def from_epoch_seconds(seconds: float) -> datetime | None:
 
 
 def parse_time_option(text: str, *, now: datetime, option: str) -> datetime:
-    """Return the point in time of an option, with its offset from UTC.
+    """Return the point in time of an option, such as `--since`, with its offset from UTC.
 
-    Args:
-        text: an ISO 8601 date or date-time, in UTC unless it has an offset; or an age, in minutes,
-            hours or days.
-        now: the time that an age counts back from.
-        option: the option's name for the error, such as `--since`.
+    The text is in one of `TIME_FORMATS`; an age counts back from `now`.
     """
     try:
         if age := _AGE.fullmatch(text.strip()):

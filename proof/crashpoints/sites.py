@@ -102,7 +102,7 @@ LEFT_OUT = {
             "sqs.GetQueueAttributes",
         )
     },
-    "once.ops.webhooks._send._secret secretsmanager.GetSecretValue": (
+    "once.ops.webhooks.command._secret secretsmanager.GetSecretValue": (
         "only reads, before a test webhook is sent"
     ),
     "once.ops.webhooks.captures.Captures._get dynamodb.GetItem": _CAPTURES,

@@ -169,6 +169,7 @@ def _deployment(aws: FakeAws) -> Deployment:
         queue_url=aws.queue,
         dead_letter_url=aws.dead_letter_queue,
         function_name="once-orders",
+        identity="orders",
         external=(EVENT_TYPE,),
         keys={EVENT_TYPE: Key.event()},
     )

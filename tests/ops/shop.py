@@ -314,6 +314,7 @@ def deployed(consumer: Consumer) -> DeployedConsumer:
     """A consumer with the key rules of its handlers, as the stack's outputs state them."""
     return DeployedConsumer(
         *(consumer.name, "", "", ""),
+        identity=consumer.name,
         external=(*consumer.handlers,),
         keys={name: one.key for name, one in consumer.handlers.items()},
         volatile={name: (*one.volatile,) for name, one in consumer.handlers.items()},

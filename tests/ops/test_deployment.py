@@ -42,12 +42,11 @@ def test_outputs_of_deployed_stacks_are_read() -> None:
         external=("a",),
         events=("b",),
         isolation_queue_url="isolation",
-        renamed_from="mail",
+        identity="mail",
         keys={"a": Key.field("id")},
         volatile={"a": ("sent",), "b": None},
         grouped_by="tenant",
     )
-    assert mail.identity == "mail"
     assert Deployment.of("once", OUTPUTS) == Deployment(
         service="once",
         ingress_topic_arn="ingress",

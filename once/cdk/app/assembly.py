@@ -66,11 +66,8 @@ def run_app(
 def record_names(registry: Registry, outputs: Mapping[str, Collection[str]]) -> list[str]:
     """Record the registry's names for each deployment whose stacks are given; return new names.
 
-    It runs after a deployment has succeeded, never at synthesis.
-
-    Args:
-        outputs: keys of the outputs of each stack, by the stack's name, as in the file that
-            `cdk deploy --outputs-file` writes.
+    It runs after a deployment has succeeded, never at synthesis. The keys of the outputs of each
+    stack are by the stack's name, as `cdk deploy --outputs-file` writes them.
     """
     services: dict[str, dict[str, int]] = {}
     for stack, keys in outputs.items():

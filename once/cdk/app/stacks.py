@@ -42,11 +42,10 @@ CAPTURES = "captures"
 class StateStack(Stack):
     """The dedup table, the operator log, and the registry's tables, secrets and sender of e-mail.
 
-    `captures` is the table of captured webhooks, None without an ingress.
-
-    `relay_failures` is the bucket for failed batches of the relay. `operator_log` is the
-    log group of the changes that operators make. `claims` is the claim-check bucket, None if
-    neither a consumer nor the ingress needs one.
+    `endpoint_secrets` are the ARNs of the secrets of the ingress's endpoints. `captures` is the
+    table of captured webhooks, None without an ingress. `relay_failures` is the bucket for failed
+    batches of the relay. `operator_log` is the log group of the changes that operators make.
+    `claims` is the claim-check bucket, None if neither a consumer nor the ingress needs one.
 
     Args:
         registry: the consumers and the webhook ingress.
@@ -82,11 +81,11 @@ class StateStack(Stack):
         if webhooks is not None:
             self.captures = retained_data.CaptureTable(self, CAPTURES, key=keys.tables)
             CfnOutput(self, StackOutput.CAPTURES, value=self.captures.table_name)
-        self._endpoint_secrets = {
+        self.endpoint_secrets = {
             endpoint.name: self._make_secret(f"endpoint-{endpoint.name}")
             for endpoint in (() if webhooks is None else webhooks.endpoints)
         }
-        for endpoint, arn in self._endpoint_secrets.items():
+        for endpoint, arn in self.endpoint_secrets.items():
             key = output_key(endpoint.replace("-", "_"))  # `stripe-eu` → `StripeEu`
             CfnOutput(self, f"{StackOutput.ENDPOINT_SECRET}{key}", value=arn)
         self.operator_log = retained_data.OperatorLog(self, "operator-log", key=keys.logs)
@@ -116,14 +115,8 @@ class StateStack(Stack):
         """Return the ARNs of the secrets that this consumer reads, by the name its line uses."""
         return {name: self._secrets[name] for name in consumer.secrets}
 
-    @property
-    def endpoint_secrets(self) -> Mapping[str, str]:
-        """The ARN of the secret of each endpoint of the ingress, by the endpoint's name."""
-        return self._endpoint_secrets
-
     def _table(self, props: TableProps) -> dynamodb.ITable:
-        existing = self._existing(props.name)
-        if existing is not None:
+        if (existing := self._existing(props.name)) is not None:
             return existing
         made = replace(props, warm_throughput=self._config.warm(props.warm_throughput))
         return retained_data.RetainedTable(self, props.name, made, key=self._config.keys.tables)

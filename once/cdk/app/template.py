@@ -33,9 +33,6 @@ def write_templates(
     """Write the templates of the stacks into a folder; return their paths, as they are deployed.
 
     The names in them count as deployed: they are added to the registry's file of deployed names.
-
-    Raises:
-        SynthError: the registry has faults; lists all of them.
     """
     with TemporaryDirectory() as scratch:
         app = App(outdir=scratch, analytics_reporting=False, context=dict(context))
@@ -72,13 +69,10 @@ def write_packages(
         # Settings may be a parameter in Parameter Store.
         kept = None if services is None else {*services, "ssm"}
         written.append(folder / PACKAGES / f"{name}.zip")
-        _zip(package(name, source, kept, config), written[-1])
+        staged = package(name, source, kept, config)
+        with zipfile.ZipFile(written[-1], "w") as archive:
+            for path in sorted(each for each in staged.rglob("*") if each.is_file()):
+                entry = zipfile.ZipInfo(path.relative_to(staged).as_posix(), _ZIP_EPOCH)
+                entry.external_attr = 0o644 << 16  # Lambda runs the code as another user
+                archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
     return written
-
-
-def _zip(staged: Path, target: Path) -> None:
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(each for each in staged.rglob("*") if each.is_file()):
-            entry = zipfile.ZipInfo(path.relative_to(staged).as_posix(), _ZIP_EPOCH)
-            entry.external_attr = 0o644 << 16  # Lambda runs the code as another user
-            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)

@@ -45,12 +45,9 @@ _BY_POWERTOOLS = {
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """The clients that code creates.
+    """Files and lines of the clients that code creates: the first one of each service.
 
-    Attributes:
-        places: file and line of the first client of each service.
-        unread: file and line of each client whose service is neither a text nor a constant of its
-            file.
+    `unread` are those whose service is neither a text nor a constant of the file.
     """
 
     places: Mapping[str, str]

@@ -3,7 +3,7 @@
 Each fault states its remedy.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from aws_cdk import CfnOutput, CfnResource, Stack
@@ -168,14 +168,10 @@ def unmanaged_mapping_faults(tree: Iterable[IConstruct]) -> Iterator[str]:
             )
 
 
-def _marks(construct: IConstruct) -> dict[str, str]:
-    """Return the marks of the constructs around this one, by their paths, the nearest first."""
-    return {
-        scope.node.path: entry.data
-        for scope in reversed(construct.node.scopes)
-        for entry in scope.node.metadata
-        if entry.type == CONSTRUCT_METADATA
-    }
+def _marks(construct: IConstruct) -> set[str]:
+    """Return the marks of the constructs around this one."""
+    entries = (entry for scope in construct.node.scopes for entry in scope.node.metadata)
+    return {entry.data for entry in entries if entry.type == CONSTRUCT_METADATA}
 
 
 RESOURCES, OUTPUTS = 500, 200
@@ -184,32 +180,24 @@ RESOURCES, OUTPUTS = 500, 200
 
 def stack_size_faults(tree: Iterable[IConstruct]) -> Iterator[str]:
     """Yield a fault for each stack that exceeds a quota of CloudFormation, with its remedy."""
-    contents: dict[str, dict[str, list[IConstruct]]] = {}
+    contents: dict[str, dict[str, list[IConstruct]]] = defaultdict(lambda: defaultdict(list))
     for construct in tree:
         if isinstance(construct, CfnResource | CfnOutput):
-            empty: dict[str, list[IConstruct]] = {"resources": [], "outputs": []}
             kind = "resources" if isinstance(construct, CfnResource) else "outputs"
-            stack = Stack.of(construct).stack_name
-            contents.setdefault(stack, empty)[kind].append(construct)
+            contents[Stack.of(construct).stack_name][kind].append(construct)
     for name, parts in contents.items():
         for what, quota in (("resources", RESOURCES), ("outputs", OUTPUTS)):
-            if (count := len(parts[what])) > quota:
-                fault = f"{count} {what}, and CloudFormation takes {quota}"
-                yield f"{name}: {fault}; {_remedy(parts['resources'])}"
-
-
-def _remedy(resources: Iterable[IConstruct]) -> str:
-    consumers = [
-        [path for path, mark in _marks(resource).items() if mark != UNROUTED]
-        for resource in resources
-    ]
-    owners = Counter(paths[0] if paths else None for paths in consumers)
-    others = owners.pop(None, 0)
-    if not owners:
-        return "move some of them to another stack"
-    fit = (RESOURCES - others) // max(owners.values())
-    return (
-        f"of its {len(owners)} consumers about {fit} fit: set consumers_per_stack={fit} in "
-        "DeploymentConfig, which gives new ones a further stack; to move a deployed one there, "
-        f"rename it ({page_url('runbook#rename-or-remove-a-consumer')})"
-    )
+            if (count := len(parts[what])) <= quota:
+                continue
+            remedy = "move some of them to another stack"
+            owners = [_marks(each) - {UNROUTED} for each in parts["resources"]]
+            if consumers := set().union(*owners):
+                own = sum(map(bool, owners))
+                fit = (RESOURCES - len(owners) + own) * len(consumers) // own
+                remedy = (
+                    f"of its {len(consumers)} consumers about {fit} fit: set "
+                    f"consumers_per_stack={fit} in DeploymentConfig, which gives new ones a "
+                    "further stack; to move a deployed one there, rename it "
+                    f"({page_url('runbook#rename-or-remove-a-consumer')})"
+                )
+            yield f"{name}: {count} {what}, and CloudFormation takes {quota}; {remedy}"

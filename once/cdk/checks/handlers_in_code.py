@@ -50,9 +50,7 @@ class Registrations:
         broken: file, line and error of each file that is no valid Python.
         keys: the key rule of each event type, as far as it can be read.
 
-    Args:
-        folder: the function's folder.
-        name: the function's name: the folder is imported as `functions.<name>`.
+    The function's folder is imported as `functions.<name>`.
     """
 
     def __init__(self, folder: Path, name: str) -> None:

@@ -35,7 +35,6 @@ def client(service: str, *, read_timeout_seconds: int = 60) -> Any:
     return boto3.client(service, config=config, region_name=region)
 
 
-_ResultEntry = Mapping[str, Any]
 BatchCall = Callable[[list[Any]], Mapping[str, Any]]
 """Sends entries, each with an `Id` of its own, and returns the service's response."""
 
@@ -59,14 +58,13 @@ def batches(things: Sequence[_T], size: int = BATCH_ENTRIES) -> Iterator[Sequenc
 
 def call_for_each(
     call: BatchCall, entries: Iterable[Mapping[str, Any]]
-) -> tuple[dict[int, _ResultEntry], dict[int, str]]:
+) -> tuple[dict[int, Mapping[str, Any]], dict[int, str]]:
     """Make a call for up to ten entries without ids; repeat it for those that failed temporarily.
 
-    Returns:
-        The result entries of successful entries, and the failure texts of the others, by position.
+    Returns the results of successful entries, and the failure texts of the others, by position.
     """
     waiting = {str(number): {"Id": str(number), **entry} for number, entry in enumerate(entries)}
-    taken: dict[int, _ResultEntry] = {}
+    taken: dict[int, Mapping[str, Any]] = {}
     refused: dict[int, str] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -85,7 +83,7 @@ def call_for_each(
     return taken, refused | {int(name): _failure_text(failed.get(name, {})) for name in waiting}
 
 
-def _failure_text(failure: _ResultEntry) -> str:
+def _failure_text(failure: Mapping[str, Any]) -> str:
     return f"{failure.get('Code', 'no reason given')} {failure.get('Message', '')}".strip()
 
 
@@ -106,6 +104,10 @@ class QueueDepth:
         """Number of all messages that are not yet processed."""
         return self.visible + self.in_flight + self.delayed
 
+    def __add__(self, other: "QueueDepth") -> "QueueDepth":
+        visible, in_flight = self.visible + other.visible, self.in_flight + other.in_flight
+        return QueueDepth(visible, in_flight, self.delayed + other.delayed)
+
 
 def depth(sqs: "SQSClient", url: str) -> QueueDepth:
     """Read the depth of a queue."""
@@ -118,19 +120,13 @@ def depth(sqs: "SQSClient", url: str) -> QueueDepth:
 
 
 def depths(sqs: "SQSClient", urls: Iterable[str]) -> tuple[QueueDepth, list[QueueDepth]]:
-    """Read several queues; return the sum of their depths, with their smallest limit, and each."""
+    """Read several queues; return the sum of their depths, and each."""
     found = [depth(sqs, url) for url in urls]
-    total = QueueDepth(
-        visible=sum(each.visible for each in found),
-        in_flight=sum(each.in_flight for each in found),
-        delayed=sum(each.delayed for each in found),
-        message_bytes=min((one.message_bytes for one in found), default=Limits.MESSAGE_BYTES),
-    )
-    return total, found
+    return sum(found, QueueDepth(0, 0, 0)), found
 
 
 def total_depth(sqs: "SQSClient", urls: Iterable[str]) -> QueueDepth:
-    """Read several queues; return the sum of their depths, with their smallest limit."""
+    """Read several queues; return the sum of their depths."""
     return depths(sqs, urls)[0]
 
 

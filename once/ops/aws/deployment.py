@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from once.errors import Unpublishable
 from once.event_sources import Source
-from once.events import claim_check, cloud_event
+from once.events import cloud_event
 from once.events.identity import RULES, Key, fingerprint, message_group
 from once.events.outgoing import GROUP_EXTENSION, OutgoingEvent
 from once.failures.quarantine import text
@@ -41,6 +41,7 @@ class DeployedConsumer:
         external: event types that it takes from producers.
         events: event types that it takes from other consumers.
         isolation_queue_url: its isolation queue; None with a batch size of 1.
+        identity: the name that its dedup keys begin with, and that its events have as their source.
         keys: the key rule of each event type; without those that synthesis could not read.
         volatile: the volatile fields of the event types that have some; None if not known.
         item_table: the logical name of the table whose items hold its dedup records; None if they
@@ -59,7 +60,7 @@ class DeployedConsumer:
     external: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
     isolation_queue_url: str | None = None
-    renamed_from: str | None = None
+    identity: str = ""
     keys: Mapping[str, Key] = field(default_factory=dict)
     volatile: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     item_table: str | None = None
@@ -84,21 +85,12 @@ class DeployedConsumer:
         return (*self.external, *self.events)
 
     @property
-    def identity(self) -> str:
-        """The name that its dedup keys begin with, and that its events have as their source."""
-        return self.renamed_from or self.name
-
-    @property
     def queue_urls(self) -> tuple[str, ...]:
         """URLs of the queues that invoke its function."""
         return tuple(filter(None, (self.queue_url, self.isolation_queue_url)))
 
     def with_group(self, event: OutgoingEvent) -> OutgoingEvent:
-        """Return an event in the message group that it has at this consumer.
-
-        Raises:
-            Unpublishable: the queue is a FIFO queue, and the event has no group.
-        """
+        """Return an event in its message group at this consumer; a FIFO queue requires one."""
         group = None
         if self.grouped_by is not None:
             known = json.loads(event.body)
@@ -124,8 +116,7 @@ class DeployedConsumer:
     def key(self, event: cloud_event.CloudEvent) -> str | None:
         """Return the dedup key of an event; None if its rule or its volatile fields are not known.
 
-        Raises:
-            NoKey, TooLarge: the consumer would reject the event for its key.
+        An event that the consumer would reject for its key raises `NoKey` or `TooLarge`.
         """
         rule, content = self.keys.get(event.type), self.fingerprint(event)
         if rule is None or (content is None and rule == Key.content()):
@@ -156,11 +147,7 @@ class DeployedWebhooks:
 
     @classmethod
     def of(cls, service: str, outputs: Mapping[str, str]) -> Self | None:
-        """Read the outputs of all stacks, by output key; None without an ingress.
-
-        Raises:
-            KeyError: an output is missing.
-        """
+        """Read the outputs of all stacks, by output key; None without an ingress."""
         if StackOutput.WEBHOOK_URL not in outputs:
             return None
         try:
@@ -309,27 +296,19 @@ def _services(cloudformation: "CloudFormationClient") -> list[str]:
     return []
 
 
-def claim_store(deployment: Deployment) -> claim_check.ClaimStore | None:
-    """Return the claim-check bucket of a deployment, if it has one."""
-    bucket = deployment.claim_bucket
-    return None if bucket is None else claim_check.ClaimStore(client("s3"), bucket, MOST_BYTES)
-
-
 def _consumer(outputs: Mapping[str, str], service: str, word: str) -> DeployedConsumer:
     function = outputs[f"{StackOutput.FUNCTION}{word}"]
-    # The function's name contains the consumer's name unchanged; the output's key does not.
-    name = function.removeprefix(f"{service}-")
-    identity = outputs[f"{StackOutput.IDENTITY}{word}"]
     taken = json.loads(outputs[f"{StackOutput.EVENT_TYPES}{word}"])
     return DeployedConsumer(
-        name=name,
+        # The function's name contains the consumer's name unchanged; the output's key does not.
+        name=function.removeprefix(f"{service}-"),
         queue_url=outputs[f"{StackOutput.QUEUE}{word}"],
         dead_letter_url=outputs[f"{StackOutput.DEAD_LETTERS}{word}"],
         function_name=function,
         external=tuple(taken["external"]),
         events=tuple(taken["events"]),
         isolation_queue_url=outputs.get(f"{StackOutput.ISOLATION_QUEUE}{word}"),
-        renamed_from=None if identity == name else identity,
+        identity=outputs[f"{StackOutput.IDENTITY}{word}"],
         keys={
             event_type: Key(rule[0], tuple(rule[1:]))
             for event_type, rule in taken["keys"].items()

@@ -56,14 +56,14 @@ def plan_redrive(request: Request, form: FormData) -> Job:
         with state.messages.changing(), opened() as redrive:
             redrive.expected = expected
             progress.total = redrive.walk.about.total
-            confirmed = _ConfirmedMessages({*expected}, redrive.walk)
-            most = RateLimiter(asked.rate).max_per_call
+            missing, most = {*expected}, RateLimiter(asked.rate).max_per_call
+            pages = _confirmed(redrive.walk, missing)
             # A stop waits for one call alone.
-            calls = (call for some in confirmed.pages() for call in batches(some, most))
+            calls = (call for some in pages for call in batches(some, most))
             try:
                 _send(state, asked, redrive, calls, why, progress)
             finally:
-                progress.result = [*progress.result, *confirmed.missing_lines()]
+                progress.result = [*progress.result, *_missing_lines(redrive.walk, missing)]
 
     groups = [
         *_plan_groups(plan.sent, "will be sent"),
@@ -221,8 +221,9 @@ def plan_purge(request: Request, form: FormData) -> Job:
 
     def work(why: str | None, progress: Progress) -> None:
         with state.messages.changing(), opened() as walk:
-            confirmed = _ConfirmedMessages(names, walk)
-            purge = export.MessagePurge(walk, [one for some in confirmed.pages() for one in some])
+            missing = {*names}
+            found = [message for some in _confirmed(walk, missing) for message in some]
+            purge = export.MessagePurge(walk, found)
             progress.total = len(purge.messages)
             files: list[str] = []
 
@@ -250,7 +251,7 @@ def plan_purge(request: Request, form: FormData) -> Job:
                     for name in (file.name for file in purge.files)
                 ]
                 faults = _some([f"{name}: {said}" for name, said in purge.faults.items()])
-                progress.result = [*files, *confirmed.missing_lines(), *faults]
+                progress.result = [*files, *_missing_lines(walk, missing), *faults]
         if purge.faults:
             raise OpsError(
                 f"{len(purge.faults)} dead letters were not deleted: plan the purge again"
@@ -321,38 +322,29 @@ def plan_import(request: Request, form: FormData) -> Job:
     )
 
 
-class _ConfirmedMessages:
-    """Second walk for the messages of a dry run; `missing` has the ids that were not found yet."""
+def _confirmed(walk: search.QueueWalk, missing: set[str]) -> Iterator[Sequence[DeadLetter]]:
+    """Yield the messages of a dry run in batches of one queue, and take their ids out of the set.
 
-    def __init__(self, ids: set[str], walk: search.QueueWalk) -> None:
-        self.missing = {*ids}
-        self._walk = walk
+    It ends when all are found, or the queues are read.
+    """
+    for some in walk.pages():
+        if found := [message for message in some if message.message_id in missing]:
+            missing -= {message.message_id for message in found}
+            yield found
+        if not missing:
+            return
 
-    def pages(self) -> Iterator[Sequence[DeadLetter]]:
-        """Yield them in batches of one queue, until all are found or the queues are read."""
-        for some in self._walk.pages():
-            found = [message for message in some if message.message_id in self.missing]
-            self.missing -= {message.message_id for message in found}
-            if found:
-                yield found
-            if not self.missing:
-                return
 
-    def missing_lines(self) -> list[str]:
-        """Return what became of the messages that were not found, as lines."""
-        if not self.missing:
-            return []
-        self._walk.count_hidden()
-        hidden = self._walk.hidden
-        where = (
-            f"sent, deleted or hidden by another command, or withheld by SQS ({hidden})"
-            if hidden
-            else "sent or deleted meanwhile by another command"
-        )
-        return [
-            f"{len(self.missing)} messages of the dry run were not found: {where}",
-            *_some(sorted(self.missing)),
-        ]
+def _missing_lines(walk: search.QueueWalk, missing: set[str]) -> list[str]:
+    """Return what became of the messages that were not found, as lines."""
+    if not missing:
+        return []
+    walk.count_hidden()
+    where = "sent or deleted meanwhile by another command"
+    if walk.hidden:
+        where = f"sent, deleted or hidden by another command, or withheld by SQS ({walk.hidden})"
+    number = len(missing)
+    return [f"{number} messages of the dry run were not found: {where}", *_some(sorted(missing))]
 
 
 def _chosen(request: Request, form: FormData) -> tuple[search.SearchOptions, list[str], str]:

@@ -66,9 +66,7 @@ _EDITABLE = assessment.MENDED_BY_EDIT - {Reason.UNKNOWN_TYPE, Reason.TOO_LARGE}
 class MessageRow:
     """A dead letter in a list, without its body; None stands for what was not recorded or read.
 
-    Attributes:
-        error: the pattern of its error.
-        advice: why its verdict is so, and what to do, without its ids and numbers.
+    Of its error there is the pattern, and of the verdict the advice without ids and numbers.
     """
 
     consumer: str

@@ -32,11 +32,9 @@ class JobPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanGroup:
-    """Things of a plan with one verdict, and what happens to them.
+    """Things of a plan with one verdict, and what happens to them, such as `stay`.
 
-    Attributes:
-        action: what happens to them, such as `stay`.
-        things: consumer and message id of some of them.
+    `things` has consumer and message id of some of them.
     """
 
     kind: str

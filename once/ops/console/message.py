@@ -21,8 +21,6 @@ from once.ops.dead_letters.assessment import assess_messages
 from once.ops.trace.search import TraceSearch
 from once.ops.trace.timeline import EntryKind, TimelineEntry
 
-MOST_DEAD_LETTERS = 10_000
-"""Most dead letters that a page reads."""
 MOST_ENTRIES, MOST_EVENTS = 100, 12
 """Most entries of a timeline that a page shows; and most events, records and messages each."""
 MOST_STEPS = 60
@@ -69,7 +67,7 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
     sources = [given["source"]] if given["source"] else []
     with state.messages.held():
         search = TraceSearch(state.deployment, given["key"], given["consumer"] or None, sources)
-        graph, entries = search.find(now, most_dead_letters=MOST_DEAD_LETTERS, since=since)
+        graph, entries = search.find(now, since=since)
         if not entries:
             return search.not_found_text()
     messages = assess_messages(

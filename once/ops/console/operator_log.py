@@ -53,9 +53,8 @@ def read_changes(
 ) -> tuple[list[dict[str, Any]], bool, int]:
     """Read the operator log, day by day from the newest, until enough changes are found.
 
-    Returns:
-        The changes of these operators and this command, the newest first; whether there are more
-        than were read; and the number of entries in another form, such as those of another tool.
+    Returns the changes of these operators and this command, the newest first; whether there are
+    more; and the number of entries in another form, such as those of another tool.
     """
     logs, end = client("logs"), datetime.now(UTC) + _CLOCK_MARGIN
     phases: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)

@@ -48,11 +48,7 @@ class Reading(Generic[_T]):
 
     @property
     def value(self) -> _T:
-        """The result.
-
-        Raises:
-            NotReadYetError: nothing was read yet.
-        """
+        """The result; raises NotReadYetError if nothing was read yet."""
         if not self.known:
             raise NotReadYetError
         return self.known[0]
@@ -188,10 +184,8 @@ class QueueReadings(Readings):
 class ConsoleState:
     """A running console; with `read_only`, it offers and accepts no change.
 
-    Attributes:
-        place: account and region of the deployment, and the endpoint if it is not AWS's.
-        plans: the jobs, by their ids.
-        queues: status of all queues at each of the last readings, the oldest first.
+    `plans` are the jobs, by their ids; `queues` the status of all queues at each of the last
+    readings; `place` has account, region, and the endpoint if it is not AWS's.
     """
 
     deployment: Deployment

@@ -16,7 +16,8 @@ from once.events.claim_check import ClaimStore
 from once.failures.quarantine import Place, key_of
 from once.intake.original_message import Attribute, OriginalMessage, as_lambda_shows, restored
 from once.names import RELAY, UNROUTED, DeadLetterAttribute, Limits
-from once.ops.aws.deployment import DeployedConsumer, Deployment, claim_store
+from once.ops.aws.clients import client
+from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.terminal import NOT_READABLE, parse_timestamp
 from once.outbox.unrouted import SnsEnvelope
 
@@ -97,7 +98,8 @@ def dead_letter_queues(
     if consumer in others:
         return [others[consumer]]
     chosen = [deployment.consumer(consumer)] if consumer else deployment.consumers.values()
-    claims = claim_store(deployment)
+    bucket = deployment.claim_bucket
+    claims = ClaimStore(client("s3"), bucket, MOST_BYTES) if bucket else None
     found = [
         DeadLetterQueue(one.name, one.dead_letter_url, one.queue_url, consumer=one, claims=claims)
         for one in chosen
@@ -107,11 +109,9 @@ def dead_letter_queues(
 
 @dataclass(frozen=True, slots=True)
 class QueueStay:
-    """One stay in the queue.
+    """One stay in the queue, with the reason code of its end, and the time of the redrive as text.
 
-    Attributes:
-        reason: reason code of its end; None if the message was not redriven by this tool.
-        sent_back: time of the redrive, as text in ISO 8601.
+    Both are None if the message was not redriven by this tool.
     """
 
     message_id: str
@@ -121,11 +121,7 @@ class QueueStay:
 
     @classmethod
     def read(cls, part: str) -> Self:
-        """Read one part; further words are ignored.
-
-        Raises:
-            ValueError: the part is not a stay.
-        """
+        """Read one part; further words are ignored. Another text raises `ValueError`."""
         message_id, *noted = part.split(" ")
         reason, sent_back, edited = (*noted, None, None, None)[:3]
         if not (

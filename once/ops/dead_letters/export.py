@@ -69,12 +69,9 @@ class _Send(Struct, frozen=True):
 
 
 class ExportedMessage(Struct, frozen=True):
-    """A line of an export.
+    """A line of an export: the owner of its dead-letter queue, and its id before the export.
 
-    Attributes:
-        consumer: the owner of its dead-letter queue.
-        message_id: its id before it was exported.
-        safe_until: see `safe_until`; None if that is not known.
+    `safe_until` is that of the function; None if it is not known.
     """
 
     consumer: str
@@ -122,8 +119,7 @@ class ExportedMessage(Struct, frozen=True):
 def export(path: Path, messages: Iterable[DeadLetter]) -> dict[str, str]:
     """Write messages to a new file, a line each, and flush it to the disk.
 
-    Returns:
-        The reason for each message that is not in the file, by message id.
+    Returns the reason for each message that is not in the file, by message id.
     """
     lines: list[str] = []
     faults: dict[str, str] = {}
@@ -201,11 +197,7 @@ def exported_line(message: DeadLetter) -> str:
 
 
 def read_line(line: bytes) -> ExportedMessage:
-    """Read a line of an export.
-
-    Raises:
-        ValueError: the line is not one of an export; the text does not quote it.
-    """
+    """Read a line of an export. The ValueError for another line does not quote it."""
     try:
         return decode(line, type=ExportedMessage)
     except ValidationError as error:
@@ -270,9 +262,7 @@ def _text(part: str | bytes) -> str:
 class MessagePurge:
     """The export and deletion of messages that a walk holds.
 
-    Attributes:
-        not_exported: the reason for each message that could not be written, by message id.
-        not_deleted: the reason for each message that was written and not deleted.
+    It has the reason for each message that could not be written, or was written and not deleted.
     """
 
     walk: search.QueueWalk
@@ -292,15 +282,8 @@ class MessagePurge:
     ) -> None:
         """Export and delete the messages; note what was done in the change, also after an error.
 
-        Args:
-            path: the file of the export; None for a new file for each consumer.
-            change: takes the ids and the numbers.
-            exported: called with each file and the messages that it holds.
-            batch_deleted: called after each batch; what it raises ends the deletion.
-
-        Raises:
-            OpsError: the messages were not held without a break, or a file cannot be written;
-                nothing was deleted.
+        Without a path, there is a new file for each consumer. `exported` is called with each file
+        and its messages, `batch_deleted` after each batch; what it raises ends the deletion.
         """
         try:
             self.walk.raise_if_lapsed()
@@ -365,51 +348,13 @@ def exported_text(file: Path, messages: Sequence[DeadLetter]) -> str:
     return f"{number} written to {file}; `once dlq import {shlex.quote(str(file))}`{until}"
 
 
-@dataclass(frozen=True, slots=True)
-class ImportJournal:
-    """The journal of one export.
-
-    Attributes:
-        path: its file: that of the export with `.imported` added.
-        imported: message ids of the messages that were imported earlier, as in the export.
-    """
-
-    path: Path
-    imported: frozenset[str]
-
-    @classmethod
-    def of(cls, export: Path) -> Self:
-        """Read the journal of an export; empty if there is none."""
-        path = export.with_name(f"{export.name}.imported")
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-            return cls(path, frozenset(json.loads(line)["message_id"] for line in lines))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise OpsError(
-                f"{path} cannot be read ({error!r}), and says what was imported: "
-                "repair it, or move it away and give --again"
-            ) from None
-
-    def add(self, messages: Iterable[ExportedMessage]) -> None:
-        """Note messages as imported, and flush the file to the disk."""
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        entries = [{"message_id": message.message_id, "at": at} for message in messages]
-        try:
-            _append(self.path, [json.dumps(entry) + "\n" for entry in entries])
-        except OSError as error:
-            raise OpsError(
-                f"{error}: the journal of the import cannot be written; copy the export into a "
-                "folder that you can write to"
-            ) from None
-
-
 @dataclass(slots=True)
 class MessageImport:
     """An import of the messages of an export.
 
     Attributes:
         queues: the dead-letter queue for the messages of each consumer.
-        journal: the messages that were imported before.
+        journal: the file that notes the imported messages: that of the export with `.imported`.
         there: messages in their queue already.
         before: messages that were imported before, and are gone since.
         past: messages past `safe_until`.
@@ -418,7 +363,7 @@ class MessageImport:
 
     sqs: "SQSClient"
     queues: Mapping[str, DeadLetterQueue]
-    journal: ImportJournal
+    journal: Path
     new: list[ExportedMessage] = field(default_factory=list)
     there: list[ExportedMessage] = field(default_factory=list)
     before: list[ExportedMessage] = field(default_factory=list)
@@ -441,25 +386,31 @@ class MessageImport:
             name: dead_letter_queues(deployment, into or name)[0]
             for name in dict.fromkeys(message.consumer for message in messages)
         }
-        return cls(client("sqs"), queues, ImportJournal.of(file))
+        return cls(client("sqs"), queues, file.with_name(f"{file.name}.imported"))
 
     def plan(
         self, messages: Iterable[ExportedMessage], limit: int, *, again: bool, unsafe: bool
     ) -> None:
         """Decide what is done with each message, by the messages that are in the queues.
 
-        Args:
-            messages: the messages of the export.
-            limit: most messages that are read from the queues.
-            again: whether messages that were imported before are imported again.
-            unsafe: whether messages past `safe_until` are imported.
+        At most `limit` of these are read. Messages that were imported before are imported `again`,
+        and those past `safe_until` only if `unsafe`.
         """
+        journal = self.journal
+        try:
+            lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
+            imported = {json.loads(line)["message_id"] for line in lines}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OpsError(
+                f"{journal} cannot be read ({error!r}), and says what was imported: repair it, or "
+                "move it away and give --again"
+            ) from None
         present, now = self._present(limit), datetime.now(UTC)
         for message in messages:
             if present[message.digest] > 0:
                 present[message.digest] -= 1
                 self.there.append(message)
-            elif message.message_id in self.journal.imported and not again:
+            elif message.message_id in imported and not again:
                 self.before.append(message)
             elif not unsafe and (message.safe_until is None or now >= message.safe_until):
                 self.past.append(message)
@@ -484,7 +435,7 @@ class MessageImport:
 
     def run(self, change: operator_log.Change) -> None:
         """Import the new messages, and note each batch in the journal."""
-        self.journal.add([])  # before a message is sent that could not be noted
+        self._note([])  # before a message is sent that could not be noted
         try:
             for name, queue in self.queues.items():
                 own = [message for message in self.new if message.consumer == name]
@@ -505,12 +456,23 @@ class MessageImport:
             lambda entries: self.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries),
             [message.entry() for message in messages],
         )
-        self.journal.add(messages[number] for number in taken)
+        self._note(messages[number] for number in taken)
         self.imported += [str(answer["MessageId"]) for answer in taken.values()]
         for number, said in refused.items():
             if queue.is_fifo and (group := messages[number].message_group):
                 self._stopped.add((queue.url, group))
             self.failed[messages[number].message_id] = said
+
+    def _note(self, messages: Iterable[ExportedMessage]) -> None:
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        entries = [{"message_id": message.message_id, "at": at} for message in messages]
+        try:
+            _append(self.journal, [json.dumps(entry) + "\n" for entry in entries])
+        except OSError as error:
+            raise OpsError(
+                f"{error}: the journal of the import cannot be written; copy the export into a "
+                "folder that you can write to"
+            ) from None
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
         """Return the result as JSON values; messages by their ids in the export."""

@@ -110,11 +110,9 @@ def open_redrive(
 
 @dataclass(slots=True)
 class RedrivePlan:
-    """Assessed messages by what a redrive does with them.
+    """Assessed messages by what a redrive does with them, and all in the order of the queues.
 
-    Attributes:
-        waiting: they stay as well, behind a refused message of their message group.
-        assessed: all of them, in the order of the queues.
+    Those that are `waiting` stay as well, behind a refused message of their message group.
     """
 
     sent: list[assessment.AssessedMessage] = field(default_factory=list)
@@ -372,12 +370,7 @@ def waits_text(message: DeadLetter) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RedrivenMessage:
-    """A dead letter as it is sent.
-
-    Attributes:
-        grouping: the message group, and for FIFO the deduplication id; empty without one.
-        topic_arn: the topic of an unrouted event; None for a message of a consumer's queue.
-    """
+    """A dead letter as it is sent, with its message group, and the topic of an unrouted event."""
 
     dead_letter: DeadLetter
     body: str
@@ -405,9 +398,6 @@ def redriven_message(
     attributes stay in the single attribute of the quarantine, so that ten are never exceeded. If
     the message would be too large, the history is left out. The reason is part of the lineage only:
     as an attribute it would describe the next dead-lettering. `now` is noted in the lineage.
-
-    Raises:
-        OnceError: the event of an unrouted message cannot be read.
     """
     if message.queue.ingress is not None:
         return _publication(message, message.queue.ingress)

@@ -59,7 +59,6 @@ _WHOLE_ID = 36
 SHOWN_ID = 8
 """Characters of an id that a list shows: enough to name its message."""
 _MAX_IDS_SHOWN = 5
-_MOST_GROUPS_SHOWN = 3
 
 MOST_CHARACTERS = 160
 NO_ERROR = "no error recorded"
@@ -226,8 +225,6 @@ class QueueWalk:
             a message group may not have been received.
         about: depth of the queues before the walk; approximate on AWS. Known in `open_search`.
         hidden: what the walk could not see; None if nothing. Known after `count_hidden`.
-        taken: messages of `about` that other commands have sent or deleted since, as far as a
-            complete walk can tell. Known after `count_hidden`.
     """
 
     def __init__(self, sqs: "SQSClient", queues: Iterable[DeadLetterQueue], limit: int) -> None:
@@ -243,7 +240,6 @@ class QueueWalk:
         self.cut_short = False
         self.about = clients.QueueDepth(0, 0, 0)
         self.hidden: HiddenMessages | None = None
-        self.taken = 0
 
     def __enter__(self) -> Self:
         return self
@@ -321,11 +317,7 @@ class QueueWalk:
             yield from zip(queues, found, strict=True)
 
     def delete(self, messages: Sequence[DeadLetter]) -> dict[str, str]:
-        """Delete up to ten messages of one queue.
-
-        Returns:
-            The failure texts of messages that were not deleted, by message id.
-        """
+        """Delete up to ten messages of one queue; return why some were not, by message id."""
         url = messages[0].queue.url
         _, refused = clients.call_for_each(
             lambda entries: self._sqs.delete_message_batch(QueueUrl=url, Entries=entries),
@@ -409,8 +401,6 @@ class QueueWalk:
         """The number of messages received, and of those hidden, as text."""
         about = max(self.about.total, self.looked_at)  # the counts of SQS may be late
         text = f"looked at {self.looked_at} of about {counted(about, 'dead letter')}"
-        if self.taken:
-            text += f"; {self.taken} were sent or deleted meanwhile, by another command"
         if self.repeated:
             text += "; SQS returned these again before the others: run this command again"
         return f"{text}; {self.hidden}" if self.hidden else text
@@ -426,7 +416,6 @@ class QueueWalk:
             if seen.number
             else None,
             "withheld_by_sqs": seen.withheld,
-            "taken_by_other_commands": self.taken,
         }
 
     def count_hidden(self) -> None:
@@ -434,9 +423,7 @@ class QueueWalk:
         now, withheld = self._depth(self._queues), 0
         if self.complete:
             # SQS's counts may be late. Messages counted twice and not received are hidden.
-            unseen = self.about.total - self.looked_at
-            number = min(unseen, now.total - len(self._held))
-            self.taken = max(0, unseen - max(0, number))
+            number = min(self.about.total - self.looked_at, now.total - len(self._held))
             # A message that no command holds, and that SQS does not return either.
             ordered = [queue for queue in self._queues if queue.is_fifo]
             withheld = max(0, min(number, self._depth(ordered).visible))
@@ -444,26 +431,19 @@ class QueueWalk:
             number = max(self.about.in_flight, now.in_flight - len(self._held))
         if number > 0:
             until = datetime.now(UTC) + timedelta(seconds=HOLD_SECONDS)
-            # The first held messages of the message groups that SQS moved.
-            held = sorted(self.held, key=lambda message: message.place, reverse=True)
-            moved = [message for message in held if message.moved and message.queue.is_fifo]
-            first = {message.ordered_group: message.message_id for message in moved if withheld}
-            earlier = tuple([*reversed(first.values())][:_MOST_GROUPS_SHOWN])
-            self.hidden = HiddenMessages(number - withheld, until, withheld, earlier)
+            self.hidden = HiddenMessages(number - withheld, until, withheld)
 
     def measure(self) -> None:
         """Read the depth of the queues, before the walk."""
-        urls = [queue.url for queue in self._queues]
-        self.about, depths = clients.depths(self._sqs, urls)
-        self._empty = [
-            one for one, depth in zip(self._queues, depths, strict=True) if not depth.visible
-        ]
+        self.about, found = clients.depths(self._sqs, [queue.url for queue in self._queues])
+        depths = zip(self._queues, found, strict=True)
+        self._empty = [queue for queue, depth in depths if not depth.visible]
 
     def _depth(self, queues: Iterable[DeadLetterQueue]) -> clients.QueueDepth:
         return clients.total_depth(self._sqs, [queue.url for queue in queues])
 
     def raise_if_hidden(self) -> None:
-        """Raise `HiddenMessagesError` if other commands hid messages from the walk."""
+        """Raise `OpsError` if other commands hid messages from the walk, or SQS withholds some."""
         if self.hidden:
             raise self.hidden.error()
 
@@ -505,16 +485,6 @@ def batches_by_queue(messages: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLe
         yield from clients.batches([message for message in messages if message.queue == queue])
 
 
-class HiddenMessagesError(OpsError):
-    """Messages exist that this command could not see.
-
-    Remedy: run the command again after the time that it names; of messages that SQS withholds,
-    redrive or purge the earlier ones first.
-    """
-
-    exit_code = ExitCode.HIDDEN
-
-
 @dataclass(frozen=True, slots=True)
 class HiddenMessages:
     """Messages that a walk could not see; their numbers are approximate on AWS.
@@ -526,24 +496,20 @@ class HiddenMessages:
         until: when the longest hold ends, unless it is renewed.
         withheld: those of FIFO queues that SQS withholds, since earlier messages of their message
             group are held.
-        earlier: message ids of the first of those earlier messages, as far as this walk holds them.
     """
 
     number: int
     until: datetime
     withheld: int = 0
-    earlier: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        such = f", such as {', '.join(self.earlier)}" if self.earlier else ""
-        behind = f"behind earlier ones of their message group{such}"
         parts = (
             (self.number, f"hidden until {self.until:%H:%M:%S} UTC, by another command"),
-            (self.withheld, f"withheld by SQS {behind}"),
+            (self.withheld, "withheld by SQS behind earlier ones of their message group"),
         )
         return "; ".join(f"{number} {how}" for number, how in parts if number)
 
-    def error(self, effect: str = "") -> HiddenMessagesError:
+    def error(self, effect: str = "") -> OpsError:
         """Return the error that tells of them, after their effect on the command."""
         remedies = []
         if self.number:
@@ -556,7 +522,7 @@ class HiddenMessages:
                 "SQS moved these messages by itself, and returns ten of a message group at most: "
                 "redrive or purge the earlier ones, and run this command again"
             )
-        return HiddenMessagesError(". ".join([f"{effect}{self}", *remedies]))
+        return OpsError(". ".join([f"{effect}{self}", *remedies]), ExitCode.HIDDEN)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from once.ops.new.project import Project
 LONGEST = 100
 """Most characters of a line of Python."""
 
+TABLE_TEMPLATE, LINE_TEMPLATE = "consumer/registry_table.jinja", "consumer/registry_line.jinja"
 _IMPORTED = ("ConsumerProps", "TableProps")
 _WANTED = """\
 write it as
@@ -54,24 +55,6 @@ class RegistryLine:
         """The name of the table's constant."""
         return self.name.upper()
 
-    def table_text(self) -> str:
-        """Return the statement of the table."""
-        return fit(f"{self.constant} = TableProps(", [f'"{self.name}"', f'"{self.key}"'], ")\n")
-
-    def consumer_text(self) -> str:
-        """Return the entry of the consumer, as a formatter writes it."""
-        lines = ["    ConsumerProps(", f'        "{self.name}",']
-        for name, types in (("external", self.external), ("events", self.events)):
-            listed = ", ".join(f'"{each}"' for each in types) + ("," if len(types) == 1 else "")
-            one = f"        {name}=({listed}),"
-            if types and len(one) <= LONGEST:
-                lines.append(one)
-            elif types:
-                each_type = [f'            "{each}",' for each in types]
-                lines += [f"        {name}=(", *each_type, "        ),"]
-        lines += [f"        tables=({self.constant},),", "    ),"]
-        return "".join(f"{line}\n" for line in lines)
-
 
 def with_line(source: str, line: RegistryLine, file: Path) -> str:
     """Return the source of a registry with a further table and consumer; errors name its file."""
@@ -90,9 +73,9 @@ def with_line(source: str, line: RegistryLine, file: Path) -> str:
         and ast.unparse(node.value.func) == "TableProps"
     ]
     table_at = max(tables, default=0) or first
-    table = line.table_text() + ("" if table_at != first else "\n")
-    parts = [*lines[:table_at], table, *lines[table_at:last], line.consumer_text(), *lines[last:]]
-    return "".join(parts)
+    table = render(TABLE_TEMPLATE, line=line) + ("" if table_at != first else "\n")
+    entry = render(LINE_TEMPLATE, line=line)
+    return "".join([*lines[:table_at], table, *lines[table_at:last], entry, *lines[last:]])
 
 
 def _check_names(tree: ast.Module, line: RegistryLine, file: Path) -> None:

@@ -1,9 +1,18 @@
-"""Trace search: what a key identifies, its timeline, and which places were searched."""
+"""The command `trace`: what a key identifies, its timeline, and which places were searched.
+
+It shows every consumer's actions on an event, and on the events that it caused.
+"""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+from typer import BadParameter
 
 from once.errors import NoKey, TooLarge
 from once.events import cloud_event, identity, outgoing
@@ -14,7 +23,15 @@ from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
 from once.ops.dead_letters.search import open_search
 from once.ops.dedup_records import DedupRecordReader
-from once.ops.trace.timeline import EventGraph, TimelineEntry, read_log_entries, timeline
+from once.ops.errors import OpsError
+from once.ops.progress import saying
+from once.ops.trace.timeline import (
+    EntryKind,
+    EventGraph,
+    TimelineEntry,
+    read_log_entries,
+    timeline,
+)
 
 MOST_DEAD_LETTERS = 10_000
 """Most dead letters that are read, which takes about 20 seconds."""
@@ -25,6 +42,108 @@ _MOST_SHOWN = 50
 _HASH = re.compile(r"[0-9a-f]{64}")
 _OUTGOING_ID = re.compile(r"[0-9a-f]{64}\.\d{1,4}")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,99}", re.ASCII)
+
+_STYLES = {
+    EntryKind.COMMITTED: "green",
+    EntryKind.REFUSED: "yellow",
+    EntryKind.PENDING: "yellow",
+    EntryKind.QUARANTINED: "red",
+    EntryKind.RETRIED: "yellow",
+    EntryKind.DUPLICATE: "dim",
+}
+
+app = terminal.command_group()
+
+
+@app.command()
+def trace(
+    key: Annotated[
+        str,
+        typer.Argument(
+            metavar="KEY",
+            help="An event's id, the value of a key field such as an order's id, a whole dedup key "
+            "(consumer#…), a dead letter's message id, or a dedup key's SHA-256 from a log.",
+        ),
+    ],
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            metavar="SOURCE",
+            help="The CloudEvents source of the producer; needed with an event's id.",
+        ),
+    ] = None,
+    consumer: Annotated[
+        str | None, typer.Option("--consumer", help="Begin with the records of this consumer only.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="WHEN", help=f"Read logs from then on: {terminal.TIME_FORMATS}."
+        ),
+    ] = None,
+    no_dead_letters: Annotated[
+        bool, typer.Option("--no-dead-letters", help="Do not read the dead-letter queues.")
+    ] = False,
+    no_logs: Annotated[
+        bool,
+        typer.Option(
+            "--no-logs", help="Do not read the logs, which alone show duplicates and retries."
+        ),
+    ] = False,
+    as_json: terminal.JsonOption = False,
+    service: terminal.ServiceOption = "once",
+) -> None:
+    """Show what every consumer did with an event and its results.
+
+    The table is never scanned. The consumers' key rules give the few dedup keys
+    that KEY can stand for; each is read for one read unit. From a record the
+    trace goes to the record whose event caused it, and to the events in its
+    outbox. Dead letters are received and made visible again. Duplicates are
+    recorded in the logs only, and are shown as far back as the logs go.
+    """
+    if not key.strip():
+        raise BadParameter("it is blank, and no key is", param_hint="KEY")
+    now = datetime.now(UTC)
+    begin = terminal.parse_time_option(since, now=now, option="--since") if since else None
+    search = TraceSearch(Deployment.find(service), key, consumer, source or ())
+    with saying("reading records, dead letters and logs"):
+        _, moments = search.find(
+            now, dead_letters=not no_dead_letters, logs=not no_logs, since=begin
+        )
+    if not moments:
+        raise OpsError(search.not_found_text())
+    if as_json:
+        shown = [
+            {
+                "time": entry.at,
+                "consumer": entry.consumer,
+                "event_type": entry.event_type,
+                "what": entry.kind,
+                "key_hash": entry.key_hash,
+                **entry.details,
+            }
+            for entry in moments
+        ]
+        terminal.print_json({"key": key, "moments": shown, "notes": search.notes})
+        return
+    terminal.console.print(_table(key, moments))
+    for note in search.notes:
+        terminal.console.print(f"note: {note}", soft_wrap=True)
+
+
+def _table(key: str, entries: Sequence[TimelineEntry]) -> Table:
+    columns = ("time (UTC)", "consumer", "event", "what happened")
+    table = terminal.table(*columns, title=f"Trace of {key}", show_lines=True)
+    for entry in entries:
+        time = terminal.NOT_READABLE
+        if entry.at is not None:
+            time = f"{entry.at:%Y-%m-%d %H:%M:%S}.{entry.at.microsecond // 1000:03}"
+        action = Text(entry.kind, style=_STYLES[entry.kind])
+        for name, fact in entry.texts():
+            action.append(f"\n{name}: {terminal.escape_controls(fact)}", style="default")
+        table.add_row(time, entry.consumer, entry.event_type or terminal.UNKNOWN, action)
+    return table
 
 
 class TraceSearch:
@@ -75,18 +194,15 @@ class TraceSearch:
         self,
         now: datetime,
         *,
-        most_dead_letters: int,
+        dead_letters: bool = True,
         logs: bool = True,
         since: datetime | None = None,
     ) -> tuple[EventGraph, list[TimelineEntry]]:
         """Return the graph of the events and records that the key identifies, and its timeline.
 
-        Args:
-            most_dead_letters: most dead letters that are read; 0 to read no queue.
-            logs: whether the logs are read, which alone show duplicates and retries.
-            since: time of the first log entry that is read; None for the beginning of the logs.
+        Dead letters and logs are read if this is asked for, logs from the time `since` on.
         """
-        messages = self._dead_letters(most_dead_letters) if most_dead_letters else []
+        messages = self._dead_letters() if dead_letters else []
         table = DedupRecordReader.of(clients.client("dynamodb"), self._deployment)
         graph = EventGraph(self._deployment.consumers.values(), table.get, messages)
         records = table.get(self._keys)
@@ -119,9 +235,9 @@ class TraceSearch:
             ]
         return graph, entries
 
-    def _dead_letters(self, most: int) -> list[DeadLetter]:
-        """Read the dead letters, at most so many, and make them visible again."""
-        places = dead_letter_queues(self._deployment)
+    def _dead_letters(self) -> list[DeadLetter]:
+        """Read the dead letters, and make them visible again."""
+        places, most = dead_letter_queues(self._deployment), MOST_DEAD_LETTERS
         with open_search(places, most) as walk:
             found = [message for page in walk.pages() for message in page]
         if walk.hidden:

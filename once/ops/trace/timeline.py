@@ -35,8 +35,6 @@ _EventIdentity = tuple[str, str]
 class EventGraph:
     """Events with their dedup records and dead letters; `follow` adds what others caused.
 
-    `read` returns the existing records of keys.
-
     Attributes:
         events: the events of dead letters and outboxes, by source and id.
         keys: the dedup keys of each event at the consumers that take it.
@@ -233,15 +231,10 @@ def read_log_entries(
     hashes: Collection[str],
     since: datetime | None,
 ) -> tuple[list[function_logs.LogEntry], str | None]:
-    """Read the log entries about the keys of a graph.
+    """Read the log entries about the keys of a graph, and about further keys, from a time on.
 
-    Args:
-        keys: further dedup keys.
-        hashes: SHA-256 of further dedup keys, in hex, of unknown consumers.
-        since: time of the first entry that is read; None for the beginning of the logs.
-
-    Returns:
-        The entries; and a text about logs that could not be read, None if all could.
+    `hashes` are the SHA-256 of dedup keys of unknown consumers, in hex. The result also has a text
+    about logs that could not be read, None if all could.
     """
     known: dict[str, set[str]] = defaultdict(set)  # by the identity whose logs hold them
     for identity, pk in (

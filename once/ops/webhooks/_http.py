@@ -75,13 +75,10 @@ class Destination:
 
     @classmethod
     def of(cls, url: str, option: str, allowed: Rule | None = None, refusal: str = "") -> Self:
-        """Resolve a URL, and check each of its addresses.
+        """Resolve a URL of an option, and check each of its addresses.
 
-        Args:
-            option: the option that gives the URL, for errors.
-            allowed: the rule that every address must meet, since an attacker may add one of many;
-                None allows every address.
-            refusal: the end of the error for an address that is not allowed.
+        Every one must meet the rule, if there is one, since an attacker may add one of many.
+        `refusal` is the end of the error.
         """
         parts, port = _parts(url, option)
         host = parts.hostname or ""
@@ -146,13 +143,9 @@ class Unanswered(Exception):
 def send_request(
     destination: Destination, method: str, headers: Mapping[str, str], body: bytes
 ) -> int:
-    """Send a request, and return the status of its answer.
+    """Send a request, and return the status of its answer; raise an error of this module if not.
 
     `Host`, `Content-Length` and `Connection` are set here, whatever the headers say.
-
-    Raises:
-        NotSent, Unsendable: it was not sent.
-        Unanswered: perhaps it was.
     """
     connection = HTTPConnection(destination.name, destination.port, timeout=TIMEOUT_SECONDS)
     connection.auto_open = 0  # the connection would be made to an address that was not checked

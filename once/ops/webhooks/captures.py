@@ -129,11 +129,7 @@ def webhooks_of(deployment: Deployment) -> DeployedWebhooks:
 
 @dataclass(slots=True)
 class Captures:
-    """The table of captures with its index, and the bucket of bodies that are too large for it.
-
-    Attributes:
-        bucket: the claim-check bucket; None for a deployment without one.
-    """
+    """The table of captures with its index, and the bucket of bodies that are too large for it."""
 
     dynamodb: "DynamoDBClient"
     webhooks: DeployedWebhooks

@@ -83,11 +83,7 @@ def mark() -> str:
 
 
 def resend(destination: Destination, capture: Capture, body: bytes) -> int:
-    """Send a request as it was captured, with a mark; return the status of its answer.
-
-    Raises:
-        NotSent, Unsendable, Unanswered: as `send_request`.
-    """
+    """Send a request as it was captured, with a mark; return the status of its answer."""
     headers = {**capture.headers, "once-replay": mark()}
     return send_request(destination, capture.method, headers, body)
 
@@ -103,11 +99,7 @@ class UrlTarget:
         return capture, body
 
     def send(self, prepared: tuple[Capture, bytes]) -> str:
-        """Send a webhook, and return the status of the answer.
-
-        Raises:
-            NotSent, Unanswered: there is no answer.
-        """
+        """Send a webhook, and return the status of the answer."""
         status = resend(self.destination, *prepared)
         if status >= _FIRST_REFUSAL:
             raise OpsError(f"the receiver answered {status}")
@@ -132,11 +124,7 @@ class QueueTarget:
     run: str = field(default_factory=lambda: str(uuid4()))
 
     def prepare(self, capture: Capture, body: bytes) -> dict[str, Any]:
-        """Return the message with the event of a webhook.
-
-        Raises:
-            OnceError: it has no event, or no message group.
-        """
+        """Return the message with the event of a webhook."""
         if capture.standing is Standing.CONFLICT and not self.takes_conflicts:
             raise OpsError(
                 f"{standing_text(capture)}; compare the two (`once webhooks show ID`), then name "
@@ -162,12 +150,7 @@ class QueueTarget:
         return self.consumer.message(grouped, self.run, **{QUEUE_MARK: text(mark())})
 
     def send(self, prepared: dict[str, Any]) -> str:
-        """Send a message, and return its id.
-
-        Raises:
-            NotSent: SQS refuses it.
-            Unanswered: SQS did not answer.
-        """
+        """Send a message, and return its id."""
         try:
             answer = self.sqs.send_message(QueueUrl=self.consumer.queue_url, **prepared)
         except ClientError as error:
@@ -301,11 +284,7 @@ class Result:
 
 @dataclass(slots=True)
 class ReplayRun:
-    """Run of a replay: each webhook is read, judged and sent, and its result is kept.
-
-    Attributes:
-        chosen: the webhooks as the index has them, the oldest first.
-    """
+    """Run of a replay: each webhook, the oldest first, is read, judged and sent."""
 
     asked: ReplayRequest
     captures: Captures

@@ -231,10 +231,7 @@ def moved(shop: Shop) -> Shop:
 def test_messages_that_sqs_withholds_are_not_blamed_on_another_command(moved: Shop) -> None:
     told = run("dlq", "list")
     assert told.exit_code == ExitCode.HIDDEN
-    first = moved.dead_letters()[0].message_id
-    assert f"2 withheld by SQS behind earlier ones of their message group, such as {first}" in (
-        words(told.stdout)
-    )
+    assert "2 withheld by SQS behind earlier ones of their message group" in words(told.stdout)
     assert "redrive or purge the earlier ones, and run this command again" in words(told.stderr)
     assert "another command" not in told.output
     found = json.loads(run("dlq", "list", "--json").stdout)

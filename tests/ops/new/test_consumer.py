@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from once.ops.errors import OpsError
-from once.ops.new.consumer_files import RegistryLine, with_line
+from once.ops.new.consumer_files import (
+    LINE_TEMPLATE,
+    TABLE_TEMPLATE,
+    RegistryLine,
+    render,
+    with_line,
+)
 from once.testing import FakeAws, cloud_event
 from stacks.registry import REGISTRY as SHOP
 from tests.architecture.imports import ROOT
@@ -236,8 +242,9 @@ def is_formatted(source: str) -> bool:
 def test_a_line_is_added_and_the_rest_stays(source: str, line: RegistryLine) -> None:
     added = with_line(source, line, Path("consumers.py"))
     assert is_formatted(added)
-    assert added.index(line.table_text()) < added.index("CONSUMERS")
-    rest = added.replace(line.consumer_text(), "").replace(line.table_text(), "")
+    table, entry = (render(each, line=line) for each in (TABLE_TEMPLATE, LINE_TEMPLATE))
+    assert added.index(table) < added.index("CONSUMERS")
+    rest = added.replace(entry, "").replace(table, "")
     assert "".join(rest.split()) == "".join(source.split())
 
 

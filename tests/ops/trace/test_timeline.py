@@ -7,7 +7,7 @@ import pytest
 from once.events.cloud_event import CloudEvent
 from once.events.identity import key_hash
 from once.names import RELAY, Reason
-from once.ops.trace import command as trace
+from once.ops.trace import search as trace
 from tests.ops.support import refuse, requests_of, stdout_of, words
 from tests.ops.tracing import ORDER_ID, SHOP, Saga, actions, body, moments, placed
 

@@ -131,12 +131,7 @@ class DeployedConsumer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployedWebhooks:
-    """Resources of the webhook ingress.
-
-    Attributes:
-        url: its address, with a slash at its end.
-        secrets: the ARN of each endpoint's secret, by the endpoint's name.
-    """
+    """Resources of the webhook ingress: its URL has a slash at its end, its secrets are ARNs."""
 
     service: str
     identity: str

@@ -108,13 +108,7 @@ class MessageRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueReading:
-    """The dead letters at a time.
-
-    Attributes:
-        search_text: how many messages were received of how many, and what was hidden.
-        hidden: what other commands hid, and until when; None if nothing.
-        complete: whether there are no more messages than one reading receives.
-    """
+    """The dead letters at a time, as far as one reading receives them, and what was hidden."""
 
     rows: Sequence[MessageRow]
     search_text: str

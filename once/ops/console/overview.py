@@ -129,12 +129,9 @@ _FIGURES_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that needs the operator.
+    """Something that needs the operator, and the first step; `query` leads to the page for it.
 
-    Attributes:
-        since: since when; None if not known.
-        kinds: its dead letters by the kind of their verdict, as far as they are read.
-        step: the first step; `query` leads to the page for it, None if there is none.
+    `kinds` are its dead letters by the kind of their verdict, as far as they are read.
     """
 
     consumer: str

@@ -36,10 +36,8 @@ _T = TypeVar("_T")
 class Reading(Generic[_T]):
     """The result of reading one thing from AWS; a page shows it with its age.
 
-    Attributes:
-        known: what was read, or the first part of a first reading; empty before.
-        read_at: time of the last whole reading; None before its end.
-        under_way: whether it is being read at present.
+    `known` is what was read, or the first part of a first reading, and empty before. `read_at` is
+    the time of the last whole reading.
     """
 
     known: tuple[_T, ...]

@@ -149,11 +149,7 @@ def _table(key: str, entries: Sequence[TimelineEntry]) -> Table:
 class TraceSearch:
     """Search for one key in a deployment; its `notes` are remarks on the result.
 
-    Args:
-        key: an event's id, the value of a key field, a whole dedup key, a dead letter's message
-            id, or the SHA-256 of a dedup key.
-        consumer: begin with the records of this consumer only.
-        sources: the CloudEvents sources of the producer; needed with an event's id.
+    Key, consumer and sources are those of the command.
     """
 
     def __init__(

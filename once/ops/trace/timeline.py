@@ -171,14 +171,7 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """An entry of the timeline.
-
-    Attributes:
-        at: time of the action; None if not readable.
-        event_type: the event's type; None if not known.
-        key_hash: the SHA-256 of the dedup key, in hex; None if no key was computed.
-        details: further values, by name.
-    """
+    """An entry of the timeline, with further values by name; None for what is not known."""
 
     at: datetime | None
     consumer: str

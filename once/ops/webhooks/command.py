@@ -65,9 +65,7 @@ _SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 5.0
 class Listener:
     """Forwards captures to a port of this machine, and prints a line for each.
 
-    Attributes:
-        conditions: the captures that are forwarded; `until` does not count.
-        skip: whether captures that exist at the first look are left out.
+    With `skip`, captures that exist at the first look are left out.
     """
 
     captures: Captures

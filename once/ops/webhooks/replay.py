@@ -110,9 +110,8 @@ class UrlTarget:
 class QueueTarget:
     """The queue of a consumer: it receives the event as the relay publishes it.
 
-    Attributes:
-        records: reads dedup records; None to send also what the consumer may have forgotten.
-        takes_conflicts: whether a webhook is sent that differs from an earlier one of its key.
+    Without `records`, it also receives what the consumer may have forgotten. With
+    `takes_conflicts`, it receives a webhook that differs from an earlier one of its key.
     """
 
     sqs: "SQSClient"

@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import NamedTemporaryFile, mkdtemp
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from emulator.child_processes import run
 from emulator.connection import Connection
@@ -148,7 +149,10 @@ def _cdk(
 
 
 def _share_zip_files(assembly: Path) -> None:
-    """Let a deployment find the packages that an earlier one has zipped, by their hash."""
+    """Let a deployment find the packages that were zipped before, by their hash.
+
+    Those of an assembly that is there already are zipped here: the CDK takes three times as long.
+    """
     shared = cache() / "assets"
     shared.mkdir(parents=True, exist_ok=True)
     for file in shared.iterdir():
@@ -156,6 +160,21 @@ def _share_zip_files(assembly: Path) -> None:
             file.unlink(missing_ok=True)
     assembly.mkdir(exist_ok=True)
     (assembly / ".cache").symlink_to(shared)
+    for manifest in assembly.glob("*.assets.json"):
+        for asset, described in json.loads(manifest.read_text())["files"].items():
+            source = described["source"]
+            if source["packaging"] == "zip" and not (shared / f"{asset}.zip").exists():
+                _zip(assembly / source["path"], shared / f"{asset}.zip")
+
+
+def _zip(folder: Path, file: Path) -> None:
+    # A file of its own first: another deployment may zip the package as well.
+    with NamedTemporaryFile(dir=file.parent, delete=False) as part, ZipFile(part, "w") as package:
+        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+            # A ZipInfo has a fixed date: packages of equal files are equal at any time.
+            name = ZipInfo(path.relative_to(folder).as_posix())
+            package.writestr(name, path.read_bytes(), ZIP_DEFLATED, compresslevel=1)
+    Path(part.name).rename(file)
 
 
 def _folder(aws: Connection, verb: str) -> Path:

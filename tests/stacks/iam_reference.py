@@ -6,11 +6,75 @@ authorizes each, and the condition keys that a request for it has.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from tests.stacks.cloud import Json, listed
+
+PSEUDO = {
+    "AWS::AccountId": "111122223333",
+    "AWS::Region": "ap-southeast-2",
+    "AWS::Partition": "aws-us-gov",
+    "AWS::URLSuffix": "amazonaws.com",
+}
+"""The longest names of a Region and of a partition: IAM counts a policy's characters."""
+ARNS = {
+    "Queue": "sqs:{here}:{name}",
+    "Topic": "sns:{here}:{name}",
+    "Table": "dynamodb:{here}:table/{name}",
+    "Function": "lambda:{here}:function:{name}",
+    "Alias": "lambda:{here}:function:{name}:live",
+    "LogGroup": "logs:{here}:log-group:{name}:*",
+    "Secret": "secretsmanager:{here}:secret:{name}-AbCdEf",
+    "Bucket": "s3:::{name}",
+    "Role": "iam::111122223333:role/{name}",
+    "Key": "kms:{here}:key/{name}",
+}
+REF_IS_ARN = ("Topic", "Alias", "Secret")
+
+
+def followed(value: Any, stack: str, templates: Mapping[str, Json]) -> Any:
+    """Return a value of a stack's template with its references as texts, ARNs in their form."""
+
+    def follow(each: Any) -> Any:
+        return followed(each, stack, templates)
+
+    match value:
+        case {"Ref": str(name)}:
+            return PSEUDO.get(name) or _named(name, "", templates[stack])
+        case {"Fn::GetAtt": [str(name), str(attribute)]}:
+            return _named(name, attribute, templates[stack])
+        case {"Fn::GetStackOutput": {"StackName": other, "OutputName": output}}:
+            return followed(templates[other]["Outputs"][output]["Value"], other, templates)
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(follow(parts))
+        case {"Fn::Split": [separator, text]}:
+            return follow(text).split(separator)
+        case {"Fn::Select": [index, parts]}:
+            return follow(parts)[int(index)]
+        case dict():
+            return {key: follow(part) for key, part in value.items()}
+        case list():
+            return [follow(part) for part in value]
+    return value
+
+
+def _named(name: str, attribute: str, template: Json) -> str:
+    kind = template["Resources"][name]["Type"].rpartition("::")[2]
+    pattern = ARNS.get(kind, "{here}:{name}")
+    here = f"{PSEUDO['AWS::Region']}:{PSEUDO['AWS::AccountId']}"
+    arn = f"arn:{PSEUDO['AWS::Partition']}:{pattern.format(here=here, name=name)}"
+    if attribute == "StreamArn":
+        return f"{arn}/stream/2026-01-01T00:00:00.000"
+    return arn if attribute in ("Arn", "Id") or kind in REF_IS_ARN else name
+
+
+def size(document: Any) -> int:
+    """Return the characters of a policy that IAM counts: all but white space."""
+    return len("".join(json.dumps(document, separators=(",", ":")).split()))
+
 
 _HERE = "${Region}:${Account}"
 MORE_FORMS = {

@@ -7,7 +7,7 @@ import pytest
 from once.names import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
 from stacks.webhooks import WEBHOOKS
-from tests.stacks.cloud import Cloud, Json, flat, references
+from tests.stacks.cloud import Cloud, Json, flat, listed, references
 
 DAY = 24 * 60 * 60
 READERS = [*(consumer.name for consumer in CONSUMERS), RELAY]
@@ -46,6 +46,20 @@ def test_a_message_stays_invisible_for_six_timeouts_and_the_batch_window(
         assert all(queues[each]["VisibilityTimeout"] >= least for each in read)
         compared |= read
     assert len(compared) == len(CONSUMERS) + len(ISOLATING) + 1  # and the sweep queue
+
+
+def test_a_queue_lets_every_topic_in_to_which_it_subscribes(cloud: Cloud) -> None:
+    allowed = {
+        (str(queue), str(source))
+        for policy in cloud.every("AWS::SQS::QueuePolicy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+        for queue in listed(statement["Resource"])
+        for source in listed(statement["Condition"]["ArnEquals"]["aws:SourceArn"])
+    }
+    subscribed = cloud.every("AWS::SNS::Subscription").values()
+    assert subscribed
+    assert {(str(one["Endpoint"]), str(one["TopicArn"])) for one in subscribed} <= allowed
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

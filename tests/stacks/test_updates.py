@@ -1,34 +1,30 @@
-"""Updates of a service, from one synthesized deployment to the next, by AWS's rules."""
+"""Updates of a service: the templates of one deployment, compared with those of the next."""
 
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import pytest
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER as SCHEMAS
 
-from once.cdk import (
-    STRIPE,
-    ConsumerProps,
-    DeploymentConfig,
-    Endpoint,
-    ExistingTable,
-    TableProps,
-    WebhookProps,
-    assemble,
-)
-from once.cdk.deployment_options import DEDUP
+from once.cdk import STRIPE, ConsumerProps, Endpoint, TableProps, WebhookProps, assemble
 from once.cdk.topics import NO_EVENT
 from once.names import EVENT_TYPE, RELAY, UNROUTED
 from once.settings import RelaySettings, Settings, SweepSettings
+from stacks.folders import ROOT
 from tests.stacks.booking_office import lines_in, registry_in
-from tests.stacks.cloud import Cloud, environment, new_app, statements, without_packages
-from tests.stacks.updates import (
-    DESTROY,
-    FEWER_CONSUMERS,
-    NO_WEBHOOKS,
-    RUNBOOK,
-    Account,
-    Stacks,
-)
+from tests.stacks.cloud import Cloud, Json, environment, new_app, statements, without_packages
+
+RUNBOOK = ROOT / "docs" / "runbook.md"
+DESTROY = "`cdk destroy --all`"
+FEWER_CONSUMERS = "a deployment with fewer consumers"
+NO_WEBHOOKS = "a deployment without `webhooks=`"
+"""Deletions of policies, in the words of the runbook."""
+
+Stacks = Sequence[tuple[str, Json]]
+"""Names and templates in the order in which they are deployed."""
 
 SEATS = TableProps("seats", "seat")
 BOOKING = ConsumerProps(
@@ -57,14 +53,6 @@ GATE = ConsumerProps(
 HOOKS = WebhookProps(
     endpoints=tuple(Endpoint(name, STRIPE, types=("paid",)) for name in ("stripe", "old"))
 )
-TABLE_ARN = "arn:aws:dynamodb:eu-west-1:111122223333:table"
-RESTORED = {
-    "seats": ExistingTable(f"{TABLE_ARN}/seats-restored"),
-    DEDUP: ExistingTable(
-        f"{TABLE_ARN}/dedup-restored",
-        stream_arn=f"{TABLE_ARN}/dedup-restored/stream/2026-01-01T00:00:00.000",
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -73,7 +61,6 @@ class Variant:
 
     lines: tuple[ConsumerProps, ...]
     webhooks: WebhookProps | None = HOOKS
-    config: DeploymentConfig = field(default_factory=DeploymentConfig)
 
 
 VARIANTS = {
@@ -97,9 +84,6 @@ VARIANTS = {
     ),
     # Without the first name and the webhooks; `external=` has a type again, and claims are back.
     "third": Variant((OFFICE, replace(ARCHIVE, external=("hall.opened",))), None),
-    "restored": Variant(
-        (BOOKING, ARCHIVE, GATE), config=DeploymentConfig(existing_tables=RESTORED)
-    ),
 }
 
 
@@ -127,8 +111,21 @@ def synthesized(folder: Path, variant: Variant) -> Stacks:
         (folder / "functions" / "webhooks" / "handler.py").touch()
     with without_packages():
         app = new_app(folder / "out", email_sender="office@theatre.de")
-        assemble(app, replace(registry, webhooks=variant.webhooks), variant.config)
+        assemble(app, replace(registry, webhooks=variant.webhooks))
         return [(each.stack_name, each.template) for each in app.synth().stacks]
+
+
+def detached_by_hand(deletion: str) -> str:
+    """Return a pattern for the names of the policies to detach before something deletes them."""
+    section = RUNBOOK.read_text().partition("### Detach the operators' policies")[2]
+    lines = section.partition("\n## ")[0].splitlines()
+    rows = [line.split("|")[1:3] for line in lines if line.startswith("| `")]
+    return "|".join(
+        re.sub(r"\d+$", r"\\d+", name) if "higher numbers" in policies else name
+        for policies, deletions in rows
+        if deletion in map(str.strip, deletions.split(";"))
+        for name in re.findall(r"`(\w+)`", policies)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -136,28 +133,72 @@ def variants(tmp_path_factory: pytest.TempPathFactory) -> Variants:
     return Variants(tmp_path_factory.mktemp("updates"))
 
 
-@pytest.fixture
-def account(variants: Variants) -> Account:
-    """An account with the whole service."""
-    account = Account()
-    account.deploy(variants["whole"])
-    return account
+STEPS = (("whole", "first"), ("first", "second"), ("second", "third"))
 
 
-def test_the_first_deployment_works(variants: Variants) -> None:
-    assert Account().deploy(variants["whole"]) == []
+@cache
+def set_at_creation(kind: str) -> set[str]:
+    """Return the top-level properties of a type whose change replaces a resource."""
+    schema = SCHEMAS.get_resource_schema("us-east-1", kind).schema
+    every = ("createOnlyProperties", "conditionalCreateOnlyProperties")
+    paths = (path.split("/") for name in every for path in schema.get(name, ()))
+    return {path[2] for path in paths if len(path) == 3}
 
 
-def test_what_leaves_a_service_leaves_in_the_order_of_deployment(
-    variants: Variants, account: Account
+@pytest.mark.parametrize(("before", "after"), STEPS)
+def test_an_update_replaces_nothing_that_has_a_name_or_is_retained(
+    variants: Variants, before: str, after: str
 ) -> None:
-    for name, deletion in (("first", None), ("second", FEWER_CONSUMERS), ("third", NO_WEBHOOKS)):
-        if deletion is not None:
-            account.detach(deletion)
-        found = account.deploy(variants[name])
-        account.forget(deleted_by_hand() & {"Topic"})  # the last FIFO line leaves its topics
-        there = {each.place for each in account.resources}
-        assert [f for f in found if f.rule != "still-delivers" or f.place in there] == []
+    # CloudFormation creates the new resource before it deletes the old one, whose name is taken.
+    replaced = []
+    for (_, old), (_, new) in zip(variants[before], variants[after], strict=True):
+        for logical_id in old["Resources"].keys() & new["Resources"].keys():
+            one, other = (each["Resources"][logical_id] for each in (old, new))
+            assert one["Type"] == other["Type"], logical_id
+            given, then = one.get("Properties", {}), other.get("Properties", {})
+            changed = {
+                name for name in set_at_creation(one["Type"]) if given.get(name) != then.get(name)
+            }
+            named = {name for name in given if name.endswith("Name")} & set_at_creation(one["Type"])
+            if changed and (named or one.get("UpdateReplacePolicy") == "Retain"):
+                replaced.append((logical_id, changed))
+    assert replaced == []
+
+
+def gone(variants: Variants, before: str, after: str, kind: str) -> dict[str, Json]:
+    """Return the resources of a type that leave the service stack."""
+    (_, old), (_, new) = variants[before][-1], variants[after][-1]
+    return {
+        logical_id: each
+        for logical_id, each in old["Resources"].items()
+        if each["Type"] == kind and logical_id not in new["Resources"]
+    }
+
+
+def test_a_subscription_that_stays_behind_delivers_nothing(variants: Variants) -> None:
+    left = 0
+    for step in STEPS:
+        topics = gone(variants, *step, "AWS::SNS::Topic")
+        for each in gone(variants, *step, "AWS::SNS::Subscription").values():
+            if each["Properties"]["TopicArn"]["Ref"] not in topics:  # the runbook deletes those
+                assert NO_EVENT in str(each["Properties"]["FilterPolicy"]), step
+                left += 1
+    assert left
+
+
+@pytest.mark.parametrize(
+    ("step", "deletion"), [(STEPS[1], FEWER_CONSUMERS), (STEPS[2], NO_WEBHOOKS), (None, DESTROY)]
+)
+def test_the_runbook_detaches_every_policy_that_is_deleted(
+    variants: Variants, step: tuple[str, str] | None, deletion: str
+) -> None:
+    kind = "AWS::IAM::ManagedPolicy"
+    _, service = variants["whole"][-1]
+    every = {key for key, each in service["Resources"].items() if each["Type"] == kind}
+    deleted = gone(variants, *step, kind).keys() if step else every
+    named = re.compile(f"Operators(?:{detached_by_hand(deletion)})[0-9A-F]{{8}}")
+    assert [key for key in deleted if not named.fullmatch(key)] == []
+    assert deleted or deletion == FEWER_CONSUMERS  # `tests/cdk/test_operators.py` has so many
 
 
 @pytest.mark.parametrize("line", ["booking", "office"])
@@ -191,47 +232,3 @@ def test_a_retiring_line_finishes_its_messages_and_gets_none(variants: Variants)
     routes = SweepSettings.from_env(environment(variants.cloud("first"), UNROUTED)).routes
     assert "gate.moved" not in {event for types in routes.values() for event in types}
     assert not EVENT_TYPE.fullmatch(NO_EVENT)
-
-
-def test_a_restored_table_takes_the_place_of_a_damaged_one(
-    variants: Variants, account: Account
-) -> None:
-    assert account.deploy(variants["restored"]) == []
-    role = account.of("once-service")["bookingRole3039424A"]
-    assert all(table.arn in str(role.properties) for table in RESTORED.values())
-
-
-@pytest.mark.parametrize("failed", [0, 1], ids=["state", "service"])
-def test_a_creation_that_was_rolled_back_is_repeated(variants: Variants, failed: int) -> None:
-    account, stacks = Account(), variants["whole"]
-    account.deploy(stacks[:failed])
-    found = account.fail_to_create(*stacks[failed])
-    assert [each for each in found if each.rule == "protected"] == []
-    found = account.deploy(stacks)
-    assert [each for each in found if each.rule == "name-taken"] == []
-
-
-def test_a_destroyed_service_is_deployed_again(variants: Variants, account: Account) -> None:
-    account.detach(DESTROY)
-    assert account.destroy(variants["whole"]) == []
-    account.forget(deleted_by_hand())
-    assert account.deploy(variants["whole"]) == []
-
-
-COMMANDS = {
-    "Subscription": "aws sns unsubscribe",
-    "Topic": "aws sns delete-topic",
-    "Queue": "aws sqs delete-queue",
-    "EmailIdentity": "aws sesv2 delete-email-identity",
-}
-
-
-def deleted_by_hand() -> set[str]:
-    """Return the types of what the runbook deletes after its stack."""
-    _, _, section = RUNBOOK.read_text().partition("### Delete what was retained")
-    section, _, _ = section.partition("\n## ")
-    return {kind for kind, command in COMMANDS.items() if command in section}
-
-
-def test_a_service_is_in_two_regions_of_an_account(variants: Variants, account: Account) -> None:
-    assert account.deploy(variants["whole"], "us-east-1") == []

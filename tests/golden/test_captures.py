@@ -10,7 +10,7 @@ from once.names import SCHEMA_VERSION
 from once.webhooks.capture import Capture, Standing
 from once.webhooks.webhook import rebuilt_event
 from tests.golden.capture_cases import MADE, new_case, plain
-from tests.golden.versions import Item, golden, names, reader
+from tests.golden.versions import Item, golden, names
 
 LATER: Item = {"of_a_later_version": {"S": "x"}}
 PLACE = ClaimPlace("claims", "webhooks", 4 * 1024 * 1024)
@@ -36,10 +36,14 @@ def test_a_webhook_has_the_key_and_the_capture_of_its_schema_version(name: str) 
 
 
 @pytest.mark.parametrize(("version", "name"), names("captures"))
-def test_captures_are_read_by_the_code_of_every_version(version: int, name: str) -> None:
-    kept, today = golden(version, "captures")[name]["item"], new_case(name)["item"]
-    read = reader(version).capture
-    assert read(kept) == read(today | LATER) == read_today(kept) == read_today(kept | LATER)
+def test_todays_code_reads_the_captures_of_every_version(version: int, name: str) -> None:
+    kept = golden(version, "captures")[name]["item"]
+    read, stored = read_today(kept | LATER), plain(kept)
+    expected = stored | {"headers": json.loads(stored["headers"])}
+    expected |= {"body": kept["body"]["B"]} if "body" in kept else {}
+    assert {each: expected.get(each) or None for each in read} == {
+        each: value or None for each, value in read.items()
+    }
 
 
 @pytest.mark.parametrize(("version", "name"), names("captures"))

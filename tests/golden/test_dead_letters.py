@@ -3,6 +3,7 @@
 Dead letters stay in a queue for 14 days, and files of purged ones for longer.
 """
 
+import gzip
 import json
 from base64 import b64decode
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from once.ops.dead_letters.export import export, read_line
 from once.ops.dead_letters.redrive import redriven_message
 from once.testing import FakeAws
 from once.transaction import Transaction
-from tests.golden.versions import Item, cases, golden, names, reader
+from tests.golden.versions import Item, cases, golden
 from tests.in_memory import Start
 from tests.once.outbox.relaying import RelayHarness, change, image
 from tests.once.support import Note, consumer_of, invoke, note, record, redriven
@@ -114,13 +115,14 @@ def message_of(case: Item) -> Item:
     return {"Body": case["message"]["Body"], "MessageAttributes": attributes}
 
 
-def types_of(message: Item) -> dict[str, str]:
-    return {name: value["DataType"] for name, value in message["MessageAttributes"].items()}
-
-
-def without_words(read: Item) -> Item:
-    """Reduce a dead letter's error to its class, since the words may change."""
-    return read | {"error": (read["error"] or "").partition(":")[0]}
+def form(message: Item) -> Item:
+    """Return what is in a dead letter: compressed data as it was, an error as its class alone."""
+    attributes = {name: dict(value) for name, value in message["MessageAttributes"].items()}
+    if packed := attributes.get(DeadLetterAttribute.ORIGINAL_GZIP):
+        packed["BinaryValue"] = gzip.decompress(packed["BinaryValue"])
+    if error := attributes.get(DeadLetterAttribute.ERROR):
+        error["StringValue"] = error["StringValue"].partition(":")[0]
+    return {"Body": message["Body"], "MessageAttributes": attributes}
 
 
 def test_every_kind_of_dead_letter_is_kept() -> None:
@@ -128,19 +130,9 @@ def test_every_kind_of_dead_letter_is_kept() -> None:
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_dead_letter_has_the_attributes_of_its_schema_version(aws: FakeAws, name: str) -> None:
-    kept = golden(SCHEMA_VERSION, "letters")[name]
-    assert types_of(MADE[name](aws)) == types_of(kept["message"])
-
-
-@pytest.mark.parametrize(("version", "name"), names("letters"))
-def test_a_dead_letter_of_today_is_read_by_every_version(
-    aws: FakeAws, version: int, name: str
-) -> None:
-    message = MADE[name](aws)
-    message["MessageAttributes"] |= LATER
-    read = reader(version).letter(message)
-    assert without_words(read) == without_words(golden(version, "letters")[name]["read"])
+def test_a_dead_letter_has_the_form_of_its_schema_version(aws: FakeAws, name: str) -> None:
+    kept = message_of(golden(SCHEMA_VERSION, "letters")[name])
+    assert form(MADE[name](aws)) == form(kept)
 
 
 @pytest.mark.parametrize("more", [{}, LATER], ids=["as it is", "with an unknown attribute"])
@@ -150,7 +142,6 @@ def test_todays_tools_read_the_dead_letters_of_every_version(
 ) -> None:
     message, read = message_of(case), case["read"]
     message["MessageAttributes"] |= more
-    assert reader(version).letter(message) == read
     dead_letter = as_dead_letter(message)
     assert (dead_letter.original.body, dead_letter.original.attributes) == (
         read["body"],
@@ -174,9 +165,10 @@ def test_a_dead_letter_of_any_version_that_sqs_sends_back_keeps_what_its_produce
     again = dead_lettered(aws, message["Body"], redriven(message), "m-9")
     original = as_dead_letter(again).original
     assert (original.body, original.attributes) == (read["body"], read["attributes"])
-    found = reader(SCHEMA_VERSION).letter(again)
-    assert found["lineage"] == f"{read['lineage']},m-9"
-    assert found["first-seen"] == (read["first-seen"] or "2023-11-14T22:13:20.000+00:00")
+    found = {name: value.get("StringValue") for name, value in again["MessageAttributes"].items()}
+    assert found[DeadLetterAttribute.LINEAGE] == f"{read['lineage']},m-9"
+    first_seen = read["first-seen"] or "2023-11-14T22:13:20.000+00:00"
+    assert found[DeadLetterAttribute.FIRST_SEEN] == first_seen
 
 
 @pytest.mark.parametrize(("version", "case"), cases("letters"))

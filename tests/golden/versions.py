@@ -1,12 +1,12 @@
-"""The data of every released schema version, with a reader for each.
+"""The data of every released schema version.
 
 A folder for each version: files such as `v1/records.json` hold data as that version wrote it into
-tables and queues, and `v1/reader.py` reads data as that version's code did. A released folder is
-never changed: a new shape is a new version, with a folder of its own.
+tables and queues. Today's code reads all of them, and writes what the newest one holds, so that
+after a rollback the earlier code reads it. A released folder is never changed: a new shape is a new
+version, with a folder of its own.
 """
 
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,6 @@ Item = dict[str, Any]
 def golden(version: int, name: str) -> Any:
     """Return the content of one file of a version."""
     return json.loads((FOLDER / f"v{version}" / f"{name}.json").read_text())
-
-
-def reader(version: int) -> Any:
-    """Return the module that reads as a version read."""
-    return import_module(f"tests.golden.v{version}.reader")
 
 
 def cases(name: str) -> list[Any]:

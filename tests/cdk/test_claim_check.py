@@ -25,7 +25,7 @@ FOLDER = ROOT / "tests" / "e2e" / "functions"
 ARCHIVE = ConsumerProps(
     "archive",
     external=("scan.sent",),
-    events=("scan.done",),
+    events=("scan.done", "github.push"),
     claim_check_mb=5,
     batch_size=2,
     folder=FOLDER / "archive",
@@ -37,7 +37,7 @@ SCANNER = ConsumerProps(
     claim_check_mb=5,
     batch_size=2,
 )
-SOURCES = {"scan.done": ("/once/scanner", "/once/copier")}
+SOURCES = {"scan.done": ("/once/scanner", "/once/copier"), "github.push": ("/once/scanner",)}
 
 
 def resources(stack: cdk.Stack, kind: str) -> list[dict[str, Any]]:

@@ -42,8 +42,8 @@ PROBE = line(
     publishes=("probe.counted",),  # which no consumer takes
     fair_by="counter",
 )
-ROGUE = line("rogue", external=("rogue.asked",), tables=(COUNTERS,))
 MORTAL = line("mortal", external=("mortal.asked",), tables=(COUNTERS,))
+GITHUB_PUSH = Endpoint("github", GITHUB, types=("push",))
 SCANS = TableProps("scans", "scan")
 SCANNER = line(
     "scanner",
@@ -55,7 +55,7 @@ SCANNER = line(
 )
 ARCHIVE = line(
     "archive",
-    events=("scan.done",),
+    events=("scan.done", *GITHUB_PUSH.event_types),
     external=("scan.sent",),
     tables=(SCANS,),
     claim_check_mb=5,
@@ -88,14 +88,6 @@ INSTANCES = line(
 UPLOADS = line(
     "uploads", external=("ObjectCreated",), tables=(COUNTERS,), source=Source.s3("once-uploads")
 )
-NIGHTLY = line(
-    "nightly",
-    external=("night.fell",),
-    tables=(COUNTERS,),
-    publishes=("document.due",),
-    source=Source.schedule("cron(0 3 * * ? *)"),
-)
-DOCUMENTS = line("documents", events=("document.due",), tables=(COUNTERS,))
 
 ACCOUNTS = TableProps("accounts", "account")
 BALANCES = line("balances", external=("account.credited",), tables=(ACCOUNTS,), dedup=Dedup.ITEM)
@@ -107,20 +99,12 @@ HOLDERS = line(
     dedup=Dedup.ITEM,
 )
 
-GITHUB_PUSH = Endpoint("github", GITHUB, types=("push",))
 INGRESS = replace(
     WEBHOOKS, endpoints=(*WEBHOOKS.endpoints, GITHUB_PUSH), folder=FUNCTIONS / "webhooks"
 )
-PUSHES = line(
-    "pushes",
-    events=GITHUB_PUSH.event_types,
-    tables=(COUNTERS,),
-    claim_check_mb=5,
-    batch_size=2,
-)
 MORE = (
-    *(PROBE, ROGUE, MORTAL, LEDGER, LAUNCH, BALANCES, HOLDERS),
-    *(INSTANCES, UPLOADS, NIGHTLY, DOCUMENTS, SCANNER, ARCHIVE, PUSHES),
+    *(PROBE, MORTAL, LEDGER, LAUNCH, BALANCES, HOLDERS),
+    *(INSTANCES, UPLOADS, SCANNER, ARCHIVE),
 )
 NO_FOLDERS = FUNCTIONS / "none"
 """In place of `functions/`: the folder of the shop's ingress is not used here."""

@@ -57,12 +57,6 @@ class Changing:
         values = {name: value for stack in stacks.values() for name, value in stack.items()}
         self.parts = Deployment.of(SERVICE, values)
 
-    def keep_version(self) -> str:
-        """Publish a version of `ticks` that no deployment knows, and so none deletes."""
-        client, name = self.aws.client("lambda"), self.parts.consumer("ticks").function_name
-        client.update_function_configuration(FunctionName=name, Description="the old version")
-        return str(client.publish_version(FunctionName=name)["Version"])
-
     def restore(self) -> dict[str, ExistingTable]:
         """Restore every table under a new name; return each as `existing_tables` takes it."""
         found = {}
@@ -107,15 +101,6 @@ class Changing:
             attribute = {"type": {"DataType": "String", "StringValue": event["type"]}}
             topic = self.parts.ingress_topic_arn
             self.sns.publish(TopicArn=topic, Message=json.dumps(event), MessageAttributes=attribute)
-
-    def send(self, consumer: str, *messages: dict[str, Any]) -> None:
-        """Send up to ten messages to a consumer's queue."""
-        entries = [
-            {"Id": str(n), "MessageBody": json.dumps(event)} for n, event in enumerate(messages)
-        ]
-        url = self.parts.consumer(consumer).queue_url
-        answer = self.sqs.send_message_batch(QueueUrl=url, Entries=entries)
-        assert not answer.get("Failed"), answer
 
     def bury(self, consumer: str, name: str) -> None:
         """Put an event into a dead-letter queue, as SQS moves it there."""
@@ -177,19 +162,17 @@ class Changed:
     """A service after all phases of its change.
 
     Attributes:
-        old_version: the version of `ticks` before the change.
         due: the events that were published while both lines of a rename were there.
     """
 
     service: Changing
-    old_version: str = ""
     due: set[str] = field(default_factory=set)
 
 
 @pytest.fixture(scope="module")
 def changed(aws: EmbeddedAws) -> Changed:
     service = Changing(aws)
-    found = Changed(service, service.keep_version())
+    found = Changed(service)
     service.bury("probe", "dead")
 
     def codes(event_type: str, code: str) -> None:
@@ -228,54 +211,16 @@ def test_a_deployment_under_traffic_loses_doubles_and_dead_letters_nothing(
     changed: Changed,
 ) -> None:
     service = changed.service
-    assert_once(service, [f"{MADE} {name}" for name in service.sent])
-    # Before the new type was subscribed, its events were kept.
-    found = {item["id"] for item in service.items("ticks")}
-    found |= {event["id"] for event in service.unrouted(REMADE)}
-    assert {f"{REMADE} {name}" for name in service.sent} <= found
-    assert service.codes(REMADE) == {"new"}
-
-
-def test_an_old_and_a_new_version_share_a_queue(changed: Changed) -> None:
-    service, made = changed.service, list[list[dict[str, Any]]]()
-
-    def served_by_both() -> bool:
-        made.append([tick(MADE, f"shared-{len(made)}-{number}") for number in range(10)])
-        service.send("ticks", *made[-1])
-        return service.codes(f"{MADE} shared") == {"old", "new"}
-
-    with reading_too(changed):
-        wait_until("both versions", served_by_both, timeout=REST_SECONDS)
-        for ticks in made:  # the second copy of an event may reach the other version
-            service.send("ticks", *ticks)
-        service.drain("ticks")
-    assert_once(service, [event["id"] for ticks in made for event in ticks])
-
-
-@contextmanager
-def reading_too(changed: Changed) -> Iterator[None]:
-    """Let the old version read the queue beside the deployed one."""
-    service = changed.service
-    parts, client = service.parts.consumer("ticks"), service.aws.client("lambda")
-    found = service.sqs.get_queue_attributes(QueueUrl=parts.queue_url, AttributeNames=["QueueArn"])
-    mapping = client.create_event_source_mapping(
-        EventSourceArn=found["Attributes"]["QueueArn"],
-        FunctionName=f"{parts.function_name}:{changed.old_version}",
-        BatchSize=10,
-        FunctionResponseTypes=["ReportBatchItemFailures"],
-    )
-    yield
-    client.delete_event_source_mapping(UUID=mapping["UUID"])
-
-
-def assert_once(service: Changing, ticks: list[str]) -> None:
-    """Check that each tick was counted once, by code and variables of one version."""
     items = {item["id"]: item for item in service.items("ticks")}
     assert service.dead_letters() == 0
-    assert [tick for tick in ticks if tick not in items] == []
+    assert {f"{MADE} {name}" for name in service.sent} <= items.keys()
     assert {item["amount"] for item in items.values()} == {"1"}
-    mixed = [item for item in items.values() if item["seen_code"] != item["seen_release"]]
-    assert mixed == []
+    # Code and variables are those of one version.
+    assert [i for i in items.values() if i["seen_code"] != i["seen_release"]] == []
+    # Before the new type was subscribed, its events were kept.
+    kept = {event["id"] for event in service.unrouted(REMADE)}
+    assert {f"{REMADE} {name}" for name in service.sent} <= items.keys() | kept
+    assert service.codes(REMADE) == {"new"}
 
 
 def test_restored_tables_take_the_place_of_the_old_ones(changed: Changed) -> None:

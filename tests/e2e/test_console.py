@@ -59,15 +59,15 @@ def paths(page: Page) -> list[str]:
 
 
 def test_the_overview_is_read_again_when_something_changes(page: Page, service: Deployment) -> None:
-    row = page.get_by_role("row", name="rogue").first
+    row = page.get_by_role("row", name="balances").first
     expect(page.locator("#connection")).to_have_text("live")
     before = row.inner_text()
     service.sqs.send_message(
-        QueueUrl=service.parts.consumer("rogue").dead_letter_url, MessageBody="x"
+        QueueUrl=service.parts.consumer("balances").dead_letter_url, MessageBody="x"
     )
     expect(row).to_have_class("stuck")
     assert row.inner_text() != before
-    service.dead_letters("rogue", 1)
+    service.dead_letters("balances", 1)
 
 
 def opened(page: Page, url: str) -> Iterator[str]:

@@ -60,8 +60,9 @@ def test_a_body_as_large_as_sqs_takes_is_quarantined_whole(service: Deployment) 
 
 
 def test_a_handler_that_writes_past_the_transaction_is_denied_by_iam(service: Deployment) -> None:
-    service.send("rogue", cloud_event("rogue.asked", {"counter": "direct"}))
-    [dead_letter] = service.dead_letters("rogue", 1)
+    service.put("controls", id="direct", writes="yes")
+    service.send("probe", counted("direct"))
+    [dead_letter] = service.dead_letters("probe", 1)
     assert attribute(dead_letter, "once-reason") == "retries-exhausted"
     assert attribute(dead_letter, "once-receive-count") == "5"
     assert "AccessDenied" in attribute(dead_letter, "once-error")

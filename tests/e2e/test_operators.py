@@ -1,4 +1,4 @@
-"""Commands of `once` on the deployed service: status, redrive, purge, and a settled effect."""
+"""Commands of `once` on the deployed service: a redrive, and an effect that is settled by hand."""
 
 import json
 import shlex
@@ -11,8 +11,6 @@ import pytest
 
 from demo.payment_sandbox import FaultRates, PaymentFault
 from demo.quiescence import wait_until
-from once.ops.errors import ExitCode
-from stacks.consumers import CONSUMERS
 from tests.e2e.deployment import REST_SECONDS, Deployment
 from tests.e2e.test_orders import assert_counted_once, ends, paid, placed, published, shelf, unique
 
@@ -24,17 +22,6 @@ event["data"]["lines"][0]["quantity"] = 2
 file.write_text(json.dumps(event))
 """
 WHY = ("--why", "seen in the provider's dashboard", "--yes")
-
-
-def test_status_shows_every_consumers_queue_and_dead_letters(service: Deployment) -> None:
-    service.send("probe", "{")
-    service.wait_until_empty("probe")
-    found = json.loads(service.ops("status", "--json", code=ExitCode.STUCK))
-    rows = {row["consumer"]: row for row in found["queues"]}
-    assert set(rows) == {*service.parts.consumers, "outbox_relay", "unrouted"}
-    assert {*(c.name for c in CONSUMERS), "probe", "rogue"} <= set(rows)
-    assert (rows["probe"]["visible"], rows["probe"]["dead_letters"]) == (0, 1)
-    service.dead_letters("probe", 1)
 
 
 @pytest.fixture
@@ -76,31 +63,6 @@ def test_a_poison_order_is_mended_sent_back_and_counted_once(service: Deployment
     service.wait_at_rest()
     assert_counted_once(service, order, sku)
     assert dead_letters(service, "orders", order) + dead_letters(service, "inventory", order) == []
-
-
-def test_a_redriven_dead_letter_keeps_its_history_and_is_purged_into_a_file(
-    service: Deployment, tmp_path: Path
-) -> None:
-    order, file = unique("order"), tmp_path / "purged.jsonl"
-    service.send("orders", placed(order, "none") | {"type": "order.unheard"})
-    service.wait_until_empty("orders")
-    [first] = dead_letters(service, "orders", order)
-    service.ops("dlq", "redrive", "--yes", first["message_id"], "--consumer", "orders")
-    service.wait_until_empty("orders")
-    [second] = dead_letters(service, "orders", order)
-    assert second["message_id"] != first["message_id"]
-    assert second["first_seen"] == first["first_seen"]
-    assert second["lineage"][0].startswith(f"{first['lineage'][0]} unknown-type 20")
-    named = (second["message_id"], "--consumer", "orders")
-    service.ops("dlq", "purge", *named, "--yes", "--export", str(file))
-    assert dead_letters(service, "orders", order) == []
-    for expected in (1, 0):
-        found = json.loads(service.ops("dlq", "import", "--yes", str(file), "--json"))
-        assert (found["imported"], len(found["there_already"])) == (expected, 1 - expected)
-    [again] = dead_letters(service, "orders", order)
-    same = ("reason", "error", "first_seen", "key_hash", "lineage", "receive_count")
-    assert {name: again[name] for name in same} == {name: second[name] for name in same}
-    service.ops("dlq", "purge", again["message_id"], "--yes", "--export", f"{file}-2")
 
 
 def unknown_dead_letters(service: Deployment) -> list[dict[str, Any]]:

@@ -106,22 +106,14 @@ def test_an_event_changes_state_once_however_often_it_is_delivered(
     service: Deployment, order: tuple[str, str]
 ) -> None:
     assert_counted_once(service, *order)
-
-
-def test_an_order_is_charged_and_confirmed_by_email_once(
-    service: Deployment, order: tuple[str, str]
-) -> None:
     name, _ = order
     assert_paid_once(service, name)
     assert paid(service, name) == [service.get("payments", order_id=name)["charge_id"]]
     assert service.emails(f"{name}@example.com") == [
         f"Thank you. We have received 25.00 EUR for your order {name}."
     ]
-
-
-def test_one_trace_runs_through_the_whole_saga(service: Deployment, order: tuple[str, str]) -> None:
-    found = [event["traceparent"].split("-")[1] for event in published(service, order[0])]
-    assert found == [TRACE, TRACE]
+    traces = [event["traceparent"].split("-")[1] for event in published(service, name)]
+    assert traces == [TRACE, TRACE]
 
 
 def test_the_command_trace_lists_every_consumer_after_its_cause(

@@ -9,7 +9,6 @@ from demo.quiescence import wait_until
 from tests.e2e.deployment import REST_SECONDS, Deployment
 
 BUCKET = "once-uploads"
-TIME = "2026-11-22T03:00:00Z"
 
 
 def amount(service: Deployment, counter: str) -> str | None:
@@ -62,42 +61,3 @@ def test_p8_an_object_counts_once_and_a_test_message_is_no_dead_letter(
     bucket.put_object(Bucket=BUCKET, Key="a b+c.txt", Body=b"x")
     wait_for(service, "uploads", "a b+c.txt")
     assert (amount(service, "a b+c.txt"), service.take("uploads")) == ("1", [])
-
-
-def test_a_notification_that_is_sent_twice_counts_once(service: Deployment) -> None:
-    record = {
-        "eventVersion": "2.1",
-        "eventSource": "aws:s3",
-        "awsRegion": "us-east-1",
-        "eventTime": TIME,
-        "eventName": "ObjectCreated:Put",
-        "s3": {
-            "bucket": {"name": BUCKET, "arn": f"arn:aws:s3:::{BUCKET}"},
-            "object": {"key": "twice", "size": 1, "eTag": "e", "sequencer": "0055AED6DCD90281E5"},
-        },
-    }
-    later = record | {"eventTime": "2026-11-22T03:00:01Z"}
-    service.send("uploads", {"Records": [record]}, {"Records": [later]})
-    wait_for(service, "uploads", "twice")
-    assert (amount(service, "twice"), service.take("uploads")) == ("1", [])
-
-
-def test_a_daily_job_that_is_scheduled_twice_makes_one_document_of_each(
-    service: Deployment,
-) -> None:
-    scheduled = {
-        "specversion": "1.0",
-        "id": TIME,
-        "source": "once-nightly",
-        "type": "night.fell",
-        "data": {"scheduled_at": TIME},
-    }
-    service.send("nightly", scheduled, scheduled)
-    for name in ("invoice-1", "invoice-2"):
-        wait_for(service, "documents", f"{name} {TIME}")
-    service.wait_until_empty("nightly", "documents")
-    assert [amount(service, name) for name in (TIME, f"invoice-1 {TIME}", f"invoice-2 {TIME}")] == [
-        "1",
-        "1",
-        "1",
-    ]

@@ -1,4 +1,4 @@
-"""Counts the scans that it has read, and their letters."""
+"""Counts the scans and pushes that it has read, and the letters of each."""
 
 from msgspec import Struct
 
@@ -13,19 +13,25 @@ class ScanDone(Struct):
     text: str
 
 
-def _count(event: ScanDone, tx: Transaction) -> None:
-    values = {":letters": len(event.text), ":one": 1}
-    tx.update(SCANS, {"scan": event.scan}, "SET letters = :letters ADD archived :one", values)
+class Push(Struct, frozen=True):
+    serial: str
+    note: str
 
 
-@consumer.handles("scan.done", ScanDone)
-def archive(event: ScanDone, tx: Transaction) -> None:
-    _count(event, tx)
+def _count(name: str, text: str, tx: Transaction) -> None:
+    values = {":letters": len(text), ":one": 1}
+    tx.update(SCANS, {"scan": name}, "SET letters = :letters ADD archived :one", values)
 
 
 @consumer.handles("scan.sent", ScanDone)
-def archive_sent(event: ScanDone, tx: Transaction) -> None:
-    _count(event, tx)
+@consumer.handles("scan.done", ScanDone)
+def archive(event: ScanDone, tx: Transaction) -> None:
+    _count(event.scan, event.text, tx)
+
+
+@consumer.handles("github.push", Push)
+def archive_push(event: Push, tx: Transaction) -> None:
+    _count(event.serial, event.note, tx)
 
 
 lambda_handler = consumer.lambda_handler

@@ -61,15 +61,6 @@ def test_a_call_is_cut_off(drop: Drop, executed: list[str], tmp_path: Path) -> N
     assert len(executed) == (drop is not Drop.REFUSED)
 
 
-def test_other_calls_pass_and_are_counted(executed: list[str], tmp_path: Path) -> None:
-    with calling(tmp_path) as (call, calls):
-        call()
-        assert calls.total() == 1
-        call()
-    assert (calls.total(), calls.passed) == (2, {"DeleteItem": 2})
-    assert len(executed) == 2
-
-
 @pytest.mark.parametrize(("stubborn", "dropped"), [(0.0, 1), (1.0, 2)])
 def test_a_retry_of_the_sdk_is_cut_off_as_well_or_passes(
     stubborn: float,

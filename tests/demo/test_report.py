@@ -1,23 +1,14 @@
 import json
-from collections import Counter
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import ANY
 
 import pytest
 from rich.console import Console
 
-from demo import __main__ as command
-from demo.audit import Findings
-from demo.payment_sandbox import PaymentFault
 from demo.pictures import FOLDER, pictures
 from demo.report import FAULT_FIGURES, report_orders
-from demo.scenarios import orders
-from demo.scenarios.orders import TrafficRun
-from demo.shop import Shop
 from tests.demo.audit.world import CLEAN
 
 RUN_FIGURES = {
@@ -26,14 +17,6 @@ RUN_FIGURES = {
     "messages_per_second": 31.5,
     "deploy_seconds": 12.3,
 }
-NAMES = (
-    *("sent", "distinct", "deliveries", "effects", "refused", "lost", "doubled", "balance_error"),
-    *("unexplained_dead_letters", "orders_paid", "orders_refused", "orders_declined", "charges"),
-    *("double_charges", "stock_balance_error", "emails", "unfinished"),
-)
-FOUND: dict[str, Any] = {name: number for number, name in enumerate(NAMES, 101)}
-FINDINGS = Findings(**FOUND, quarantined_by_reason=Counter({"invalid-data": 5, "no-key": 2}))
-DOCUMENTED = {**FOUND, **RUN_FIGURES, "quarantined": 7}
 
 
 @pytest.fixture
@@ -74,22 +57,6 @@ def test_the_verdict_is_a_sentence(
     passed = report_orders(found, RUN_FIGURES, minimum)
     assert passed is sentence.startswith("Each")
     assert sentence in paper.getvalue()
-
-
-def test_the_demo_reports_every_figure_of_its_run(
-    reports: Path, paper: StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = TrafficRun(manifest={}, seconds=2.0, killed=30)
-    for name, result in {"send_traffic": run, "audit": FINDINGS}.items():
-        monkeypatch.setattr(orders, name, lambda *_, result=result, **__: result)
-    monkeypatch.setattr(Shop, "evidence", lambda _: None)
-    monkeypatch.setattr(command, "deploy_service", lambda *_, **__: None)
-    sandbox: Any = SimpleNamespace(
-        url="", fired=Counter({PaymentFault.DROP: 94, PaymentFault.DELAY: 3})
-    )
-    aws: Any = None
-    command._deploy_and_run(aws, sandbox, "faults")
-    assert written(reports) == {**DOCUMENTED, "messages_per_second": 51.5, "deploy_seconds": ANY}
 
 
 @pytest.mark.parametrize("name", ["demo.svg", "trace.svg"])

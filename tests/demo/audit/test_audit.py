@@ -140,12 +140,6 @@ def test_a_new_record_has_undelivered_events(
     assert undelivered_events(world.place()) == count
 
 
-def test_a_record_of_another_consumer_is_no_delivery(world: World) -> None:
-    world.forget("orders", "payment.captured", "order-1")
-    world.commit("inventory", "payment.captured", "order-5")
-    assert undelivered_events(world.place()) == 1
-
-
 def test_an_event_with_a_pending_effect_is_delivered(world: World) -> None:
     world.forget("notifications", "payment.captured", "order-1")
     world.put("dedup", pk="notifications#1", state="pending", event_type="payment.captured")

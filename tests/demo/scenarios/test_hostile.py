@@ -38,8 +38,6 @@ FORGED = {"forged_accepted": 1}
 NOT_COMMITTED = {"healthy_committed": 1, "lost": 1}
 FAULTS: dict[str, tuple[FinalState, dict[str, int]]] = {
     "order not paid": (with_tables(orders={"o-1": {"status": {"S": "placed"}}}), NOT_COMMITTED),
-    "order not stored": (with_tables(orders={}), NOT_COMMITTED),
-    "not sold": (with_tables(reservations={"o-1": {"status": {"S": "reserved"}}}), NOT_COMMITTED),
     "counter not raised": (with_tables(counters={}), NOT_COMMITTED),
     "healthy message dead-lettered": (
         replace(with_tables(counters={}), dead_letters=[DEAD_LETTER, COUNTER_DEAD_LETTER]),
@@ -54,15 +52,8 @@ FAULTS: dict[str, tuple[FinalState, dict[str, int]]] = {
         {"dead_lettered": 2, "letters_without_reason": 1},
     ),
     "forged order": (with_tables(orders={**PAID, "hidden-0": {"status": {"S": "paid"}}}), FORGED),
-    "forged payment": (with_tables(payments={"hidden-0": {}}), FORGED),
     "forged charge": (replace(CLEAN, charged=Counter(["o-1", "hidden-0"])), FORGED),
-    "forged e-mail": (replace(CLEAN, mailed={"hidden-0@example.com"}), FORGED),
     "counter raised twice": (with_tables(counters={"c-1": {"amount": {"N": "2"}}}), {"doubled": 1}),
-    "order counted twice": (
-        with_tables(customers={"customer-o-1": {"orders_placed": {"N": "2"}}}),
-        {"doubled": 1},
-    ),
-    "stock taken twice": (with_tables(stock={SKU: {"available": {"N": "98"}}}), {"doubled": 1}),
     "charged twice": (replace(CLEAN, charged=Counter({"o-1": 2})), {"doubled": 1}),
 }
 

@@ -1,17 +1,20 @@
 """The page of a service of one's own: its app, its handlers, its options and its pipeline."""
 
 import re
+import runpy
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 
 from once.cdk import ConsumerProps, DeploymentConfig, TableProps
 from once.cdk.checks.handlers_in_code import handler_faults
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks
+from tests.stacks.cloud import without_packages
 
 yaml: Any = import_module("yaml")  # without types
 PAGE = ROOT / "docs" / "your-service.md"
@@ -25,8 +28,33 @@ CONSUMERS, APP, *MODULES, CONSTRUCT = blocks(PAGE)
     [(CONSUMERS, "consumers.py"), (APP, "app.py"), (CONSTRUCT, "construct.py")],
     ids=["registry", "app", "construct"],
 )
-def test_a_file_is_the_one_that_the_wheel_test_deploys(block: str, file: str) -> None:
+def test_a_block_is_a_file_of_an_app_that_is_synthesized(block: str, file: str) -> None:
     assert block == (WHEEL / file).read_text()
+
+
+@pytest.mark.parametrize(
+    ("app", "stacks"),
+    [
+        ("app.py", {f"tickets-{s}-{p}" for s in ("test", "prod") for p in ("state", "service")}),
+        ("construct.py", {"tickets"}),
+    ],
+)
+def test_an_app_of_the_page_is_synthesized(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, app: str, stacks: set[str]
+) -> None:
+    existing = {
+        "seats_arn": "arn:aws:dynamodb:eu-west-1:111122223333:table/seats",
+        "bookings_arn": "arn:aws:sqs:eu-west-1:111122223333:bookings",
+    }
+    made = cdk.App(outdir=str(tmp_path), context=existing, analytics_reporting=False)
+    for place in ("aws_cdk.App", "once.cdk.app.assembly.App"):
+        monkeypatch.setattr(place, lambda: made)
+    monkeypatch.setattr("sys.argv", [app])
+    monkeypatch.syspath_prepend(str(WHEEL))
+    with without_packages():
+        runpy.run_path(str(WHEEL / app), run_name="__main__")
+    templates = tmp_path.glob("*.template.json")
+    assert {each.name.removesuffix(".template.json") for each in templates} == stacks
 
 
 def test_handlers_of_several_modules_are_read_and_imported(

@@ -1,4 +1,4 @@
-"""A service outside this repository, on an existing table and queue; and one construct alone."""
+"""A service outside this repository, on an existing table and queue."""
 
 import json
 from dataclasses import dataclass
@@ -9,10 +9,9 @@ from demo.quiescence import wait_until
 from emulator.cdk_cli import deploy
 from emulator.embedded_aws import EmbeddedAws
 from once.testing import cloud_event
-from tests.wheel.conftest import APP, Installation, step
+from tests.wheel.conftest import Installation, step
 
 SERVICE = "tickets"
-PARTS = ("test-state", "test-service", "prod-state", "prod-service")
 
 
 @dataclass(frozen=True)
@@ -105,41 +104,3 @@ def test_packages_are_built_below_the_apps_folder(installation: Installation) ->
     assert max(used) > cache.stat().st_mtime
     folder = installation.folder / "build" / package / "once"
     assert not {"cdk", "ops", "testing"} & {path.name for path in folder.iterdir()}
-
-
-@pytest.mark.parametrize(
-    ("app", "context", "stacks"),
-    [
-        (
-            "app.py",
-            {},
-            {f"tickets-{s}-{p}" for s in ("test", "prod") for p in ("state", "service")},
-        ),
-        (
-            "construct.py",
-            {
-                "seats_arn": "arn:aws:dynamodb:eu-west-1:111122223333:table/seats",
-                "bookings_arn": "arn:aws:sqs:eu-west-1:111122223333:bookings",
-            },
-            {"tickets"},
-        ),
-    ],
-    ids=["stages", "a construct alone"],
-)
-def test_an_app_of_the_page_is_synthesized(
-    installation: Installation,
-    monkeypatch: pytest.MonkeyPatch,
-    app: str,
-    context: dict[str, str],
-    stacks: set[str],
-) -> None:
-    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps(context))
-    monkeypatch.setenv("CDK_OUTDIR", f"{app}.out")
-    done = installation.run("python", app)
-    assert done.returncode == 0, done.stderr
-    templates = (installation.folder / f"{app}.out").glob("*.template.json")
-    assert {each.name.removesuffix(".template.json") for each in templates} == stacks
-
-
-def test_the_app_has_forty_lines_at_most() -> None:
-    assert len((APP / "app.py").read_text().splitlines()) <= 40

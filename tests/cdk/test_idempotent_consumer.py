@@ -83,13 +83,6 @@ def test_an_existing_queue_and_table_are_used_and_not_made(stack: cdk.Stack) -> 
     assert "UseKey0" not in allowed
 
 
-def test_only_the_tables_of_its_properties_are_opened_to_it(stack: cdk.Stack) -> None:
-    other = dynamodb.Table.from_table_arn(stack, "Other", f"{TABLE_ARN}-of-others")
-    seats = dynamodb.Table.from_table_arn(stack, "Mine", TABLE_ARN)
-    make(stack, tables={"seats": seats, "other": other})
-    assert listed(statements(stack)["WriteInTransactions"]["Resource"]) == [TABLE_ARN]
-
-
 def test_without_topics_its_own_queue_has_no_subscription(stack: cdk.Stack) -> None:
     make(stack)
     queues = [queue["QueueName"] for queue in resources(stack, "AWS::SQS::Queue")]
@@ -214,12 +207,6 @@ def test_settings_that_are_too_large_for_a_parameter_are_a_fault(
 ) -> None:
     with pytest.raises(SynthError, match="Parameter Store takes 8192; give it fewer or shorter"):
         make(stack, with_types(tmp_path, "a.type" + ".with.a.long.name" * 4))
-
-
-def test_a_source_makes_an_internal_event_sound(stack: cdk.Stack) -> None:
-    sources = {"seat.booked": ("/once/booking",)}
-    make(stack, replace(TICKETS, external=(), events=TICKETS.external), sources=sources)
-    assert settings(stack).sources == sources
 
 
 def test_a_queue_of_the_app_that_hides_messages_for_long_enough_is_used(stack: cdk.Stack) -> None:

@@ -1,6 +1,5 @@
 """Consumers that start workflows: permissions, variables, and faults with their remedies."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk.assertions import Template
-from cdk_nag import AwsSolutionsChecks
 
 from once.cdk import (
     ConsumerProps,
@@ -212,23 +210,3 @@ def test_a_workflow_of_the_same_app_that_would_start_twice_is_refused(
 ) -> None:
     (fault,) = faults(make(stack))
     assert mistake in fault
-
-
-def test_cdk_nag_has_no_finding_at_the_role(tmp_path: Path) -> None:
-    app = cdk.App(outdir=str(tmp_path), context={"local": True})
-    stack, elsewhere = cdk.Stack(app, "tickets"), cdk.Stack(app, "workflows")
-    arns = [state_machine(home).state_machine_arn for home in (stack, elsewhere)]
-    starts = (StateMachineProps(f"fulfil_{n}", arn) for n, arn in enumerate(arns))
-    IdempotentConsumer(stack, consumer(*starts), dedup_table=DedupTable(stack, "dedup"))
-    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-    with pytest.raises(RuntimeError, match=r"validation-report\.json"):
-        app.synth(force=True)  # the machines have findings
-    report = json.loads((tmp_path / "validation-report.json").read_text())
-    places = [
-        construct["constructPath"]
-        for plugin in report["pluginReports"]
-        for violation in plugin["violations"]
-        for construct in violation["violatingConstructs"]
-    ]
-    assert [each for each in places if "Machine" in each]
-    assert [each for each in places if "tickets/tickets/Role" in each] == []

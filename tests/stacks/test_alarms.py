@@ -265,52 +265,22 @@ def test_cloudwatch_may_publish_to_the_topic_and_use_its_key(cloud: Cloud) -> No
     assert use["Action"] == ["kms:Decrypt", "kms:GenerateDataKey*"]
 
 
-Shown = set[tuple[str, str]]
-"""Metrics of an owner's row, each with the value of its dimension."""
-
-
-@pytest.fixture(scope="module")
-def rows(cloud: Cloud) -> dict[str, Shown]:
+def test_each_function_and_the_tables_have_a_row_of_the_dashboard(cloud: Cloud) -> None:
     dashboard = cloud.of("Dashboard")
     assert flat(dashboard["DashboardName"]) == "once-<AWS::Region>"  # unique in the account
-    found: dict[str, Shown] = {}
-    widget: Json
+    rows: dict[str, set[str]] = {}
     for widget in json.loads(flat(dashboard["DashboardBody"]))["widgets"]:
         owner = widget["properties"]["title"].partition(": ")[0]
-        lines = {(metric, value) for _, metric, _, value, _ in widget["properties"]["metrics"]}
-        found.setdefault(owner, set()).update(lines)
-    return found
-
-
-def test_each_function_has_a_row_with_its_errors_and_what_waits(
-    cloud: Cloud, rows: dict[str, Shown]
-) -> None:
-    names = [consumer.name for consumer in CONSUMERS]
-    assert rows.keys() == {*names, RELAY, UNROUTED, WEBHOOKS.name, "tables"}
-
-    def queue(owner: str, part: str) -> str:
-        return cloud.text(owner, part, attribute="QueueName")
-
-    for owner in (*names, RELAY, UNROUTED):
-        assert ("Errors", cloud.text(owner, "Function")) in rows[owner]
-    for consumer in CONSUMERS:
-        name, own = consumer.name, f"once-{consumer.name}"
-        expected = {(VISIBLE, queue(name, "DeadLetters")), (AGE, queue(name, "Queue"))}
-        expected |= {
-            (metric, own) for metric in (Metric.COMMITTED, Metric.RESENT, Metric.CONFLICTS)
-        }
-        expected |= {(Metric.ISOLATED, own)} if consumer.batch_size > 1 else set()
-        expected |= {(Metric.EFFECTS_UNKNOWN, own)} if consumer.effect_timeout_seconds else set()
-        assert expected <= rows[name]
-    assert {
-        (Metric.RELAY_LAG_MS, f"once-{RELAY}"),
-        (VISIBLE, queue(RELAY, "DeadLetters")),
-    } <= rows[RELAY]
-    assert {(VISIBLE, queue(UNROUTED, part)) for part in ("Queue", "Sweep")} <= rows[UNROUTED]
-
-
-def test_row_of_the_tables(cloud: Cloud, rows: dict[str, Shown]) -> None:
+        rows.setdefault(owner, set()).update(
+            metric[3] for metric in widget["properties"]["metrics"]
+        )
+    owners = {consumer.name for consumer in CONSUMERS} | {RELAY, UNROUTED}
+    assert rows.keys() == owners | {WEBHOOKS.name, "tables"}
+    for owner in owners:  # what waits, and what fails
+        part = "Queue" if owner == UNROUTED else "DeadLetters"
+        queue = cloud.text(owner, part, attribute="QueueName")
+        assert {cloud.text(owner, "Function"), queue} <= rows[owner]
     tables = {"dedup-records", *(table.name for line in CONSUMERS for table in line.tables)}
-    throttled = {value for metric, value in rows["tables"] if metric == "WriteThrottleEvents"}
-    shown = {cloud.output(value.strip("<>")) for value in throttled}
-    assert shown == {cloud.text(STATE, name) for name in tables}
+    assert {cloud.output(value.strip("<>")) for value in rows["tables"]} == {
+        cloud.text(STATE, name) for name in tables
+    }

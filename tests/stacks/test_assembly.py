@@ -21,11 +21,9 @@ from once.cdk import (
 )
 from once.cdk.app.assembly import registry_faults
 from stacks.consumers import CONSUMERS
-from stacks.folders import FUNCTIONS
 from stacks.registry import REGISTRY
-from stacks.webhooks import WEBHOOKS
 from tests.stacks.booking_office import lines_in, registry_in
-from tests.stacks.cloud import CONTEXT, new_app
+from tests.stacks.cloud import new_app
 
 STRAY = "a function reads a queue past IdempotentConsumer, without deduplication; make an"
 GOOD = ConsumerProps("refunds", external=("order.refunded",))
@@ -122,12 +120,6 @@ def test_the_app_ends_with_a_text() -> None:
     assert str(ended.value).startswith(text)
 
 
-def test_each_line_of_the_registry_has_a_folder_and_each_folder_a_line() -> None:
-    assert registry_faults(REGISTRY, DeploymentConfig(parameters=CONTEXT)) == []
-    folders = {path.parent.name for path in FUNCTIONS.glob("*/handler.py")}
-    assert folders == {REGISTRY.folder_of(line).name for line in (*CONSUMERS, WEBHOOKS)}
-
-
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
@@ -161,10 +153,3 @@ def test_a_fault_of_the_registry_names_the_file_to_change(
     (folder / "handler.py").touch()
     registry = registry_in(tmp_path, lines)
     assert registry_faults(registry, DeploymentConfig()) == expected
-
-
-def test_a_fault_of_the_context_names_its_file() -> None:
-    config = DeploymentConfig(dedup_window_days=27, parameters=CONTEXT)
-    fault, *_, of_webhooks = registry_faults(REGISTRY, config)
-    assert of_webhooks.endswith("would change state again (stacks/webhooks.py)")
-    assert fault.endswith("raise it to 30, or lower redrives (DeploymentConfig)")

@@ -48,13 +48,6 @@ def test_sqs_moves_no_message_of_a_fifo_queue_that_only_waits_in_its_group(
     assert settings.isolation_queue_url is None
 
 
-def test_a_mapping_of_a_fifo_queue_has_no_window(office: Cloud) -> None:
-    mapping = office.of("plan", "Mapping")
-    assert mapping["BatchSize"] == 10
-    assert "MaximumBatchingWindowInSeconds" not in mapping
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-
-
 @pytest.mark.parametrize("topic", TOPICS[2:])
 def test_fifo_topics_take_the_publishers_deduplication_ids(office: Cloud, topic: str) -> None:
     made = office.of(topic)
@@ -124,13 +117,6 @@ def test_only_the_relay_publishes_to_both_topics_of_consumers(
         policy = office.of(topic, "Policy")["PolicyDocument"]["Statement"]
         denied = [s for s in policy if s["Sid"] == "OnlyTheRelayPublishes"]
         assert [s["Resource"] for s in denied] == [office.ref(topic)] * topic.endswith("Events")
-
-
-def test_a_publisher_knows_the_groups_of_its_own_types(office: Cloud) -> None:
-    settings = Settings.from_env(environment(office, "booking"))
-    assert settings.groups == {"seat.taken": "show.id", "seat.priced": "tenant_id"}
-    assert settings.ordered_types == ("seat.taken",)
-    assert Settings.from_env(environment(office, "plan")).groups == {}
 
 
 def test_operators_may_publish_to_both_topics_of_producers(office: Cloud) -> None:

@@ -58,9 +58,3 @@ def test_settings_go_back_through_the_environment(cloud: Cloud) -> None:
             WEBHOOKS.name: WEBHOOKS.event_types,
         },
     )
-
-
-def test_times_are_shorter_on_the_embedded_aws(cloud: Cloud, local_cloud: Cloud) -> None:
-    for each, timeout, margin in ((cloud, 60, 5000), (local_cloud, 10, 1000)):
-        assert each.of(RELAY, "Function")["Timeout"] == timeout
-        assert RelaySettings.from_env(environment(each, RELAY)).time_margin_ms == margin

@@ -3,9 +3,7 @@
 import re
 
 import pytest
-from aws_cdk import aws_codedeploy as codedeploy
 
-from once.cdk import Rollout
 from once.cdk.props import ConsumerProps
 from once.names import RELAY, UNROUTED
 from stacks.consumers import CONSUMERS
@@ -79,12 +77,6 @@ def ids_of_subscriptions(cloud: Cloud, owner: Name, part: str = "Queue") -> list
     return [logical_id for logical_id, each in every if each["Endpoint"] == queue]
 
 
-def test_codedeploy_is_used_only_on_request(cloud: Cloud) -> None:
-    kinds = {resource["Type"] for resource in cloud.service["Resources"].values()}
-    assert not [kind for kind in kinds if kind.startswith("AWS::CodeDeploy")]
-    assert "UpdatePolicy" not in cloud.resource("payments", ALIAS)
-
-
 def test_codedeploy_moves_the_alias_of_a_gradual_rollout_and_alarms_move_it_back(
     stacks: Stacks,
 ) -> None:
@@ -99,7 +91,7 @@ def test_codedeploy_moves_the_alias_of_a_gradual_rollout_and_alarms_move_it_back
     policies = {
         name: each["UpdatePolicy"] for name, each in resources.items() if "UpdatePolicy" in each
     }
-    [(alias, policy)] = policies.items()
+    [(alias, policy)] = policies.items()  # of the one consumer that asks for it
     assert alias.startswith("mailsLive")
     assert policy == {"CodeDeployLambdaAliasUpdate": moved}
     assert settings["DeploymentConfigName"] == "CodeDeployDefault.LambdaCanary10Percent5Minutes"
@@ -110,9 +102,3 @@ def test_codedeploy_moves_the_alias_of_a_gradual_rollout_and_alarms_move_it_back
     rollback = settings["AutoRollbackConfiguration"]
     assert rollback["Enabled"] is True
     assert "DEPLOYMENT_STOP_ON_ALARM" in rollback["Events"]
-
-
-def test_every_rollout_is_a_configuration_of_codedeploy() -> None:
-    gradual = [each for each in Rollout if each is not Rollout.ALL_AT_ONCE]
-    assert gradual
-    assert all(hasattr(codedeploy.LambdaDeploymentConfig, each.name) for each in gradual)

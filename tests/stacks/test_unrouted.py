@@ -80,10 +80,3 @@ def test_while_its_function_is_broken_all_events_are_unrouted(cloud: Cloud) -> N
         "deadLetterTargetArn": cloud.arn(UNROUTED, "Queue"),
         "maxReceiveCount": 5,
     }
-
-
-def test_its_function_gets_full_batches_and_answers_for_each_message(cloud: Cloud) -> None:
-    mapping = cloud.of(UNROUTED, "Mapping")
-    assert mapping["EventSourceArn"] == cloud.arn(UNROUTED, "Sweep")
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]) == (10, 60)

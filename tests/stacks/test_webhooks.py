@@ -44,12 +44,6 @@ def test_the_alias_moves_after_the_relay_knows_the_types(cloud: Cloud) -> None:
     assert cloud.id_of("outbox_relay", "Live") in cloud.resource(NAME, "Live")["DependsOn"]
 
 
-def test_no_concurrency_is_reserved_by_default(cloud: Cloud, local_cloud: Cloud) -> None:
-    reserved = "ReservedConcurrentExecutions"
-    assert reserved not in cloud.of(NAME, "Function")  # a new account has too little
-    assert reserved not in local_cloud.of(NAME, "Function")
-
-
 def test_settings_go_back_through_the_environment(either_cloud: Cloud) -> None:
     variables = environment(either_cloud, NAME)
     found = WebhookSettings.from_env(variables)

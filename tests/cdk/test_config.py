@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import aws_cdk as cdk
@@ -10,8 +10,6 @@ import pytest
 
 from once.cdk.deployment_options import KNOWN_PYTHONS, DeploymentConfig
 from once.cdk.props import ConsumerProps, Rollout, WarmThroughput
-from stacks.consumers import CONSUMERS
-from stacks.folders import ROOT
 from tests.stacks.cloud import CONTEXT, Cloud
 
 LINE = ConsumerProps(
@@ -21,19 +19,6 @@ LINE = ConsumerProps(
 
 def read(**context: Any) -> DeploymentConfig:
     return DeploymentConfig.from_context(cdk.App(context=context).node)
-
-
-def test_cdk_json_shows_the_defaults() -> None:
-    shown = json.loads((ROOT / "cdk.json").read_text())["context"]
-    parameters = {name for line in CONSUMERS for name in line.parameters}
-    defaults = asdict(DeploymentConfig())
-    hidden = {"python_runtime", "runtime_lock", "parameters", "faults"}
-    hidden |= {"dedup_warm_throughput", "ingress_publishers", "webhook_concurrency"}
-    hidden |= {"tags", "network", "keys", "permissions_boundary", "layers", "keep_data"}
-    hidden |= {"existing_tables", "existing_queues", "otlp_endpoint", "fifo_topic_dead_letters"}
-    hidden |= {"external_functions", "consumers_per_stack"}  # `once template` sets them
-    ours = {n: v for n, v in shown.items() if n not in parameters and not n.startswith("@aws-cdk")}
-    assert ours == {name: value for name, value in defaults.items() if name not in hidden}
 
 
 def test_the_command_line_gives_text_and_cdk_json_gives_values() -> None:

@@ -1,29 +1,19 @@
 """Content and metadata of the wheel, its command line, and the wheels of a release."""
 
-import re
 import subprocess
 import zipfile
-from email import message_from_bytes
-from email.message import Message
 from pathlib import Path
 
 import pytest
 
 from proof.supply_chain import release_wheels
-from tests.wheel.conftest import ROOT, Installation
+from tests.wheel.conftest import ROOT
 
 
 @pytest.fixture(scope="session")
 def files(wheel: Path) -> list[str]:
     with zipfile.ZipFile(wheel) as archive:
         return archive.namelist()
-
-
-@pytest.fixture(scope="session")
-def metadata(wheel: Path) -> Message:
-    with zipfile.ZipFile(wheel) as archive:
-        [name] = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        return message_from_bytes(archive.read(name))
 
 
 def test_the_wheel_is_the_whole_library_and_nothing_else(files: list[str]) -> None:
@@ -39,14 +29,6 @@ def test_the_wheel_is_the_whole_library_and_nothing_else(files: list[str]) -> No
     }
 
 
-def test_its_metadata_names_python_and_extras(metadata: Message) -> None:
-    assert (metadata["Name"], metadata["Requires-Python"]) == ("once-consumer", ">=3.11")
-    assert metadata.get_all("Provides-Extra") == ["cdk", "ops", "otel", "testing", "webhooks"]
-    required = [text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
-    names = [re.split("[<>]", text)[0] for text in required]
-    assert names == ["aws-lambda-powertools", "boto3", "msgspec", "rfc8785"]
-
-
 def test_another_build_at_another_time_and_place_gives_the_same_bytes(
     wheel: Path, tmp_path: Path
 ) -> None:
@@ -58,22 +40,6 @@ def test_another_build_at_another_time_and_place_gives_the_same_bytes(
         (copy / name).write_bytes((ROOT / name).read_bytes())
     release_wheels._build(copy, built)
     assert (built / wheel.name).read_bytes() == wheel.read_bytes()
-
-
-def test_the_library_comes_from_the_wheel(installation: Installation) -> None:
-    done = installation.run("python", "-c", "import once; print(once.__file__)")
-    assert Path(done.stdout.strip()).is_relative_to(installation.venv)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"), [(["--help"], "status"), (["status", "--help"], "--service")]
-)
-def test_the_console_script_starts(
-    installation: Installation, arguments: list[str], shown: str
-) -> None:
-    done = installation.run("once", *arguments)
-    assert done.returncode == 0, done.stderr
-    assert shown in done.stdout
 
 
 ENTRY_POINTS = {

@@ -1,7 +1,6 @@
 """The faults of the payment sandbox, and the requests that it holds."""
 
 import http.client
-import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -110,17 +109,6 @@ def pay(sandbox: PaymentSandbox, key: str = "key-1") -> str:
             return f"{error.http_status} {error.error and error.error.code}"
 
 
-def sent(sandbox: PaymentSandbox, body: bytes = BODY) -> socket.socket:
-    """Send a charge request, and return its connection without waiting for an answer."""
-    head = (
-        "POST /v1/payment_intents HTTP/1.1\r\nHost: sandbox\r\nAuthorization: Bearer sk\r\n"
-        f"Content-Length: {len(BODY)}\r\n\r\n"
-    )
-    connection = socket.create_connection((LOCALHOST, port_of(sandbox)), TIMEOUT)
-    connection.sendall(head.encode() + body)
-    return connection
-
-
 def held(
     sandbox: PaymentSandbox, pool: ThreadPoolExecutor, fault: PaymentFault
 ) -> tuple[HeldRequest, Future[str]]:
@@ -142,20 +130,6 @@ def test_a_held_request_continues_when_released_and_others_get_409(
     assert paying.result(TIMEOUT) == pay(holding) == "succeeded"
     keys = sorted(charge["idempotency_key"] for charge in holding.charges())
     assert keys == ["key-1", "key-2"]
-
-
-@pytest.mark.parametrize("fault", HOLDS)
-def test_a_charge_whose_client_has_died_is_made(
-    fault: PaymentFault, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with payment_sandbox(FaultRates(hold_seconds=LONG_SECONDS)) as sandbox:
-        sandbox.script(fault)
-        with sent(sandbox) as connection:
-            request = sandbox.held.get(timeout=TIMEOUT)
-            assert request.client_port == connection.getsockname()[1]
-        request.released.set()
-    assert [charge["metadata"] for charge in sandbox.charges()] == [{"order_id": "7"}]
-    assert capfd.readouterr().err == ""
 
 
 def sockets_on(port: int) -> list[object]:

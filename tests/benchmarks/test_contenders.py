@@ -2,13 +2,18 @@
 
 from dataclasses import replace
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from benchmarks import contenders
+from benchmarks import contenders, effects, embedded, webhooks
 from benchmarks.batches import Setting, Wrong, load_of, take
+from benchmarks.contenders import Connect
+from benchmarks.deployed.verify_then_put import Handle
+from benchmarks.models import model_rows
 from benchmarks.rows import Sample
+from benchmarks.webhooks import FUNCTIONS, INGRESS, PUT, Kind
 from tests.benchmarks.bench import MemoryServer
 
 CLEAN = Setting(records=10, delay_ms=0, messages=20)
@@ -102,3 +107,114 @@ def test_a_load_depends_on_its_seed_and_has_its_share_of_duplicates() -> None:
     sent = [record["messageId"] for e in loads[0].measured for record in e["Records"]]
     assert len(sent) == loads[0].messages == 50
     assert sum(message in before for message in sent) == 5
+
+
+# Contenders with effects, and kinds of models.
+
+
+REQUESTS = {
+    "Once": 0.2,
+    "Once, async": 0.2,
+    "Once, one a batch": 2,
+    "Powertools": 3,
+    "Powertools, async": 3,
+    "raw, 10 threads": 1,
+}
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("once.effects.calls._LEAST_PATIENCE", 10)  # a busy machine is slow
+
+
+def test_every_contender_charges_and_stores_each_order_once() -> None:
+    rows = list(effects.effect_rows(MemoryServer(), 5, repeats=1, messages=10))
+    assert {row["contender"]: row["requests_per_message"] for row in rows} == REQUESTS
+    assert {row["kind"] for row in rows} == {"effects"}
+    assert [r["vs_sequential"] for r in rows if r["records"] == 1] == [1]
+
+
+@pytest.mark.parametrize("fault", ["under two keys", "never"])
+def test_a_charge_that_is_not_made_once_is_detected(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Faulty(effects.Provider):
+        def charge(self, key: str, order: str) -> str:
+            if fault == "under two keys":
+                super().charge(f"{key} again", order)
+                return super().charge(key, order)
+            return ""
+
+    monkeypatch.setattr(effects, "Provider", Faulty)
+    with pytest.raises(Wrong, match="Once, calls of 5 ms: 0 failed, 20 orders and"):
+        effects.take(MemoryServer(), effects.ONCE, 5, messages=10)
+
+
+def test_each_kind_of_model_has_a_row() -> None:
+    setting = Setting(records=10, delay_ms=0, messages=10)
+    rows = model_rows(MemoryServer(), 1, setting)
+    assert [row["contender"] for row in rows] == [
+        *("msgspec.Struct", "dataclass", "TypedDict", "NamedTuple", "attrs", "pydantic")
+    ]
+    assert rows[0]["cpu_vs_struct"] == 1
+    assert {row["requests"] for row in rows} == {0.1}
+
+
+# The end-to-end measurement without an embedded AWS, and the two webhook functions.
+
+
+def test_a_missing_order_makes_the_measurement_invalid() -> None:
+    pages = [{"Count": 10}, {"Count": 9}]
+    scan = SimpleNamespace(paginate=lambda **_: pages)
+    dynamodb = SimpleNamespace(get_paginator=lambda _: scan)
+    with pytest.raises(Wrong, match="raw, embedded: 20 orders were sent, 19 are stored"):
+        embedded.check_stored(dynamodb, "raw", "orders", 20, "orders")
+
+
+WEBHOOK_COSTS = {  # requests and write units of one webhook of 2 KB
+    (PUT, Kind.GENUINE): (1, 3),
+    (PUT, Kind.DUPLICATE): (1, 3),
+    (PUT, Kind.FORGED): (0, 0),
+    (INGRESS, Kind.GENUINE): (1, 14),
+    (INGRESS, Kind.DUPLICATE): (1, 14),
+    (INGRESS, Kind.FORGED): (0, 0),
+}
+
+
+def test_both_functions_answer_the_same_requests_at_their_costs() -> None:
+    found = webhooks.measure(MemoryServer(), 0, pairs=4)
+    assert {
+        (row["contender"], row["request"]): (row["requests"], row["write_units"]) for row in found
+    } == WEBHOOK_COSTS
+    assert {row["repeats"] for row in found} == {4}
+
+
+def accepting(connect: Connect) -> Handle:
+    """Answer everything, and store nothing."""
+    return lambda *_: {"statusCode": 200}
+
+
+def capturing_again(connect: Connect) -> Handle:
+    """The plain function, but it stores duplicates as well."""
+    client = connect("dynamodb")
+
+    class Unconditional:
+        def put_item(self, *, ConditionExpression: str, **put: Any) -> Any:  # noqa: N803
+            return client.put_item(**put)
+
+    return FUNCTIONS[PUT](lambda _: Unconditional())
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (accepting, "a forged webhook was answered with 200 instead of 401"),
+        (capturing_again, r"48 captures were expected; 48 were put, \d+ times"),
+    ],
+)
+def test_a_broken_function_is_detected(
+    broken: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhooks, "FUNCTIONS", {**FUNCTIONS, PUT: broken})
+    with pytest.raises(Wrong, match=message):
+        webhooks.measure(MemoryServer(), 0, pairs=4)

@@ -198,18 +198,6 @@ def test_events_of_its_types_reach_its_queue_only(cloud: Cloud, paid: list[str])
     assert cloud.take("orders") == {}
 
 
-@pytest.mark.usefixtures("paid")
-def test_other_options_apply(cloud: Cloud) -> None:
-    for options, events in (
-        ("--until 90m", "0"),
-        ("--consumer inventory", "0"),
-        ("--dry-run", "2"),
-    ):
-        output = support.stdout_of(*TO, "inventory", *options.split())
-        assert support.numbers(output)["events"] == events
-        assert cloud.take("inventory") == {}
-
-
 def test_a_fifo_queue_gets_each_event_in_its_group_and_again_in_a_second_run(
     cloud: Cloud,
 ) -> None:

@@ -138,8 +138,7 @@ def test_send_reaches_the_ingress_and_names_the_way_of_a_consumers_own_producers
 def renamed(saga: Saga) -> Saga:
     """The saga, with `warehouse` deployed beside `inventory`, its earlier name."""
     saga.cloud.deploy("warehouse", renamed_from="inventory")
-    saga.logs.create_log_group(logGroupName="/aws/lambda/once-warehouse")
-    saga.logs.create_log_stream(logGroupName="/aws/lambda/once-warehouse", logStreamName="s")
+    saga.cloud.log("warehouse")
     return saga
 
 

@@ -4,8 +4,6 @@ import json
 import time
 from typing import Any
 
-import boto3
-
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import Key, fingerprint, key_hash
 from once.events.outgoing import draft, written
@@ -68,16 +66,13 @@ class Saga:
 
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
-        self.logs = boto3.client("logs")
         self.now = time.time() - 3600
         for name in ("payments", "notifications"):
             cloud.deploy(name)
         for name, types in TYPES.items():
             cloud.set_types(name, **types)
         for name in (*CONSUMERS, RELAY):
-            group = f"/aws/lambda/once-{name}"
-            self.logs.create_log_group(logGroupName=group)
-            self.logs.create_log_stream(logGroupName=group, logStreamName="s")
+            cloud.log(name)
 
     def commit(
         self,
@@ -139,12 +134,5 @@ class Saga:
 
     def log(self, consumer: str, message: str, **fields: Any) -> None:
         """Write a line into a function's log, as Powertools does."""
-        self.write(consumer, json.dumps({"level": "INFO", "message": message, **fields}))
-
-    def write(self, consumer: str, line: str) -> None:
-        """Write any line into a function's log."""
-        self.logs.put_log_events(
-            logGroupName=f"/aws/lambda/once-{consumer}",
-            logStreamName="s",
-            logEvents=[{"timestamp": int(time.time() * 1000), "message": line}],
-        )
+        line = json.dumps({"level": "INFO", "message": message, **fields})
+        self.cloud.log(consumer, line)

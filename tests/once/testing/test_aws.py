@@ -25,7 +25,6 @@ from once.testing import (
     never_sent,
     refused,
 )
-from once.testing.events import sqs_record
 from once.testing.pytest_plugin import _registry
 from once.transaction import Table
 from stacks.folders import ROOT
@@ -69,19 +68,6 @@ def test_each_start_is_empty_also_after_one_that_fails(start: Start) -> None:
         aws.deliver(note())
         assert len(aws.items("dedup")) == 1
     assert start().items("dedup") == []
-
-
-def test_a_binary_attribute_is_handed_over_in_base64() -> None:
-    message = {
-        "MessageId": "m-1",
-        "ReceiptHandle": "r",
-        "Body": "{",
-        "MD5OfBody": "x",
-        "Attributes": {},
-        "MessageAttributes": {"raw": {"DataType": "Binary", "BinaryValue": b"\x00\x01\xff"}},
-    }
-    record = sqs_record(message, "arn:aws:sqs:us-east-1:1:q")
-    assert record["messageAttributes"]["raw"]["binaryValue"] == "AAH/"
 
 
 def test_a_failed_message_is_delivered_again(start: Start) -> None:

@@ -28,10 +28,8 @@ from tests.ops.support import run
 
 WINDOW = 28 * DAY
 
-every_key_rule = pytest.mark.parametrize("event_type", ["noted", "named", "nameless", "stamped"])
 
-
-@every_key_rule
+@pytest.mark.parametrize("event_type", ["noted", "named", "nameless", "stamped"])
 def test_committed_message_is_a_duplicate_with_and_without_a_recorded_key(
     shop: Shop, event_type: str
 ) -> None:
@@ -85,15 +83,10 @@ def test_difference_in_a_volatile_field_is_a_duplicate(shop: Shop, event_type: s
     assert shop.counted() == {"a": 1}
 
 
-def unread(shop: Shop) -> None:
-    """Let synthesis read no key rule and no volatile fields."""
-    shop.set_rules(replace(shop.box.consumer, keys={}, volatile={}))
-
-
 def test_difference_may_be_volatile_if_the_fields_are_unknown_and_no_conflict_was_reported(
     shop: Shop,
 ) -> None:
-    unread(shop)
+    shop.set_rules(replace(shop.box.consumer, keys={}, volatile={}))  # synthesis read none
     shop.dead_letter(note("a", data={"amount": 9}), error=ValueError())
     shop.process(note("a"))
     verdict = shop.verdict()
@@ -107,7 +100,7 @@ def test_difference_may_be_volatile_if_the_fields_are_unknown_and_no_conflict_wa
 def test_key_of_a_message_that_sqs_moved_counts_only_if_its_event_has_it(
     shop: Shop, recorded: str, *, is_known: bool
 ) -> None:
-    unread(shop)
+    shop.set_rules(replace(shop.box.consumer, keys={}, volatile={}))  # synthesis read none
     shop.send(note("a"), **{DeadLetterAttribute.KEY: recorded})
     shop.move_received(shop.waiting())
     assert shop.verdict().safe is is_known
@@ -122,37 +115,26 @@ def test_recorded_key_that_the_deployed_rule_does_not_give_is_unsafe(shop: Shop)
     assert f"names the key {KEY}, and the deployed key rule gives {other}" in verdict.why
 
 
-def test_other_content_is_dead_lettered_again_as_a_conflict(shop: Shop) -> None:
-    shop.dead_letter(note("a", "named", data={"amount": 9}), error=ValueError())
-    shop.process(note("a", "named", data={"amount": 1}))
-    verdict = shop.verdict()
-    assert verdict.outcome is RedriveOutcome.COMES_BACK
-    assert "as key-conflict again: other content" in verdict.why
-    assert "a new event with an id of its own" in str(verdict)
-    assert shop.send_back() == ["key-conflict"]
-    assert shop.counted() == {"a": 1}
+RETURNING: dict[str, tuple[Any, str]] = {
+    Reason.UNPARSEABLE: ("{", ": "),
+    Reason.UNKNOWN_TYPE: (note() | {"type": "unheard"}, ", unless its cause is fixed"),
+    Reason.INVALID_DATA: (note(data={"amount": "many"}), ", unless its cause is fixed"),
+    Reason.NO_KEY: (note("", "named"), ": "),
+}
 
 
-RETURNING: list[tuple[str, Any, str]] = [
-    (Reason.UNPARSEABLE, "{", ": "),
-    (Reason.UNKNOWN_TYPE, note() | {"type": "unheard"}, ", unless its cause is fixed"),
-    (Reason.INVALID_DATA, note(data={"amount": "many"}), ", unless its cause is fixed"),
-    (Reason.NO_KEY, note("", "named"), ": "),
-]
-
-
-@pytest.mark.parametrize(("reason", "message", "detail"), RETURNING)
-def test_rejected_message_is_dead_lettered_again_with_a_remedy(
-    shop: Shop, reason: str, message: Any, detail: str
-) -> None:
-    shop.dead_letter(message)
-    verdict = shop.verdict()
-    assert verdict.outcome is RedriveOutcome.COMES_BACK
-    said = f"Comes back. It will be dead-lettered as {reason} again{detail}"
-    assert str(verdict).startswith(said)
-    advice = str(remedy(reason)).replace("MESSAGE_ID", shop.only_dead_letter().message_id)
-    assert str(verdict).endswith(f" {advice}")
-    assert shop.send_back() == [reason]
+def test_rejected_message_is_dead_lettered_again_with_a_remedy(shop: Shop) -> None:
+    shop.dead_letter(*(message for message, _ in RETURNING.values()))
+    for one in assess_messages(shop.records, messages := shop.dead_letters()):
+        said, reason = str(one.verdict), str(one.message.reason)
+        assert one.verdict.outcome is RedriveOutcome.COMES_BACK
+        detail = RETURNING[reason][1]
+        assert said.startswith(f"Comes back. It will be dead-lettered as {reason} again{detail}")
+        advice = str(remedy(reason)).replace("MESSAGE_ID", one.message.message_id)
+        assert said.endswith(f" {advice}")
+    run("dlq", "redrive", "--yes", "--rate", 1000, *(m.message_id for m in messages))
+    shop.work_off()
+    assert {message.reason for message in shop.dead_letters()} == {*RETURNING}
 
 
 def test_late_duplicate_with_data_that_the_model_rejects_is_a_duplicate(shop: Shop) -> None:
@@ -301,10 +283,47 @@ def as_told(found: Mapping[str, RedriveOutcome]) -> dict[str, str]:
     return {when: f"{one.symbol} {one.words}" for when, one in found.items()}
 
 
-@pytest.mark.parametrize("reason", [*Reason, None])
-def test_page_of_a_reason_has_its_verdicts(shop: Shop, reason: Reason | None) -> None:
-    rules = {when: one for when, one in told(reason).items() if not when.startswith("pending")}
-    assert rules == as_told(verdicts(shop, reason))
+def test_the_page_of_each_reason_has_its_verdicts(shop: Shop) -> None:
+    every: list[Reason | None] = [*Reason, None]
+
+    def judge(**changed: Any) -> dict[Reason | None, RedriveOutcome]:
+        messages = [replace(shop.only_dead_letter(), **{"reason": r, **changed}) for r in every]
+        found = assess_messages(shop.records, messages)
+        return {r: each.verdict.outcome for r, each in zip(every, found, strict=True)}
+
+    shop.fail("a")
+    [unrouted], [relay] = (dead_letter_queues(Deployment.find(), one) for one in (UNROUTED, RELAY))
+    other = OriginalMessage(json.dumps(note() | {"type": "unheard"}), {})
+    taken, not_taken = judge(queue=unrouted), judge(queue=unrouted, original=other)
+    of_relay, edited, records = judge(queue=relay), judge(edited=True), {"none": judge()}
+    shop.process(note("a"))
+    records["same content committed"] = judge()
+    shop.aws.given("dedup", shop.aws.items("dedup")[0] | {"fingerprint": "0" * 64})
+    records["other content committed"] = judge()
+    gone = Mock(read=Mock(side_effect=ClaimMissing()))
+    body = {name: value for name, value in note().items() if name != "data"}
+    large = OriginalMessage(json.dumps(body | {"dataref": "s3://bucket/producers/a"}), {})
+    missing = judge(original=large, queue=replace(shop.box, claims=gone))
+
+    for reason in every:
+        found = {when: outcomes[reason] for when, outcomes in records.items()}
+        if reason in UNROUTED_REASONS:
+            found = {
+                "a consumer takes it from producers": taken[reason],
+                "no consumer takes it from producers": not_taken[reason],
+            }
+        elif reason is Reason.UNPUBLISHABLE:
+            found = {"any": of_relay[reason]}
+        elif reason is Reason.CLAIM_MISSING:
+            found = {f"there; {when}": one for when, one in found.items()}
+            found["still missing"] = missing[reason]
+        else:
+            if len({*found.values()}) == 1:
+                found = {"any": found["none"]}
+            if edited[reason] not in found.values():
+                found["none, body edited with `--edit`"] = edited[reason]
+        rules = {when: one for when, one in told(reason).items() if not when.startswith("pending")}
+        assert rules == as_told(found), reason
 
 
 def test_page_of_unknown_effects_has_the_verdicts_on_pending_ones(failing: Failing) -> None:
@@ -318,41 +337,3 @@ def test_page_of_unknown_effects_has_the_verdicts_on_pending_ones(failing: Faili
     }
     rules = told(Reason.EFFECT_UNKNOWN)
     assert {when: rules[when] for when in rules if when.startswith("pending")} == as_told(found)
-
-
-def verdicts(shop: Shop, reason: Reason | None) -> dict[str, RedriveOutcome]:
-    """Return the verdicts on dead letters with a reason, by what else decides."""
-
-    def judge(**changed: Any) -> RedriveOutcome:
-        message = replace(shop.only_dead_letter(), **{"reason": reason, **changed})
-        [found] = assess_messages(shop.records, [message])
-        return found.verdict.outcome
-
-    shop.fail("a")
-    if reason in UNROUTED_REASONS:
-        [box] = dead_letter_queues(Deployment.find(), UNROUTED)
-        other = OriginalMessage(json.dumps(note() | {"type": "unheard"}), {})
-        return {
-            "a consumer takes it from producers": judge(queue=box),
-            "no consumer takes it from producers": judge(queue=box, original=other),
-        }
-    if reason is Reason.UNPUBLISHABLE:
-        return {"any": judge(queue=dead_letter_queues(Deployment.find(), RELAY)[0])}
-    found = {"none": judge()}
-    edited = judge(edited=True)
-    shop.process(note("a"))
-    found["same content committed"] = judge()
-    shop.aws.given("dedup", shop.aws.items("dedup")[0] | {"fingerprint": "0" * 64})
-    found["other content committed"] = judge()
-    if reason is Reason.CLAIM_MISSING:
-        there = {f"there; {when}": one for when, one in found.items()}
-        gone = Mock(read=Mock(side_effect=ClaimMissing()))
-        body = {name: value for name, value in note().items() if name != "data"}
-        large = OriginalMessage(json.dumps(body | {"dataref": "s3://bucket/producers/a"}), {})
-        missing = judge(original=large, queue=replace(shop.box, claims=gone))
-        return {"still missing": missing, **there}
-    if len({*found.values()}) == 1:
-        found = {"any": found["none"]}
-    if edited not in found.values():
-        found["none, body edited with `--edit`"] = edited
-    return found

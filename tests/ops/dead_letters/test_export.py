@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from once.names import RELAY, DeadLetterAttribute, Limits, StackOutput
 from once.ops.dead_letters import search
@@ -27,10 +26,6 @@ def unread(shop: Shop) -> Shop:
     """A shop with one dead letter."""
     shop.dead_letter("{")
     return shop
-
-
-def purge(*options: object, answer: str = "") -> Result:
-    return support.run("dlq", "purge", *options, answer=answer)
 
 
 def exported(file: str | Path) -> list[dict[str, Any]]:
@@ -50,7 +45,7 @@ def test_file_of_its_owner_is_on_the_disk_before_messages_are_deleted(
     monkeypatch.setattr(os, "fsync", noted)
     support.answer_with("sqs.DeleteMessageBatch", lambda params: steps.append("delete"))
     unread.dead_letter("[")
-    purge("--yes", "--export", "out")
+    support.stdout_of("dlq", "purge", "--yes", "--export", "out")
     assert steps == ["fsync", "fsync", "delete"]
     assert len(exported("out")) == 2
     assert Path("out").stat().st_mode & 0o777 == 0o600
@@ -83,60 +78,12 @@ def test_no_message_is_deleted_if_the_file_cannot_be_written(unread: Shop) -> No
     assert len(unread.dead_letters()) == 1
 
 
-def test_purge_asks_for_confirmation_and_a_dry_run_only_shows(unread: Shop) -> None:
-    assert "unparseable" in support.stdout_of("dlq", "purge", "--dry-run", "--export", "out")
-    for answer, left in (("n\n", 1), ("", 1), ("y\n", 0)):
-        assert not Path("out").exists()
-        result = purge("--export", "out", answer=answer)
-        assert "export and delete 1 dead letter?" in result.stderr
-        assert ("nothing was changed: answer y" in result.stderr) is bool(left)
-        assert result.exit_code == left
-        assert unread.hidden() == 0
-        assert len(unread.dead_letters()) == left
-    assert Path("out").exists()
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds by which the clock of the walk is ahead."""
     ahead = [0.0]
     monkeypatch.setattr(search, "time", SimpleNamespace(time=lambda: time.time() + ahead[0]))
     return ahead
-
-
-@pytest.fixture
-def walks(monkeypatch: pytest.MonkeyPatch) -> list[QueueWalk]:
-    """The walks that were begun."""
-    found: list[QueueWalk] = []
-
-    def enter(walk: QueueWalk) -> QueueWalk:
-        found.append(walk)
-        return walk
-
-    monkeypatch.setattr(QueueWalk, "__enter__", enter)
-    return found
-
-
-def test_message_that_another_command_took_while_the_prompt_was_open_is_not_deleted(
-    unread: Shop, clock: list[float], walks: list[QueueWalk], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The machine slept. SQS accepts a renewal by the old receive, so that nothing else tells."""
-
-    def decide(*_: object, **__: object) -> bool:
-        clock[0] += HOLD_SECONDS
-        unread.show_hidden()
-        assert len(unread.dead_letters()) == 1
-        list(walks[0].renewals())
-        return True
-
-    monkeypatch.setattr("typer.confirm", decide)
-    result = purge("--export", "out")
-    assert result.exit_code == 1
-    assert "1 dead letter could not be held while this command waited" in support.words(
-        result.stderr
-    )
-    assert len(unread.dead_letters()) == 1
-    assert not Path("out").exists()
 
 
 @pytest.mark.parametrize("stolen_by", ["the clock", "SQS"])
@@ -177,11 +124,6 @@ def export_all() -> None:
 def import_(*options: object) -> dict[str, str]:
     """Import the messages; return the numbers of the table."""
     return support.numbers(support.stdout_of("dlq", "import", "--yes", FILE, *options))
-
-
-def lines() -> list[dict[str, Any]]:
-    """The lines of the export."""
-    return [json.loads(line) for line in Path(FILE).read_text().splitlines()]
 
 
 @pytest.fixture
@@ -269,7 +211,7 @@ def test_reason_that_a_producer_forged_does_not_become_the_messages(shop: Shop) 
         shop, **{DeadLetterAttribute.REASON: {"DataType": "String", "StringValue": "permanent"}}
     )
     export_all()
-    assert lines()[0]["reason"] is None
+    assert exported(FILE)[0]["reason"] is None
     import_()
     assert shop.only_dead_letter().reason is None
 
@@ -334,7 +276,7 @@ def test_second_import_finds_the_messages_there(purged: Shop) -> None:
     assert import_("--dry-run")["imported"] == "2"
     assert purged.dead_letters() == []
     assert not Path(f"{FILE}.imported").exists()
-    ids = [line["message_id"] for line in lines()]
+    ids = [line["message_id"] for line in exported(FILE)]
     assert import_()["imported"] == "2"
     for options in ((), ("--again",)):
         told = json.loads(support.stdout_of("dlq", "import", "--yes", FILE, "--json", *options))
@@ -396,7 +338,7 @@ def test_file_that_is_no_export_is_refused_with_the_line_and_without_its_text(
 def expire(seconds: float | None) -> None:
     """Let the messages of the export be safe for so long from now; None stands for not known."""
     until = None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
-    changed = [{**line, "safe_until": until and until.isoformat()} for line in lines()]
+    changed = [{**line, "safe_until": until and until.isoformat()} for line in exported(FILE)]
     Path(FILE).write_text("".join(json.dumps(line) + "\n" for line in changed))
 
 

@@ -1,28 +1,31 @@
 """Forged messages and records stop no command, and are shown as unreadable."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import boto3
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from typer.testing import Result
 
 from once.events.cloud_event import read_event
-from once.names import DeadLetterAttribute, Record
+from once.names import DeadLetterAttribute
 from once.ops.dead_letters.dead_letter_text import NO_REASON
 from once.ops.dead_letters.search import QueueWalk
-from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, attribute, items, messages, quick
+from tests.ops.hostile import (
+    OUT_OF_RANGE,
+    Forged,
+    Mess,
+    forged,
+    records,
+    with_attribute,
+)
 from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import facts, run, stderr_of, stdout_of, words
 
-some = st.lists(messages, min_size=1, max_size=3)
-records = st.lists(items, max_size=2)
-time_out_of_range = Forged(json.dumps({**note("a"), "time": OUT_OF_RANGE[0]}), {})
+NO_MORE = ("--no-logs", "--no-dead-letters")
 
 
 def ended(*arguments: object, codes: Sequence[int] = (0,)) -> Result:
@@ -36,128 +39,96 @@ def ended(*arguments: object, codes: Sequence[int] = (0,)) -> Result:
     return result
 
 
-def with_a_number(item: dict[str, Any]) -> dict[str, Any]:
-    """AWS in memory fails if a filter compares a number with another type."""
-    committed_at = item.get(Record.COMMITTED_AT, {})
-    return {**item, Record.COMMITTED_AT: {"N": committed_at.get("N", "1")}}
+def test_every_look_shows_any_message(mess: Mess) -> None:
+    ids = mess.fill()
+    ended("dlq", "list")
+    listed = json.loads(ended("dlq", "list", "--json").stdout)["letters"]
+    assert len(listed) == len(ids)
+    ended("dlq", "list", "--key", "id-a")
+    ended("dlq", "redrive", "--dry-run")
+    for message_id in [*ids][::16]:
+        ended("dlq", "show", message_id)
+    queues = json.loads(ended("status", "--json", codes=(4,)).stdout)["queues"]
+    assert sum(row["dead_letters"] for row in queues) == mess.left() == len(ids)
 
 
-@quick
-@given(some, st.lists(items.map(with_a_number), max_size=2), st.sampled_from((KEY, "id-a")))
-@example([time_out_of_range], [], KEY)
-def test_every_look_shows_any_message_and_any_record(
-    mess: Mess, found: Sequence[Forged], stored: Sequence[Any], key: str
-) -> None:
-    has_record = key == KEY and any(item["pk"]["S"] == KEY for item in stored)
-    with mess.of(found, stored) as ids:
-        ended("dlq", "list")
-        listed = json.loads(ended("dlq", "list", "--json").stdout)["letters"]
-        assert len(listed) == len(found)
-        ended("dlq", "list", "--key", "id-a")
-        ended("dlq", "show", ids[0])
-        ended("dlq", "redrive", "--dry-run")
-        queues = json.loads(ended("status", "--json", codes=(0, 4)).stdout)["queues"]
-        assert sum(row["dead_letters"] for row in queues) == len(found)
+def test_every_look_shows_any_record(mess: Mess, shop: Shop) -> None:
+    names = []
+    for name, item in records():
+        shop.aws.dynamodb.put_item(TableName="dedup", Item=item)
+        mess.send((json.dumps(note(name)), {}))
+        names.append(name)
+    ended("dlq", "redrive", "--dry-run", "--limit", 1000)
+    ended("effects", "list")
+    ended("outbox", "republish", "--since", "2000-01-01", "--dry-run", codes=(0, 1))
+    for name in names[::4]:
         for options in ((), ("--json",)):
-            ended("trace", key, "--no-logs", *options, codes=(0,) if has_record else (0, 1))
-        ended("outbox", "republish", "--since", "2000-01-01", "--dry-run", codes=(0, 1))
-        assert mess.left() == len(found)
+            ended("trace", KEY.replace("id-a", f"id-{name}"), *NO_MORE, *options)
 
 
-@quick
-@given(some, records, st.sampled_from(((), ("--unsafe",))))
-@example([time_out_of_range], [], ())
-def test_redrive_sends_any_message_or_says_why_not(
-    mess: Mess, shop: Shop, found: Sequence[Forged], stored: Sequence[Any], options: Sequence[str]
-) -> None:
-    own = [message for message in found if not message.relay]
-    with mess.of(found, stored) as ids:
-        named = [name for name, one in zip(ids, found, strict=True) if not one.relay]
-        chosen = (*named, *options) if options and named else ()
-        result = ended(
-            "dlq", "redrive", "--rate", 1000, "--yes", "--returning", *chosen, codes=(0, 1)
-        )
-        stayed = mess.left() - (len(found) - len(own))
-        assert len(shop.waiting()) + stayed == len(own)
-        assert result.exit_code == (1 if stayed else 0)
-        assert not (chosen and stayed)
-        if stayed:
-            assert f"{stayed} dead letter{'s' if stayed > 1 else ''} stayed" in result.stderr
+def test_redrive_sends_any_message_or_says_why_not(mess: Mess, shop: Shop) -> None:
+    owners = mess.fill()
+    redrive = ("dlq", "redrive", "--rate", 1000, "--yes", "--returning")
+    said = ended(*redrive, codes=(1,)).stderr
+    stayed = [message.message_id for message in shop.dead_letters()]
+    assert f"{len(stayed)} dead letters stayed" in said
+    shop.show_hidden()
+    ended(*redrive[:-1], *stayed, "--unsafe")
+    assert len(shop.waiting()) == Counter(owners.values())["orders"]
 
 
-@quick
-@given(some)
-def test_purge_exports_any_message_and_import_puts_it_back(
-    mess: Mess, tmp_path: Path, found: Sequence[Forged]
-) -> None:
-    file = tmp_path / f"{uuid4()}.jsonl"
-    with mess.of(found) as ids:
-        ended("dlq", "purge", "--yes", "--export", file)
-        lines = [json.loads(line) for line in file.read_text().splitlines()]
-        assert sorted(line["message_id"] for line in lines) == sorted(ids)
-        assert mess.left() == 0
-        ended("dlq", "import", "--yes", file, "--unsafe")
-        assert mess.left() == len(found)
+def test_purge_exports_any_message_and_import_puts_it_back(mess: Mess, tmp_path: Path) -> None:
+    file, ids = tmp_path / "exported.jsonl", mess.fill()
+    ended("dlq", "purge", "--yes", "--export", file)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sorted(line["message_id"] for line in lines) == sorted(ids)
+    assert mess.left() == 0
+    ended("dlq", "import", "--yes", file, "--unsafe")
+    assert mess.left() == len(ids)
 
 
-VALID = Forged(json.dumps(note("b")), {})
-
-
-def forged_message(body: Any = None, /, *, moved: bool = False, **values: str) -> Forged:
-    return Forged(json.dumps(body or note("a")), facts(**values), moved=moved)
+def forged_message(body: Any = None, /, **values: str) -> Forged:
+    return json.dumps(body or note("a")), facts(**values)
 
 
 def shown(message_id: str) -> str:
     return words(stdout_of("dlq", "show", message_id))
 
 
-def redrive_leaves(mess: Mess, shop: Shop, forged: Forged, why: str) -> str:
-    """Redrive a forged and a valid message, of which the first stays; return its id."""
-    message_id = mess.send(forged)
-    mess.send(VALID)
+UNREADABLE = [
+    *(
+        (DeadLetterAttribute.FIRST_SEEN, text)
+        for text in (*OUT_OF_RANGE, "yesterday", "\u0661", b"2026-07-30")
+    ),
+    (DeadLetterAttribute.KEY, "id-a"),
+    (DeadLetterAttribute.LINEAGE, "m-1 \x85 2026-07-30"),
+    (DeadLetterAttribute.LINEAGE, f"m-1 died {OUT_OF_RANGE[0]}"),
+]
+
+
+def test_only_messages_with_an_unreadable_attribute_stay(mess: Mess, shop: Shop) -> None:
+    ids = {mess.send(with_attribute(*each)): each[0] for each in UNREADABLE}
+    valid, _ = forged(id="another")
+    mess.send((valid, {}))
     said = stderr_of("dlq", "redrive", "--rate", 1000, "--yes", "--returning")
-    assert why in said
-    assert "1 dead letter stayed" in said
-    assert [message["Body"] for message in shop.waiting()] == [VALID.body]
-    return message_id
+    assert f"{len(UNREADABLE)} dead letters stayed" in said
+    assert [message["Body"] for message in shop.waiting()] == [valid]
+    for message_id, name in ids.items():
+        assert f"{message_id}: Needs a person. Its history cannot be read: {name}" in said
+        assert f"not-readable {name}" in shown(message_id)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(
-            (DeadLetterAttribute.FIRST_SEEN, text)
-            for text in (*OUT_OF_RANGE, "yesterday", "\u0661")
-        ),
-        (DeadLetterAttribute.FIRST_SEEN, b"2026-07-30"),
-        (DeadLetterAttribute.KEY, "id-a"),
-        (DeadLetterAttribute.LINEAGE, "m-1 \x85 2026-07-30"),
-        (DeadLetterAttribute.LINEAGE, f"m-1 died {OUT_OF_RANGE[0]}"),
-    ],
-)
-def test_only_the_message_with_an_unreadable_attribute_stays(
-    mess: Mess, shop: Shop, name: str, value: str | bytes
-) -> None:
-    forged = Forged(json.dumps(note("a")), {name: attribute(value)})
-    left = redrive_leaves(mess, shop, forged, f"cannot be read: {name}")
-    assert f"not-readable {name}" in shown(left)
-
-
-def test_reason_that_is_no_code_is_shown_as_unreadable(mess: Mess, shop: Shop) -> None:
-    mess.send(forged_message(reason="all is well\nmessage"))
-    assert shop.only_dead_letter().reason == "not-readable"
+def test_reason_that_is_no_code_is_unreadable_and_a_lineage_limited(mess: Mess, shop: Shop) -> None:
+    lineage = ",".join(f"m-{number}" for number in range(10_000))
+    mess.send(forged_message(reason="all is well\nmessage", lineage=lineage))
+    found = shop.only_dead_letter()
+    assert (found.reason, len(found.lineage)) == ("not-readable", 100)
     assert "all is well" not in stdout_of("dlq", "list")
 
 
-def test_lineage_is_limited(mess: Mess, shop: Shop) -> None:
-    mess.send(forged_message(lineage=",".join(f"m-{number}" for number in range(10_000))))
-    assert len(shop.only_dead_letter().lineage) == 101
-    stdout_of("dlq", "redrive", "--rate", 1000, "--yes", "--returning")
-
-
 def test_forged_reason_of_a_message_that_sqs_moved_is_ignored(mess: Mess, shop: Shop) -> None:
-    forged = {"reason": "permanent", "error": "Trust: me", "receive_count": "1", "consumer": "x"}
-    mess.send(forged_message(moved=True, **forged))
+    claimed = {"reason": "permanent", "error": "Trust: me", "receive_count": "1", "consumer": "x"}
+    mess.send(forged_message(**claimed), moved=True)
     with QueueWalk(boto3.client("sqs"), [shop.box], limit=1) as walk:
         [[found]] = walk.pages()
     assert (found.reason, found.error, found.moved) == (None, None, True)
@@ -185,7 +156,7 @@ def test_markup_emoji_and_line_breaks_of_a_message_are_escaped(mess: Mess, shop:
     )
 
 
-def test_error_in_reading_a_message_is_reported_with_its_id(
+def test_error_in_reading_a_message_is_reported(
     mess: Mess, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read(body: str, **options: Any) -> Any:
@@ -194,6 +165,11 @@ def test_error_in_reading_a_message_is_reported_with_its_id(
         return read_event(body, **options)
 
     monkeypatch.setattr("once.ops.dead_letters.assessment.read_event", read)
+    mess.send(forged_message())
+    mess.send(forged_message(note("b")))
+    said = stderr_of("dlq", "redrive", "--rate", 1000, "--yes", "--returning")
     why = "Needs a person. It cannot be judged: unexpected, a fault of this command: ZeroDivision"
-    redrive_leaves(mess, shop, forged_message(), why)
+    assert why in said
+    assert "1 dead letter stayed" in said
+    assert [json.loads(message["Body"]) for message in shop.waiting()] == [note("b")]
     stdout_of("dlq", "list", "--json")

@@ -6,77 +6,45 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from once.names import UNROUTED, Reason, StackOutput
+from once.names import UNROUTED, Reason
 from once.outbox.unrouted import Sweep
 from once.settings import SweepSettings
 from once.testing import cloud_event
+from tests.once.outbox.relaying import PLACED, envelope, string
 from tests.ops.cloud import REGION, Cloud
 from tests.ops.support import OK, REFUSED_ENTRY, answer_with, run, stdout_of
 
 OWN = ("--consumer", UNROUTED)
-PLACED, LOST = "order.placed", "order.lost"
-
-
-def string(value: str) -> dict[str, str]:
-    return {"Type": "String", "Value": value}
+LOST = "order.lost"
+TEN = {f"a{n}": string("x") for n in range(10)}
 
 
 def event(event_type: str = PLACED, **more: Any) -> str:
     return json.dumps(cloud_event(event_type, {"order_id": "o-1"}, **more))
 
 
-TEN = {f"a{n}": string("x") for n in range(10)}
-
-
-class Unrouted:
-    """The unrouted queue of a deployment, filled by the function itself."""
-
-    def __init__(self, cloud: Cloud) -> None:
-        self.cloud, self.ingress = cloud, cloud.service[StackOutput.INGRESS_TOPIC]
-        settings = SweepSettings(routes={self.ingress: (PLACED,)}, unrouted_url=cloud.box(UNROUTED))
-        self._sweep = Sweep.of(settings, region=REGION)
-
-    def publish(self, message: str, **attributes: Any) -> None:
-        """Let the function process a published message."""
-        record = {"messageId": "m-1", "body": self.envelope(message, **attributes)}
-        assert self._sweep.handle({"Records": [record]}) == {"batchItemFailures": []}
-
-    def envelope(self, message: str, **attributes: Any) -> str:
-        return json.dumps(
-            {
-                "Type": "Notification",
-                "TopicArn": self.ingress,
-                "Message": message,
-                "Timestamp": "2026-05-02T00:54:06.655Z",
-                "MessageAttributes": attributes,
-            }
-        )
-
-    def left(self) -> int:
-        return self.cloud.left(UNROUTED)
-
-
-@pytest.fixture
-def unrouted(cloud: Cloud) -> Unrouted:
-    return Unrouted(cloud)
+def publish(cloud: Cloud, message: str, **attributes: Any) -> None:
+    """Let the sweep keep a published message."""
+    settings = SweepSettings(routes={"ingress": (PLACED,)}, unrouted_url=cloud.box(UNROUTED))
+    record = {"messageId": "m-1", "body": envelope(message, **attributes)}
+    answer = Sweep.of(settings, region=REGION).handle({"Records": [record]})
+    assert answer == {"batchItemFailures": []}
 
 
 def listed(*options: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(stdout_of("dlq", "list", "--json", *OWN, *options))[
-        "letters"
-    ]
-    return found
+    found = json.loads(stdout_of("dlq", "list", "--json", *OWN, *options))
+    return list(found["letters"])
 
 
 def redrive(*options: str) -> Result:
     return run("dlq", "redrive", "--rate", "1000", "--yes", *OWN, *options)
 
 
-def test_unrouted_events_are_listed_with_their_reason(unrouted: Unrouted) -> None:
-    unrouted.publish(event())
-    unrouted.publish(event(LOST), type=string(LOST))
-    unrouted.publish(event(), type=string(PLACED), **TEN)
-    unrouted.publish("order 12, please")
+def test_unrouted_events_are_listed_with_their_reason(cloud: Cloud) -> None:
+    publish(cloud, event())
+    publish(cloud, event(LOST), type=string(LOST))
+    publish(cloud, event(), type=string(PLACED), **TEN)
+    publish(cloud, "order 12, please")
     assert {(message["reason"], message["event_type"]) for message in listed()} == {
         (Reason.NO_TYPE, PLACED),
         (Reason.UNSUBSCRIBED_TYPE, LOST),
@@ -88,24 +56,24 @@ def test_unrouted_events_are_listed_with_their_reason(unrouted: Unrouted) -> Non
 
 
 def test_s3_an_event_that_a_consumer_takes_is_published_with_its_own_type(
-    unrouted: Unrouted,
+    cloud: Cloud,
 ) -> None:
     body = event()
-    unrouted.publish(body)
-    unrouted.publish(event(LOST))
+    publish(cloud, body)
+    publish(cloud, event(LOST))
     result = redrive()
     assert result.exit_code == 1
     assert "Add it to `external=` of a consumer, and deploy" in result.stderr
     for consumer in ("orders", "inventory"):  # their filter policies select by the attribute
-        assert unrouted.cloud.take(consumer) == {body: 1}
+        assert cloud.take(consumer) == {body: 1}
     assert [message["event_type"] for message in listed()] == [LOST]
 
 
-def test_event_with_too_many_attributes_is_published_without_them(unrouted: Unrouted) -> None:
+def test_event_with_too_many_attributes_is_published_without_them(cloud: Cloud) -> None:
     body = event()
-    unrouted.publish(body, **TEN, type=string(PLACED))
+    publish(cloud, body, **TEN, type=string(PLACED))
     assert redrive().exit_code == 0
-    assert unrouted.cloud.take("orders") == {body: 1}
+    assert cloud.take("orders") == {body: 1}
 
 
 @pytest.mark.parametrize(
@@ -120,31 +88,31 @@ def test_event_with_too_many_attributes_is_published_without_them(unrouted: Unro
     ],
 )
 def test_event_that_no_consumer_takes_is_not_published_even_with_unsafe(
-    unrouted: Unrouted, body: str, why: str
+    cloud: Cloud, body: str, why: str
 ) -> None:
-    unrouted.publish(body)
+    publish(cloud, body)
     [message] = listed()
     result = redrive(message["message_id"], "--unsafe")
     assert result.exit_code == 1
     assert why in result.stderr
-    assert unrouted.left() == 1
-    assert unrouted.cloud.take("orders") == {}
+    assert cloud.left(UNROUTED) == 1
+    assert cloud.take("orders") == {}
 
 
-def test_event_that_sns_could_not_deliver_is_published_unchanged(unrouted: Unrouted) -> None:
+def test_event_that_sns_could_not_deliver_is_published_unchanged(cloud: Cloud) -> None:
     raw, enveloped = event(event_id="raw"), event(event_id="enveloped")
-    for body in (raw, unrouted.envelope(enveloped, type=string(PLACED))):
-        unrouted.cloud.bury(UNROUTED, body)
+    for body in (raw, envelope(enveloped, type=string(PLACED))):
+        cloud.bury(UNROUTED, body)
     assert {message["event_type"] for message in listed()} == {PLACED}
     assert redrive().exit_code == 0
-    assert unrouted.cloud.take("orders") == {raw: 1, enveloped: 1}
+    assert cloud.take("orders") == {raw: 1, enveloped: 1}
 
 
-def test_event_that_the_topic_refuses_is_not_deleted(unrouted: Unrouted) -> None:
-    unrouted.publish(event())
+def test_event_that_the_topic_refuses_is_not_deleted(cloud: Cloud) -> None:
+    publish(cloud, event())
     failed = {"Successful": [], "Failed": [{"Id": "0", **REFUSED_ENTRY}]}
     answer_with("sns.PublishBatch", lambda params: (OK, failed))
     result = redrive()
     assert result.exit_code == 1
     assert "not sent: InvalidParameter" in result.stderr
-    assert unrouted.left() == 1
+    assert cloud.left(UNROUTED) == 1

@@ -17,7 +17,6 @@ from once.ops.new.consumer_files import (
     with_line,
 )
 from once.testing import FakeAws, cloud_event
-from stacks.registry import REGISTRY as SHOP
 from tests.architecture.imports import ROOT
 from tests.ops.support import stderr_of, stdout_of
 
@@ -228,21 +227,19 @@ def is_formatted(source: str) -> bool:
     return subprocess.run(command, input=source, text=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("line", [LINE, LONG], ids=["usual", "long"])
 @pytest.mark.parametrize(
     "source",
     [
-        SHOP.file.read_text(),
         f"{IMPORT}\nCONSUMERS = (\n)\n",
         f'{IMPORT}\nA = 1\n\nCONSUMERS: Sequence[Any] = (\n    ConsumerProps("a"),\n)\n',
         f'{IMPORT}\nCONSUMERS = [\n    ConsumerProps("a"),\n]\n\nMORE = 1\n',
     ],
-    ids=["the shop's", "empty", "annotated", "list"],
+    ids=["empty", "annotated", "list"],
 )
-def test_a_line_is_added_and_the_rest_stays(source: str, line: RegistryLine) -> None:
-    added = with_line(source, line, Path("consumers.py"))
+def test_a_line_is_added_and_the_rest_stays(source: str) -> None:
+    added = with_line(source, LONG, Path("consumers.py"))
     assert is_formatted(added)
-    table, entry = (render(each, line=line) for each in (TABLE_TEMPLATE, LINE_TEMPLATE))
+    table, entry = (render(each, line=LONG) for each in (TABLE_TEMPLATE, LINE_TEMPLATE))
     assert added.index(table) < added.index("CONSUMERS")
     rest = added.replace(entry, "").replace(table, "")
     assert "".join(rest.split()) == "".join(source.split())

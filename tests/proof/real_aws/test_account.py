@@ -19,8 +19,7 @@ from proof.real_aws.cleanup import (
     refuse_unknown_retained,
 )
 from proof.real_aws.command import Report, check_concurrency, checked_account, estimate
-from tests.proof.real_aws.fake_stacks import FakeStacks
-from tests.proof.real_aws.fake_target import Api
+from tests.proof.real_aws.fakes import Api, FakeStacks
 
 MINE = "123456789012"
 REGION = {"AWS_REGION": "eu-west-1"}

@@ -1,15 +1,15 @@
 """Each check can fail: its verdict with sound answers of AWS, and with each wrong one."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from proof.real_aws.check import Result
-from proof.real_aws.checks import CHECKS, deployments, queues, tables
-from tests.proof.real_aws.fake_stacks import client_error
-from tests.proof.real_aws.fake_target import QUEUE, FakeTarget, judged
+from proof.real_aws.check import Check, Result, Seen, run_check
+from proof.real_aws.checks import CHECKS, deployments, permissions, queues, tables
+from tests.proof.real_aws.fakes import QUEUE, Api, FakeTarget, Permitted, client_error, judged
 
 PASSED, FAILED, NOT_OBSERVED = Result.PASSED, Result.FAILED, Result.NOT_OBSERVED
 ALARM = {
@@ -100,7 +100,73 @@ def tallied(answer: str) -> Callable[[str], dict[str, Any]]:
     return lambda _: {"answer": {"S": answer}}
 
 
+ROLE = {"create_role": {"Role": {"Arn": "arn"}}, "list_policies": {"Policies": []}}
+READS = ("describe_stacks", "get_queue_attributes", "get_item dedup")
+
+
+def operators(*permitted: str) -> FakeTarget:
+    return FakeTarget(ROLE, assumed=Permitted(*permitted))
+
+
+ENDED: list[str] = []
+"""The keys whose deletion was scheduled."""
+STREAM = ROLE | {
+    "create_key": {"KeyMetadata": {"Arn": "arn:key"}},
+    "create_table": {"TableDescription": {"LatestStreamArn": "arn:table/probe/stream/1"}},
+    "describe_table": {"Table": {"TableStatus": "ACTIVE"}},
+    "schedule_key_deletion": lambda KeyId, **_: ENDED.append(KeyId),  # noqa: N803
+}
+
+
+def stream(**answers: Any) -> FakeTarget:
+    sound: dict[str, Any] = {
+        "describe_stream": {"StreamDescription": {"Shards": [{"ShardId": "1"}]}},
+        "get_shard_iterator": {"ShardIterator": "i"},
+        "get_records": {"Records": [{}]},
+    }
+    return FakeTarget(STREAM, assumed=Api(sound | answers))
+
+
+MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:probe"
+LIVE = f"{MACHINE}:live"
+
+
+def workflow(*startable: str) -> FakeTarget:
+    def start(stateMachineArn: str, **_: str) -> Any:  # noqa: N803
+        return {"executionArn": "e"} if stateMachineArn in startable else DENIED
+
+    made = {"stateMachineArn": MACHINE, "stateMachineVersionArn": f"{MACHINE}:1"}
+    alias = {"create_state_machine_alias": {"stateMachineAliasArn": LIVE}}
+    return FakeTarget(
+        ROLE | {"create_state_machine": made} | alias, assumed=Api({"start_execution": start})
+    )
+
+
+def posting(*answers: int, amount: int = 1) -> FakeTarget:
+    return FakeTarget(amount_of=lambda _: amount, posts=answers)
+
+
 CASES: list[tuple[str, FakeTarget, Result]] = [
+    ("function-url", posting(503, 401, 200, 200), PASSED),
+    ("function-url", posting(503, 503, 401, 200, 200), PASSED),
+    ("function-url", posting(401, 401, 200, 200), FAILED),
+    ("function-url", posting(503, 200, 200, 200), FAILED),
+    ("function-url", posting(503, 401, 403, 403), FAILED),
+    ("function-url", posting(503, 401, 200, 200, amount=2), FAILED),
+    ("function-url", posting(503, 401, 200, 200, amount=0), FAILED),
+    ("operators", operators(*READS), PASSED),
+    ("operators", operators(*READS[1:]), FAILED),
+    ("operators", operators(*READS, "send_message"), FAILED),
+    ("operators", operators(*READS, "delete_item"), FAILED),
+    ("operators", operators(*READS, "get_item counters"), FAILED),
+    ("operators", FakeTarget(ROLE), FAILED),
+    ("stream-key", stream(), PASSED),
+    ("stream-key", stream(get_records={"Records": []}), FAILED),
+    ("stream-key", stream(get_records=DENIED), FAILED),
+    ("stream-key", stream(list_streams=DENIED), FAILED),
+    ("workflow-alias", workflow(LIVE), PASSED),
+    ("workflow-alias", workflow(), FAILED),
+    ("workflow-alias", workflow(LIVE, MACHINE), FAILED),
     ("leading-keys", FakeTarget(items=direct()), PASSED),
     ("leading-keys", FakeTarget(), FAILED),
     ("leading-keys", FakeTarget(items=direct(**{tables.FOREIGN: "allowed"})), FAILED),
@@ -192,6 +258,45 @@ def test_a_check_judges_the_answers_of_aws(name: str, target: FakeTarget, result
 
 
 def test_every_check_has_a_case_in_which_it_fails() -> None:
-    failing = {name for name, _, result in CASES if result is FAILED}
-    elsewhere = {"function-url", "operators", "stream-key", "workflow-alias"}
-    assert failing | elsewhere == {each.name for each in CHECKS}
+    assert {name for name, _, result in CASES if result is FAILED} == {c.name for c in CHECKS}
+
+
+def test_a_key_of_a_check_is_deleted() -> None:
+    ENDED.clear()
+    assert judged("stream-key", stream(get_records=DENIED)) is FAILED
+    assert ENDED == ["arn:key"]
+
+
+def observing(*observations: Seen | Exception) -> Check:
+    def observe(_: Any) -> Iterator[Seen]:
+        for each in observations:
+            if isinstance(each, Exception):
+                raise each
+            yield each
+
+    return Check("one", "this", 10, observe, if_not="mend it")
+
+
+@pytest.mark.parametrize(
+    ("one", "result", "text"),
+    [
+        (observing(Seen("a"), Seen("b", PASSED)), PASSED, "b"),
+        (observing(Seen("a")), FAILED, "not within 10 s: a"),
+        (observing(Seen("a", at_deadline=NOT_OBSERVED)), NOT_OBSERVED, "not within 10 s: a"),
+        (observing(), FAILED, "nothing"),
+        (observing(DENIED), NOT_OBSERVED, "AccessDenied"),
+        (observing(client_error("ValidationException", "X")), FAILED, "ValidationException"),
+    ],
+)
+def test_a_result_is_what_was_observed(one: Check, result: Result, text: str) -> None:
+    checked = run_check(one, FakeTarget(), lambda _: None, poll_seconds=0)  # type: ignore[arg-type]
+    assert checked.result is result
+    assert text in checked.seen
+
+
+def test_an_error_that_is_no_denial_is_raised() -> None:
+    def call() -> None:
+        raise client_error("ThrottlingException", "X")
+
+    with pytest.raises(ClientError):
+        permissions.is_denied(call)

@@ -17,10 +17,10 @@ from proof.real_aws import command
 from proof.real_aws.check import FAILED, Check, Seen
 from proof.real_aws.cleanup import Cleanup
 from proof.real_aws.command import Cdk
-from tests.proof.real_aws.fake_stacks import FakeStacks, client_error
+from tests.proof.real_aws.fakes import FakeStacks, client_error
 
 PREFIX = "once-verify-0a1b2c3d"
-DECOYS = ("once", f"{PREFIX}x", "once-verify-ffffffff")
+DECOYS = (f"{PREFIX}x", "once-verify-ffffffff")
 STACKS = FakeStacks()
 OPTIONS = command.Options(poll_seconds=0.0, checks=(), client=STACKS)
 

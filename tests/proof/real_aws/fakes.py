@@ -1,4 +1,8 @@
-"""The deployed service as a check sees it, with given amounts and answers of AWS."""
+"""CloudFormation in memory, and the deployed service as a check sees it.
+
+moto's CloudFormation needs a package that is not installed; the rest of AWS is moto's. A deleted
+stack keeps its list of resources, as on AWS.
+"""
 
 import json
 import time
@@ -8,9 +12,63 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from botocore.exceptions import ClientError
+
+from once.ops.aws.clients import client
 from proof.real_aws.check import Result, run_check
-from proof.real_aws.checks import CHECKS
-from tests.proof.real_aws.fake_stacks import client_error
+from proof.real_aws.checks import CHECKS, deployments, permissions
+
+
+def client_error(code: str, operation: str, message: str = "") -> ClientError:
+    error: Any = {"Error": {"Code": code, "Message": message}}
+    return ClientError(error, operation)
+
+
+@dataclass
+class FakeStacks:
+    """CloudFormation's client, with the status and the resources of each stack."""
+
+    status: dict[str, str] = field(default_factory=lambda: {"CDKToolkit": "CREATE_COMPLETE"})
+    resources: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    def __call__(self, service: str) -> Any:
+        """Return the client of a service."""
+        return self if service == "cloudformation" else client(service)
+
+    def create(self, name: str, *resources: tuple[str, str]) -> None:
+        self.status[name] = "CREATE_COMPLETE"
+        self.resources[name] = list(resources)
+
+    def existing(self) -> list[str]:
+        return [name for name, status in self.status.items() if status != "DELETE_COMPLETE"]
+
+    def describe_stacks(self, StackName: str) -> Any:  # noqa: N803
+        if StackName not in self.existing():
+            message = f"Stack with id {StackName} does not exist"
+            raise client_error("ValidationError", "DescribeStacks", message)
+        return {"Stacks": [{"StackName": StackName, "StackStatus": self.status[StackName]}]}
+
+    def delete_stack(self, StackName: str) -> None:  # noqa: N803
+        self.status[StackName] = "DELETE_COMPLETE"
+
+    def get_paginator(self, operation: str) -> Any:
+        return _Pages(self, operation)
+
+
+@dataclass
+class _Pages:
+    stacks: FakeStacks
+    operation: str
+
+    def paginate(self, StackName: str = "") -> list[Any]:  # noqa: N803
+        if self.operation == "list_stacks":
+            names = self.stacks.status
+            return [{"StackSummaries": [{"StackName": n, "StackId": f"arn:{n}"} for n in names]}]
+        found = self.stacks.resources.get(StackName.removeprefix("arn:"), [])
+        listed = [{"ResourceType": kind, "PhysicalResourceId": each} for kind, each in found]
+        return [{"StackEvents": listed}]
+
 
 QUEUE = "once-verify-0-counter"
 NO_POLICIES: Mapping[str, Any] = {
@@ -46,7 +104,12 @@ class Api:
 
 @dataclass
 class FakeTarget:
-    """The service as a check sees it, with given amounts and answers."""
+    """The service as a check sees it, with given amounts and answers.
+
+    Attributes:
+        assumed: the clients of every role that a check assumes; None if it cannot.
+        posts: the answers to its webhooks.
+    """
 
     answers: Mapping[str, Any] = field(default_factory=dict)
     amount_of: Callable[[str], int] = lambda name: 1
@@ -56,6 +119,8 @@ class FakeTarget:
     account: str = "123456789012"
     started: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     sent: list[str] = field(default_factory=list)
+    assumed: Any = None
+    posts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         self.api = Api(self.answers)
@@ -140,5 +205,9 @@ def judged(name: str, target: FakeTarget, seconds: float = 0.05) -> Result:
     """Return the result of a check, with a short deadline."""
     one: Any = next(each for each in CHECKS if each.name == name)
     found: Any = target
-    patience = seconds / one.seconds
-    return run_check(one, found, lambda _: None, patience=patience, poll_seconds=0).result
+    posts, role = iter(target.posts), target.assumed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deployments, "post", lambda *_: next(posts))
+        patch.setattr(permissions, "_assumed", lambda *_: role and (lambda _: role))
+        patience = seconds / one.seconds
+        return run_check(one, found, lambda _: None, patience=patience, poll_seconds=0).result

@@ -25,9 +25,8 @@ SHORT = {
     "e-mail settled by hand": (1, 0),
     "redrive": (1, 0),
     "entries of one account": (1, 0),
-    "a body that ends the function beside another event": (0, 0),
 }
-"""Scopes, and the preemptions and faults that take a second or so."""
+"""Scopes, and the preemptions and faults that take a second or so; `make sim` explores all."""
 OFTEN = "two deliveries of one event"
 
 SLOW = "resumed is clean"

@@ -8,9 +8,6 @@ import pytest
 
 from proof.crashpoints import campaign
 from proof.crashpoints.campaign import (
-    Tally,
-    begins_pairs,
-    explore,
     parts,
     run,
     second_points,
@@ -122,18 +119,3 @@ def test_pairs_begin_at_the_first_call_of_each_place() -> None:
     assert {point.place for point, in_pairs in found if in_pairs} == places
     alone = parts([replace(REFUSED, in_pairs=False)], pairs=True)
     assert not any(part.arguments[2] for part in alone)
-
-
-def test_a_point_is_counted_with_its_pairs(refused: RunResult) -> None:
-    points = singles(REFUSED, refused)
-    point = next(one for one in points if begins_pairs(one, points))
-    tally = explore(REFUSED, point, in_pairs=True)
-    assert tally.points[1] == 1
-    assert tally.points[2] == len([*second_points(REFUSED.run([point]), point)]) > 0
-    assert (tally.in_vain, tally.broken) == (0, [])
-
-
-def test_a_point_that_does_not_occur_does_not_count(refused: RunResult) -> None:
-    tally = Tally()
-    tally.count(REFUSED, [Action("nowhere", 1, Fault.LOST)], refused)
-    assert (tally.points.total(), tally.in_vain) == (0, 1)

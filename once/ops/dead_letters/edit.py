@@ -45,7 +45,10 @@ def printable_json(text: str) -> str:
 def with_body(
     before: AssessedMessage, text: str, records: dedup_records.DedupRecordReader
 ) -> AssessedMessage:
-    """Return a message with the text as its body, assessed again, if it may be sent with it."""
+    """Return a message with the text as its body, assessed again.
+
+    Raises `RefusedEditError` if it may not be sent with this body.
+    """
     if printable_json(text).strip() == printable_json(editable_text(before.message)).strip():
         raise OpsError("the body was not changed, and nothing is sent: redrive it as it is")
     original = OriginalMessage(text, before.message.original.attributes)

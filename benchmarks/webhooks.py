@@ -166,9 +166,9 @@ def samples_of(
 ) -> dict[tuple[str, Kind], list[Sample]]:
     """Return the times of each function, for the same requests in the same order.
 
-    Each first answers `WARM` genuine requests, less the number 0. `begin` is called then.
+    Each first answers `WARM` genuine requests. `begin` is called then.
     """
-    for number in range(1, WARM):
+    for number in range(WARM):
         for handle in handles.values():
             answered(handle, lambda_event(number, Kind.GENUINE), Kind.GENUINE)
     begin()

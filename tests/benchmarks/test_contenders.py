@@ -189,6 +189,12 @@ def test_both_functions_answer_the_same_requests_at_their_costs() -> None:
     assert {row["repeats"] for row in found} == {4}
 
 
+def test_a_deployed_function_gets_the_webhooks_that_must_be_stored() -> None:
+    server = MemoryServer()
+    webhooks.samples_of({PUT: FUNCTIONS[PUT](server.client)}, pairs=4)
+    assert len(server.seen().captures) == webhooks.WARM + 4
+
+
 def accepting(connect: Connect) -> Handle:
     """Answer everything, and store nothing."""
     return lambda *_: {"statusCode": 200}

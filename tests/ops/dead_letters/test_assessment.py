@@ -287,7 +287,8 @@ def test_the_page_of_each_reason_has_its_verdicts(shop: Shop) -> None:
     every: list[Reason | None] = [*Reason, None]
 
     def judge(**changed: Any) -> dict[Reason | None, RedriveOutcome]:
-        messages = [replace(shop.only_dead_letter(), **{"reason": r, **changed}) for r in every]
+        message = shop.only_dead_letter()
+        messages = [replace(message, **{"reason": reason, **changed}) for reason in every]
         found = assess_messages(shop.records, messages)
         return {r: each.verdict.outcome for r, each in zip(every, found, strict=True)}
 

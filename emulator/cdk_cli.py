@@ -80,17 +80,18 @@ def deploy(
     """
     folder = _folder(aws, "deploy")
     outputs.parent.mkdir(parents=True, exist_ok=True)
-    arguments = ["--all", "--require-approval", "never", "--outputs-file", str(outputs.resolve())]
-    # Without change sets: the embedded AWS makes one of any template, and the CDK waits for it.
-    arguments += ["--progress", "events", "--method", "direct"]
-    arguments += ["--app", str(app)] if app else []
     assembly = app if isinstance(app, Path) else folder / "cdk.out"
     if assembly is not app:
         values = {"local": "true", **(context or {})}
-        arguments += [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
-        # It zips the packages where they lie, without a copy of their ten thousand files.
-        arguments += ["--output", str(assembly), "--no-staging"]
-    _share_zip_files(assembly)
+        given = [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
+        given += ["--app", str(app)] if app else []
+        # It leaves the packages where they lie, without a copy of their ten thousand files.
+        given += ["--quiet", "--no-staging", "--output", str(assembly)]
+        _cdk(aws, folder, cwd, "synth", *given, report=report)
+    _zip_packages(assembly)
+    arguments = ["--all", "--require-approval", "never", "--outputs-file", str(outputs.resolve())]
+    # Without change sets: the embedded AWS makes one of any template, and the CDK waits for it.
+    arguments += ["--progress", "events", "--method", "direct", "--app", str(assembly)]
     _cdk(aws, folder, cwd, "deploy", *arguments, report=report)
     for warning in warnings_of((folder / "cdk.log").read_text(errors="replace")):
         if warn:
@@ -148,17 +149,16 @@ def _cdk(
     )
 
 
-def _share_zip_files(assembly: Path) -> None:
-    """Let a deployment find the packages that were zipped before, by their hash.
+def _zip_packages(assembly: Path) -> None:
+    """Put the zip files of an assembly's packages where the CDK looks for them by their hash.
 
-    Those of an assembly that is there already are zipped here: the CDK takes three times as long.
+    The CDK takes three times as long to make them, and would make each anew in every assembly.
     """
     shared = cache() / "assets"
     shared.mkdir(parents=True, exist_ok=True)
     for file in shared.iterdir():
         if file.stat().st_mtime < time.time() - _KEEP_ZIP_SECONDS:
             file.unlink(missing_ok=True)
-    assembly.mkdir(exist_ok=True)
     (assembly / ".cache").symlink_to(shared)
     for manifest in assembly.glob("*.assets.json"):
         for asset, described in json.loads(manifest.read_text())["files"].items():

@@ -2,19 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
-from uuid import uuid4
 
 import pytest
-from msgspec import Struct, convert
 
-from demo.audit import Findings
 from demo.payment_sandbox import FaultRates, PaymentFault
 from demo.quiescence import wait_until
-from functions.payments.handler import StockReserved, consumer
-from once import Call, Transaction
-from once.effects.declaration import Effect
-from once.errors import Unanswered
 from tests.demo.payment_sandbox.shop_payments import (
     ShopPayments,
     killed_after_the_charge,
@@ -81,37 +73,13 @@ def test_x3_a_charge_is_looked_up_after_a_saved_error(
     assert payment["charge_id"] == charge["id"]
 
 
-def call_at_once(transaction: Transaction, effect: Effect[Any, Any], request: Struct) -> None:
-    """Replaces the intent: calls before anything is written, under a new key."""
-    try:
-        outcome = effect.function(request, Call(uuid4().hex, 2))
-    except Exception as error:
-        raise Unanswered from error
-    event = convert(transaction.event.data, StockReserved)
-    consumer.completions[effect.name].function(event, outcome, transaction)
-
-
-def audit_of_faulty_run(shop: ShopPayments) -> Findings:
-    """Lose an answer for `o-1` and kill the function for `o-2`; return the audit's findings."""
+def test_x1_with_the_intent_each_order_is_charged_once(shop: ShopPayments) -> None:
     shop.sandbox.script(PaymentFault.DROP)
     shop.deliver_until_done(reserved("o-1"))
     with killed_after_the_charge():
         shop.deliver_until_done(reserved("o-2"))
     shop.deliver_until_done(reserved("o-3"))
     assert shop.payments() == [(order, "captured") for order in ("o-1", "o-2", "o-3")]
-    return shop.audit()
-
-
-def test_x1_without_the_intent_orders_are_charged_twice(
-    shop: ShopPayments, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Transaction, "perform", call_at_once)
-    findings = audit_of_faulty_run(shop)
-    assert (findings.charges, findings.double_charges, findings.doubled) == (5, 2, 2)
-    assert not findings.clean
-
-
-def test_x1_with_the_intent_each_order_is_charged_once(shop: ShopPayments) -> None:
-    findings = audit_of_faulty_run(shop)
+    findings = shop.audit()
     assert (findings.charges, findings.double_charges, findings.doubled) == (3, 0, 0)
     assert findings.clean

@@ -1,7 +1,6 @@
 """The command `redelivery`: checks a handler, lists the faults."""
 
 import io
-import json
 import shlex
 import signal
 import sys
@@ -17,10 +16,10 @@ import click
 
 from redelivery.accepted import FILE, accept, read_accepted, with_accepted
 from redelivery.check import check as run_check
-from redelivery.faults import MEANING, Fault
+from redelivery.faults import Fault
 from redelivery.formats import FORMATS
 from redelivery.presentation import EscapingConsole, print_faults, print_report, print_scenario
-from redelivery.project import TABLE_FORM, fields_of, parse_table, parse_toml, project, subjects
+from redelivery.project import TABLE_FORM, parse_toml, project, subjects
 from redelivery.report import Report, Verdict
 from redelivery.subject import NoVerdict, Subject, SubjectError
 
@@ -80,61 +79,23 @@ def app() -> None:
 @app.command()
 def faults() -> None:
     """List the faults."""
-    print_faults(MEANING, EscapingConsole(sys.stdout))
+    print_faults(EscapingConsole(sys.stdout))
 
 
-def _text(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Return a callback of an option that may be repeated: what its texts mean."""
-
-    def read(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> list[Any]:
-        try:
-            return [parse(text) for text in texts]
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from error
-
-    return read
+def _variables(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    wrong = [text for text in texts if text.find("=") < 1]
+    if wrong:
+        raise click.BadParameter(f"{wrong[0]}: write NAME=VALUE")
+    return {name: value for name, _, value in (text.partition("=") for text in texts)}
 
 
-def _event(text: str) -> Any:
-    """Return a sample: the path of a file, or for `-` the content of standard input."""
-    if text != "-":
-        path = Path(text).absolute()
-        if not path.is_file():
-            raise ValueError(f"there is no file {text} with a message's body or an SQS event")
-        return path
-    piped = sys.stdin.read()
-    if not piped.strip():
-        raise ValueError("standard input is empty; pipe a message's body or an SQS event")
-    try:
-        return json.loads(piped)
-    except ValueError:
-        return piped
-
-
-def _variable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise ValueError("write NAME=VALUE")
-    return name, value
-
-
-def _fields(text: str) -> dict[str, Any]:
-    try:
-        return parse_toml(text)
-    except ValueError as error:
-        form = "write FIELD=VALUE as TOML: timeout_seconds=15, or 'ignore=[\"orders.at\"]'"
-        raise ValueError(f"{error}; {form}") from error
-
-
-_FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FAULT = click.Choice([str(fault) for fault in Fault])
 _several = partial(click.option, multiple=True)
 _PARAMETERS = (
     click.argument("handler", default=""),
     click.option(
         "--template",
-        type=_FILE,
+        type=click.Path(exists=True, dir_okay=False),
         help="SAM, CloudFormation or synthesized CDK template, or `terraform show -json`: the "
         "function, and what exists.",
     ),
@@ -143,33 +104,30 @@ _PARAMETERS = (
         "--event",
         "events",
         metavar="FILE",
-        callback=_text(_event),
         help="File with a message's body or an SQS event; - for standard input. Repeatable.",
     ),
     click.option("--key", metavar="a.b.c", help="Field of the body that identifies an event."),
-    _several(
-        "--table",
-        "tables",
-        metavar=TABLE_FORM,
-        callback=_text(parse_table),
-        help="DynamoDB table. Repeatable.",
-    ),
+    _several("--table", "tables", metavar=TABLE_FORM, help="DynamoDB table. Repeatable."),
     _several("--queue", "queues", help="Another queue. Repeatable."),
     _several("--topic", "topics", help="SNS topic. Repeatable."),
     _several("--bucket", "buckets", help="S3 bucket. Repeatable."),
     _several(
         "--env",
+        "environment",
         metavar="NAME=VALUE",
-        callback=_text(_variable),
+        callback=_variables,
         help="Environment variable. In a value, {queue:name}, {source} and {dlq} become queue "
         "URLs, and {topic:name} an ARN. Repeatable.",
     ),
-    click.option("--root", type=_FOLDER, help="Folder that the function's package is made of."),
+    click.option(
+        "--root",
+        type=click.Path(exists=True, file_okay=False),
+        help="Folder that the function's package is made of.",
+    ),
     _several(
         "--set",
         "fields",
         metavar="FIELD=VALUE",
-        callback=_text(_fields),
         help="Any other field of a Subject, as TOML: timeout_seconds=15. Repeatable.",
     ),
     _several("--skip", type=_FAULT, help="Fault that does not apply."),
@@ -257,17 +215,28 @@ def accept_failures(*, reason: str, **given: Any) -> None:
         click.echo(f"{report.handler}: {number} accepted in {folder / FILE}")
 
 
+_OF_AN_ENTRY = (
+    *("template", "subject", "events", "key", "tables", "queues", "topics", "buckets"),
+    *("environment", "root", "skip"),
+)
+"""Parameters whose values are those of an entry of the project."""
+
+
 def _subjects(given: dict[str, Any]) -> dict[str, Subject]:
-    fields: dict[str, Any] = {}
-    for each in given["fields"]:
-        fields |= fields_of(each, Path.cwd())
-    listed = ("events", "tables", "queues", "topics", "buckets", "skip")
-    fields |= {name: (*fields.get(name, ()), *given[name]) for name in listed if given[name]}
-    fields |= {name: given[name] for name in ("key", "root") if given[name]}
-    if given["env"]:
-        fields["environment"] = {**fields.get("environment", {}), **dict(given["env"])}
-    template, declared = given["template"], given["subject"] or ""
-    return subjects(given["handler"], fields, template=template, declared=declared)
+    values: dict[str, Any] = {}
+    for text in given["fields"]:
+        try:
+            values |= parse_toml(text)
+        except ValueError as error:
+            form = "write FIELD=VALUE as TOML: timeout_seconds=15, or 'ignore=[\"orders.at\"]'"
+            raise SubjectError(f"--set {text}: {error}; {form}") from error
+    for name in _OF_AN_ENTRY:
+        value = given[name]
+        if value and isinstance(value, tuple):
+            values[name] = [*values.get(name, ()), *value]
+        elif value:
+            values[name] = {**values.get(name, {}), **value} if isinstance(value, dict) else value
+    return subjects(given["handler"], values)
 
 
 def _reports(given: dict[str, Any]) -> Iterator[tuple[str, Report]]:

@@ -4,7 +4,7 @@ Texts that come from messages, handlers and services are escaped: none controls 
 """
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import IO, Any
 
 from rich import box
@@ -14,15 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from redelivery.faults import MEANING, Fault
-from redelivery.report import (
-    Kind,
-    Report,
-    Result,
-    Row,
-    Verdict,
-    count,
-    kinds_text,
-)
+from redelivery.report import Kind, Report, Result, Row, Verdict, count, kinds_text
 
 Repeat = Callable[[str], str]
 """Returns the command or call that repeats a scenario, given its name."""
@@ -112,10 +104,10 @@ def print_scenario(result: Result, console: Console) -> None:
         console.print(_item(remark))
 
 
-def print_faults(meanings: Mapping[Fault, str], console: Console) -> None:
+def print_faults(console: Console) -> None:
     """Print each fault with its meaning."""
     table = Table.grid(padding=(0, 2))
-    for fault, meaning in meanings.items():
+    for fault, meaning in MEANING.items():
         table.add_row(Text(fault, "bold", no_wrap=True), meaning)
     console.print(table)
 

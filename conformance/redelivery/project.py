@@ -1,10 +1,12 @@
-"""The subjects of a project: fields as TOML, in `[tool.redelivery]` or as options.
+"""The subjects of a project: entries of `[tool.redelivery]`, and what a command line names.
 
-In: the name of a handler or of an entry. Out: a `Subject` for each.
+In: one of `handler`, `template` and `subject`, and fields of a `Subject` as values of TOML. Out: a
+`Subject` for each.
 """
 
 import importlib
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
@@ -17,6 +19,10 @@ from typing import Any
 from redelivery.subject import Answer, Index, Subject, SubjectError, Table
 
 TABLE_FORM = "name:key[:sort_key][,ttl=attribute|,no-ttl][,compared|,not-compared]"
+_TABLE = re.compile(
+    r"(?P<name>[^:,]+):(?P<key>[^:,]+(:[SNB](?![^:,]))?)(:(?P<sort_key>[^:,]+(:[SNB])?))?"
+    r"(,ttl=(?P<ttl>[^,]+)|,(?P<no_ttl>no-ttl))?(,(?P<compared>(not-)?compared))?"
+)
 _IN_PYTHON = ("methods", "stores", "set_up")
 _DEFAULTS = Subject("", ())
 _FIELDS = [field.name for field in fields(Subject) if field.name not in _IN_PYTHON]
@@ -47,67 +53,67 @@ def project() -> tuple[Path, Mapping[str, Any]]:
     return here, {}
 
 
-def subjects(
-    name: str, given: Mapping[str, Any], *, template: Path | None = None, declared: str = ""
-) -> dict[str, Subject]:
+def subjects(name: str, given: Mapping[str, Any]) -> dict[str, Subject]:
     """Return the subjects that a name means, by their entries' names.
 
     Args:
         name: of a handler, or of an entry of the project; empty for all entries.
-        given: more fields of the subjects.
-        template, declared: what describes the subject; it is declared as `module:NAME`.
+        given: as an entry has it. Fields are added to those of an entry.
 
     Raises:
         SubjectError: something is missing or wrong. The message says how to correct it.
     """
     folder, entries = project()
-    if template is None and not declared and (name in entries or not name):
-        if not entries:
-            raise SubjectError("name the handler, or give --template or --subject")
-        return {
-            entry: extended(_of_entry(entry, entries[entry], folder), given)
-            for entry in ([name] if name else entries)
-        }
-    base = _base(name, template, declared, given.get("root") or Path.cwd())
-    return {name: extended(base, given)}
+    if {"template", "subject"} & given.keys() or (name and name not in entries):
+        return {name: _subject({**given, "handler": name}, Path.cwd())}
+    if not entries:
+        raise SubjectError("name the handler, or give --template or --subject")
+    more = _fields_of(given, Path.cwd())
+    found = {}
+    for entry in [name] if name else entries:
+        try:
+            found[entry] = _extended(_subject(entries[entry], folder), more)
+        except SubjectError as error:
+            raise SubjectError(f"[tool.redelivery.{entry}] {error}") from error
+    return found
 
 
-def _of_entry(name: str, values: Any, folder: Path) -> Subject:
+def _subject(values: Any, folder: Path) -> Subject:
+    """Return the subject that an entry declares. Its paths are relative to the folder."""
     if not isinstance(values, dict):
-        raise SubjectError(f"[tool.redelivery] {name} is no table: write [tool.redelivery.{name}]")
+        raise SubjectError("is no table of fields")
     more = dict(values)
     template, declared, handler = (more.pop(k, "") for k in ("template", "subject", "handler"))
-    try:
-        given = fields_of(more, folder)
-        file = folder / template if template else None
-        return extended(_base(handler, file, declared, given.get("root") or folder), given)
-    except (SubjectError, TypeError, ValueError) as error:
-        raise SubjectError(f"[tool.redelivery.{name}] {error}") from error
-
-
-def _base(handler: str, template: Path | None, declared: str, root: Path) -> Subject:
-    if template is not None:
+    given = _fields_of(more, folder)
+    if template:
         from redelivery.template import subject_of  # it imports the AWS SDK
 
-        return subject_of(template.absolute(), handler, root if root != Path.cwd() else None)
-    if not declared:
-        if not handler:
-            raise SubjectError("has no handler, template or subject")
-        return Subject(handler, (), root=root)
-    sys.path.insert(0, str(root))
+        base = subject_of(folder / template, handler, given.get("root"))
+    elif declared:
+        base = _declared(declared, given.get("root", folder))
+    elif handler:
+        base = Subject(handler, (), root=folder)
+    else:
+        raise SubjectError("has no handler, template or subject")
+    return _extended(base, given)
+
+
+def _declared(path: str, folder: Path) -> Subject:
+    """Return the subject of a module in a folder, by its path `module:NAME`."""
+    sys.path.insert(0, str(folder))
     try:
-        module, _, attribute = declared.partition(":")
+        module, _, attribute = path.partition(":")
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise SubjectError(f"subject {declared}: {error}. Write it as module:NAME") from error
+        raise SubjectError(f"subject {path}: {error}. Write it as module:NAME") from error
     finally:
-        sys.path.remove(str(root))
+        sys.path.remove(str(folder))
     if not isinstance(found, Subject):
-        raise SubjectError(f"subject {declared} is no redelivery.Subject")
+        raise SubjectError(f"subject {path} is no redelivery.Subject")
     return replace(found, root=found.root.absolute())
 
 
-def extended(base: Subject, given: Mapping[str, Any]) -> Subject:
+def _extended(base: Subject, given: Mapping[str, Any]) -> Subject:
     """Return a subject with more fields: a list becomes longer, another value is replaced.
 
     Samples replace the others, and a table that is declared again replaces the first.
@@ -124,13 +130,15 @@ def extended(base: Subject, given: Mapping[str, Any]) -> Subject:
     return replace(base, **changed)
 
 
-def fields_of(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return fields of a `Subject`, from values of TOML. Paths are relative to the folder.
-
-    Raises:
-        SubjectError: there is no such field, or it has another type.
-    """
-    return {name: _value(name, value, folder) for name, value in values.items()}
+def _fields_of(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return fields of a `Subject`. Raises SubjectError for an unknown one or another type."""
+    found = {}
+    for name, value in values.items():
+        try:
+            found[name] = _value(name, value, folder)
+        except (OSError, TypeError, ValueError) as error:
+            raise SubjectError(f"{name}: {error}") from error
+    return found
 
 
 def _value(name: str, value: Any, folder: Path) -> Any:
@@ -147,11 +155,24 @@ def _value(name: str, value: Any, folder: Path) -> Any:
     if name == "root":
         return (folder / value).absolute()
     read: Callable[[Any], Any] = {
-        "events": lambda entry: folder / entry if isinstance(entry, str) else entry,
+        "events": lambda entry: _event(entry, folder),
         "tables": lambda entry: _table(entry, folder),
         "answers": lambda entry: Answer(**entry),
     }.get(name, lambda entry: entry)
     return tuple(map(read, value)) if isinstance(value, list) else value
+
+
+def _event(given: Any, folder: Path) -> Any:
+    """Return a sample: the path of a file, or for `-` the content of standard input."""
+    if given != "-":
+        return folder / given if isinstance(given, str) else given
+    piped = sys.stdin.read()
+    if not piped.strip():
+        raise SubjectError("standard input is empty; pipe a message's body or an SQS event")
+    try:
+        return json.loads(piped)
+    except ValueError:
+        return piped
 
 
 def _table(given: Any, folder: Path) -> Table:
@@ -169,27 +190,14 @@ def parse_table(text: str) -> Table:
     """Return a table. `S`, `N` or `B` after an attribute is its type: `days:day:N`.
 
     Raises:
-        ValueError: the text does not have the form.
+        SubjectError: the text does not have the form.
     """
-    keys, *settings = text.split(",")
-    name, *parts = keys.split(":")
-    attributes: list[str] = []
-    for part in parts:
-        if part in {"S", "N", "B"} and attributes and ":" not in attributes[-1]:
-            attributes[-1] += f":{part}"
-        else:
-            attributes.append(part)
-    if not name or not all(parts) or len(attributes) not in {1, 2}:
-        raise ValueError(f"write {TABLE_FORM}, for example orders:order_id")
-    options = dict(_setting(setting) for setting in settings)
-    key, sort_key = [*attributes, ""][:2]
-    return Table(name, key, sort_key, **options)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
-    if text == "no-ttl" or (name == "ttl" and value):
-        return ("ttl", value or None)
-    if text in {"compared", "not-compared"}:
-        return ("compared", text == "compared")
-    raise ValueError(f"{text!r} is not ttl=attribute, no-ttl, compared or not-compared")
+    found = _TABLE.fullmatch(text)
+    if found is None:
+        raise SubjectError(f"a table is {text!r}; write {TABLE_FORM}, as in orders:order_id")
+    given: dict[str, Any] = {name: value for name, value in found.groupdict().items() if value}
+    if given.pop("no_ttl", ""):
+        given["ttl"] = None
+    if "compared" in given:
+        given["compared"] = given["compared"] == "compared"
+    return Table(**given)

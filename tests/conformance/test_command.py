@@ -90,15 +90,6 @@ def test_the_options_describe_a_subject(check: Check, tmp_path: Path) -> None:
     assert check.options == given
 
 
-def test_options_that_are_not_given_have_the_defaults_of_a_subject(
-    check: Check, tmp_path: Path
-) -> None:
-    assert run(SHORT) == 0
-    [order, orders] = (tmp_path / "order.json", Table("orders", "order_id"))
-    assert check.subject == Subject("app.handler", (order,), root=tmp_path, tables=(orders,))
-    assert check.options == {"seed": 1, "only": [], "deep": 0, "draw": 0, "folder": tmp_path}
-
-
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [
@@ -251,7 +242,7 @@ def test_without_a_name_every_entry_is_checked(
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        ("x = 1", r"x is no table: write \[tool\.redelivery\.x\]"),
+        ("x = 1", r"\[tool\.redelivery\.x\] is no table of fields"),
         ("[tool.redelivery.x]", r"\[tool\.redelivery\.x\] has no handler, template or subject"),
         ("[tool.redelivery.x]\nevent = []", "event is no field here; did you mean events?"),
         ("[tool.redelivery.x]\nstores = []", "stores is no field here; declare the subject in"),
@@ -367,8 +358,14 @@ def test_an_event_is_read_from_standard_input(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(piped))
     assert run("check app.handler --event -") == 0
-    assert check.subject is not None
-    assert check.subject.events == (event,)
+    # All else has its default.
+    assert check.subject == Subject("app.handler", (event,), root=Path.cwd())
+    assert {name: check.options[name] for name in ("seed", "only", "deep", "draw")} == {
+        "seed": 1,
+        "only": [],
+        "deep": 0,
+        "draw": 0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -378,10 +375,9 @@ def test_an_event_is_read_from_standard_input(
         ("--table :order_id", "write name:key"),
         ("--table orders:", "write name:key"),
         ("--table orders:a:b:c", "write name:key"),
-        ("--table orders:a,ttl", "'ttl' is not ttl=attribute, no-ttl, compared or"),
+        ("--table orders:a,ttl", "write name:key"),
         ("--env TABLE", "write NAME=VALUE"),
         ("--env =orders", "write NAME=VALUE"),
-        ("--event none.json", "there is no file none.json with a message's body"),
         ("--event -", "standard input is empty; pipe a message's body"),
         ("--root nowhere", "'nowhere' does not exist"),
         ("--set fifo", "write FIELD=VALUE as TOML"),

@@ -33,27 +33,25 @@ _PSEUDO = {
     "AWS::StackId": f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/stack/id",
     "AWS::NoValue": None,
 }
+_FUNCTION, _MAPPING = "AWS::Lambda::Function", "AWS::Lambda::EventSourceMapping"
+_TABLE, _MACHINE = "AWS::DynamoDB::Table", "AWS::StepFunctions::StateMachine"
 _QUEUE, _TOPIC, _BUCKET = "AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::S3::Bucket"
-_FUNCTIONS = ("AWS::Serverless::Function", "AWS::Lambda::Function")
-_TABLES = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable")
-_MACHINES = ("AWS::StepFunctions::StateMachine", "AWS::Serverless::StateMachine")
 _BUS, _PARAMETER = "AWS::Events::EventBus", "AWS::SSM::Parameter"
 _SECRET = "AWS::SecretsManager::Secret"  # noqa: S105 - a type of resource
 _TYPES = {
     _QUEUE: ("QueueName", "sqs:{}:"),
-    **dict.fromkeys(_TABLES, ("TableName", "dynamodb:{}:table/")),
+    _TABLE: ("TableName", "dynamodb:{}:table/"),
     _TOPIC: ("TopicName", "sns:{}:"),
     _BUCKET: ("BucketName", "s3:::"),
-    **dict.fromkeys(_FUNCTIONS, ("FunctionName", "lambda:{}:function:")),
+    _FUNCTION: ("FunctionName", "lambda:{}:function:"),
     _BUS: ("Name", "events:{}:event-bus/"),
-    _MACHINES[0]: ("StateMachineName", "states:{}:stateMachine:"),
-    _MACHINES[1]: ("Name", "states:{}:stateMachine:"),
+    _MACHINE: ("StateMachineName", "states:{}:stateMachine:"),
     _PARAMETER: ("Name", "ssm:{}:parameter/"),
     _SECRET: ("Name", "secretsmanager:{}:secret:"),
 }
 """Types of resources: the property that names one, and the beginning of its ARN."""
 
-_NAMED_BY_ARN = (_TOPIC, _SECRET, *_MACHINES)
+_NAMED_BY_ARN = (_TOPIC, _SECRET, _MACHINE)
 """Types of which `Ref` is the ARN, and not the name."""
 
 _REFERENCE = re.compile(r"\$\{([^!${}]+)\}")
@@ -137,17 +135,14 @@ class _Stack:
     def __init__(self, document: Json, file: Path) -> None:
         self.document, self.file = document, file
         self.exports: Mapping[str, Callable[[], Any]] = {}
-        self._resources: Json = document["Resources"]
-        self._resources = {
-            name: resource
-            for name, resource in self._resources.items()
-            if self._holds(resource.get("Condition"))
-        }
+        self._resources: Json = _from_sam(document)
+        conditions = {name: r.get("Condition") for name, r in self._resources.items()}
+        self._resources = {n: r for n, r in self._resources.items() if self._holds(conditions[n])}
         self.source = self.dead_letters = ""
 
-    def of_type(self, *types: str) -> Iterator[str]:
-        """Yield the logical ids of resources."""
-        return (name for name in self._resources if self._type(name) in types)
+    def of_type(self, kind: str) -> list[str]:
+        """Return the logical ids of resources."""
+        return [name for name in self._resources if self._type(name) == kind]
 
     def _type(self, name: str) -> str:
         return str(self._resources[name].get("Type", ""))
@@ -156,11 +151,8 @@ class _Stack:
         return self._resources[name].get("Properties", {}).get(key)
 
     def property(self, name: str, key: str, default: Any = None) -> Any:
-        """Return a property of a resource; of a function, also from the template's globals."""
-        given = self._raw(name, key)
-        if self._type(name) == _FUNCTIONS[0]:
-            given = _merged(self.document.get("Globals", {}).get("Function", {}).get(key), given)
-        value = self.value(given)
+        """Return a property of a resource."""
+        value = self.value(self._raw(name, key))
         return default if value is None else value
 
     def name(self, name: str) -> str:
@@ -276,25 +268,17 @@ class _Stack:
 
     def consumers(self) -> Iterator[tuple[str, Json]]:
         """Yield the functions that read a queue, each with the properties of its mapping."""
-        for name in self.of_type(_FUNCTIONS[0]):
-            for event in (self._raw(name, "Events") or {}).values():
-                if event.get("Type") == "SQS":
-                    given = event.get("Properties", {})
-                    yield name, {"EventSourceArn": given.get("Queue"), **given}
-        for name in self.of_type("AWS::Lambda::EventSourceMapping"):
-            given = self._resources[name].get("Properties", {})
-            function = self._function(given.get("FunctionName"))
-            source = str(self.value(given.get("EventSourceArn")))
-            if function and ":sqs:" in source:
-                yield function, given
+        for name in self.of_type(_MAPPING):
+            function = self._function(self._raw(name, "FunctionName"))
+            if function and ":sqs:" in str(self.property(name, "EventSourceArn")):
+                yield function, self._resources[name]["Properties"]
 
     def _function(self, given: Any) -> str:
         """Return the logical id of the function that an expression names, also by its alias."""
         name = self._referred(given)
-        if name and self._resources[name].get("Type") not in _FUNCTIONS:
-            inner = self._resources[name].get("Properties", {}).get("FunctionName")
-            return self._function(inner) if inner is not None else ""
-        known = {self.name(each): each for each in self.of_type(*_FUNCTIONS)}
+        if name and self._type(name) != _FUNCTION:
+            return self._function(self._raw(name, "FunctionName"))
+        known = {self.name(each): each for each in self.of_type(_FUNCTION)}
         return name or known.get(str(self.value(given)).rpartition(":")[2], "")
 
     def _referred(self, given: Any) -> str:
@@ -327,17 +311,16 @@ class _Stack:
             redrive = json.loads(redrive)
         variables = self.property(function, "Environment", {}).get("Variables", {})
 
-        def names(*types: str) -> tuple[str, ...]:
-            own = {SOURCE, DLQ}
-            found = (stack.name(name) for stack in stacks for name in stack.of_type(*types))
-            return tuple(name for name in found if name not in own)
+        def names(kind: str) -> tuple[str, ...]:
+            found = (stack.name(name) for stack in stacks for name in stack.of_type(kind))
+            return tuple(name for name in found if name not in {SOURCE, DLQ})
 
         return Subject(
             handler=str(self.property(function, "Handler", "index.handler")),
             events=tuple(_samples_beside(self.file)),
             root=root or self._package(function),
             environment={key: str(value) for key, value in variables.items()},
-            tables=tuple(s.table(t) for s in stacks for t in s.of_type(*_TABLES)),
+            tables=tuple(s.table(t) for s in stacks for t in s.of_type(_TABLE)),
             queues=names(_QUEUE),
             topics=names(_TOPIC),
             buckets=names(_BUCKET),
@@ -364,14 +347,11 @@ class _Stack:
             key, sort_key = [*(f"{each}:{types.get(each, 'S')}" for each in names), ""][:2]
             return key, sort_key
 
-        simple = self.property(name, "PrimaryKey", {"Name": "id", "Type": "String"})
-        default = [{"AttributeName": simple["Name"], "KeyType": "HASH"}]
-        types.setdefault(simple["Name"], str(simple.get("Type", "S"))[0])
         kinds = ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
         indexes = [index for kind in kinds for index in self.property(name, kind, ())]
         ttl = self.property(name, "TimeToLiveSpecification", {})
         enabled = str(ttl.get("Enabled", "false")).lower() == "true"
-        key, sort_key = keys(self.property(name, "KeySchema", default))
+        key, sort_key = keys(self.property(name, "KeySchema"))
         return Table(
             self.name(name),
             key,
@@ -383,7 +363,7 @@ class _Stack:
     def others(self) -> Iterator[tuple[str, str, Any]]:
         """Yield type, name and content of what `set_up` creates."""
         content = {_PARAMETER: "Value", _SECRET: "SecretString"}
-        for kind in (_BUS, *_MACHINES, _PARAMETER, _SECRET):
+        for kind in (_BUS, _MACHINE, _PARAMETER, _SECRET):
             for name in self.of_type(kind):
                 yield kind, self.name(name), self.property(name, content.get(kind, ""), "")
 
@@ -391,22 +371,17 @@ class _Stack:
         """Return the folder of a function's package; a file is unpacked."""
         code = self.property(function, "Code", {})
         named = code if isinstance(code, dict) else {}
-        if inline := named.get("ZipFile") or self.property(function, "InlineCode"):
+        if inline := named.get("ZipFile"):
             folder = Path(tempfile.mkdtemp(prefix="redelivery-"))
             (folder / "index.py").write_text(str(inline))
             return folder
-        metadata = self._resources[function].get("Metadata", {})
-        given = metadata.get("aws:asset:path") or self.property(function, "CodeUri")
-        if given is None and isinstance(code, str):
-            given = code
-        if given is None and self._type(function) == _FUNCTIONS[0]:
-            given = "."
-        if given is None:  # an asset of the CDK, by its hash
-            digest = str(named.get("S3Key", "")).rpartition("/")[2].removesuffix(".zip")
-            names = (f"asset.{digest}", f"asset.{digest}.zip")
-            given = next((n for n in names if self.file.with_name(n).exists()), None)
-        path = self.file.parent / str(given)
-        if given is None or not path.exists():
+        # An asset of the CDK has its path in the metadata, or its hash as a key.
+        digest = str(named.get("S3Key", "")).rpartition("/")[2].removesuffix(".zip")
+        asset = self._resources[function].get("Metadata", {}).get("aws:asset:path")
+        candidates = [asset or code, f"asset.{digest}", f"asset.{digest}.zip"]
+        paths = [self.file.parent / name for name in candidates if isinstance(name, str)]
+        path = next((path for path in paths if path.exists()), None)
+        if path is None:
             raise SubjectError(f"the template does not show where {function}'s code is: add --root")
         if path.is_dir():
             return path.resolve()
@@ -414,13 +389,6 @@ class _Stack:
         with zipfile.ZipFile(path) as archive:
             archive.extractall(folder)
         return folder
-
-
-def _merged(shared: Any, given: Any) -> Any:
-    """Return a property of a function with that of the globals, as SAM merges them."""
-    if isinstance(shared, dict) and isinstance(given, dict):
-        return {**shared, **{key: _merged(shared.get(key), value) for key, value in given.items()}}
-    return shared if given is None else given
 
 
 def _set_up(others: Iterable[tuple[str, str, Any]]) -> None:
@@ -450,33 +418,66 @@ def _samples_beside(file: Path) -> Iterator[Path]:
                 yield path
 
 
+def _from_sam(document: Json) -> dict[str, Json]:
+    """Return the resources of a template; those of SAM as CloudFormation's."""
+    shared = document.get("Globals", {}).get("Function", {})
+    found: dict[str, Json] = {}
+    for name, resource in document["Resources"].items():
+        kind, given = resource.get("Type"), resource.get("Properties") or {}
+        if kind == "AWS::Serverless::Function":
+            given = _merged(shared, given)
+            inline = given.get("InlineCode")
+            code = {"ZipFile": inline} if inline else given.get("CodeUri", ".")
+            kind, given = _FUNCTION, {**given, "Code": code}
+            for event, source in (given.get("Events") or {}).items():
+                if source.get("Type") == "SQS":
+                    mapping = source.get("Properties", {})
+                    own = {"EventSourceArn": mapping.get("Queue"), "FunctionName": {"Ref": name}}
+                    entry = {**resource, "Type": _MAPPING, "Properties": {**mapping, **own}}
+                    found[f"{name}{event}"] = entry
+        elif kind == "AWS::Serverless::SimpleTable":
+            simple = given.get("PrimaryKey", {"Name": "id"})
+            key = {"AttributeName": simple["Name"], "KeyType": "HASH"}
+            types = {**key, "AttributeType": str(simple.get("Type", "S"))[0]}
+            kind, given = _TABLE, {**given, "KeySchema": [key], "AttributeDefinitions": [types]}
+        elif kind == "AWS::Serverless::StateMachine":
+            kind, given = _MACHINE, {**given, "StateMachineName": given.get("Name")}
+        elif kind == "AWS::DynamoDB::GlobalTable":
+            kind = _TABLE
+        found[name] = {**resource, "Type": kind, "Properties": given}
+    return found
+
+
+def _merged(shared: Any, given: Any) -> Any:
+    """Return properties of a function with those of the globals, as SAM merges them."""
+    if isinstance(shared, dict) and isinstance(given, dict):
+        return {**shared, **{key: _merged(shared.get(key), value) for key, value in given.items()}}
+    return shared if given is None else given
+
+
 def _from_terraform(document: Json) -> Json:
     """Return what `terraform show -json` prints of a state or plan, as a template."""
     values = document.get("values") or document.get("planned_values") or {}
-    found = {each["address"]: each for each in _in_modules(values.get("root_module", {}))}
-    names = {address: re.sub(r"\W+", "", address.title()) for address in found}
-    texts: dict[str, Json] = {}
-    for address, resource in found.items():
-        known, name = resource.get("values", {}), names[address]
-        texts[str(known.get("arn"))] = {"Fn::GetAtt": [name, "Arn"]}
+    found = [*_in_modules(values.get("root_module", {}))]
+    names = [re.sub(r"\W+", "", resource["address"].title()) for resource in found]
+    references: dict[str, Json] = {}
+    for name, resource in zip(names, found, strict=True):
+        known = resource.get("values", {})
+        references[str(known.get("arn"))] = {"Fn::GetAtt": [name, "Arn"]}
         if resource["type"] == "aws_sqs_queue":
-            texts |= {str(known.get(key)): {"Ref": name} for key in ("id", "url")}
+            references |= {str(known.get(key)): {"Ref": name} for key in ("id", "url")}
 
     def linked(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: linked(entry) for key, entry in value.items()}
-        return texts.get(value, value) if isinstance(value, str) else value
+        return references.get(value, value) if isinstance(value, str) else value
 
     resources: dict[str, Json] = {}
-    for address, resource in found.items():
+    for name, resource in zip(names, found, strict=True):
         if resource["type"] in _TERRAFORM:
-            kind, properties = _TERRAFORM[resource["type"]]
-            values = resource.get("values", {})
-            given = {
-                name: read(values) if callable(read) else values.get(read)
-                for name, read in properties.items()
-            }
-            resources[names[address]] = {"Type": kind, "Properties": linked(given)}
+            kind, read = _TERRAFORM[resource["type"]]
+            properties = linked(read(resource.get("values", {})))
+            resources[name] = {"Type": kind, "Properties": properties}
     return {"Resources": resources}
 
 
@@ -495,56 +496,56 @@ def _schema(given: Json) -> list[Json]:
     return [{"AttributeName": given[k], "KeyType": kind} for k, kind in keys if given.get(k)]
 
 
-_TERRAFORM: Mapping[str, tuple[str, Mapping[str, str | Callable[[Json], Any]]]] = {
+_TERRAFORM: Mapping[str, tuple[str, Callable[[Json], Json]]] = {
     "aws_lambda_function": (
-        _FUNCTIONS[1],
-        {
-            "FunctionName": "function_name",
-            "Handler": "handler",
-            "Runtime": "runtime",
-            "Timeout": "timeout",
-            "Environment": lambda v: {"Variables": _block(v, "environment").get("variables") or {}},
-            "Code": "filename",
+        _FUNCTION,
+        lambda v: {
+            "FunctionName": v.get("function_name"),
+            "Handler": v.get("handler"),
+            "Runtime": v.get("runtime"),
+            "Timeout": v.get("timeout"),
+            "Environment": {"Variables": _block(v, "environment").get("variables") or {}},
+            "Code": v.get("filename"),
         },
     ),
     "aws_lambda_event_source_mapping": (
-        "AWS::Lambda::EventSourceMapping",
-        {
-            "EventSourceArn": "event_source_arn",
-            "FunctionName": lambda v: v.get("function_name") or v.get("function_arn"),
-            "BatchSize": "batch_size",
-            "FunctionResponseTypes": "function_response_types",
+        _MAPPING,
+        lambda v: {
+            "EventSourceArn": v.get("event_source_arn"),
+            "FunctionName": v.get("function_name") or v.get("function_arn"),
+            "BatchSize": v.get("batch_size"),
+            "FunctionResponseTypes": v.get("function_response_types"),
         },
     ),
     "aws_sqs_queue": (
         _QUEUE,
-        {
-            "QueueName": "name",
-            "VisibilityTimeout": "visibility_timeout_seconds",
-            "FifoQueue": "fifo_queue",
-            "RedrivePolicy": lambda v: json.loads(v.get("redrive_policy") or "{}"),
+        lambda v: {
+            "QueueName": v.get("name"),
+            "VisibilityTimeout": v.get("visibility_timeout_seconds"),
+            "FifoQueue": v.get("fifo_queue"),
+            "RedrivePolicy": json.loads(v.get("redrive_policy") or "{}"),
         },
     ),
     "aws_dynamodb_table": (
-        _TABLES[0],
-        {
-            "TableName": "name",
-            "KeySchema": _schema,
-            "AttributeDefinitions": lambda v: [
+        _TABLE,
+        lambda v: {
+            "TableName": v.get("name"),
+            "KeySchema": _schema(v),
+            "AttributeDefinitions": [
                 {"AttributeName": each["name"], "AttributeType": each["type"]}
                 for each in v.get("attribute") or ()
             ],
-            "GlobalSecondaryIndexes": lambda v: [
+            "GlobalSecondaryIndexes": [
                 {"IndexName": each["name"], "KeySchema": _schema(each)}
                 for each in v.get("global_secondary_index") or ()
             ],
-            "TimeToLiveSpecification": lambda v: {
+            "TimeToLiveSpecification": {
                 "AttributeName": _block(v, "ttl").get("attribute_name"),
                 "Enabled": _block(v, "ttl").get("enabled", False),
             },
         },
     ),
-    "aws_sns_topic": (_TOPIC, {"TopicName": "name"}),
-    "aws_s3_bucket": (_BUCKET, {"BucketName": "bucket"}),
+    "aws_sns_topic": (_TOPIC, lambda v: {"TopicName": v.get("name")}),
+    "aws_s3_bucket": (_BUCKET, lambda v: {"BucketName": v.get("bucket")}),
 }
 """Terraform's types and their values, as CloudFormation's."""

@@ -4,85 +4,71 @@ A failure is known by handler, fault, kind and item, and not by its line, which 
 """
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from redelivery.faults import Fault
-from redelivery.report import Difference, Report
+from redelivery.report import Difference, Report, Result
 from redelivery.subject import SubjectError
 
 FILE = "redelivery-accepted.json"
+_NAMES = ("handler", "fault", "kind", "what", "reason")
+
+Failure = tuple[str, ...]
+"""Handler, fault, kind and item."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Accepted:
-    """One accepted failure: a difference by a fault, and why it is accepted."""
-
-    handler: str
-    fault: str
-    kind: str
-    what: str
-    reason: str = ""
-
-
-def read_accepted(folder: Path) -> tuple[Accepted, ...]:
-    """Return what is accepted in a project; nothing without the file.
+def read_accepted(folder: Path) -> dict[Failure, str]:
+    """Return what is accepted in a project, with the reasons; nothing without the file.
 
     Raises:
         SubjectError: the file cannot be read.
     """
     file = folder / FILE
     try:
-        return tuple(Accepted(**each) for each in json.loads(file.read_text(encoding="utf-8")))
+        entries = json.loads(file.read_text(encoding="utf-8"))
+        found = [tuple(str(entry[name]) for name in _NAMES) for entry in entries]
     except FileNotFoundError:
-        return ()
-    except (OSError, ValueError, TypeError) as error:
-        raise SubjectError(f"cannot read {file}: {error}") from error
+        return {}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise SubjectError(f"cannot read {file}: {error!r}") from error
+    return {tuple(failure): reason for *failure, reason in found}
 
 
-def with_accepted(report: Report, accepted: Iterable[Accepted]) -> Report:
+def with_accepted(report: Report, accepted: Mapping[Failure, str]) -> Report:
     """Return a report in which accepted failures do not count.
 
     Its warnings name what is accepted and was not found any more.
     """
-    own = {
-        replace(each, reason=""): each.reason for each in accepted if each.handler == report.handler
-    }
-    found: set[Accepted] = set()
+    found: set[Failure] = set()
 
-    def marked(fault: Fault, difference: Difference) -> Difference:
-        key = _key(report, fault, difference)
-        found.add(key)
-        return replace(difference, accepted=own.get(key, ""))
+    def marked(result: Result) -> Result:
+        keys = [_key(report, result, difference) for difference in result.differences]
+        found.update(keys)
+        pairs = zip(result.differences, keys, strict=True)
+        own = tuple(replace(d, accepted=accepted.get(key, "")) for d, key in pairs)
+        return replace(result, differences=own)
 
-    results = tuple(
-        replace(result, differences=tuple(marked(result.fault, d) for d in result.differences))
-        if result.fired
-        else result
-        for result in report.results
-    )
-    played = {result.fault for result in results}
-    gone = sorted(each for each in own if each not in found and each.fault in played)
-    told = [f"accepted, and not found any more: {e.fault}: {e.kind}: {e.what}" for e in gone]
+    results = tuple(marked(result) if result.fired else result for result in report.results)
+    played = {(report.handler, str(result.fault)) for result in results}
+    gone = sorted(each for each in accepted.keys() - found if each[:2] in played)
+    told = [f"accepted, and not found any more: {': '.join(each[1:])}" for each in gone]
     return replace(report, results=results, warnings=(*report.warnings, *told))
 
 
 def accept(report: Report, folder: Path, reason: str) -> int:
     """Add every failure of a report to the file, and return how many are new."""
     before = read_accepted(folder)
-    known = {replace(each, reason="") for each in before}
-    new = {
-        _key(report, result.fault, difference)
+    found = {
+        _key(report, result, difference): reason
         for result in report.failures
-        for difference in result.differences
-        if not difference.accepted
-    } - known
-    every = sorted([*before, *(replace(each, reason=reason) for each in new)])
-    text = json.dumps([asdict(each) for each in every], indent=2)
-    (folder / FILE).write_text(f"{text}\n", encoding="utf-8")
-    return len(new)
+        for difference in result.counted
+    }
+    entries = [dict(zip(_NAMES, (*key, why), strict=True)) for key, why in (found | before).items()]
+    entries.sort(key=lambda entry: [*entry.values()])
+    (folder / FILE).write_text(f"{json.dumps(entries, indent=2)}\n", encoding="utf-8")
+    return len(entries) - len(before)
 
 
-def _key(report: Report, fault: Fault, difference: Difference) -> Accepted:
-    return Accepted(report.handler, str(fault), str(difference.kind), difference.what)
+def _key(report: Report, result: Result, difference: Difference) -> Failure:
+    return (report.handler, str(result.fault), str(difference.kind), difference.what)

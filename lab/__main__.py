@@ -83,25 +83,22 @@ def show_matrix(
     if draw:
         write_picture(content)
     console.print(matrix(content["cells"], faults, console.width))
-    wrong = [run for run in ordered if run.error]
-    for run in wrong:
-        console.print(Text(f"{run.approach} is no evidence: {run.error}", style="red"))
-    if wrong or ONCE not in names:
-        return not wrong
-    clean = bool(content["once_clean"])
-    verdict = "Once passes every cell" if clean else "Once does not pass every cell"
-    console.print(Text(verdict, style="green" if clean else "red"))
-    return clean
+    if ONCE in names:
+        clean = bool(content["once_clean"])
+        verdict = "Once passes every cell" if clean else "Once does not pass every cell"
+        console.print(Text(verdict, style="green" if clean else "red"))
+    wrong = content["errors"]
+    for name, error in wrong.items():
+        console.print(Text(f"{name} is no evidence: {error}", style="red"))
+    return not wrong and (ONCE not in names or bool(content["once_clean"]))
 
 
 def _summary(run: Run) -> str:
-    if run.error:
-        return f"{run.approach}: {run.error}"
     verdicts = [cell["verdict"] for cell in run.cells.values()]
     failed, ran = verdicts.count("failed"), len(verdicts) - verdicts.count("not-run")
     fired = sum(cell["fired"] for cell in run.cells.values())
     told = f"{failed} of {ran} faults do harm ({fired} scenarios, {run.seconds:.0f} s)"
-    return f"{run.approach}: {told}"
+    return f"{run.approach}: {run.error or told}"
 
 
 def end_on_signals() -> None:

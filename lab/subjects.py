@@ -133,8 +133,8 @@ APPROACHES = {
         "item_condition", Table("orders", key="customer_id", sort_key="order_id")
     ),
     "provider_key": _on_dynamodb("provider_key", _ORDERS_TABLE),
-    "powertools_default": _on_dynamodb("powertools_default", *_IDEMPOTENCY),
-    "powertools_advised": _on_dynamodb("powertools_advised", *_IDEMPOTENCY),
+    "powertools_default": _on_dynamodb("powertools", *_IDEMPOTENCY),
+    "powertools_advised": _on_dynamodb("powertools", *_IDEMPOTENCY, environment={"ADVISED": "1"}),
     "once": Approach(_once),
 }
 """The approaches by name, in the order of the matrix."""

@@ -56,11 +56,7 @@ def run_load(messages: int, names: Sequence[str]) -> bool:
 def measure(
     aws: EmbeddedAws, messages: int, names: Sequence[str], console: Console
 ) -> report.Report:
-    """Run approaches three times: under load, beside no idempotency, and with kills.
-
-    Raises:
-        TimeoutError: a queue was not at rest in time; the message names the approach.
-    """
+    """Run approaches three times: under load, beside no idempotency, and with kills."""
     sent = traffic(messages)
     found = report.empty(sent)
     rows = found["approaches"]
@@ -127,11 +123,7 @@ def run_stage(
 def run_approach(
     aws: EmbeddedAws, subject: Subject, sent: Traffic, *, kills: bool
 ) -> report.Report:
-    """Send traffic through an approach, killing processes or not, and count what it left behind.
-
-    Raises:
-        TimeoutError: the queue was not at rest in time.
-    """
+    """Send traffic through an approach, killing processes or not, and count what it left behind."""
     with deployed(aws, subject) as place:
         if kills:
             place.provider.kill_at = kill_at
@@ -164,9 +156,6 @@ def overhead(aws: EmbeddedAws, subject: Subject, bare: Deployment) -> float:
     begins alternates. The result is the median of the rounds' ratios: other work of the machine
     affects both parts of a ratio. One process works at a time, so that processes do not wait for
     each other, as they do not on Lambda.
-
-    Raises:
-        TimeoutError: a queue was not at rest in time.
     """
     ratios = []
     with deployed(aws, subject) as own:

@@ -73,11 +73,7 @@ class Deployment:
 
 @contextmanager
 def deployed(aws: EmbeddedAws, subject: Subject) -> Iterator[Deployment]:
-    """Deploy an approach and warm its processes up; they have ended after the context.
-
-    Raises:
-        TimeoutError: the queue was not at rest in time.
-    """
+    """Deploy an approach and warm its processes up; they have ended after the context."""
     account = f"{secrets.randbelow(10**12):012}"
     own = replace(aws, account=account)
     sqs, function, name = own.client("sqs"), own.client("lambda"), f"load-{account}"

@@ -6,8 +6,8 @@ import time
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from redelivery.report import Report
 from redelivery.subject import Subject
@@ -62,35 +62,10 @@ def check(
     from redelivery.self_check import self_check
 
     began = time.monotonic()
-    options: dict[str, Any] = {
-        "seed": seed,
-        "only": only,
-        "deep": deep,
-        "draw": draw,
-        "folder": folder,
-    }
     with isolated():
-        if replay or not hasattr(os, "fork"):
-            found = examine(subject, replay=replay, **options)
-        else:
-            found = examine_in_child(subject, **options)
+        run = examine if replay or not hasattr(os, "fork") else examine_in_child
+        report = run(
+            subject, seed=seed, only=only, replay=replay, deep=deep, draw=draw, folder=folder
+        )
         controls = {} if replay else self_check()
-    attributes = (f"{name}.{each}" for name, own in found.volatile.items() for each in own)
-    ignored = {
-        name: "declared" if name in subject.ignore else "differs between two clean runs"
-        for name in attributes
-    }
-    for table in subject.tables:
-        if not table.is_state:
-            ignored[table.name] = "records with a time to live" if table.ttl else "declared"
-    return Report(
-        handler=subject.handler,
-        seed=seed,
-        results=found.results,
-        course=found.course,
-        ignored=dict(sorted(ignored.items())),
-        not_run=found.not_run,
-        warnings=found.warnings,
-        controls=controls,
-        seconds=time.monotonic() - began,
-    )
+    return replace(report, controls=controls, seconds=time.monotonic() - began)

@@ -17,9 +17,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
-from redelivery.examination import Examination, Progress, examine
+from redelivery.examination import Progress, examine
 from redelivery.faults import Fault
-from redelivery.report import Difference, Kind, Result
+from redelivery.report import Difference, Kind, Report, Result
 from redelivery.subject import Subject, SubjectError
 
 PATIENCE_SECONDS = 20.0
@@ -35,7 +35,7 @@ _exit = os._exit
 _FRAME = re.compile(r'File "(.+)", line (\d+) in')
 
 
-def examine_in_child(subject: Subject, **options: Any) -> Examination:
+def examine_in_child(subject: Subject, **options: Any) -> Report:
     """Examine a subject in a child process, with the options of `examine`.
 
     Raises:
@@ -62,10 +62,10 @@ def examine_in_child(subject: Subject, **options: Any) -> Examination:
 
 def _run(
     subject: Subject, known: dict[str, Result], options: Any
-) -> tuple[Examination | None, str, Fault | None, str]:
+) -> tuple[Report | None, str, Fault | None, str]:
     """Return what one child has found, its last scenario, and how it ended if not by itself."""
     here, there = multiprocessing.Pipe(duplex=False)
-    found: Examination | None = None
+    found: Report | None = None
     scenario, fault = "", None
     with tempfile.TemporaryFile() as stacks:
         with warnings.catch_warnings(action="ignore"):  # that other threads do not go on
@@ -81,7 +81,7 @@ def _run(
                     raise message
                 if message is None:
                     return found, "", None, ""
-                if isinstance(message, Examination):
+                if isinstance(message, Report):
                     found = message
                 elif isinstance(message, Result):
                     known[message.scenario] = message

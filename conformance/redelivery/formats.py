@@ -7,14 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from redelivery.faults import MEANING, Fault
-from redelivery.report import (
-    Difference,
-    Report,
-    Result,
-    Row,
-    Severity,
-    Verdict,
-)
+from redelivery.report import Difference, Report, Result, Row, Severity, Verdict
 
 VERSION = 1
 """Raised when a key of the JSON changes its meaning or goes; a new key does not raise it."""
@@ -148,9 +141,4 @@ def _sarif(report: Report, result: Result, found: Difference) -> dict[str, Any]:
     }
 
 
-FORMATS = {
-    "json": json_text,
-    "github": github_text,
-    "junit": junit_text,
-    "sarif": sarif_text,
-}
+FORMATS = {"json": json_text, "github": github_text, "junit": junit_text, "sarif": sarif_text}

@@ -7,8 +7,8 @@ from typing import Any
 
 from redelivery.faults import Fault
 from redelivery.report import Difference, Kind
-from redelivery.scenarios.run import Outcome
-from redelivery.world.state import Collection, Row, State
+from redelivery.scenarios.play import Run
+from redelivery.world.resources import Collection, Row, State
 
 Volatile = Mapping[str, frozenset[str]]
 """The attributes of each collection that are not compared."""
@@ -28,34 +28,31 @@ _BESIDE_OTHERS = (Fault.POISON, Fault.NEIGHBOUR_FAILS)
 class Expectation:
     """State left by clean runs: each order of the messages is right; each message alone, by label.
 
-    Attributes:
-        sites: the call site of each item or target, in the clean runs.
-        volatile: attributes that are not compared.
+    `sites` are the call sites of each item or target in the clean runs.
     """
 
     states: Sequence[State]
     alone: dict[str, State]
     sites: dict[str, str]
-    volatile: Volatile
 
 
-def judge(fault: Fault, outcome: Outcome, expected: Expectation) -> tuple[Difference, ...]:
+def judge(
+    fault: Fault, run: Run, expected: Expectation, hidden: Volatile
+) -> tuple[Difference, ...]:
     """Return how a run differs from what is expected of it; empty if it does not."""
-    before, after, alone = outcome.before, outcome.after, [*expected.alone.values()]
-    against = [
-        differences(before, state, after, expected.volatile, alone) for state in expected.states
-    ]
+    before, after, alone = run.before, run.after, [*expected.alone.values()]
+    against = [differences(before, state, after, hidden, alone) for state in expected.states]
     if fault in _BESIDE_OTHERS:  # what the other message left: a row or content of no clean run
         others = {_ONE_TOO_MANY, _OTHER_CONTENT}
         against = [[entry for entry in found if entry.detail not in others] for found in against]
     found = min(against, key=len)
     if fault is Fault.OTHER_CONTENT:
-        found = _of_other_content(found, outcome, expected.states[0])
-    found = _early(found, outcome)
+        found = _of_other_content(found, run, expected.states[0])
+    found = _early(found, run)
     refused = "the handler refuses it until the queue gives it up"
     ends = (
-        (Kind.STUCK, outcome.left, "still in the queue"),
-        (Kind.DEAD_LETTERED, outcome.dead_letters, refused),
+        (Kind.STUCK, run.left, "still in the queue"),
+        (Kind.DEAD_LETTERED, run.dead_letters, refused),
     )
     unfinished = [
         Difference(kind, label, detail=sentence)
@@ -63,40 +60,40 @@ def judge(fault: Fault, outcome: Outcome, expected: Expectation) -> tuple[Differ
         for label in sorted({"m1", "m2"} & {*labels})
     ]
     if unfinished:
-        found = [entry for entry in found if not _is_excused(entry, outcome, expected)]
-    sites = {**expected.sites, **outcome.record.sites}
+        found = [entry for entry in found if not _is_excused(entry, run, expected.alone, hidden)]
+    sites = {**expected.sites, **run.record.sites}
     placed = (replace(entry, site=entry.site or sites.get(entry.what, "")) for entry in found)
     return (*placed, *unfinished)
 
 
-def remarks(fault: Fault, outcome: Outcome) -> tuple[str, ...]:
+def remarks(fault: Fault, run: Run) -> tuple[str, ...]:
     """Return what is not wrong by itself and may surprise."""
-    if fault in _BESIDE_OTHERS and not outcome.dead_letters and not outcome.left:
+    if fault in _BESIDE_OTHERS and not run.dead_letters and not run.left:
         return ("the other message was acknowledged, and no dead letter tells of it",)
     return ()
 
 
-def _of_other_content(found: list[Difference], outcome: Outcome, known: State) -> list[Difference]:
+def _of_other_content(found: list[Difference], run: Run, known: State) -> list[Difference]:
     """A second content must leave a trace: silently dropped, it is lost.
 
     A message or call to where a clean run sends nothing is such a trace.
     """
     found = [entry for entry in found if any(entry.what.startswith(name) for name in known)]
-    traces = outcome.after.keys() - known.keys()
-    if found or traces or outcome.dead_letters or outcome.left:
+    traces = run.after.keys() - known.keys()
+    if found or traces or run.dead_letters or run.left:
         return found
     sentence = "acknowledged without an effect, a dead letter or another trace"
     return [Difference(Kind.LOST, "m1 with other content", detail=sentence)]
 
 
-def _early(found: list[Difference], outcome: Outcome) -> list[Difference]:
+def _early(found: list[Difference], run: Run) -> list[Difference]:
     """Mark losses that follow an acknowledgement as acknowledged early."""
-    if outcome.record.late:
-        site = outcome.record.late[0]
+    if run.record.late:
+        site = run.record.late[0]
         sentence = "the handler answered, and this call was still to be made"
         early = Difference(Kind.ACKNOWLEDGED_EARLY, "the message", 1, site, sentence)
         return [early, *(entry for entry in found if entry.kind is not Kind.LOST)]
-    if not outcome.record.acknowledged:
+    if not run.record.acknowledged:
         return found
     return [
         replace(entry, kind=Kind.ACKNOWLEDGED_EARLY) if entry.kind is Kind.LOST else entry
@@ -104,13 +101,13 @@ def _early(found: list[Difference], outcome: Outcome) -> list[Difference]:
     ]
 
 
-def _is_excused(entry: Difference, outcome: Outcome, expected: Expectation) -> bool:
+def _is_excused(entry: Difference, run: Run, alone: Mapping[str, State], hidden: Volatile) -> bool:
     """Whether an effect is missing only because its message is not finished: it is not lost."""
     if entry.kind not in {Kind.LOST, Kind.ACKNOWLEDGED_EARLY}:
         return False
-    for label, state in expected.alone.items():
-        if label not in {*outcome.left, *outcome.dead_letters}:
-            missing = differences(outcome.before, state, outcome.after, expected.volatile)
+    for label, state in alone.items():
+        if label not in {*run.left, *run.dead_letters}:
+            missing = differences(run.before, state, run.after, hidden)
             if any(other.what == entry.what and other.kind is Kind.LOST for other in missing):
                 return False
     return True
@@ -136,11 +133,7 @@ def _values(rows: Iterable[Row], path: str) -> Counter[str]:
 
 
 def differences(
-    before: State,
-    expected: State,
-    found: State,
-    ignored: Volatile,
-    alone: Sequence[State] = (),
+    before: State, expected: State, found: State, ignored: Volatile, alone: Sequence[State] = ()
 ) -> list[Difference]:
     """Return how the state after a faulty run differs from the one after a clean run.
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from redelivery.faults import Fault
@@ -154,8 +154,8 @@ class Report:
     course: tuple[str, ...]
     ignored: dict[str, str]
     not_run: dict[Fault, str]
-    controls: dict[str, bool]
-    seconds: float
+    controls: dict[str, bool] = field(default_factory=dict)
+    seconds: float = 0.0
     warnings: tuple[str, ...] = ()
 
     @property

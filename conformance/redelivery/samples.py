@@ -169,13 +169,14 @@ def _way_to_the_key(subject: Subject, body: Any) -> Way | None:
 def _with_another_key(body: Any, way: Way) -> Any:
     """Return a copy of a body with another key, also where other fields contain it."""
     old = _value_at(body, way)
-    new = _another(old)
-    is_long = isinstance(old, str) and len(old) >= _LEAST_KEY_LENGTH
-    changed = _replaced(body, old, str(new)) if is_long else copy.deepcopy(body)
-    _value_at(changed, way[:-1])[way[-1]] = new
-    if "specversion" in body and changed.get("id") == body.get("id"):
-        changed["id"] = _another(body.get("id"))  # two CloudEvents never have the same id
-    return changed
+    new, changes = _another(old), {}
+    if isinstance(old, str) and len(old) >= _LEAST_KEY_LENGTH:
+        texts = ((place, value) for place, value in _leaves(body) if isinstance(value, str))
+        changes = {place: value.replace(old, new) for place, value in texts}
+    changes[way] = new
+    if "specversion" in body and changes.get(("id",), body.get("id")) == body.get("id"):
+        changes["id",] = _another(body.get("id"))  # two CloudEvents never have the same id
+    return _changed(body, changes)
 
 
 def _with_other_content(body: Any, key: Way) -> Any:
@@ -184,10 +185,13 @@ def _with_other_content(body: Any, key: Way) -> Any:
     numbers = [way for way, value in others if type(value) in {int, float}]
     texts = [way for way, value in others if isinstance(value, str) and way[-1] not in _ENVELOPE]
     way = next(iter([*numbers, *texts]), None)
-    if way is None:
-        return None
+    return None if way is None else _changed(body, {way: _another(_value_at(body, way))})
+
+
+def _changed(body: Any, changes: Mapping[Way, Any]) -> Any:
     changed = copy.deepcopy(body)
-    _value_at(changed, way[:-1])[way[-1]] = _another(_value_at(body, way))
+    for way, value in changes.items():
+        _value_at(changed, way[:-1])[way[-1]] = value
     return changed
 
 
@@ -215,12 +219,3 @@ def _value_at(body: Any, way: Way) -> Any:
     for step in way:
         body = body[step]
     return body
-
-
-def _replaced(value: Any, old: str, new: str) -> Any:
-    """Return a copy in which other identifiers that contain the key change with it."""
-    if isinstance(value, dict):
-        return type(value)({name: _replaced(entry, old, new) for name, entry in value.items()})
-    if isinstance(value, list):
-        return [_replaced(entry, old, new) for entry in value]
-    return value.replace(old, new) if isinstance(value, str) else value

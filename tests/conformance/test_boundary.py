@@ -10,7 +10,7 @@ import pytest
 
 from redelivery import Method, Subject, SubjectError, Table
 from redelivery.boundary.aws import AwsRequest, Names
-from redelivery.boundary.connections import ConnectionRefused
+from redelivery.boundary.outside import Refused
 from redelivery.examination import examine
 from tests.conformance.support import kinds, results, subject
 
@@ -77,7 +77,7 @@ def test_a_connection_past_the_boundary_is_refused(tmp_path: Path) -> None:
     source = PUT.format(before="import socket", call="socket.create_connection(('10.1.2.3', 80))")
     with pytest.raises(SubjectError, match=r"connects to 10\.1\.2\.3:80"):
         examine(subject(tmp_path, source))
-    assert not issubclass(ConnectionRefused, Exception)
+    assert not issubclass(Refused, Exception)
 
 
 def test_a_method_that_does_not_exist_is_explained(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from moto.moto_api._internal import mock_random
 
 from redelivery import Fault, check, self_check
-from redelivery.boundary.call import Call
+from redelivery.boundary.invocation import Call
 from redelivery.examination import examine
 from redelivery.formats import document
 from redelivery.samples import Message, Samples

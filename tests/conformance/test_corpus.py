@@ -28,6 +28,7 @@ from redelivery import (
     Kind,
     Method,
     NoVerdict,
+    Report,
     Result,
     Store,
     Subject,
@@ -39,7 +40,7 @@ from redelivery import (
 from redelivery.boundary import invocation
 from redelivery.child import examine_in_child
 from redelivery.drawn import smallest
-from redelivery.examination import Examination, Progress, examine
+from redelivery.examination import Progress, examine
 
 HERE = Path(__file__).parent / "handlers"
 ORDER = {"order_id": "o-1", "customer": "c-1", "amount": 5}
@@ -196,6 +197,13 @@ CASES = (
         CHARGED,
     ),
     Case(
+        "charges_with_its_own_key",
+        dict.fromkeys(
+            (Fault.DIES_AFTER, Fault.ANSWER_LOST_RETRIED, Fault.TIMED_OUT, Fault.IN_PARALLEL), SOUND
+        ),
+        given=CHARGED,
+    ),
+    Case(
         "locks_without_a_lease",
         {Fault.DIES_BEFORE: STUCK, Fault.DELIVERED_AGAIN: SOUND},
         given={
@@ -251,7 +259,6 @@ IN_FULL = (
         {},
         given={"tables": [Table("orders", "order_id", ttl="expires_at"), BOTH[1]]},
     ),
-    Case("charges_with_its_own_key", {}, given=CHARGED),
 )
 
 
@@ -272,7 +279,7 @@ def test_a_verdict_has_its_kind_and_place(case: Case) -> None:
     ensure_found(case, examine(case.subject(), only=[*case.found]))
 
 
-def ensure_found(case: Case, found: Examination) -> None:
+def ensure_found(case: Case, found: Report) -> None:
     for fault, kinds in case.found.items():
         results = [result for result in found.results if result.fault is fault and result.fired]
         assert results, (fault, found.not_run)

@@ -9,7 +9,7 @@ import pytest
 from redelivery import Subject, SubjectError, Table
 from redelivery.judgement import differences, volatile
 from redelivery.samples import samples
-from redelivery.world.state import Collection, State, flat
+from redelivery.world.resources import Collection, State, flat
 
 
 def table(*rows: dict[str, Any]) -> State:

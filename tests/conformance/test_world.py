@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moto.core.base_backend import BackendDict
+from moto.sqs.models import SQSBackend
 
 from redelivery import SubjectError, Table
 from redelivery.check import isolated
 from redelivery.examination import examine
 from redelivery.faults import Fault
 from redelivery.world.queue import failed_ids
+from redelivery.world.world import START, world
 from tests.conformance.support import kinds, results, subject
 
 BATCH = [{"messageId": "a"}, {"messageId": "b"}]
@@ -89,6 +92,15 @@ def test_without_a_fault_it_is_an_error_and_no_exit_of_the_check(tmp_path: Path)
     source = "import sys\ndef handler(event, context): sys.exit(1)"
     with pytest.raises(SubjectError, match="the handler ends its process"):
         examine(subject(tmp_path, source))
+
+
+def test_two_services_that_are_first_used_in_two_runs_are_both_emptied(tmp_path: Path) -> None:
+    made = []
+    with world(subject(tmp_path, "def handler(event, context): ...")) as shared:
+        for _ in range(3):  # the first one also makes the kit's clients
+            shared.reset(START, 1)  # so that the handler's random numbers are the same
+            made.append(BackendDict(SQSBackend, "sqs"))
+    assert hash(made[1]) != hash(made[2])  # what moto distinguishes them by
 
 
 HAS_A_HOOK_AND_A_COUNTER = """

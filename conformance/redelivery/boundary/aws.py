@@ -19,8 +19,15 @@ from uuid import uuid4
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from redelivery.boundary.call import FIFO_WINDOW_SECONDS, Call, Failures, Perform, Sent
-from redelivery.boundary.invocation import Invocation, current
+from redelivery.boundary.invocation import (
+    FIFO_WINDOW_SECONDS,
+    Call,
+    Failures,
+    Invocation,
+    Perform,
+    Sent,
+    current,
+)
 
 
 def plain(value: Any) -> Any:

@@ -23,8 +23,7 @@ import urllib3
 from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ReadTimeoutError
 
-from redelivery.boundary.call import Call, Failures, Record, Sent
-from redelivery.boundary.invocation import current
+from redelivery.boundary.invocation import Call, Failures, Record, Sent, current
 from redelivery.subject import Answer
 
 KEY_SECONDS = 24 * 60 * 60
@@ -86,10 +85,7 @@ class HttpServers:
     _remembered: dict[str, tuple[float, bytes, Response]] = field(default_factory=dict)
 
     def send(
-        self,
-        request: Request,
-        refused: Callable[[], Exception],
-        no_answer: Callable[[], Exception],
+        self, request: Request, refused: Callable[[], Exception], no_answer: Callable[[], Exception]
     ) -> Response:
         """Pass the boundary, and answer. Raises one of these errors, or Killed."""
         invocation = current()

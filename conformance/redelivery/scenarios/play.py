@@ -1,15 +1,23 @@
-"""The play of each scenario: messages sent and delivered with its fault."""
+"""The play of a scenario: messages sent and delivered with its fault until the queue is at rest."""
 
+import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from redelivery.boundary.invocation import Plan
+from redelivery.boundary.invocation import Call, Invocation, Killed, Plan, Record
 from redelivery.faults import Fault
 from redelivery.samples import NEIGHBOUR, POISON, Message, Samples
-from redelivery.scenarios.run import Outcome, Run
 from redelivery.scenarios.scenario import SENT_TWICE, Scenario
+from redelivery.subject import SubjectError
+from redelivery.world.process import Process
+from redelivery.world.queue import SourceQueue, failed_ids
+from redelivery.world.resources import State, state_of
 from redelivery.world.world import World
+
+MOST_DELIVERIES = 30
+"""Deliveries after which a message that still comes back is stuck."""
 
 SOON_SECONDS = 30
 REDRIVE_SECONDS = 600
@@ -26,8 +34,174 @@ Work = Callable[[Callable[[int], None]], None]
 """One invocation; it is given what it must call before its call number n."""
 
 
-def play(world: World, samples: Samples, scenario: Scenario) -> Outcome:
-    """Play a scenario in a world that is as new, and return what it left."""
+@dataclass(slots=True)
+class Run:
+    """One run in a world that is as new, and what it has left when it is finished.
+
+    With `drop_answer`, the next answer of the function does not reach SQS. In a run that
+    `is_clean`, no fault takes place.
+
+    Attributes:
+        before, after: the state at its begin and its end.
+        course: what happened, one sentence a step.
+        dead_letters, left: labels of the messages in the dead-letter queue and in the queue.
+        calls: those of the first invocation.
+        errors: what the handler raised.
+    """
+
+    world: World
+    plan: Plan
+    drop_answer: bool = False
+    is_clean: bool = False
+    record: Record = field(default_factory=Record)
+    course: list[str] = field(default_factory=list)
+    errors: list[Exception] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    dead_letters: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    _labels: dict[str, str] = field(default_factory=dict)
+    _ids: dict[str, str] = field(default_factory=dict)
+    _process: Process | None = None
+    _processes: int = 0
+    _ended: bool = False
+    _at_rest: bool = True
+    _is_first: bool = True
+    before: State = field(init=False)
+    after: State = field(init=False)
+    queue: SourceQueue = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.queue = SourceQueue(self.world.subject, self.world.wait)
+        self.before = state_of(self.world.resources, self.record)
+
+    def tell(self, sentence: str) -> None:
+        """Add a step to the course."""
+        self.course.append(sentence)
+
+    def send(self, *messages: Message) -> None:
+        """Send messages to the source queue."""
+        for message in messages:
+            self._labels[message.body] = message.label
+            self._ids[message.body] = self.queue.send(message)
+
+    def send_copy(self, message: Message) -> None:
+        """Let SQS have another copy of a message under its first id."""
+        self.queue.send(message, as_id=self._ids[message.body])
+
+    def settle(self) -> None:
+        """Deliver until nothing comes back."""
+        for _ in range(MOST_DELIVERIES):
+            at_rest = self.queue.is_settled and not self.record.requeued
+            records = [] if at_rest else self.queue.receive() or self.queue.receive_later()
+            self._at_rest = not records
+            if not records:
+                return
+            self._deliver(records)
+            if self.is_clean and self._ended:
+                return  # the process ended: so it would each time
+
+    def deliver_once(self) -> None:
+        """Deliver what is visible, in one batch."""
+        self._deliver(self.queue.receive())
+
+    def _deliver(self, records: list[dict[str, Any]]) -> None:
+        # A method of its own: when it returns, nothing refers to the exception that ended a
+        # process any more, so that connections in its frames are closed before the next delivery.
+        if self._process is None:
+            self._process = self.new_process()
+        self.tell(f"SQS delivers {self.named(records)} to {self._process.name}")
+        answer = self.invoke(self._process, records, self.invocation())
+        self.acknowledge(records, answer)
+
+    def invoke(
+        self, process: Process, records: list[dict[str, Any]], invocation: Invocation
+    ) -> Any:
+        """Invoke the function, and return its answer, or the exception that ended it."""
+        try:
+            answer = process.invoke({"Records": records}, invocation)
+        except Killed as end:
+            answer = end
+            self.end_process(process)
+        except SystemExit as end:
+            self.tell("the handler ends its process")
+            answer = end
+            self.end_process(process)
+        except SubjectError:
+            raise
+        except Exception as error:
+            self.errors.append(error)
+            self.tell(f"the handler raises {type(error).__name__}: {str(error)[:200]}")
+            answer = error
+        if self._is_first:
+            self.calls, self._is_first = invocation.calls, False
+        for late in invocation.overdue:
+            self.tell("the call without an answer takes effect now")
+            with contextlib.suppress(Exception):
+                late()
+        return answer
+
+    def acknowledge(self, records: list[dict[str, Any]], answer: Any) -> None:
+        """Delete what was processed; the rest is delivered again."""
+        if isinstance(answer, BaseException):
+            failed: Collection[str] = [record["messageId"] for record in records]
+        elif self.drop_answer:
+            self.drop_answer, self.plan.delivered = False, True
+            self.tell("the function's answer is lost: SQS keeps the whole batch")
+            return
+        else:
+            failed = failed_ids(answer, records, partial=self.world.subject.batch_failures)
+            if failed:
+                self.tell("the function reports messages as failed")
+        done = [record for record in records if record["messageId"] not in failed]
+        again = [record for record in records if record["messageId"] in failed]
+        self.queue.delete(done)
+        if done:
+            self.tell(f"SQS deletes {self.named(done)}")
+        if again:
+            self.tell(f"{self.named(again)} will be delivered again")
+
+    def invocation(self, before_call: Callable[[int], None] = lambda _: None) -> Invocation:
+        """Return a new invocation of the function."""
+        return Invocation(
+            plan=self.plan,
+            record=self.record,
+            tell=self.tell,
+            advance=self.world.clock.shift,
+            root=self.world.root,
+            seconds_left=self.world.subject.timeout_seconds,
+            before_call=before_call,
+        )
+
+    def new_process(self) -> Process:
+        """Return a new process beside the others."""
+        self._processes += 1
+        return Process(self.world.code, f"process {self._processes}")
+
+    def end_process(self, process: Process | None = None) -> None:
+        """Let a process be gone: the next delivery starts a new one."""
+        self._ended = True
+        if process is None or process is self._process:
+            self._process = None
+
+    def finish(self) -> "Run":
+        """Deliver until nothing comes back, and see what is left."""
+        self.settle()
+        self._process = None
+        self.after = state_of(self.world.resources, self.record)
+        self.dead_letters = [self._label(body) for body in self.queue.dead_letters()]
+        self.left = [] if self._at_rest else [self._label(body) for body in self.queue.left()]
+        return self
+
+    def named(self, records: list[dict[str, Any]]) -> str:
+        """Return the labels of records."""
+        return ", ".join(self._label(record["body"]) for record in records)
+
+    def _label(self, body: str) -> str:
+        return self._labels.get(body, "a message of the handler")
+
+
+def play(world: World, samples: Samples, scenario: Scenario) -> Run:
+    """Play a scenario in a world that is as new."""
     faults = dict(scenario.more)
     if scenario.fault.at_a_call:
         run = Run(world, Plan({scenario.at[0]: scenario.fault, **faults}))
@@ -35,17 +209,16 @@ def play(world: World, samples: Samples, scenario: Scenario) -> Outcome:
     else:
         run = Run(world, Plan(faults, delivered=scenario.fault not in _SHOWN_BY_THE_PLAY))
         _PLAYS[scenario.fault](run, samples, scenario)
-    run.settle()
-    return run.outcome()
+    return run.finish()
 
 
-def play_clean(world: World, messages: Sequence[Message]) -> Outcome:
+def play_clean(world: World, messages: Sequence[Message]) -> Run:
     """Process messages one after the other without a fault."""
     run = Run(world, Plan(), is_clean=True)
     for message in messages:
         run.send(message)
         run.settle()
-    return run.outcome()
+    return run.finish()
 
 
 def _batch(run: Run, samples: Samples, scenario: Scenario) -> None:

@@ -4,8 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from redelivery.boundary.call import Call
-from redelivery.boundary.invocation import applies
+from redelivery.boundary.invocation import Call, applies
 from redelivery.faults import AT_A_CALL, Fault
 from redelivery.samples import POISON, Samples
 from redelivery.subject import Subject, SubjectError
@@ -18,14 +17,13 @@ SENT_TWICE = "sent-twice"
 _NOT_ON_FIFO = (Fault.TWICE_IN_BATCH, Fault.DELIVERED_AGAIN, Fault.STALE_READ)
 _MOST_INTERLEAVINGS = 20
 _MOST_TRIES = 1000
+_PARALLEL = (Fault.IN_PARALLEL, Fault.TWO_IN_PARALLEL)
 _VARIANTS = {
-    **dict.fromkeys((Fault.BATCH, Fault.TWICE_IN_BATCH), ("",)),
+    **{fault: ("",) for fault in Fault if not fault.at_a_call and fault not in _PARALLEL},
     Fault.DELIVERED_AGAIN: ("warm", "cold"),
-    **dict.fromkeys((Fault.STALE_READ, Fault.REGROUPED, Fault.SENT_AGAIN, Fault.REDRIVEN), ("",)),
-    **dict.fromkeys((Fault.AFTER_EXPIRY, Fault.BATCH_ANSWER_LOST), ("",)),
     Fault.NEIGHBOUR_FAILS: ("first", "last"),
     Fault.POISON: ("first", "last", *filter(None, POISON)),
-    Fault.OTHER_CONTENT: ("",),
+    Fault.TWO_FAULTS: (),
 }
 
 
@@ -154,12 +152,9 @@ def not_run(subject: Subject, found: Sequence[Scenario]) -> dict[Fault, str]:
         Fault.CONFLICTED: "the handler does not write to DynamoDB",
         Fault.ANSWER_LOST_RETRIED: "the handler makes no write that an SDK repeats",
     }
-    missing = {
-        fault: reasons.get(fault, "the handler makes no such call")
-        for fault in Fault
-        if fault not in present
-    }
-    return missing | excluded(subject)
+    missing = (fault for fault in Fault if fault not in present)
+    none = "the handler makes no such call"
+    return {fault: reasons.get(fault, none) for fault in missing} | excluded(subject)
 
 
 def excluded(subject: Subject) -> dict[Fault, str]:

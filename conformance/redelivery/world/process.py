@@ -11,8 +11,7 @@ from types import FrameType, ModuleType
 from typing import Any
 from uuid import uuid4
 
-from redelivery.boundary.call import Killed
-from redelivery.boundary.invocation import Invocation, wait_for_threads, working_for
+from redelivery.boundary.invocation import Invocation, Killed, wait_for_threads, working_for
 from redelivery.subject import Subject, SubjectError
 from redelivery.world.resources import ACCOUNT, REGION
 

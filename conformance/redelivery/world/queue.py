@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from redelivery.boundary.call import FIFO_WINDOW_SECONDS
+from redelivery.boundary.invocation import FIFO_WINDOW_SECONDS
 from redelivery.samples import Message
 from redelivery.subject import Subject
 from redelivery.world.resources import ACCOUNT, DLQ, REGION, SOURCE, backend, queue_name

@@ -1,9 +1,15 @@
-"""The resources of a subject, in the simulated AWS: tables, queues, topics, buckets."""
+"""The resources of a subject, in the simulated AWS, and the state that a run leaves in them.
+
+The state is rows in collections, whatever holds them.
+"""
 
 import copy
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +19,7 @@ from moto.backends import get_backend
 from moto.core.exceptions import ServiceException
 
 from redelivery.boundary.aws import Names, plain
+from redelivery.boundary.invocation import Record
 from redelivery.subject import Subject, SubjectError, Table
 
 REGION = "us-east-1"
@@ -115,11 +122,6 @@ def backend(service: str) -> Any:
     return found[ACCOUNT][REGION]
 
 
-def items_of(table: Table) -> list[dict[str, Any]]:
-    """Return every item of a table, as JSON can hold it."""
-    return [_values(entry) for entry in backend("dynamodb").tables[table.name].all_items()]
-
-
 def _values(entry: Any) -> dict[str, Any]:
     return {name: plain(value) for name, value in entry.to_json()["Attributes"].items()}
 
@@ -195,3 +197,82 @@ def _expiries(item: Mapping[str, Any]) -> list[str]:
         for name, value in item.items()
         if _EXPIRY.search(name) and isinstance(value, int | float) and value > _AN_EPOCH
     ]
+
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Rows of one kind: a table's items, the messages to one queue, the requests to one URL.
+
+    Attributes:
+        key: the columns that identify a row; empty if rows have no identity.
+        rows: each a flat mapping from the path of a value, as `lines.0.sku`, to the value.
+        repeatable: whether equal rows count as one.
+    """
+
+    key: tuple[str, ...]
+    rows: tuple[Row, ...]
+    repeatable: bool = False
+
+
+State = Mapping[str, Collection]
+
+
+def state_of(resources: Resources, record: Record) -> State:
+    """Read everything that a check compares."""
+    subject = resources.subject
+    collections: dict[str, Collection] = {}
+    for table in filter(lambda table: table.is_state, subject.tables):
+        items = map(_values, backend("dynamodb").tables[table.name].all_items())
+        rows = tuple(dict(_flat(item, "")) for item in items)
+        collections[table.name] = Collection(table.key_names, rows)
+    for store in subject.stores:
+        collections[store.name] = Collection(store.key, tuple(map(flat, store.items())))
+    for bucket in subject.buckets:
+        collections[f"s3 {bucket}"] = Collection(
+            ("Key",), tuple(_objects(bucket, resources.client("s3")))
+        )
+    sent: dict[str, list[Row]] = {}
+    for one in record.sent:
+        sent.setdefault(one.target, []).append(flat(one.content))
+    for target, contents in sent.items():
+        _, _, place = target.partition(" ")
+        last = target.rpartition(" ")[2]
+        repeatable = any(last == name or place.startswith(name) for name in subject.repeatable)
+        collections[target] = Collection((), tuple(contents), repeatable)
+    return collections
+
+
+def flat(value: Mapping[str, Any]) -> Row:
+    """Return a value as a flat row. Text that holds a JSON object is read as one."""
+    return dict(_flat(plain(value), ""))
+
+
+def _objects(bucket: str, s3: Any) -> Iterator[Row]:
+    for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", ()):
+        body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+        text = body.decode("utf-8", "replace")
+        content = text if _parsed(text) is not text else hashlib.sha256(body).hexdigest()
+        yield flat({"Key": entry["Key"], "body": content})
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    value = _parsed(value)
+    if isinstance(value, dict) and value:
+        for name, entry in value.items():
+            yield from _flat(entry, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list) and value:
+        for index, entry in enumerate(value):
+            yield from _flat(entry, f"{path}.{index}")
+    else:
+        yield path, value
+
+
+def _parsed(value: Any) -> Any:
+    """Return what a text of JSON holds, if that is an object or a list; another value as it is."""
+    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value

@@ -1,31 +1,35 @@
-"""Connections by other libraries: declared methods pass the boundary, the others are refused."""
+"""Ways out of the process besides the AWS SDK and HTTP.
+
+Declared methods pass the boundary. Other connections are refused, and so are processes, whose
+effects would be real. Files that are written are recorded: they outlive a simulated process.
+"""
 
 import importlib
 import ipaddress
+import multiprocessing.util
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from redelivery.boundary.call import Call, Failures
-from redelivery.boundary.invocation import Invocation, current
+from redelivery.boundary.invocation import Call, Failures, call_site, current
 from redelivery.subject import Method, SubjectError
 
 _SHOWN = 60
 _IMMUTABLE_TYPE, _HEAP_TYPE = 1 << 8, 1 << 9
 """Flags of CPython's types."""
 
+_STARTS = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork"}
+_WRITES = os.O_WRONLY | os.O_RDWR
+_NO_STATE = ("/dev/", "/proc/")
+
 _inside: set[int] = set()
 """The invocations that are inside a declared method."""
-
-
-def is_declared(invocation: Invocation) -> bool:
-    """Whether an invocation is inside a declared method."""
-    return id(invocation) in _inside
 
 
 @contextmanager
@@ -64,7 +68,7 @@ def _passing(method: Method, holder: Any, name: str) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         invocation = current()
-        if invocation is None or is_declared(invocation):  # a method that calls another one
+        if invocation is None or id(invocation) in _inside:  # a method that calls another one
             return original(*args, **kwargs)
 
         def perform() -> Any:
@@ -166,27 +170,38 @@ def _holder(path: str) -> tuple[ModuleType, Any, str]:
     return module, holder, last
 
 
-class ConnectionRefused(BaseException):
-    """The handler opens a connection that the kit does not intercept."""
+class Refused(BaseException):
+    """The handler opens a connection that is not intercepted, or starts a process.
+
+    No Exception: a handler would handle it.
+    """
 
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Let the handler connect to this machine alone."""
-    connect = socket.socket.connect
+    """Let the handler connect to this machine alone, and start no process."""
+    _watch()
+    connect, spawn = socket.socket.connect, multiprocessing.util.spawnv_passfds
 
     def checked(own: socket.socket, address: Any) -> None:
         if current() is not None and own.family in {socket.AF_INET, socket.AF_INET6}:
             host, port = address[:2]
             if host != "localhost" and not _is_loopback(host):
                 own.close()
-                raise ConnectionRefused(
+                raise Refused(
                     f"the handler connects to {host}:{port} by a library that is not intercepted. "
                     "Use urllib3, requests, httpx or urllib.request, or declare the driver's method"
                 )
         connect(own, address)
 
-    with patch.object(socket.socket, "connect", checked):
+    def spawned(*arguments: Any) -> int:  # Python has no audit event for it
+        _observe("os.posix_spawn", arguments)
+        return spawn(*arguments)
+
+    with (
+        patch.object(socket.socket, "connect", checked),
+        patch("multiprocessing.util.spawnv_passfds", spawned),
+    ):
         yield
 
 
@@ -195,3 +210,27 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+@cache
+def _watch() -> None:
+    """Watch this process, from now on: Python takes no such hook back."""
+    sys.addaudithook(_observe)
+
+
+def _observe(event: str, arguments: tuple[Any, ...]) -> None:
+    if event not in {"open", "sqlite3.connect"} and event not in _STARTS:
+        return
+    invocation = current()
+    if invocation is None or invocation.loading or id(invocation) in _inside:
+        return
+    if event in _STARTS:
+        raise Refused(
+            f"the handler starts a process at {call_site(invocation.root)}: what it does is real, "
+            "and is not seen. Declare the function that starts it, as Method('subprocess:run', ...)"
+        )
+    path = str(arguments[0])
+    if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & _WRITES):
+        return
+    if path != ":memory:" and not path.startswith(_NO_STATE) and "__pycache__" not in path:
+        invocation.record.files.setdefault(path, call_site(invocation.root))

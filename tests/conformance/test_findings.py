@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from docs.findings import __main__ as command
 from docs.findings.handlers import ALL, PublicHandler, ready
@@ -28,6 +29,12 @@ def handler(event, context):
         order = json.loads(record["body"])
         boto3.resource("dynamodb").Table("orders").put_item(Item=order)
 """
+
+
+@pytest.fixture(autouse=True)
+def _redis_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A subject replaces the client in its process, which a check of its own ends with."""
+    monkeypatch.setattr(redis, "Redis", redis.Redis)
 
 
 def test_the_page_has_the_table_of_the_results() -> None:

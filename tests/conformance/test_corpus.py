@@ -393,6 +393,14 @@ def test_a_drawn_message_that_shows_more_is_kept_and_tried_first(tmp_path: Path)
     assert replayed.differences == again[0].differences
 
 
+def test_a_sound_handler_is_sound_with_drawn_messages(tmp_path: Path) -> None:
+    given = Case("adds_in_one_write", {}).subject()
+    found = examine(given, only=[Fault.SENT_AGAIN, Fault.DIES_AFTER], draw=20, folder=tmp_path)
+    assert any(result.fired for result in found.results)
+    assert not any(result.differences for result in found.results)
+    assert not (tmp_path / "redelivery-messages").exists()
+
+
 def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:
     tables = [replace(table, ttl=None) for table in TABLES]
     case = Case("marks_for_a_day", {Fault.AFTER_EXPIRY: SOUND})

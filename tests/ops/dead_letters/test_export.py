@@ -78,12 +78,60 @@ def test_no_message_is_deleted_if_the_file_cannot_be_written(unread: Shop) -> No
     assert len(unread.dead_letters()) == 1
 
 
+def test_purge_asks_for_confirmation_and_a_dry_run_only_shows(unread: Shop) -> None:
+    assert "unparseable" in support.stdout_of("dlq", "purge", "--dry-run", "--export", "out")
+    for answer, left in (("n\n", 1), ("", 1), ("y\n", 0)):
+        assert not Path("out").exists()
+        result = support.run("dlq", "purge", "--export", "out", answer=answer)
+        assert "export and delete 1 dead letter?" in result.stderr
+        assert ("nothing was changed: answer y" in result.stderr) is bool(left)
+        assert result.exit_code == left
+        assert unread.hidden() == 0
+        assert len(unread.dead_letters()) == left
+    assert Path("out").exists()
+
+
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds by which the clock of the walk is ahead."""
     ahead = [0.0]
     monkeypatch.setattr(search, "time", SimpleNamespace(time=lambda: time.time() + ahead[0]))
     return ahead
+
+
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[QueueWalk]:
+    """The walks that were begun."""
+    found: list[QueueWalk] = []
+
+    def enter(walk: QueueWalk) -> QueueWalk:
+        found.append(walk)
+        return walk
+
+    monkeypatch.setattr(QueueWalk, "__enter__", enter)
+    return found
+
+
+def test_message_that_another_command_took_while_the_prompt_was_open_is_not_deleted(
+    unread: Shop, clock: list[float], walks: list[QueueWalk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine slept. SQS accepts a renewal by the old receive, so that nothing else tells."""
+
+    def decide(*_: object, **__: object) -> bool:
+        clock[0] += HOLD_SECONDS
+        unread.show_hidden()
+        assert len(unread.dead_letters()) == 1
+        list(walks[0].renewals())
+        return True
+
+    monkeypatch.setattr("typer.confirm", decide)
+    result = support.run("dlq", "purge", "--export", "out")
+    assert result.exit_code == 1
+    assert "1 dead letter could not be held while this command waited" in support.words(
+        result.stderr
+    )
+    assert len(unread.dead_letters()) == 1
+    assert not Path("out").exists()
 
 
 @pytest.mark.parametrize("stolen_by", ["the clock", "SQS"])

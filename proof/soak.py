@@ -60,7 +60,7 @@ SOAK = Shape(
         "refusals": 50,
         "declines": 50,
     },
-    calls_a_kill=75,
+    calls_a_kill=45,
     drops={Drop.ANSWER_LOST: 0.012, Drop.REFUSED: 0.004, Drop.LATE: 0.004},
     charges={
         PaymentFault.DROP: 0.05,

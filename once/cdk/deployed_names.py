@@ -63,7 +63,12 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, file: Path, service: str) -> "DeployedNames":
-        """Return the names that a file records for one deployment; `{}` if there is none yet."""
+        """Return the names that a file records for one deployment.
+
+        Args:
+            file: a JSON object with the names of each deployment; `{}` if there is none yet.
+            service: the name of the deployment.
+        """
         return _read(file).get(service, cls())
 
     def place(self, consumers: Iterable[ConsumerProps], most: int) -> list[list[ConsumerProps]]:

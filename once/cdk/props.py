@@ -61,7 +61,11 @@ class WarmThroughput:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the value of a text such as `24000,8000`: reads, then writes."""
+        """Return the value of a text such as `24000,8000`: reads, then writes.
+
+        Raises:
+            ValueError: the text is not a pair of whole numbers; says how to write it.
+        """
         parts = text.split(",")
         if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
             raise ValueError("give read and write units a second, such as 24000,8000")

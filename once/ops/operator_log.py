@@ -70,8 +70,14 @@ def logged_change(
 ) -> Iterator[Change]:
     """Write an entry before a change, and one with its outcome after it, also after Ctrl-C.
 
-    A command that is killed leaves an entry without an outcome. The arguments of the command have
-    no bodies and keys; those that are not set are left out.
+    A command that is killed leaves an entry without an outcome.
+
+    Args:
+        command: the command, such as `dlq redrive`.
+        arguments: its arguments, without bodies and keys; those that are not set are left out.
+
+    Raises:
+        OpsError: the first entry cannot be written: nothing was changed. Or the second cannot.
     """
     given = {name: value for name, value in arguments.items() if value}
     group, number = deployment.operator_log, uuid4().hex

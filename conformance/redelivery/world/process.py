@@ -128,21 +128,20 @@ class Code:
         try:
             module = importlib.import_module(module_name)
             loaded = getattr(module, function)
-        except (ModuleNotFoundError, AttributeError, ValueError) as error:
+        except Exception as error:
+            if self._was_loaded:
+                raise
+            place = f"{subject.handler} from {subject.root.resolve()}"
+            if not isinstance(error, ModuleNotFoundError | AttributeError | ValueError):
+                raise SubjectError(
+                    f"{module_name} cannot be imported: {error!r}{raised_at(error, subject.root)}"
+                ) from error
             remedy = "Name it as Lambda does, module.function, and give the folder with --root"
             if isinstance(error, ModuleNotFoundError) and error.name != module_name:
                 remedy = f"Is {error.name} installed in this environment?"
                 if (subject.root / str(error.name).partition(".")[0]).is_dir():
                     remedy = "The package is of another platform: give the source with --root"
-            raise SubjectError(
-                f"cannot load {subject.handler} from {subject.root.resolve()}: {error}. {remedy}"
-            ) from error
-        except Exception as error:
-            if self._was_loaded:
-                raise
-            raise SubjectError(
-                f"{module_name} cannot be imported: {error!r}{raised_at(error, subject.root)}"
-            ) from error
+            raise SubjectError(f"cannot load {place}: {error}. {remedy}") from error
         if not _file(module).startswith(f"{subject.root.resolve()}{os.sep}"):
             raise SubjectError(
                 f"{module_name} was found at {_file(module)}, outside of {subject.root.resolve()}. "

@@ -33,6 +33,9 @@ def write_templates(
     """Write the templates of the stacks into a folder; return their paths, as they are deployed.
 
     The names in them count as deployed: they are added to the registry's file of deployed names.
+
+    Raises:
+        SynthError: the registry has faults; lists all of them.
     """
     with TemporaryDirectory() as scratch:
         app = App(outdir=scratch, analytics_reporting=False, context=dict(context))

@@ -90,7 +90,11 @@ class DeployedConsumer:
         return tuple(filter(None, (self.queue_url, self.isolation_queue_url)))
 
     def with_group(self, event: OutgoingEvent) -> OutgoingEvent:
-        """Return an event in its message group at this consumer; a FIFO queue requires one."""
+        """Return an event in the message group that it has at this consumer.
+
+        Raises:
+            Unpublishable: the queue is a FIFO queue, and the event has no group.
+        """
         group = None
         if self.grouped_by is not None:
             known = json.loads(event.body)
@@ -116,7 +120,8 @@ class DeployedConsumer:
     def key(self, event: cloud_event.CloudEvent) -> str | None:
         """Return the dedup key of an event; None if its rule or its volatile fields are not known.
 
-        An event that the consumer would reject for its key raises `NoKey` or `TooLarge`.
+        Raises:
+            NoKey, TooLarge: the consumer would reject the event for its key.
         """
         rule, content = self.keys.get(event.type), self.fingerprint(event)
         if rule is None or (content is None and rule == Key.content()):
@@ -142,7 +147,11 @@ class DeployedWebhooks:
 
     @classmethod
     def of(cls, service: str, outputs: Mapping[str, str]) -> Self | None:
-        """Read the outputs of all stacks, by output key; None without an ingress."""
+        """Read the outputs of all stacks, by output key; None without an ingress.
+
+        Raises:
+            KeyError: an output is missing.
+        """
         if StackOutput.WEBHOOK_URL not in outputs:
             return None
         try:

@@ -47,7 +47,8 @@ def with_body(
 ) -> AssessedMessage:
     """Return a message with the text as its body, assessed again.
 
-    Raises `RefusedEditError` if it may not be sent with this body.
+    Raises:
+        RefusedEditError: the message may not be sent with this body.
     """
     if printable_json(text).strip() == printable_json(editable_text(before.message)).strip():
         raise OpsError("the body was not changed, and nothing is sent: redrive it as it is")

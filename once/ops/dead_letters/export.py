@@ -282,8 +282,15 @@ class MessagePurge:
     ) -> None:
         """Export and delete the messages; note what was done in the change, also after an error.
 
-        Without a path, there is a new file for each consumer. `exported` is called with each file
-        and its messages, `batch_deleted` after each batch; what it raises ends the deletion.
+        Args:
+            path: the file of the export; None for a new file for each consumer.
+            change: takes the ids and the numbers.
+            exported: called with each file and the messages that it holds.
+            batch_deleted: called after each batch; what it raises ends the deletion.
+
+        Raises:
+            OpsError: the messages were not held without a break, or a file cannot be written;
+                nothing was deleted.
         """
         try:
             self.walk.raise_if_lapsed()

@@ -398,6 +398,9 @@ def redriven_message(
     attributes stay in the single attribute of the quarantine, so that ten are never exceeded. If
     the message would be too large, the history is left out. The reason is part of the lineage only:
     as an attribute it would describe the next dead-lettering. `now` is noted in the lineage.
+
+    Raises:
+        OnceError: the event of an unrouted message cannot be read.
     """
     if message.queue.ingress is not None:
         return _publication(message, message.queue.ingress)

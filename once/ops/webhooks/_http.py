@@ -143,9 +143,13 @@ class Unanswered(Exception):
 def send_request(
     destination: Destination, method: str, headers: Mapping[str, str], body: bytes
 ) -> int:
-    """Send a request, and return the status of its answer; raise an error of this module if not.
+    """Send a request, and return the status of its answer.
 
     `Host`, `Content-Length` and `Connection` are set here, whatever the headers say.
+
+    Raises:
+        NotSent, Unsendable: it was not sent.
+        Unanswered: perhaps it was.
     """
     connection = HTTPConnection(destination.name, destination.port, timeout=TIMEOUT_SECONDS)
     connection.auto_open = 0  # the connection would be made to an address that was not checked

@@ -83,7 +83,11 @@ def mark() -> str:
 
 
 def resend(destination: Destination, capture: Capture, body: bytes) -> int:
-    """Send a request as it was captured, with a mark; return the status of its answer."""
+    """Send a request as it was captured, with a mark; return the status of its answer.
+
+    Raises:
+        NotSent, Unsendable, Unanswered: as `send_request`.
+    """
     headers = {**capture.headers, "once-replay": mark()}
     return send_request(destination, capture.method, headers, body)
 
@@ -99,7 +103,11 @@ class UrlTarget:
         return capture, body
 
     def send(self, prepared: tuple[Capture, bytes]) -> str:
-        """Send a webhook, and return the status of the answer."""
+        """Send a webhook, and return the status of the answer.
+
+        Raises:
+            NotSent, Unanswered: there is no answer.
+        """
         status = resend(self.destination, *prepared)
         if status >= _FIRST_REFUSAL:
             raise OpsError(f"the receiver answered {status}")
@@ -123,7 +131,11 @@ class QueueTarget:
     run: str = field(default_factory=lambda: str(uuid4()))
 
     def prepare(self, capture: Capture, body: bytes) -> dict[str, Any]:
-        """Return the message with the event of a webhook."""
+        """Return the message with the event of a webhook.
+
+        Raises:
+            OnceError: it has no event, or no message group.
+        """
         if capture.standing is Standing.CONFLICT and not self.takes_conflicts:
             raise OpsError(
                 f"{standing_text(capture)}; compare the two (`once webhooks show ID`), then name "
@@ -149,7 +161,12 @@ class QueueTarget:
         return self.consumer.message(grouped, self.run, **{QUEUE_MARK: text(mark())})
 
     def send(self, prepared: dict[str, Any]) -> str:
-        """Send a message, and return its id."""
+        """Send a message, and return its id.
+
+        Raises:
+            NotSent: SQS refuses it.
+            Unanswered: SQS did not answer.
+        """
         try:
             answer = self.sqs.send_message(QueueUrl=self.consumer.queue_url, **prepared)
         except ClientError as error:

@@ -18,7 +18,7 @@ from proof.soak import SOAK, Shape, audit_figures, complaints, conclude, play
 LEAST = SOAK.least.items()
 SHORT = Shape(
     traffic={"count": 24, "duplicates": 24, "conflicts": 1, "malformed": 1, "declines": 2},
-    calls_a_kill=40,
+    calls_a_kill=15,
     drops={Drop.ANSWER_LOST: 0.04, Drop.REFUSED: 0.02, Drop.LATE: 0.02},
     charges={PaymentFault.DROP: 0.2},
     least={"sends": 48, "kills": 3, "drops": 3, "answers_lost": 1, "effects": 60},

@@ -1,6 +1,5 @@
 """The bench's DynamoDB without sockets."""
 
-from functools import cached_property
 from io import BytesIO
 from threading import Lock
 from typing import Any
@@ -10,7 +9,6 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
-from benchmarks.dynamodb import KEYS
 from benchmarks.server import BenchServer, Service
 
 SESSION = boto3.Session("bench", "bench", region_name="us-east-1")
@@ -27,18 +25,6 @@ class MemoryServer(BenchServer):
         client = SESSION.client(service, config=config)
         client.meta.events.register_first(f"before-send.{service}", self._send)
         return client
-
-    @cached_property
-    def dynamodb(self) -> Any:
-        return self.client("dynamodb")
-
-    def transact(self, *entries: dict[str, Any]) -> list[str]:
-        """Commit, and return the codes of the cancellation reasons, if any."""
-        try:
-            self.dynamodb.transact_write_items(TransactItems=list(entries))
-        except self.dynamodb.exceptions.TransactionCanceledException as error:
-            return [reason["Code"] for reason in error.response["CancellationReasons"]]
-        return []
 
     def __getattr__(self, method: str) -> Any:
         return getattr(self.service, method)
@@ -57,13 +43,3 @@ class _Raw(BytesIO):
 
     def stream(self, **_: Any) -> Any:
         yield self.read()
-
-
-def put(table: str, key: str, value: str = "", *, new: bool = False) -> dict[str, Any]:
-    """Return a put of a transaction; `new` adds the condition that the item does not exist."""
-    item = {KEYS[table]: {"S": key}, "value": {"S": value}}
-    terms = {
-        "ConditionExpression": f"attribute_not_exists({KEYS[table]})",
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
-    return {"Put": {"TableName": table, "Item": item, **(terms if new else {})}}

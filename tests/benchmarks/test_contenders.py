@@ -11,7 +11,6 @@ from benchmarks import contenders, effects, embedded, webhooks
 from benchmarks.batches import Setting, Wrong, load_of, take
 from benchmarks.contenders import Connect
 from benchmarks.deployed.verify_then_put import Handle
-from benchmarks.models import model_rows
 from benchmarks.rows import Sample
 from benchmarks.webhooks import FUNCTIONS, INGRESS, PUT, Kind
 from tests.benchmarks.bench import MemoryServer
@@ -148,16 +147,6 @@ def test_a_charge_that_is_not_made_once_is_detected(
     monkeypatch.setattr(effects, "Provider", Faulty)
     with pytest.raises(Wrong, match="Once, calls of 5 ms: 0 failed, 20 orders and"):
         effects.take(MemoryServer(), effects.ONCE, 5, messages=10)
-
-
-def test_each_kind_of_model_has_a_row() -> None:
-    setting = Setting(records=10, delay_ms=0, messages=10)
-    rows = model_rows(MemoryServer(), 1, setting)
-    assert [row["contender"] for row in rows] == [
-        *("msgspec.Struct", "dataclass", "TypedDict", "NamedTuple", "attrs", "pydantic")
-    ]
-    assert rows[0]["cpu_vs_struct"] == 1
-    assert {row["requests"] for row in rows} == {0.1}
 
 
 # The end-to-end measurement without an embedded AWS, and the two webhook functions.

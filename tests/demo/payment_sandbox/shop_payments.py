@@ -27,8 +27,6 @@ PARAMETERS: dict[str, Any] = {
 }
 DECLINED = "pm_card_visa_chargeDeclined"
 
-Outcome = tuple[type[Exception], int | None]
-
 
 class Customer:
     """Stripe's client, as the payments function uses it."""
@@ -41,19 +39,6 @@ class Customer:
         changed = PARAMETERS | changes
         parameters: Any = {name: value for name, value in changed.items() if value is not None}
         return self.stripe.v1.payment_intents.create(parameters, {"idempotency_key": key})
-
-    def outcome(self, key: str = "key-1", **changes: Any) -> Outcome | str:
-        """Pay, and return `new`, `replayed`, or the error with its HTTP status."""
-        try:
-            response = self.pay(key, **changes).last_response
-        except stripe.StripeError as error:
-            return type(error), error.http_status
-        assert response is not None
-        return "replayed" if "Idempotent-Replayed" in response.headers else "new"
-
-    def charges(self, **parameters: Any) -> list[stripe.Charge]:
-        wanted: Any = parameters
-        return self.stripe.v1.charges.list(wanted).data
 
     def statuses(self) -> list[str]:
         """Return the status of every charge in the sandbox's book."""

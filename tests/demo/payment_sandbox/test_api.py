@@ -1,11 +1,18 @@
-"""The payment sandbox answers Stripe's own client as Stripe does, also for idempotency keys."""
+"""The payment sandbox answers Stripe's own client as Stripe does, also while it holds requests."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import stripe
 
-from demo.payment_sandbox import payment_sandbox
+from demo.payment_sandbox import (
+    FaultRates,
+    PaymentFault,
+    PaymentSandbox,
+    payment_sandbox,
+)
 from tests.demo.payment_sandbox.shop_payments import DECLINED, Customer, customer_of
 
 
@@ -20,39 +27,6 @@ def test_a_declined_charge_is_recorded_as_failed(customer: Customer) -> None:
     assert error.payment_intent.status == "requires_payment_method"
     [charge] = customer.sandbox.charges()
     assert (charge["id"], charge["status"]) == (error.charge, "failed")
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("amount", None), ("amount", -1), ("amount", 10**8), ("currency", None)],
-)
-def test_a_rejection_names_the_parameter_and_is_not_saved(
-    customer: Customer, name: str, value: Any
-) -> None:
-    with pytest.raises(stripe.InvalidRequestError) as caught:
-        customer.pay(**{name: value})
-    assert (caught.value.http_status, caught.value.param) == (400, name)
-    assert customer.statuses() == []
-    customer.pay()
-    assert len(customer.statuses()) == 1
-
-
-def test_charges_are_listed_by_transfer_group_newest_first(customer: Customer) -> None:
-    customer.pay("a")
-    customer.pay("b", transfer_group="order-2")
-    with pytest.raises(stripe.CardError):
-        customer.pay("c", payment_method=DECLINED)
-    first, _, last = customer.sandbox.charges()
-    found = customer.charges(transfer_group="order-1")
-    assert [(charge.id, charge.payment_intent) for charge in found] == [
-        (charge["id"], charge["payment_intent"]) for charge in (last, first)
-    ]
-    assert [(charge.status, charge.paid, charge.failure_code) for charge in found] == [
-        ("failed", False, "card_declined"),
-        ("succeeded", True, None),
-    ]
-    assert len(customer.charges()) == 3
-    assert customer.charges(transfer_group="order-3") == []
 
 
 DAY = 86_400
@@ -86,3 +60,49 @@ def test_a_key_expires_after_its_lifetime(age: int, charges: int) -> None:
         now += age
         customer.pay()
         assert len(customer.statuses()) == charges
+
+
+# Requests that are held: the demo kills the process that waits for such a charge.
+
+
+LONG_SECONDS = 3600.0
+TIMEOUT = 20
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as threads:
+        yield threads
+
+
+@pytest.fixture
+def holding(pool: ThreadPoolExecutor) -> Iterator[PaymentSandbox]:
+    # The sandbox must end first: threads of the pool may wait for it.
+    with payment_sandbox(FaultRates(hold_seconds=LONG_SECONDS)) as running:
+        yield running
+
+
+def pay(sandbox: PaymentSandbox, key: str = "key-1") -> str:
+    """Pay over a new connection, and return the status or the error."""
+    with customer_of(sandbox, timeout=TIMEOUT) as customer:
+        try:
+            return customer.pay(key).status
+        except stripe.StripeError as error:
+            return f"{error.http_status} {error.error and error.error.code}"
+
+
+@pytest.mark.parametrize("fault", [PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER])
+def test_a_held_request_continues_when_released_and_others_get_409(
+    holding: PaymentSandbox, pool: ThreadPoolExecutor, fault: PaymentFault
+) -> None:
+    holding.script(fault)
+    paying = pool.submit(pay, holding)
+    request = holding.held.get(timeout=TIMEOUT)
+    assert len(holding.charges()) == (fault is PaymentFault.HOLD_AFTER)
+    assert pay(holding) == "409 idempotency_key_in_use"
+    assert pay(holding, "key-2") == "succeeded"
+    assert not paying.done()
+    request.released.set()
+    assert paying.result(TIMEOUT) == pay(holding) == "succeeded"
+    keys = sorted(charge["idempotency_key"] for charge in holding.charges())
+    assert keys == ["key-1", "key-2"]

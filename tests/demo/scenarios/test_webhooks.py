@@ -1,32 +1,22 @@
 """The webhooks scenario: its plan, the answers of a run, and an audit that counts each damage."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import pytest
 
 from demo.audit.webhooks import ForgedRequest, SentWebhook, audit_webhooks
 from demo.scenarios.webhook_requests import (
-    Altered,
     Answered,
     Delivery,
     Forged,
     Genuine,
-    Handshake,
-    HttpRequest,
     Provider,
     SampleWebhook,
     Trick,
-    WebhookPlan,
 )
-from demo.scenarios.webhooks import forged_requests, sent_webhooks, update
-from once.webhooks.capture import day_part
-from once.webhooks.endpoint import PROFILES
-from once.webhooks.signature import Verdict, verify
-from once.webhooks.webhook import Request
+from demo.scenarios.webhooks import forged_requests, sent_webhooks
 
 BODIES = {serial: f'{{"serial":"{serial}"}}'.encode() for serial in ("a", "b", "forged")}
 
@@ -181,55 +171,3 @@ def test_a_forged_request_counts_once_with_its_last_answer() -> None:
     assert [each.refused for each in forged_requests([died, refused])] == [True]
     assert [each.refused for each in forged_requests([answered(FORGED, 200)])] == [False]
     assert [each.refused for each in forged_requests([died])] == [False]
-
-
-RECEIVED = 1_800_000_000_000
-SHA = "0" * 64
-
-
-def test_a_record_is_older_by_the_hours_in_each_unit() -> None:
-    item = {"pk": {"S": "k"}, "committed_at": {"N": str(RECEIVED)}, "expires_at": {"N": "99999"}}
-    found = update(item, 2)
-    assert found["ExpressionAttributeValues"] == {
-        ":committed_at": {"N": str(RECEIVED - 7_200_000)},
-        ":expires_at": {"N": "92799"},
-    }
-    assert (
-        found["UpdateExpression"] == "SET #committed_at = :committed_at, #expires_at = :expires_at"
-    )
-
-
-def test_a_capture_is_listed_under_its_earlier_day() -> None:
-    day = {"S": day_part("stripe", RECEIVED, SHA)}
-    found = update({"received_at": {"N": str(RECEIVED)}, "day": day}, 48)
-    earlier = RECEIVED - 48 * 3_600_000
-    values = found["ExpressionAttributeValues"]
-    assert values[":day"] == {"S": day_part("stripe", earlier, SHA)} != day
-
-
-NOW = 1_800_000_000.0
-SECRETS = dict.fromkeys([*Provider, "slack"], "whsec_c2VjcmV0LW9mLXRoZS1kZW1v")
-
-
-@pytest.fixture(scope="module")
-def plan() -> WebhookPlan:
-    return WebhookPlan.draw(Random(1))
-
-
-def verdict(request: HttpRequest) -> Verdict:
-    profile = PROFILES[request.path.removeprefix("/")]
-    read = Request("POST", request.path, request.headers, request.body)
-    return verify(profile, [SECRETS[profile.name]], read, NOW)
-
-
-def test_the_library_accepts_genuine_requests_and_refuses_every_trick(plan: WebhookPlan) -> None:
-    verdicts = Counter(
-        (type(each), getattr(each, "trick", None), verdict(each.request(SECRETS, NOW)))
-        for wave in plan.waves
-        for each in wave
-    )
-    genuine = {key for key in verdicts if key[2] is Verdict.GENUINE}
-    assert genuine == {(kind, None, Verdict.GENUINE) for kind in (Genuine, Altered, Handshake)}
-    assert {trick for kind, trick, _ in verdicts if kind is Forged} == {*Trick}
-    stale = {trick for _, trick, found in verdicts if found is Verdict.STALE}
-    assert stale == {Trick.TOO_OLD, Trick.IN_FUTURE}

@@ -41,20 +41,6 @@ def test_the_same_seed_plans_and_sends_the_same_messages_in_the_same_order() -> 
     assert late_wave(one) == late_wave(other)
 
 
-def test_plans_of_two_seeds_share_no_name() -> None:
-    one, other = (traffic(seed=seed, refusals=5, declines=5).orders for seed in (1, 2))
-    for name in ("order_id", "customer_id", "email", "event_id"):
-        assert {getattr(o, name) for o in one}.isdisjoint(getattr(o, name) for o in other)
-    skus, others = ({line.sku for o in plan for line in o.lines} for plan in (one, other))
-    assert skus.isdisjoint(others)
-
-
-def test_plans_of_one_seed_never_contradict_each_other() -> None:
-    small = {order.event_id: order for order in traffic(count=10, refusals=3, declines=2).orders}
-    larger = traffic(count=60, refusals=9, declines=7, conflicts=4).orders
-    assert small.items() <= {order.event_id: order for order in larger}.items()
-
-
 @st.composite
 def plans(draw: st.DrawFn) -> TrafficPlan:
     count = draw(st.integers(1, 40))
@@ -95,7 +81,6 @@ REASONS = {
     "no-id.json": "no-key",
     "invalid-data.json": "invalid-data",
 }
-VALID = ("order-placed.json", "order-refused.json", "order-declined.json")
 MALFORMED = {
     "not-json": "unparseable",
     "no-id": "no-key",
@@ -158,12 +143,6 @@ def reasons(aws: FakeAws) -> dict[str, str]:
 
 def stock(aws: FakeAws) -> dict[str, int]:
     return {item["sku"]: int(item["available"]) for item in aws.items("stock")}
-
-
-def test_every_sample_is_tested_and_explained() -> None:
-    files = {path.name for path in EVENTS.glob("*.json")}
-    assert files == {*REASONS, *VALID}
-    assert all(f"| `{name}` |" in README for name in files)
 
 
 def test_bad_samples_are_dead_lettered_with_the_documented_reason(aws: FakeAws) -> None:

@@ -11,7 +11,7 @@ from uuid import uuid4
 from msgspec import Struct
 
 from emulator.embedded_aws import EmbeddedAws
-from once import Consumer, FormerRecords, Refusal, Transaction
+from once import Consumer, Refusal, Transaction
 from once.consumer import Runtime
 from once.names import Record
 from once.settings import Settings, TableSettings
@@ -56,15 +56,6 @@ def sold_out(event: Change, refusal: SoldOut, tx: Transaction) -> None:
 def read_and_write(event: Change, tx: Transaction) -> None:
     seen = tx.get(COUNTERS, {"id": event.counter}) or {"amount": 0}
     tx.put(COUNTERS, {"id": event.counter, "amount": int(seen["amount"]) + event.by})
-
-
-FORMER = FormerRecords.powertools(COUNTERS, prefix="probe", value=lambda event: event.id)
-"""Records of the function that the consumer replaces. They lie in the table of the counters."""
-
-
-@consumer.handles("moved", Change, former=FORMER)
-def add_after_the_switch(event: Change, tx: Transaction) -> None:
-    add(event, tx)
 
 
 @consumer.handles("made.wrong", Change)

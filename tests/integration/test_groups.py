@@ -1,4 +1,4 @@
-"""Groups that commit in parallel, against real, isolated transactions."""
+"""Groups that commit in parallel, and a write that is rejected, against real transactions."""
 
 import threading
 from collections.abc import Sequence
@@ -42,3 +42,11 @@ def test_an_error_in_one_group_leaves_the_others_committed(
     assert bench.deliver(*events, receive_count=2) == []
     assert [bench.amount(f"c-{n}") for n in range(40)] == [1] * 40
     assert bench.reasons() == []
+
+
+def test_a_write_that_dynamodb_rejects_is_quarantined_alone(bench: Bench) -> None:
+    bench.put("visits", 1)
+    events = [event("added", "visits"), event("made.wrong", "visits"), event("added", "visits")]
+    assert bench.deliver(*events) == []
+    assert bench.amount("visits") == 3
+    assert bench.reasons() == ["invalid-write"]

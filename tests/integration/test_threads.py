@@ -1,20 +1,5 @@
 """Sixteen threads against real, isolated transactions."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
-from aws_lambda_powertools.utilities.idempotency import (
-    DynamoDBPersistenceLayer,
-    IdempotencyConfig,
-    idempotent_function,
-)
-from aws_lambda_powertools.utilities.idempotency.exceptions import (
-    IdempotencyAlreadyInProgressError,
-    IdempotencyPersistenceLayerError,
-)
-
-from once.testing import FakeContext
 from tests.integration.probe import Bench, event
 
 THREADS = 16
@@ -47,55 +32,3 @@ def test_no_update_is_lost_where_sixteen_read_before_they_write(bench: Bench) ->
     bench.deliver_in_parallel(events)
     assert bench.amount("balance") == 3 * THREADS
     assert bench.outcomes() == ["accepted"] * 3 * THREADS
-
-
-def former_function(bench: Bench) -> Callable[..., None]:
-    """The function that the consumer replaces, with Powertools' records."""
-
-    def process(event: dict[str, Any]) -> None:
-        bench.dynamodb.update_item(
-            TableName=bench.counters,
-            Key={"id": {"S": event["data"]["counter"]}},
-            UpdateExpression="ADD amount :one",
-            ExpressionAttributeValues={":one": {"N": "1"}},
-        )
-
-    config = IdempotencyConfig(event_key_jmespath="id")
-    config.register_lambda_context(FakeContext(60_000))  # type: ignore[arg-type]
-    store = DynamoDBPersistenceLayer(bench.counters, boto3_client=bench.dynamodb)
-    idempotent: Callable[..., None] = idempotent_function(
-        process,
-        data_keyword_argument="event",
-        config=config,
-        persistence_store=store,
-        key_prefix="probe",
-    )
-    return idempotent
-
-
-def _moved(number: int) -> list[Any]:
-    return [event("moved", f"counter-{n}") for n in range(number)]
-
-
-def test_the_former_function_and_once_race_for_each_event(bench: Bench) -> None:
-    former = former_function(bench)
-
-    def to_former(event: Any) -> None:
-        while True:
-            try:
-                return former(event=event)
-            except (IdempotencyAlreadyInProgressError, IdempotencyPersistenceLayerError):
-                continue
-
-    def to_once(event: Any) -> None:
-        while bench.deliver(event):
-            pass
-
-    orders = ((to_once, to_former), (to_former, to_once))
-    work = [(to, event) for n, event in enumerate(_moved(40)) for to in orders[n % 2]]
-    with ThreadPoolExecutor(THREADS) as pool:
-        jobs = [pool.submit(to, event) for to, event in work]
-    assert [job.result() for job in jobs] == [None] * len(jobs)
-    assert [bench.amount(f"counter-{n}") for n in range(40)] == [1] * 40
-    assert bench.reasons() == []
-    assert 0 < len(bench.outcomes()) < 40, "both were first with some"

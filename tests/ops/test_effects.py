@@ -41,14 +41,6 @@ def test_pending_effects_are_listed_oldest_first(cloud: Cloud) -> None:
     assert "more were not: a pending effect may be among them" in text
 
 
-def test_a_record_that_cannot_be_read_is_listed(cloud: Cloud) -> None:
-    odd = {"state": {"S": "pending"}, "effect": {"N": "1"}, "lease_until": {"S": "\u202e"}}
-    cloud.dynamodb.put_item(TableName="physical-dedup", Item={"pk": {"S": "\x1b[31m"}, **odd})
-    assert "\x1b" not in stdout_of("effects", "list")
-    [one] = json.loads(stdout_of("effects", "list", "--json"))["effects"]
-    assert (one["effect"], one["lease_until"]) == ("not-readable", None)
-
-
 WHY = ("--why", "seen at the provider")
 DONE = ("--done", '"ref-1"')
 Start = Callable[..., Shop]

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
-from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +18,7 @@ from typer import BadParameter
 from typer.testing import CliRunner
 
 from once.effects.declaration import Policy
-from once.ops import __main__, progress
+from once.ops import __main__
 from once.ops.__main__ import COMMANDS, PLUGIN_GROUP, command_line
 from once.ops.aws.deployment import Deployment
 from once.ops.console.server import ConsoleServer
@@ -44,21 +42,6 @@ def test_ctrl_c_ends_any_command_without_a_traceback(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Deployment, "find", stop)
     assert "run the same command again" in stderr_of("dlq", "list", code=ExitCode.STOPPED)
-
-
-def test_a_command_says_what_it_does_if_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    said, lines = Event(), []
-
-    def tell(line: str, **_: Any) -> None:
-        lines.append(line)
-        said.set()
-
-    monkeypatch.setattr(progress, "error_console", SimpleNamespace(print=tell))
-    with progress.saying("reading", after=0):
-        assert said.wait(60)
-    with progress.saying("quick", after=60):
-        pass
-    assert lines == ["reading …"]
 
 
 TRIED = typer.Typer()

@@ -177,13 +177,6 @@ def test_invalid_arguments_are_refused(saga: Saga) -> None:
         assert said in stderr_of("trace", *arguments, code=code)
 
 
-def test_record_with_an_unreadable_outbox_is_shown(saga: Saga) -> None:
-    item = {"pk": {"S": "orders#event#/shop#e-1"}, "outbox": {"S": "no JSON"}}
-    saga.cloud.dynamodb.put_item(TableName="physical-dedup", Item=item)
-    [moment] = moments("e-1", *SHOP)
-    assert moment["published"] == "cannot be read: see the relay's dead letters"
-
-
 def test_unreadable_attributes_of_a_record_are_named(saga: Saga) -> None:
     unreadable: dict[str, Any] = {"committed_at": {"N": "1.5"}, "expires_at": {"S": "soon"}}
     more: dict[str, Any] = {"event_type": {"L": []}, "refusal": {"S": "[bold]x[/]\x1b"}}
@@ -194,15 +187,6 @@ def test_unreadable_attributes_of_a_record_are_named(saga: Saga) -> None:
     table = stdout_of("trace", "placed-o-1", *SHOP)
     assert "not readable: committed_at, expires_at" in table
     assert "refusal: [bold]x[/]\\x1b" in table
-
-
-def test_logs_are_read_from_their_beginning_if_the_event_time_is_invalid(saga: Saga) -> None:
-    asked = requests_of("logs.FilterLogEvents")
-    for time in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"):
-        saga.commit("inventory", placed("o-1"), outbox={"S": f"[{body(placed('o-2'), time=time)}]"})
-        stdout_of("trace", "placed-o-1", *SHOP)
-    entries = [each for each in asked if "INIT_REPORT" not in each["filterPattern"]]
-    assert {request["startTime"] for request in entries} == {0}
 
 
 def test_id_with_separators_is_found(saga: Saga) -> None:

@@ -173,20 +173,6 @@ def test_message_has_all_that_the_command_shows(browser: TestClient, shop: Shop)
     assert json.dumps(note("a", data={"amount": 9})) in text  # as it was received
 
 
-def test_action_that_the_verdict_advises_is_the_main_button(
-    browser: TestClient, shop: Shop
-) -> None:
-    shop.fail("a")
-    shop.dead_letter("{")
-    shop.cloud.bury(RELAY, "event", reason="unpublishable")
-    text = browser.get("dead-letters/letters").text
-    buttons = [
-        re.findall(r'class="[^"]*primary"[^>]*>([^<]*)', browser.get(path).text)
-        for path in re.findall(r'<th scope="row"><a href="[^"]*/(dead-letters/[^"]*)"', text)
-    ]
-    assert sorted(buttons) == [["Edit…"], ["Publish again"], ["Redrive…"]]
-
-
 def test_every_page_shows_any_message(mess: Mess, browser: TestClient) -> None:
     owners = mess.fill([forged("<script>alert(1)</script>\u202e\x1b[31m"), *MESSAGES[::6]])
     shown(browser, "dead-letters")
@@ -204,16 +190,6 @@ def shown(browser: TestClient, path: str) -> None:
     assert "unexpected" not in answer.text
     assert "<script>alert" not in answer.text
     assert all(c.isprintable() or c in "\n\t" for c in answer.text)
-
-
-def test_read_only_console_offers_no_change(
-    shop: Shop, state: ConsoleState, browser: TestClient
-) -> None:
-    shop.fail("a")
-    path = f"dead-letters/orders/{shop.only_dead_letter().message_id}"
-    object.__setattr__(state, "read_only", True)
-    for page in ("dead-letters", "dead-letters/letters", path, f"{path}/edit"):
-        assert 'method="post"' not in browser.get(page).text
 
 
 FAST = {"rate": "1000"}
@@ -362,18 +338,6 @@ def test_edit_that_may_not_be_sent_is_refused(shop: Shop, browser: TestClient) -
         assert answer.status_code == status
         assert said in html.unescape(answer.text)
     assert shop.waiting() == []
-
-
-def test_edit_of_an_event_that_was_committed_meanwhile_is_not_sent(
-    shop: Shop, plan: Plan, confirm: Confirm
-) -> None:
-    shop.fail("a")
-    path = f"dead-letters/orders/{shop.only_dead_letter().message_id}/edit"
-    job = plan(path, body=json.dumps(note("a", data={"amount": 3})))
-    shop.process(note("a"))
-    assert "other content was committed under its key" in html.unescape(confirm(job))
-    assert job.phase is JobPhase.FAILED
-    assert len(shop.dead_letters()) == 1
 
 
 def exports() -> list[Path]:

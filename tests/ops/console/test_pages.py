@@ -16,7 +16,6 @@ from once.effects.declaration import Policy
 from once.names import RELAY, Metric, Outcome, Reason, Record
 from once.ops.aws.deployment import Deployment
 from once.ops.console import operator_log
-from once.ops.console.jobs import JobPhase
 from once.ops.console.overview import METRICS, MINUTES, read_figures
 from once.ops.console.state import ConsoleState
 from once.ops.operator_log import logged_change
@@ -219,16 +218,6 @@ def test_events_are_counted_and_published_again(
     intent, outcome = cloud.logged()
     assert (intent["why"], intent["arguments"]["since"]) == ("the relay was down", "2h")
     assert outcome["counts"] == {"records": 2, "events": 2}
-
-
-def test_a_republish_is_stopped(browser: TestClient, state: ConsoleState, cloud: Cloud) -> None:
-    commit_each(cloud, "orders#a", age=1)
-    job = planned(browser, state, REPUBLISH, since="2h")
-    browser.post(f"{page_of(state, job)}/stop")
-    assert "events published twice are deduplicated" in confirmed(browser, state, job)
-    assert job.phase is JobPhase.STOPPED
-    assert published(cloud) == set()
-    assert cloud.logged()[-1]["outcome"] == "stopped"
 
 
 # Pending effects, and `once effects settle`.

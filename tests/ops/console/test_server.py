@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from math import inf
-from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
@@ -124,25 +123,6 @@ def test_a_plan_without_changes_cannot_be_started(browser: TestClient, state: Co
     assert job.phase is JobPhase.PLANNED
 
 
-def test_a_plan_that_takes_long_is_shown_when_it_is_there(
-    browser: TestClient, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cloud.bury("orders", reason="permanent", error="ValueError: first")
-    monkeypatch.setattr(console_state, "PATIENCE_SECONDS", 0)
-    go, pages = threading.Event(), QueueWalk.pages
-
-    def slow_pages(walk: QueueWalk) -> Iterator[Sequence[DeadLetter]]:
-        assert go.wait(20)
-        yield from pages(walk)
-
-    monkeypatch.setattr(QueueWalk, "pages", slow_pages)
-    answer = browser.post("dead-letters/purge", data={"consumer": "orders"})
-    assert "data-reading" in answer.text
-    go.set()
-    readings_ended()
-    assert "Export and delete 1 dead letter" in browser.get(str(answer.url)).text
-
-
 def readings_ended() -> None:
     for thread in threading.enumerate():
         if thread.name == "reading":
@@ -241,25 +221,3 @@ def test_a_change_of_messages_ends_their_readings(read: Callable[[], int]) -> No
         with pytest.raises(OpsError, match="a change of this console"), messages.held():
             pass
     assert messages.latest("a", read, inf).value > 1
-
-
-def test_depths_are_kept_and_read_once_in_five_seconds(cloud: Cloud, state: ConsoleState) -> None:
-    for _ in range(3):
-        state.read_queues()
-        cloud.sqs.send_message(QueueUrl=cloud.queue("orders"), MessageBody="x")
-    assert state.depths("orders") == [0]
-    state.readings = Readings()
-    state.read_queues()
-    assert state.depths("orders") == [0, 3]
-
-
-def test_header_says_where_the_deployment_is(
-    browser: TestClient, state: ConsoleState, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = browser.get("operator-log").text
-    assert "</span> 123456789012</span>" in text
-    assert "</span> us-east-1</span>" in text
-    assert "endpoint" not in text
-    local = SimpleNamespace(meta=SimpleNamespace(endpoint_url="https://amazonaws.com.local:1"))
-    monkeypatch.setattr(console_state, "client", lambda _: local)
-    assert ConsoleState(state.deployment).place["endpoint"] == "https://amazonaws.com.local:1"

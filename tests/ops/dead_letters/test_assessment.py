@@ -12,7 +12,6 @@ from unittest.mock import Mock
 import pytest
 
 from once.effects.declaration import Policy
-from once.errors import NotDone
 from once.events.claim_check import ClaimMissing
 from once.events.cloud_event import read_event
 from once.events.identity import Key, fingerprint
@@ -192,15 +191,6 @@ def failing(cloud: Cloud) -> Iterator[Failing]:
             return shop
 
         yield start
-
-
-def test_effect_that_was_certainly_not_done_continues(failing: Failing) -> None:
-    shop = failing(Policy.PROVIDER_KEY, NotDone())
-    verdict = shop.verdict(in_seconds=KEY_LIFETIME + HOUR)
-    assert verdict.outcome is RedriveOutcome.SAFE
-    assert "was certainly not done" in verdict.why
-    assert shop.send_back() == []
-    assert shop.counted() == {"a": 1}
 
 
 def test_unknown_effect_continues_under_its_key_while_the_provider_knows_it(

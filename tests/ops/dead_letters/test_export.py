@@ -254,16 +254,6 @@ def test_message_that_sqs_moved_keeps_the_time_of_its_first_receive(shop: Shop, 
     assert import_()["there already"] == "1"
 
 
-def test_reason_that_a_producer_forged_does_not_become_the_messages(shop: Shop) -> None:
-    moved_message(
-        shop, **{DeadLetterAttribute.REASON: {"DataType": "String", "StringValue": "permanent"}}
-    )
-    export_all()
-    assert exported(FILE)[0]["reason"] is None
-    import_()
-    assert shop.only_dead_letter().reason is None
-
-
 @pytest.mark.parametrize("suffix", ["", ".fifo"])
 def test_message_group_is_kept_on_both_kinds_of_queues(suffix: str) -> None:
     queue = DeadLetterQueue("orders", f"https://sqs/1/letters{suffix}", "https://sqs/1/orders")

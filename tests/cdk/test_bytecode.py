@@ -109,15 +109,6 @@ def imported(folder: Path, module: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_named_parts_are_compiled_except_for_files_that_are_no_python(tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "module.py").touch()
-    (tmp_path / "one" / "a_template.py").write_text("{{ name }} = \n")
-    add_bytecode(tmp_path, HERE, ["one"])
-    assert list(tmp_path.rglob("*.pyc")) == [bytecode_of(tmp_path / "one" / "module.py")]
-
-
 def test_the_python_of_this_process_is_found_outside_of_its_virtual_environment() -> None:
     real = str(Path(sys.executable).resolve())
     expected = Compiler(real, str(sys.implementation.cache_tag), sys.version)

@@ -1,7 +1,7 @@
 """`python -m tests.golden`: adds the golden data of new consumers; what is there stays as it is.
 
 A case for every event type without one, with sample data made from the handler's model; one for
-every webhook of `capture_cases`; and the logical ids of new queues and tables. With arguments, one
+every webhook of `test_captures`; and the logical ids of new queues and tables. With arguments, one
 case with data of your own: `python -m tests.golden CONSUMER TYPE DATA`.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 import typer
 
 from once.names import SCHEMA_VERSION
-from tests.golden import capture_cases
-from tests.golden.consumer_cases import handler_of, missing, new_case, sample_data
+from tests.golden import test_captures
+from tests.golden.test_consumers import handler_of, missing, new_case, sample_data
 from tests.golden.versions import FOLDER, golden
 from tests.stacks import logical_ids
 from tests.stacks.cloud import Cloud
@@ -63,8 +63,8 @@ def add_case(consumer: str, event_type: str, given: str | None = None) -> None:
 
 def _add_captures() -> None:
     kept = golden(SCHEMA_VERSION, "captures") if CAPTURES.exists() else {}
-    for name in sorted(capture_cases.MADE.keys() - kept.keys()):
-        kept[name] = capture_cases.new_case(name)
+    for name in sorted(test_captures.MADE.keys() - kept.keys()):
+        kept[name] = test_captures.new_case(name)
         typer.echo(f"{name}: added to {CAPTURES}")
     _write(CAPTURES, {name: kept[name] for name in sorted(kept)})
 

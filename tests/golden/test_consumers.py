@@ -1,28 +1,186 @@
-"""Key rules, and the keys, models and effects of the deployed consumers, in every version.
-
-A key or fingerprint that changes makes every message in flight, and every dead letter, a new event
-or a conflict.
-"""
+"""Key rules, and the keys, models and effects of the deployed consumers, in every version."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec import inspect
 
-from once.events.identity import Key, fingerprint
-from once.names import SCHEMA_VERSION
+from once.cdk import ConsumerProps, published_types
+from once.consumer import Consumer
+from once.effects.declaration import Effect
+from once.effects.ledger import EffectLedger
+from once.events.cloud_event import CloudEvent, read_event
+from once.events.identity import Key, fingerprint, key_and_fingerprint
+from once.intake.registration import Handler
+from once.names import SCHEMA_VERSION, SOURCE_PREFIX
+from once.settings import CommitSettings, TableSettings
+from once.transaction import Identity, Transaction
 from stacks.consumers import CONSUMERS
-from tests.golden.consumer_cases import (
-    deployed,
-    handler_of,
-    identity,
-    missing,
-    provider_keys,
-    read,
-    requested,
-)
+from stacks.registry import REGISTRY
+from stacks.webhooks import WEBHOOKS
 from tests.golden.versions import Item, cases, golden
+
+SIMPLE: dict[type, Any] = {
+    inspect.AnyType: "text",
+    inspect.BoolType: True,
+    inspect.DateTimeType: "2026-01-02T03:04:05Z",
+    inspect.DecimalType: "1.5",
+}
+
+
+class NoSample(Exception):
+    """The model needs data that only its author knows."""
+
+
+def sample_data(model: type) -> Any:
+    """Return JSON data for a model, with every field present.
+
+    Raises:
+        NoSample: a constraint, such as a pattern, rejects the data, or a type is not known here.
+    """
+    data = _sample(inspect.type_info(model))
+    try:
+        msgspec.convert(data, model)
+    except msgspec.ValidationError as error:
+        raise NoSample(f"{model.__name__}: {error}") from None
+    return data
+
+
+def _sample(kind: inspect.Type) -> Any:
+    if type(kind) in SIMPLE:
+        return SIMPLE[type(kind)]
+    for known, sample in COMPOUND.items():
+        if isinstance(kind, known):
+            return sample(kind)
+    raise NoSample(f"no sample is known for {type(kind).__name__}")
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    return {field.encode_name: _sample(field.type) for field in kind.fields}
+
+
+def _union(kind: Any) -> Any:
+    return _sample(next(one for one in kind.types if not isinstance(one, inspect.NoneType)))
+
+
+COMPOUND: dict[type, Callable[[Any], Any]] = {
+    inspect.StrType: lambda kind: "text".ljust(kind.min_length or 0, "x")[: kind.max_length],
+    inspect.IntType: lambda kind: max(2, kind.ge or 0),
+    inspect.StructType: _fields,
+    inspect.DataclassType: _fields,
+    inspect.CollectionType: lambda kind: [_sample(kind.item_type)] * max(1, kind.min_length or 0),
+    inspect.UnionType: _union,
+    inspect.EnumType: lambda kind: next(iter(kind.cls)).value,
+    inspect.LiteralType: lambda kind: kind.values[0],
+}
+
+
+# Golden cases of the deployed consumers: an event of each type, with its key and effect.
+
+
+EXTERNAL_SOURCE = "/producer"
+
+
+def read(case: Item) -> CloudEvent:
+    return read_event(json.dumps(case["event"]), max_bytes=10_000)
+
+
+def deployed(case: Item) -> Consumer:
+    module = import_module(f"functions.{REGISTRY.folder_of(_line(case)).name}.handler")
+    return cast("Consumer", module.consumer)
+
+
+def handler_of(case: Item) -> Handler:
+    return deployed(case).handlers[case["event"]["type"]]
+
+
+def identity(case: Item) -> Item:
+    """Return today's key and fingerprint of a case's event."""
+    handler, event = handler_of(case), read(case)
+    name, volatile = deployed(case).name, handler.volatile
+    pk, _, content = key_and_fingerprint(event, handler.key, consumer=name, volatile=volatile)
+    return {"fingerprint": content, "key": pk}
+
+
+def requested(case: Item) -> tuple[Effect[Any, Any], bytes] | None:
+    """Return the effect and the request of an event's handler today."""
+    handler, event = handler_of(case), read(case)
+    own = Identity(case["key"], case["fingerprint"])
+    line = _line(case)
+    tables = {table.name: TableSettings(table.name, table.keys) for table in line.tables}
+    settings = CommitSettings(
+        consumer=line.name,
+        dedup_table="dedup",
+        tables=tables,
+        dedup_window_seconds=86_400,
+        publishes=line.publishes,
+    )
+    tx = Transaction(event, own, settings, read=lambda table, key: None)
+    handler.function(msgspec.convert(event.data, handler.model), tx)
+    return tx.request
+
+
+def provider_keys(case: Item, effect: Effect[Any, Any], request: bytes) -> list[str]:
+    """Return today's key of the first attempts, and the key that replaces it when it is spent."""
+    client: Any = SimpleNamespace(transact_write_items=lambda **_: None)
+    ledger = EffectLedger(client, "dedup", lambda: 0.0, cast("Any", None), 0)
+    first = ledger.open(effect, request, case["key"], 30)
+    return [first.provider_key, ledger.renew_key(effect, case["key"], first).provider_key]
+
+
+def effect_of(case: Item) -> Item:
+    """Return the effect that a case's event causes today; empty if there is none."""
+    if (found := requested(case)) is None:
+        return {}
+    effect, request = found
+    keys = provider_keys(case, effect, request)
+    kept = {"name": effect.name, "request": json.loads(request), "provider_keys": keys}
+    return {"effect": kept}
+
+
+def new_case(consumer: str, event_type: str, data: Any) -> Item:
+    """Return the golden case of an event with this data, as the consumer's code handles it today.
+
+    Raises:
+        Exception: the handler, which runs once without items in its tables, does not accept it.
+    """
+    event = {
+        "specversion": "1.0",
+        "id": f"{consumer}-1",
+        "source": _source(event_type),
+        "type": event_type,
+        "data": data,
+    }
+    case = {"consumer": consumer, "event": event}
+    case |= identity(case)
+    return case | effect_of(case)
+
+
+def missing() -> Iterator[tuple[str, str]]:
+    """Yield consumer and event type of each line that has no golden case."""
+    kept = golden(SCHEMA_VERSION, "consumers").values()
+    known = {(case["consumer"], case["event"]["type"]) for case in kept}
+    lines = ((line.identity, event_type) for line in CONSUMERS for event_type in line.event_types)
+    yield from (line for line in lines if line not in known)
+
+
+def _line(case: Item) -> ConsumerProps:
+    return next(line for line in CONSUMERS if line.identity == case["consumer"])
+
+
+def _source(event_type: str) -> str:
+    published = published_types(CONSUMERS, WEBHOOKS).items()
+    publishers = (identity for identity, types in published if event_type in types)
+    return next((SOURCE_PREFIX + name for name in publishers), EXTERNAL_SOURCE)
+
+
+# The cases of every version against today's code.
+
 
 RULES: dict[str, Callable[..., Key]] = {
     "event": Key.event,

@@ -10,7 +10,7 @@ from once.names import RELAY, UNROUTED, Limits, StackOutput
 from once.ops.aws.deployment import Deployment
 from once.settings import RelaySettings, Settings, SweepSettings
 from tests.stacks.cloud import Cloud, Json, environment, flat, statements
-from tests.stacks.test_stack_outputs import outputs_of
+from tests.stacks.test_service import outputs_of
 
 TOPICS = ("Ingress", "Events", "OrderedIngress", "OrderedEvents")
 

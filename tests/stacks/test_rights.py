@@ -1,4 +1,4 @@
-"""Every statement of every service in the tests: AWS's reference, and the calls of the code."""
+"""Every statement of every service: AWS's reference, the calls of the code, and its resources."""
 
 import csv
 from collections.abc import Callable, Iterator
@@ -8,16 +8,18 @@ from typing import NamedTuple
 import pytest
 
 from once.cdk import ConsumerProps, Dedup, DurableFunctionProps, StateMachineProps
+from once.cdk.app.stacks import CAPTURES
+from once.cdk.deployment_options import DEDUP
 from once.names import RELAY, UNROUTED
 from proof.crashpoints.sites import EXPLORED, LEFT_OUT
 from stacks.consumers import CONSUMERS
+from stacks.webhooks import WEBHOOKS
 from tests.stacks.booking_office import LINES
-from tests.stacks.cloud import Cloud, Json, listed
+from tests.stacks.cloud import STATE, Cloud, Json, flat, listed, name_of, statements, types
 from tests.stacks.full_service import MORE, ON_ITEMS, STARTS, Stacks
 from tests.stacks.iam_reference import faults, followed, size
 
 DOCUMENTS = ("PolicyDocument", "AssumeRolePolicyDocument", "KeyPolicy")
-WEBHOOKS = "webhooks"
 
 
 Templates = dict[str, Json]
@@ -149,7 +151,7 @@ def test_each_role_may_do_what_its_function_calls_and_nothing_else(
     }
     traits |= {name: {name} for name in (RELAY, UNROUTED)}
     traits[UNROUTED] |= {"further-stacks"} if service == "prod" else set()
-    traits[WEBHOOKS] = {WEBHOOKS} | ({"large-webhooks"} if service != "shop" else set())
+    traits[WEBHOOKS.name] = {WEBHOOKS.name} | ({"large-webhooks"} if service != "shop" else set())
     common = {"every"} | ({"network"} if service == "prod" else set())
     for name, own in traits.items():
         uses = {
@@ -164,3 +166,114 @@ def test_each_role_may_do_what_its_function_calls_and_nothing_else(
             for action in actions
         }
         assert (name, granted - uses, uses - granted) == (name, set(), set())
+
+
+# The resources of each statement. `test_boundaries` evaluates the conditions on tables and topics.
+
+
+Resources = dict[str, set[str]]
+"""The reached of a role's statements, by the statements' names."""
+
+
+def reached(cloud: Cloud, owner: ConsumerProps | str) -> Resources:
+    return {
+        s["Sid"]: {cloud.resolved(resource) for resource in listed(s["Resource"])}
+        for s in statements(cloud, owner)
+    }
+
+
+def condition(cloud: Cloud, owner: ConsumerProps | str, sid: str) -> Json | None:
+    [found] = [s.get("Condition") for s in statements(cloud, owner) if s["Sid"] == sid]
+    return found
+
+
+def in_state(cloud: Cloud, *names: str, attribute: str = "Arn") -> set[str]:
+    return {cloud.text(STATE, name, attribute=attribute) for name in names}
+
+
+def arns(cloud: Cloud, owner: ConsumerProps | str, *parts: str) -> set[str]:
+    return {cloud.text(owner, part, attribute="Arn") for part in parts}
+
+
+def common(cloud: Cloud, owner: ConsumerProps | str) -> Resources:
+    return {"Log": arns(cloud, owner, "Log"), "Trace": {"*"}}  # X-Ray has no reached
+
+
+def of_records(cloud: Cloud) -> Resources:
+    return dict.fromkeys(
+        ("WriteOwnRecordsInTransactions", "ReadOwnRecords"), in_state(cloud, DEDUP)
+    )
+
+
+def test_a_consumer_reaches_its_own_resources_only(cloud: Cloud, consumer: ConsumerProps) -> None:
+    isolation = ["Isolation"] if consumer.batch_size > 1 else []
+    tables = in_state(cloud, *(table.name for table in consumer.tables))
+    expected = {
+        **of_records(cloud),
+        **dict.fromkeys(("WriteInTransactions", "CheckInTransactions", "Read"), tables),
+        "ConsumeOwnQueues": arns(cloud, consumer, "Queue", *isolation),
+        "Quarantine": arns(cloud, consumer, "DeadLetters"),
+        **common(cloud, consumer),
+    }
+    if isolation:
+        expected["Isolate"] = arns(cloud, consumer, *isolation)
+    if consumer.secrets:
+        secrets = (f"secret-{name}" for name in consumer.secrets)
+        expected["ReadSecrets"] = in_state(cloud, *secrets, attribute="Id")
+    if consumer.sends_email:
+        sender = "arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/*"
+        expected["SendEmail"] = {sender}
+        only = {"StringEquals": {"ses:FromAddress": "orders@example.com"}}
+        assert condition(cloud, consumer, "SendEmail") == only
+    assert reached(cloud, consumer) == expected
+
+
+def test_the_librarys_functions_reach_their_own_resources_only(cloud: Cloud) -> None:
+    [bucket] = in_state(cloud, "relay-failures")
+    assert reached(cloud, RELAY) == {
+        "ReadStream": in_state(cloud, DEDUP, attribute="StreamArn"),
+        "Publish": {cloud.text("Events")},
+        "Quarantine": arns(cloud, RELAY, "DeadLetters"),
+        "KeepFailures": {bucket, f"{bucket}/*"},
+        **common(cloud, RELAY),
+    }
+    own = {"StringEquals": {"s3:ResourceAccount": {"Ref": "AWS::AccountId"}}}
+    assert condition(cloud, RELAY, "KeepFailures") == own
+    assert reached(cloud, UNROUTED) == {
+        "ConsumeSweep": arns(cloud, UNROUTED, "Sweep"),
+        "KeepUnrouted": arns(cloud, UNROUTED, "Queue"),
+        **common(cloud, UNROUTED),
+    }
+
+
+def test_the_ingress_reaches_its_own_resources_and_keys_only(cloud: Cloud) -> None:
+    name, secret = WEBHOOKS.name, "secret-endpoint-stripe"
+    assert reached(cloud, name) == {
+        **of_records(cloud),
+        "CaptureInTransactions": in_state(cloud, CAPTURES),
+        "ReadSecrets": in_state(cloud, secret, attribute="Id"),
+        **common(cloud, name),
+    }
+    in_transactions = {
+        "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
+    }
+    own = {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{name}#*"]},
+        "Null": {"dynamodb:LeadingKeys": "false"},
+    }
+    assert condition(cloud, name, "CaptureInTransactions") == in_transactions
+    assert condition(cloud, name, "WriteOwnRecordsInTransactions") == in_transactions | own
+
+
+@pytest.mark.parametrize("owner", [*CONSUMERS, RELAY, UNROUTED], ids=name_of)
+def test_only_lambda_assumes_a_role_and_no_other_policy_adds_to_it(
+    cloud: Cloud, owner: ConsumerProps | str
+) -> None:
+    role = cloud.of(owner, "Role")
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+    assert "ManagedPolicyArns" not in role
+    assert "AWS::IAM::Policy" not in types(cloud.service)
+    for policy in cloud.every("AWS::IAM::ManagedPolicy").values():  # those of operators
+        assert not {"Roles", "Users", "Groups"} & policy.keys()
+    assert flat(cloud.of(owner, "Function")["Role"]) == cloud.text(owner, "Role", attribute="Arn")

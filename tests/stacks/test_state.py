@@ -1,4 +1,4 @@
-"""The state stack: the data that must survive any deployment of code."""
+"""The state stack, and resources of either stack that hold data or messages."""
 
 import json
 from collections import Counter
@@ -10,8 +10,11 @@ from once.cdk.deployment_options import DEDUP
 from once.cdk.props import TableProps, output_key
 from once.webhooks.capture import BY_TIME, CaptureAttribute
 from stacks.consumers import CONSUMERS
+from stacks.folders import ROOT
 from stacks.webhooks import WEBHOOKS
+from tests.stacks import logical_ids
 from tests.stacks.cloud import STATE, Cloud, types
+from tests.stacks.logical_ids import GOLDEN, resources
 
 TABLES = tuple({table: None for line in CONSUMERS for table in line.tables})
 CAPTURE_ATTRIBUTES = [value for name, value in vars(CaptureAttribute).items() if name.isupper()]
@@ -130,3 +133,49 @@ def test_captures_expire_and_are_listed_by_time_without_their_bodies(cloud: Clou
 def test_only_a_service_that_sends_email_has_an_identity(cloud: Cloud, office: Cloud) -> None:
     assert cloud.of(STATE, "sender")["EmailIdentity"] == "orders@example.com"
     assert "AWS::SES::EmailIdentity" not in types(office.state)
+
+
+# Logical ids, and what outlives the stacks.
+
+
+MESSAGES = {
+    *("AWS::SQS::Queue", "AWS::SQS::QueuePolicy"),
+    *("AWS::SNS::Topic", "AWS::SNS::TopicPolicy", "AWS::SNS::Subscription"),
+}
+CHANGED = (
+    f"A logical id of {GOLDEN.relative_to(ROOT)} is gone. CloudFormation would leave the resource "
+    "behind, with its data, and create an empty one. Give the construct its earlier scope and id "
+    "back, or override its logical id. Change the file only if the resource is removed on purpose, "
+    "after its messages have been processed and its data has been moved:\n"
+)
+ADDED = (
+    f"New resources with data, which {GOLDEN.relative_to(ROOT)} does not pin: run "
+    "`.venv/bin/python -m tests.golden`, which adds them:\n"
+)
+
+
+def test_what_holds_data_keeps_its_logical_id(cloud: Cloud) -> None:
+    kept = logical_ids.kept()
+    for stack, found in logical_ids.found(cloud).items():
+        gone = kept[stack].items() - found.items()
+        assert not gone, CHANGED + json.dumps(dict(sorted(gone)), indent=2)
+        added = found.items() - kept[stack].items()
+        assert not added, ADDED + json.dumps({stack: dict(sorted(added))}, indent=2)
+
+
+@pytest.mark.parametrize("kind", sorted(MESSAGES))
+def test_what_holds_or_delivers_messages_outlives_the_stack(cloud: Cloud, kind: str) -> None:
+    found = resources(cloud.service, {kind}).items()
+    # The topic of alarms holds none: an alarm that still lasts is seen in CloudWatch.
+    policies = {
+        key: (each.get("DeletionPolicy"), each.get("UpdateReplacePolicy"))
+        for key, each in found
+        if not key.startswith("Alarms")
+    }
+    assert policies
+    assert policies == dict.fromkeys(policies, ("RetainExceptOnCreate", "Retain"))
+
+
+def test_nothing_of_the_embedded_service_outlives_it(local_cloud: Cloud) -> None:
+    found = resources(local_cloud.service, MESSAGES).values()
+    assert {each.get("DeletionPolicy", "Delete") for each in found} == {"Delete"}

@@ -1,8 +1,9 @@
-"""`once template`: the stacks of `cdk synth`, but for the consumers' functions."""
+"""Templates of the embedded AWS and of `once template`, compared with those of `cdk synth`."""
 
 import json
+import re
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,72 @@ import pytest
 
 from once.cdk import SynthError, output_key
 from once.cdk.app.template import write_templates
-from once.settings import Settings
+from once.settings import SETTINGS, Settings
+from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
-from tests.stacks.cloud import CONTEXT, SHOP, WITH_PATHS, Cloud, Json, without_packages
-from tests.stacks.test_local import without_hashes
+from tests.stacks.cloud import CONTEXT, SHOP, WITH_PATHS, Cloud, Json, environment, without_packages
+
+SHORTER = {
+    *("VisibilityTimeout", "Timeout", "MaximumConcurrency", "MaximumBatchingWindowInSeconds"),
+}
+SHORTER_SETTINGS = {
+    *("effect_timeout_seconds", "lease_margin_seconds", "time_margin_ms"),
+    *("backoff_base_seconds", "backoff_cap_seconds"),
+    *("breaker_base_seconds", "breaker_cap_seconds"),
+}
+RIGHTS = {"Policies", "Statement"}
+"""`test_rights` compares them with those on AWS."""
+
+
+KEPT = {"DeletionPolicy", "UpdateReplacePolicy"}
+"""`test_state` looks at them: the embedded AWS retains no queue."""
+VERSION = re.compile(r"(?<=CurrentVersion)[0-9A-F]{8}[0-9a-f]{32}")
+"""In the logical id of a function's version: a hash of the function's properties."""
+VISIBLE_ONLY = {"Metrics", "MetricName", "Namespace", "Dimensions", "Period", "Statistic"}
+"""Alarms on dead letters do not add hidden ones there."""
+
+
+def differing_names(one: Any, other: Any, name: str = "") -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict) and name != SETTINGS:
+        for key in one.keys() | other.keys():
+            yield from differing_names(one.get(key), other.get(key), key)
+    elif one != other:
+        yield name
+
+
+def without_hashes(template: Json) -> Json:
+    same: Json = json.loads(VERSION.sub("", json.dumps(template)))
+    return same
+
+
+def test_state_is_the_same(cloud: Cloud, local_cloud: Cloud) -> None:
+    assert local_cloud.state == cloud.state
+
+
+def test_service_differs_in_times_rights_retention_dashboard_and_metric_math(
+    cloud: Cloud, local_cloud: Cloud
+) -> None:
+    # The embedded AWS has no dashboards, and rejects metric math.
+    alarms = cloud.every("AWS::CloudWatch::Alarm").items()
+    metric_math = {logical_id for logical_id, alarm in alarms if "Metrics" in alarm}
+    ours, local = without_hashes(cloud.service), without_hashes(local_cloud.service)
+    left_out = ours["Resources"].keys() - local["Resources"].keys()
+    assert left_out <= {cloud.id_of("Dashboard"), *metric_math}
+    found = set(differing_names(ours, local))
+    others = RIGHTS | KEPT | VISIBLE_ONLY | left_out
+    assert found == SHORTER | {SETTINGS} | others
+
+
+def test_settings_differ_in_times(cloud: Cloud, local_cloud: Cloud) -> None:
+    found = set()
+    for line in CONSUMERS:
+        on_aws, here = (Settings.from_env(environment(c, line)) for c in (cloud, local_cloud))
+        found |= set(differing_names(asdict(on_aws), asdict(here)))
+    assert found == SHORTER_SETTINGS
+
+
+# `once template`: the same stacks, but for the consumers' functions.
+
 
 OF_FUNCTIONS = {
     *("AWS::Lambda::Function", "AWS::Lambda::Version", "AWS::Lambda::Alias", "AWS::IAM::Role"),
@@ -33,24 +96,6 @@ def templates(folder: Path, registry: Any = REGISTRY) -> tuple[Json, Json]:
     assert {*json.loads(registry.deployed.read_text())["once"]["consumers"]} == LINES
     state, service = (json.loads(path.read_text()) for path in paths)
     return state, service
-
-
-def test_consumers_without_room_have_a_template_of_their_own_and_stay_in_it(
-    tmp_path: Path,
-) -> None:
-    deployed = tmp_path / "deployed.json"
-    deployed.write_text("{}")
-    registry = replace(REGISTRY, deployed=deployed)
-    with without_packages():
-        paths = write_templates(registry, tmp_path, None, {**CONTEXT, "consumers_per_stack": 2})
-        stacks = [path.name.removesuffix(".template.json") for path in paths]
-        assert stacks == ["once-state", "once-service", "once-service-2"]
-        again = write_templates(registry, tmp_path, None, CONTEXT)
-    assert again == paths
-    outputs = [json.loads(path.read_text())["Outputs"] for path in paths]
-    found = [{name for name in LINES if f"{output_key(name)}Settings" in one} for one in outputs]
-    assert [len(names) for names in found] == [0, 2, len(LINES) - 2]
-    assert {*json.loads(deployed.read_text())["once"]["stacks"]} == found[2]
 
 
 @pytest.fixture(scope="module")

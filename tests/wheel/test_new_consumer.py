@@ -13,7 +13,7 @@ NOT_COPIED = (
 )
 TESTS = (
     *("tests/functions/test_tickets.py", "tests/golden/test_consumers.py"),
-    "tests/stacks/test_retained.py::test_what_holds_data_keeps_its_logical_id",
+    "tests/stacks/test_state.py::test_what_holds_data_keeps_its_logical_id",
 )
 """Those that a consumer can turn red: found by running all tests beside one."""
 

@@ -352,16 +352,6 @@ def test_a_compressed_message_that_sqs_sends_back_is_kept_for_the_operator(start
     assert "dlq redrive" in facts(dead_letter)["error"]
 
 
-def test_attributes_that_do_not_fit_when_compressed_are_left_out(start: Start) -> None:
-    attributes = {"a": {"binaryValue": INCOMPRESSIBLE, "dataType": "Binary"}}
-    dead_letter = quarantined(start(), "{", messageAttributes=attributes)
-    assert dead_letter["Body"] == "{"
-    assert facts(dead_letter)["left-out"] == "attributes"
-    assert facts(dead_letter)["reason"] == "unparseable"
-    carried = {DeadLetterAttribute.ATTRIBUTES, DeadLetterAttribute.ORIGINAL_GZIP}
-    assert carried.isdisjoint(dead_letter["MessageAttributes"])
-
-
 def test_the_densest_text_fits_beside_the_longest_facts(start: Start) -> None:
     aws, body = start(), dense()
     attributes: dict[str, Any] = {}

@@ -74,17 +74,6 @@ class Topic:
         return Counter(entry["Message"] for _, entry in self.taken)
 
 
-def test_an_event_is_published_unchanged_with_its_type_as_an_attribute() -> None:
-    topic, event = Topic(), outgoing(0, type="stock.reserved")
-    assert topic.publish([event]) == []
-    [[entry]] = topic.batches
-    assert entry == {
-        "Id": "0",
-        "Message": event.body,
-        "MessageAttributes": {"type": {"DataType": "String", "StringValue": "stock.reserved"}},
-    }
-
-
 def filling(*bytes_each: int) -> list[OutgoingEvent]:
     """Events of these sizes as SNS counts them: body, and name, type and value of an attribute."""
     attribute = len("type" + "String" + "counted")

@@ -1,4 +1,4 @@
-"""A function's package: its content, that its handler loads from it alone, and the same bytes."""
+"""A function's package: its wheels, its content, that it loads alone, and the same bytes."""
 
 import gzip
 import json
@@ -7,8 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 from pathlib import Path
+from threading import Barrier
 
 import aws_cdk as cdk
 import boto3
@@ -23,9 +26,16 @@ from once.cdk.checks.aws_clients_in_code import OWN_SERVICES
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.packaging import function_package as package_module
-from once.cdk.packaging.function_package import SITES, install_wheels, locks_of, package
+from once.cdk.packaging.function_package import (
+    SITES,
+    build_once,
+    digest,
+    install_wheels,
+    locks_of,
+    package,
+)
 from stacks.folders import ROOT
-from tests.cdk.packages import EVERY, HERE, Function, names, tree
+from tests.cdk.packages import EVERY, HERE, LOCK, Function, names, tree
 from tests.e2e.app import LOYALTY
 from tests.stacks.cloud import Cloud, environment
 
@@ -155,18 +165,6 @@ def test_aws_gets_binaries_for_arm() -> None:
         assert int.from_bytes(library.read_bytes()[18:20], "little") == AARCH64
 
 
-@pytest.mark.usefixtures("staged", "_without_pip")
-def test_every_user_may_read_the_package_after_a_strict_umask() -> None:
-    before = os.umask(0o077)
-    try:
-        folder = package(*EVERY[0], HERE)
-    finally:
-        os.umask(before)
-    assert (folder / "six.py").exists()
-    for path in (folder, *folder.rglob("*")):
-        assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644)
-
-
 def import_handler(path: Path, name: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Import a handler as Lambda does, with `path` and the standard library only."""
     code = f"import sys; sys.path.insert(0, {str(path)!r}); import functions.{name}.handler"
@@ -178,13 +176,6 @@ def import_handler(path: Path, name: str, env: dict[str, str]) -> subprocess.Com
         text=True,
         check=False,
     )
-
-
-def test_handler_loads_from_its_package_alone(local_cloud: Cloud, function: Function) -> None:
-    done = import_handler(
-        package(*function, HERE), function.name, environment(local_cloud, function.name)
-    )
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_handler_loads_neither_without_its_package_nor_with_the_environment_of_another(
@@ -277,7 +268,7 @@ def test_another_place_time_order_umask_and_hash_seed_give_the_same_package(tmp_
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
     for path in copy.rglob("*"):
         os.utime(path, (0, 0))
-    # Installed wheels are compared in test_wheels.py; another installation takes long.
+    # Installed wheels are compared below; another installation takes long.
     (tmp_path / SITES.parts[0]).symlink_to(SITES.parent.absolute())
     done = subprocess.run(
         [sys.executable, "-c", BUILD, name, str(copy)],
@@ -292,3 +283,98 @@ def test_another_place_time_order_umask_and_hash_seed_give_the_same_package(tmp_
     assert there.name == here.name
     assert tree(there) == tree(here)
     assert modes(there) == modes(here)
+
+
+# Wheels, and the build folders in which they are installed once.
+
+
+def test_the_same_lock_gives_the_same_wheels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = tmp_path / "requirements.txt"  # the smallest wheel: pip does the same with each
+    [entry] = re.findall(r"^rfc8785==.*?(?=^[a-z])", LOCK.read_text() + "z", re.M | re.S)
+    small.write_text(entry)
+    together = tree(install_wheels([LOCK], HERE))
+    monkeypatch.setattr(package_module, "SITES", tmp_path / "site")
+    alone = tree(install_wheels([small], HERE))
+    assert any(name.startswith("rfc8785/") for name in alone)
+    assert alone.items() <= together.items()
+
+
+@pytest.mark.usefixtures("_without_pip")
+def test_another_lock_python_or_machine_gives_another_folder(tmp_path: Path) -> None:
+    own = tmp_path / "requirements.txt"
+    own.touch()
+    folders = [
+        install_wheels([LOCK], DeploymentConfig(python_runtime="3.11")),
+        install_wheels([LOCK], DeploymentConfig(python_runtime="3.12")),
+        install_wheels([LOCK], HERE),
+        install_wheels([LOCK, own], HERE),
+    ]
+    assert len(set(folders)) == 4
+
+
+def test_a_lock_that_cannot_be_installed_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    lock = tmp_path / "requirements.txt"
+    lock.write_text("six\n")  # without a version: pip refuses it before it asks an index
+    with pytest.raises(SynthError, match="install pip if it is missing") as caught:
+        install_wheels([lock], HERE)
+    assert str(lock) in str(caught.value)
+    assert "--require-hashes" in str(caught.value)
+
+
+build = partial(build_once, keep_seconds=3600)
+
+
+def test_a_folder_that_two_build_at_once_is_whole(tmp_path: Path) -> None:
+    both = Barrier(2)
+
+    def fill(folder: Path) -> None:
+        (folder / "first").touch()
+        both.wait(timeout=120)
+        (folder / "second").touch()
+
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda _: build(tmp_path / "x", fill), range(2)))
+    assert results == [tmp_path / "x"] * 2
+    assert names(tmp_path / "x") == {"first", "second"}
+    assert names(tmp_path) == {"x"}
+
+
+def test_an_interrupted_build_leaves_nothing(tmp_path: Path) -> None:
+    def fill(folder: Path) -> None:
+        (folder / "half").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path / "x", fill)
+    assert names(tmp_path) == set()
+
+
+def test_a_build_deletes_folders_that_were_not_used_for_an_hour(tmp_path: Path) -> None:
+    for name in ("old", "used", ".part-killed", "new"):
+        build(tmp_path / name, lambda folder: (folder / "file").touch())
+    for name in ("old", "used", ".part-killed"):
+        os.utime(tmp_path / name, (0, 0))
+    build(tmp_path / "used", lambda _: pytest.fail("built again"))
+    assert names(tmp_path) == {"old", "used", ".part-killed", "new"}  # no build
+    build(tmp_path / "x", lambda folder: None)
+    assert names(tmp_path) == {"used", "new", "x"}
+
+
+def test_a_folder_that_another_synthesis_uses_is_not_deleted(tmp_path: Path) -> None:
+    """The other one takes an old folder into use while this one looks for old folders."""
+    build(tmp_path / "old", lambda folder: None)
+    os.utime(tmp_path / "old", (0, 0))
+    with ThreadPoolExecutor(1) as pool, package_module._locked(tmp_path):
+        built = pool.submit(build, tmp_path / "x", lambda folder: None)
+        with pytest.raises(TimeoutError):  # it waits for the lock
+            built.result(timeout=0.2)
+        os.utime(tmp_path / "old")
+    assert built.result() == tmp_path / "x"
+    assert names(tmp_path) == {"old", "x"}
+
+
+def test_a_digest_depends_on_where_each_part_ends() -> None:
+    assert digest([b"ab", b"c"]) != digest([b"a", b"bc"])
+    assert digest([b"ab", b"c"]) == digest(iter([b"ab", b"c"]))

@@ -1,6 +1,20 @@
-"""Sixteen threads against real, isolated transactions."""
+"""Parallel deliveries and groups against real, isolated transactions."""
 
-from tests.integration.probe import Bench, event
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from once.commit.committer import CommitRequest, Committer
+from once.settings import Dedup, TableSettings
+from once.testing import FakeContext
+from tests.integration.probe import Bench, event, record
+from tests.once.item_orders import event as order_event
+from tests.once.item_orders import orders
 
 THREADS = 16
 
@@ -32,3 +46,76 @@ def test_no_update_is_lost_where_sixteen_read_before_they_write(bench: Bench) ->
     bench.deliver_in_parallel(events)
     assert bench.amount("balance") == 3 * THREADS
     assert bench.outcomes() == ["accepted"] * 3 * THREADS
+
+
+# Groups that commit in parallel, and a write that is rejected.
+
+
+def test_the_groups_of_a_round_commit_at_the_same_time(bench: Bench) -> None:
+    together = Barrier(4)
+    events = bench.runtime.dynamodb.meta.events  # of a client that no other test uses
+
+    def meet(**_: Any) -> None:
+        together.wait(timeout=300)
+
+    events.register("before-call.dynamodb.TransactWriteItems", meet)
+    assert bench.deliver(*(event("added", f"c-{n}") for n in range(40))) == []
+    assert bench.outcomes() == ["accepted"] * 40
+
+
+def test_an_error_in_one_group_leaves_the_others_committed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = [event("added", f"c-{n}") for n in range(40)]
+    before, commit = threading.enumerate(), Committer.commit
+
+    def raise_or_commit(committer: Committer, requests: Sequence[CommitRequest]) -> Any:
+        if any(request.transaction.event.id == events[12]["id"] for request in requests):
+            raise RuntimeError("a bug in one group's commit")
+        return commit(committer, requests)
+
+    monkeypatch.setattr(Committer, "commit", raise_or_commit)
+    assert len(bench.deliver(*events)) == 10
+    assert [bench.amount(f"c-{n}") for n in range(40)] == [1] * 10 + [0] * 10 + [1] * 20
+    assert threading.enumerate() == before
+    monkeypatch.undo()
+    assert bench.deliver(*events, receive_count=2) == []
+    assert [bench.amount(f"c-{n}") for n in range(40)] == [1] * 40
+    assert bench.reasons() == []
+
+
+def test_a_write_that_dynamodb_rejects_is_quarantined_alone(bench: Bench) -> None:
+    bench.put("visits", 1)
+    events = [event("added", "visits"), event("made.wrong", "visits"), event("added", "visits")]
+    assert bench.deliver(*events) == []
+    assert bench.amount("visits") == 3
+    assert bench.reasons() == ["invalid-write"]
+
+
+# Item dedup: conditions on attributes of a map, plain and in transactions.
+
+
+@pytest.mark.parametrize("group_size", [1, 10], ids=["alone", "grouped"])
+def test_deliveries_in_parallel_commit_once(bench: Bench, group_size: int) -> None:
+    table = f"{bench.counters}-orders"
+    bench._create(table, "order_id")
+    settings = replace(
+        bench.settings,
+        consumer="orders",
+        event_types=("placed", "captured"),
+        tables={"orders": TableSettings(table, ("order_id",))},
+        group_size=group_size,
+        dedup=Dedup.ITEM,
+    )
+    runtime = replace(bench.runtime, settings=settings)
+
+    def deliver(each: Any) -> None:
+        handle, batch = orders().bound_to(runtime), {"Records": [record(each, receive_count=1)]}
+        while handle(batch, FakeContext(60_000))["batchItemFailures"]:
+            pass
+
+    deliver(order_event("placed", "o"))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(deliver, [order_event("captured", "o")] * 4))
+    [item] = bench.dynamodb.scan(TableName=table, ConsistentRead=True)["Items"]
+    assert item["captured"] == {"N": "5"}

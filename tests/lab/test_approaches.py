@@ -1,8 +1,13 @@
 """Cells whose verdict follows from what an approach is, checked with the real stores."""
 
+import os
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 
+import psutil
 import pytest
 
 from lab.__main__ import main
@@ -10,6 +15,7 @@ from lab.checks import run_one
 from lab.stores import SERVERS, servers
 from lab.subjects import APPROACHES
 from redelivery import Fault, Kind
+from tests.architecture.imports import ROOT
 
 LOST, DOUBLED, DEAD_LETTERED = Kind.LOST, Kind.DOUBLED, Kind.DEAD_LETTERED
 PASSED: frozenset[Kind] = frozenset()
@@ -95,3 +101,25 @@ def test_a_cell_is_told_step_by_step(
 
 def test_the_picture_needs_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lab(monkeypatch, "--picture", "--approach", "once") == 2
+
+
+def children_when(pid: int, names: set[str], processes: int) -> list[psutil.Process]:
+    """Return a process's children when there are so many, with these names among them."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = psutil.Process(pid).children(recursive=True)
+        if len(found) >= processes and names <= {process.name() for process in found}:
+            return found
+        time.sleep(0.05)
+    raise TimeoutError(f"{pid} has not started {names}")
+
+
+def test_no_server_is_left_when_the_lab_is_killed() -> None:
+    command = [sys.executable, "-m", "lab", "--approach", "redis_short"]
+    paths = {"PYTHONPATH": f"{ROOT}:{ROOT / 'conformance'}"}
+    lab = Popen(command, cwd=ROOT, env={**os.environ, **paths}, stdout=DEVNULL, stderr=DEVNULL)
+    started = children_when(lab.pid, {"redis-server"}, processes=3)  # and two of the checks
+    lab.kill()
+    lab.wait(60)
+    _, alive = psutil.wait_procs(started, timeout=20)
+    assert alive == []

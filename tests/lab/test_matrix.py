@@ -1,26 +1,23 @@
-"""The matrix: a cell for the scenarios of a fault, the report, and the picture."""
+"""The matrix: when `once` is clean in it, its report, and its picture."""
 
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
 
 from lab import __main__ as command
-from lab.checks import NEVER_FIRED, Run, cells_of, report
-from lab.matrix import FOLDER, cell_text, write_picture
+from lab.checks import Run, cells_of, report
+from lab.matrix import FOLDER, write_picture
 from redelivery import Difference, Fault, Kind, Report, Result
 
 POISON, FAULTS = Fault.POISON, [Fault.REFUSED, Fault.POISON]
 
 
-def result(
-    fault: Fault, *kinds: Kind, fired: bool = True, steps: int = 2, name: str = ""
-) -> Result:
+def result(fault: Fault, *kinds: Kind, fired: bool = True) -> Result:
     found = tuple(Difference(kind, "orders o-1", 1, "app.py:7", "as expected") for kind in kinds)
-    return Result(name or f"{fault}@1.1", fault, fired, found, ("a step",) * steps)
+    return Result(f"{fault}@1.1", fault, fired, found, ("a step",))
 
 
 def report_of(*results: Result, **not_run: str) -> Report:
@@ -34,57 +31,6 @@ def report_of(*results: Result, **not_run: str) -> Report:
         controls={"acknowledges first": True},
         seconds=0.1,
     )
-
-
-@pytest.mark.parametrize(
-    ("found", "cell", "text"),
-    [
-        (
-            report_of(result(POISON)),
-            {"verdict": "passed", "counts": {}, "scenarios": 1, "fired": 1},
-            "✓",
-        ),
-        (
-            report_of(
-                result(POISON, Kind.DOUBLED, Kind.LOST, steps=3, name="long"),
-                result(POISON, Kind.DOUBLED, name="short"),
-                result(POISON, name="harmless"),
-                result(POISON, Kind.ACKNOWLEDGED_EARLY, fired=False),
-            ),
-            {
-                "verdict": "failed",
-                "counts": {"lost": 1, "doubled": 2},
-                "scenarios": 4,
-                "fired": 3,
-                "smallest": "short",
-            },
-            "1 lost\n2 doubled",
-        ),
-        (
-            report_of(result(POISON, Kind.STUCK, Kind.DEAD_LETTERED, Kind.ACKNOWLEDGED_EARLY)),
-            {"counts": {"acknowledged early": 1, "stuck": 1, "dead-lettered": 1}},
-            "acknowledged\nearly\nstuck\ndead-lettered",
-        ),
-        (
-            report_of(poison="it has one sample"),
-            {"verdict": "not-run", "scenarios": 0, "fired": 0, "reason": "it has one sample"},
-            "–",
-        ),
-        (
-            report_of(result(POISON, Kind.LOST, fired=False)),
-            {"verdict": "not-run", "scenarios": 1, "fired": 0, "reason": NEVER_FIRED},
-            "–",
-        ),
-    ],
-    ids=["passed", "failed", "named", "not run", "never fired"],
-)
-def test_a_cell_follows_from_the_report(found: Report, cell: dict[str, Any], text: str) -> None:
-    [(fault, shown)] = cells_of(found).items()
-    assert (fault, {**shown, **cell}) == ("poison", shown)
-    assert cell_text(shown).plain == text
-
-
-# The report and the picture, from runs made by hand.
 
 
 CLEAN = report_of(result(POISON), refused="no such call")

@@ -12,14 +12,12 @@ from aws_cdk import aws_sqs as sqs
 
 from once.cdk import (
     ConsumerProps,
-    DeploymentConfig,
     Registry,
     SynthError,
     assemble,
     run_app,
     synthesize,
 )
-from once.cdk.app.assembly import registry_faults
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from tests.stacks.booking_office import lines_in, registry_in
@@ -74,8 +72,8 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         "consumer 'orders': max_concurrency=1",
         "consumer 'orders': it publishes 'payment.captured' into its own queue",
         "consumer 'payments': the parameter 'payment_api' has no value",
-        "consumer 'stock': its line has no folder",
-        "functions/inventory: its folder has no line",
+        "consumer 'stock': its line has no folder; add functions/stock/handler.py, or delete",
+        'functions/inventory: its folder has no line; add ConsumerProps("inventory", …) to',
         f"mine/Function/Mapping/Resource: {STRAY}",
     ):
         assert mistake in found
@@ -118,38 +116,3 @@ def test_the_app_ends_with_a_text() -> None:
         "\nOnce cannot be synthesized:\n  - consumer 'payments': the parameter 'payment_api' has no"
     )
     assert str(ended.value).startswith(text)
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        ([GOOD], []),
-        (
-            [replace(GOOD, batch_size=0)],
-            ["consumer 'refunds': batch_size=0; choose 1 to 10000 (lines.py)"],
-        ),
-        (
-            [GOOD, replace(GOOD, name="returns")],
-            [
-                "consumer 'returns': its line has no folder; add functions/returns/handler.py, or "
-                "delete the line (lines.py)"
-            ],
-        ),
-        (
-            [],
-            [
-                'functions/refunds: its folder has no line; add ConsumerProps("refunds", …) to '
-                "lines.py, or delete the folder"
-            ],
-        ),
-    ],
-    ids=["none", "a line", "a line without a folder", "a folder without a line"],
-)
-def test_a_fault_of_the_registry_names_the_file_to_change(
-    tmp_path: Path, lines: list[ConsumerProps], expected: list[str]
-) -> None:
-    folder = tmp_path / "functions" / GOOD.name
-    folder.mkdir(parents=True)
-    (folder / "handler.py").touch()
-    registry = registry_in(tmp_path, lines)
-    assert registry_faults(registry, DeploymentConfig()) == expected

@@ -9,7 +9,8 @@ from once.cdk.topics import NO_EVENT
 from once.names import RELAY, UNROUTED, Limits, StackOutput
 from once.ops.aws.deployment import Deployment
 from once.settings import RelaySettings, Settings, SweepSettings
-from tests.stacks.cloud import Cloud, Json, environment, flat, statements
+from tests.stacks.cloud import Cloud, environment, flat, statements
+from tests.stacks.test_alarms import simple_alarms
 from tests.stacks.test_service import outputs_of
 
 TOPICS = ("Ingress", "Events", "OrderedIngress", "OrderedEvents")
@@ -143,32 +144,20 @@ def test_the_command_line_finds_topics_and_groups_in_the_outputs(office: Cloud) 
     assert not found.is_ordered("seat.asked")
 
 
-def alarms_of(cloud: Cloud, name: str) -> dict[str, Json]:
-    return {
-        alarm["AlarmDescription"].rpartition("#")[2]: alarm
-        for alarm in cloud.every("AWS::CloudWatch::Alarm").values()
-        if alarm["AlarmDescription"].startswith(f"once-{name}:")
-    }
-
-
 @pytest.mark.parametrize(
-    ("entry", "owner", "metric"),
+    ("owner", "name", "metric"),
     [
-        ("blocked-message-group", "gate", "ApproximateAgeOfOldestMessage"),
-        ("quiet-groups-wait", "prices", "ApproximateAgeOfOldestMessageInQuietGroups"),
+        ("gate", "BlockedAlarm", "ApproximateAgeOfOldestMessage"),
+        ("prices", "QuietGroupsAlarm", "ApproximateAgeOfOldestMessageInQuietGroups"),
     ],
 )
 def test_an_alarm_tells_of_groups_that_wait(
-    office: Cloud, entry: str, owner: str, metric: str
+    office: Cloud, owner: str, name: str, metric: str
 ) -> None:
-    assert [name for name in ROUTES if entry in alarms_of(office, name)] == [owner]
-    alarm = alarms_of(office, owner)[entry]
-    assert alarm["MetricName"] == metric
-    assert (alarm["Namespace"], alarm["Statistic"]) == ("AWS/SQS", "Maximum")
-    [dimension] = alarm["Dimensions"]
-    queue = {"Fn::GetAtt": [office.id_of(owner, "Queue"), "QueueName"]}
-    assert dimension == {"Name": "QueueName", "Value": queue}
-    assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (WAIT_ALARM_SECONDS, 1)
+    assert [each for each in ROUTES if name in simple_alarms(office, each)] == [owner]
+    queue = office.text(owner, "Queue", attribute="QueueName")
+    found = simple_alarms(office, owner)[name]
+    assert found == (metric, "Maximum", 60, WAIT_ALARM_SECONDS, queue)
 
 
 def test_a_relay_needs_a_fifo_topic_for_ordered_types() -> None:

@@ -172,7 +172,7 @@ def test_each_role_may_do_what_its_function_calls_and_nothing_else(
 
 
 Resources = dict[str, set[str]]
-"""The reached of a role's statements, by the statements' names."""
+"""The resources of a role's statements, by the statements' names."""
 
 
 def reached(cloud: Cloud, owner: ConsumerProps | str) -> Resources:
@@ -196,7 +196,7 @@ def arns(cloud: Cloud, owner: ConsumerProps | str, *parts: str) -> set[str]:
 
 
 def common(cloud: Cloud, owner: ConsumerProps | str) -> Resources:
-    return {"Log": arns(cloud, owner, "Log"), "Trace": {"*"}}  # X-Ray has no reached
+    return {"Log": arns(cloud, owner, "Log"), "Trace": {"*"}}  # X-Ray has no resources
 
 
 def of_records(cloud: Cloud) -> Resources:

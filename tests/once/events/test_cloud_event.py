@@ -1,13 +1,28 @@
-"""The CloudEvents envelope: the values of each attribute that are read, and those refused."""
+"""The text of an event: strict JSON, and the attributes of its envelope."""
 
 import json
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
+from unicodedata import combining, normalize
 
 import pytest
 
-from once.errors import InvalidEvent, NoKey, TooLarge
+from once.errors import InvalidEvent, NoKey, OutOfTime, TooLarge, Unparseable
 from once.events.cloud_event import CloudEvent, read_event
+from once.events.identity import Key
+from once.events.strict_json import (
+    BYTES_PER_CONTAINER,
+    FREE_CONTAINERS,
+    MAX_DEPTH,
+    MAX_NON_STARTERS,
+    MAX_SAFE_INTEGER,
+    parse,
+)
+from once.runtime.deadline import Deadline
 from once.testing import cloud_event
+from tests.once.support import event_of
 
 MISSING = object()
 EVENT = cloud_event("noted", {"name": "a"}, event_id="e", source="/s")
@@ -106,3 +121,218 @@ def test_a_body_over_the_limit_is_too_large() -> None:
     assert read_event(body, max_bytes=len(body)).id == "e"
     with pytest.raises(TooLarge):
         read_event(body, max_bytes=len(body) - 1)
+
+
+# Strict JSON: texts that are refused with a reason, and runs of combining marks.
+
+
+LIMIT = 1024 * 1024
+
+
+def read_json(text: str) -> Any:
+    return parse(text, max_bytes=LIMIT)
+
+
+REFUSED = {
+    "not JSON: Unterminated string starting at character 0$": ['"a'],
+    "not JSON: Invalid control character at character 1$": ['"\n"'],
+    "not JSON": [
+        *("", " \r\n\t", "hello", "{} {}", "{'a': 1}", '{"a": "b', "[" * 10 + "]" * 9),
+        *('{"a": 1,}', '{"a": "\t"}', '{"a": "\\x41"}', '{"a": 01}', '{"a": .5}'),
+        "\ufeff{}",  # byte order mark
+        "\u00a0{}",  # a space that JSON does not know
+    ],
+    "same key twice": [
+        '{"a": 1, "a": 1}',
+        '{"a": 1, "b": 2, "a": 3}',
+        '{"data": {"lines": [{"sku": 1, "sku": 2}]}}',
+        '{"a": 1, "\\u0061": 2}',
+        '{"/": 1, "\\/": 2}',
+    ],
+    "^NaN is not JSON": ['{"price": NaN}'],
+    "^-?Infinity is not JSON": ['{"price": Infinity}', '{"price": -Infinity}'],
+    "IEEE double": [
+        *("1e400", "-1E400", "0.1000000000000000055", "9007199254740993.0", "1e-400"),
+        "0." + "1" * 4300,
+        *("1e-99999999999999999999", "0e99999999999999999999"),  # exponents beyond Decimal
+    ],
+    "integer beyond": ["9" * length for length in (17, 4300, 4301, 500_000)],
+    "lone surrogate": [
+        *('{"a": "\\ud800"}', '{"a": "\\udfff"}', '{"\\ud800": 1}', '["\\udc00\\ud800"]'),
+        *('{"a": "\ud800"}', '{"\udc00": 1}'),
+    ],
+    "objects and arrays in .* at most .* are read: send longer arrays": [
+        *(f"[{','.join([unit] * 8000)}]" for unit in ("[]", "{}", "[[[]]]", '[""]', '{"[":{}}')),
+        "[" + ("[" * 55 + "]" * 55 + ",") * 500 + "[]]",
+        '["' + '\\"[' * 100 + '"' + ",[]" * 8000 + "]",
+    ],
+    "nested deeper than 64": [
+        *("[" * depth + end * depth for depth in (10_000, 300_000) for end in ("", "]")),
+        '["\\"]]]]]]", ' + "[" * 64 + "]" * 65,  # a string that looks closed
+    ],
+}
+CASES = [(text, error) for error, texts in REFUSED.items() for text in texts]
+
+
+@pytest.mark.parametrize(("text", "error"), CASES, ids=[error for _, error in CASES])
+def test_text_that_is_not_strict_json_is_refused(text: str, error: str) -> None:
+    with pytest.raises(Unparseable, match=error):
+        read_json(text)
+
+
+def test_the_containers_of_ordinary_data_are_read() -> None:
+    lines = [{"sku": f"green-tea-{n:06}", "quantity": 2, "unit_price": 450} for n in range(10_000)]
+    for data in (lines, [{"id": n} for n in range(10_000)], [[n, n] for n in range(10_000)]):
+        assert read_json(json.dumps(data, separators=(",", ":"))) == data
+
+
+def test_the_number_of_containers_is_limited_by_the_size() -> None:
+    def text(containers: int, size: int) -> str:
+        return f"[{','.join(['[]'] * (containers - 1))}]".ljust(size)
+
+    most = FREE_CONTAINERS + 8000 // BYTES_PER_CONTAINER
+    assert read_json(text(most, 8000)) == [[]] * (most - 1)
+    for one_more in (text(most + 1, 8000), text(most, 7999)):
+        with pytest.raises(Unparseable, match=f"at most {FREE_CONTAINERS + len(one_more) // 8} "):
+            read_json(one_more)
+
+
+def test_a_long_text_is_read_until_the_deadline() -> None:
+    looks: list[int] = []
+
+    def remaining() -> int:
+        looks.append(1)
+        return 1000 - len(looks)
+
+    data = [{"id": n, "price": n + 0.5} for n in range(10_000)]
+    text = json.dumps(data)
+    assert parse(text, max_bytes=LIMIT, deadline=Deadline(remaining, 0)) == data
+    assert 20 < len(looks) < 50
+    with pytest.raises(OutOfTime):
+        parse(text, max_bytes=LIMIT, deadline=Deadline(remaining, 990 - len(looks)))
+    assert len(looks) < 70
+
+
+READ: dict[str, list[Any]] = {
+    "brackets in strings are no containers": [
+        *(["[{" * 5000], ['\\"[{'] * 5000, ["[", "]", "", '"', "\\", "\\["] * 2000),
+    ],
+    "nor do they nest": [[text] for text in ("[" * 1000, "{" * 1000, '\\"[' * 99, "\\\\" * 99)],
+    "containers side by side": [[[]] * 1000],
+    "one key in two objects": [[{"a": 1}, {"a": {"a": 2}}]],
+    "an escaped pair of surrogates": ["\U0001f600"],
+    "numbers that a double holds": [0.1, 19.99, 1e2, 5e-324, -0.0, 1e308],
+}
+
+
+@pytest.mark.parametrize("values", READ.values(), ids=READ)
+def test_text_that_is_strict_json_is_read(values: list[Any]) -> None:
+    for value in values:
+        assert read_json(json.dumps(value)) == value
+    assert [read_json(digits) for digits in ("1e2", "1.50")] == [100, 1.5]
+    assert json.dumps(read_json("-0")) == "0"
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_the_largest_safe_integer_is_the_last_one_read(sign: str) -> None:
+    assert read_json(f"{sign}{MAX_SAFE_INTEGER}") == int(f"{sign}{MAX_SAFE_INTEGER}")
+    with pytest.raises(Unparseable, match="integer beyond"):
+        read_json(f"{sign}{MAX_SAFE_INTEGER + 1}")
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_the_deepest_nesting_is_the_last_one_read(opening: str, closing: str) -> None:
+    deepest = opening * MAX_DEPTH + "1" + closing * MAX_DEPTH
+    assert read_json(deepest)
+    with pytest.raises(Unparseable, match="nested deeper than 64"):
+        read_json(opening + deepest + closing)
+
+
+@pytest.mark.parametrize(
+    "text", ['"' + "a" * 98 + '"', '"' + "é" * 49 + '"', '"' + "😀" * 24 + 'xx"']
+)
+def test_the_size_limit_counts_bytes_and_includes_itself(text: str) -> None:
+    assert len(text.encode()) == 100
+    assert parse(text, max_bytes=100)
+    with pytest.raises(TooLarge, match="has 100 bytes, and at most 99"):
+        parse(text, max_bytes=99)
+
+
+# Combining marks: long runs are refused before they are normalised, which takes quadratic time.
+
+
+MARKS_LIMIT = 256 * 1024
+Seconds = Callable[[float], AbstractContextManager[None]]
+MARKS = {
+    "acute": "\u0301",
+    "two classes": "\u0301\u0316",
+    "decomposes": "\u0344",
+    "starter of two marks": "\u0f73",
+    "starter of marks 71 and 74": "\u0f75",
+    "starter of marks 71 and 80": "\u0f81",
+    "wide": "\U0001d165",
+}
+# The second half is of a lower class: to be sorted, each of its marks moves over all of the first.
+BOMB = "a" + "\u0300" * 40_000 + "\u0316" * 40_000
+
+
+@pytest.fixture(scope="module")
+def decompositions() -> list[tuple[str, str]]:
+    """Every mark, and every character with a canonical decomposition; and its decomposed form."""
+    decomposed = ((chr(point), normalize("NFD", chr(point))) for point in range(sys.maxunicode))
+    return [(one, parts) for one, parts in decomposed if parts != one or combining(one)]
+
+
+def spellings(text: str) -> list[str]:
+    """One text as a value and as a key, raw and escaped."""
+    trees = ([text], {text: 1}, {"data": {"a": [{"b": text}]}})
+    return [json.dumps(tree, ensure_ascii=e) for tree in trees for e in (True, False)]
+
+
+@pytest.mark.parametrize("mark", MARKS.values(), ids=MARKS)
+def test_a_run_of_thirty_is_read_and_a_longer_one_refused(mark: str) -> None:
+    run = (mark * MAX_NON_STARTERS)[:MAX_NON_STARTERS]
+    for text in spellings(f"a{run}"):
+        assert parse(text, max_bytes=MARKS_LIMIT) == json.loads(text)
+    for text in spellings(f"a{run}{mark[0]}"):
+        with pytest.raises(Unparseable, match="more than 30 combining marks in a row"):
+            parse(text, max_bytes=MARKS_LIMIT)
+
+
+def test_a_run_is_counted_across_escapes_and_within_one_text() -> None:
+    with pytest.raises(Unparseable, match="combining marks"):
+        parse('["a' + "\u0301\\u0316" * 16 + '"]', max_bytes=MARKS_LIMIT)
+    texts = ["a" + "\u0301" * 20] * 10
+    for spelt in (json.dumps(texts), json.dumps(texts, ensure_ascii=False)):
+        assert parse(spelt, max_bytes=MARKS_LIMIT) == texts
+
+
+def test_every_character_that_decomposes_into_marks_alone_counts_as_one(
+    decompositions: list[tuple[str, str]],
+) -> None:
+    whole = [one for one, parts in decompositions if all(map(combining, parts))]
+    assert len(whole) > 900
+    for one in whole:
+        with pytest.raises(Unparseable, match="combining marks"):
+            parse(f'["{one * 31}"]', max_bytes=MARKS_LIMIT)
+
+
+def key_of(identity: str) -> str:
+    return Key.event().of(event_of(id=identity), fingerprint="f", consumer="notes")
+
+
+def test_a_key_is_measured_before_it_is_composed(seconds: Seconds) -> None:
+    with seconds(0.05), pytest.raises(TooLarge, match="the key has 80008 characters"):
+        key_of(BOMB)
+
+
+def test_a_key_that_fits_once_it_is_composed_is_one_key_however_it_is_spelt() -> None:
+    identity = "\uac01" * 660
+    assert key_of(identity) == key_of(normalize("NFD", identity))
+
+
+def test_composed_text_has_at_least_half_as_many_bytes_as_characters_before(
+    decompositions: list[tuple[str, str]],
+) -> None:
+    for one, parts in decompositions:
+        assert len(parts) <= 2 * len(normalize("NFC", one).encode())

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-import once.cdk
-from tests.architecture.imports import ROOT, sources, targets, within
+from tests.architecture.imports import ROOT, sources, targets
 
 PACKAGES = ("once", "functions", "stacks", "demo", "emulator", "benchmarks", "lab")
 """The packages that keep the rule. Tests and `proof` may import private names."""
@@ -38,31 +37,6 @@ def _owner(name: str) -> str | None:
 def test_private_modules_and_names_stay_in_their_package(package: str) -> None:
     found = {module: foreign_privates(text, module) for module, text in sources(package)}
     assert {module: names for module, names in found.items() if names} == {}
-
-
-def is_used_outside_its_package(module: str, names: set[tuple[str, str]]) -> bool:
-    package = module.rpartition(".")[0]
-    return any(
-        f"{name}.".startswith(f"{module}.") and not f"{user}.".startswith(f"{package}.")
-        for user, name in names
-    )
-
-
-def test_every_public_module_of_the_library_is_used_outside_its_package() -> None:
-    exported = set(once.cdk._MODULES.values())
-    ours = ("once.ops", "once.testing", "once.cdk.functions")
-    public = {
-        module
-        for module, _ in sources("once")
-        if module.count(".") > 1 and not within(module, ours) and "._" not in module
-    }
-    names = {
-        (module, name)
-        for package in (*PACKAGES, "proof")
-        for module, text in sources(package)
-        for name in targets(text, module)
-    }
-    assert [m for m in public - exported if not is_used_outside_its_package(m, names)] == []
 
 
 # The library serves any app: its texts name no file or command of the example shop.

@@ -88,34 +88,6 @@ def test_one_value_switches_an_option_of_all_consumers_off() -> None:
     assert read().adapt(line) == line
 
 
-ONE_CALL_AT_A_TIME = {"effect_timeout_seconds": 2, "effect_concurrency": 1}
-
-
-@pytest.mark.parametrize(
-    ("given", "effect", "timeout"),
-    [
-        ({}, 0, 5),
-        ({"effect_timeout_seconds": 8, "batch_size": 1}, 2, 5),
-        ({"effect_timeout_seconds": 1, "batch_size": 1}, 1, 5),
-        ({"effect_timeout_seconds": 2, "batch_size": 20, "timeout_seconds": 60}, 2, 3 + 2 * 2),
-        ({**ONE_CALL_AT_A_TIME, "batch_size": 4, "timeout_seconds": 60}, 2, 3 + 4 * 2),
-    ],
-    ids=["no effect", "slow effect", "quick effect", "two rounds of calls", "four calls"],
-)
-def test_times_on_the_embedded_aws_are_short(
-    given: dict[str, Any], effect: int, timeout: int
-) -> None:
-    on_aws: dict[str, Any] = {"reserved_concurrency": 60, "snap_start": True}
-    adapted = read(local=True).adapt(replace(LINE, **on_aws, **given))
-    assert (adapted.pollers, adapted.reserved_concurrency, adapted.snap_start) == (
-        None,
-        None,
-        False,
-    )
-    assert (adapted.effect_timeout_seconds, adapted.timeout_seconds) == (effect, timeout)
-    assert (adapted.visibility, adapted.max_concurrency) == (6 * timeout, 3)
-
-
 OTHERWISE: dict[str, tuple[Any, str]] = {
     "@aws-cdk/core:enableAdditionalMetadataCollection": (
         False,

@@ -2,10 +2,8 @@
 
 import io
 import json
-import os
 import re
 import shlex
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +24,6 @@ from redelivery import (
 )
 from redelivery.command import main
 from redelivery.project import parse_table
-from tests.architecture.imports import ROOT
 from tests.conformance.support import DOUBLED, FAILED, IDLE, LOST, PASSED, UNTRUSTWORTHY, result
 
 SHORT = "check app.handler --event order.json --table orders:order_id"
@@ -296,14 +293,6 @@ def test_a_file_that_is_not_readable_is_an_error(check: Check, tmp_path: Path) -
     assert check.subject is None
 
 
-def test_an_error_does_not_control_the_terminal(
-    check: Check, capsys: pytest.CaptureFixture[str]
-) -> None:
-    check.outcome = SubjectError("\x1b[2J[bold]body")
-    run(SHORT)
-    assert capsys.readouterr().err == "error: \\x1b[2J[bold]body\n"
-
-
 @pytest.mark.parametrize("outcome", [PASSED, FAILED])
 def test_an_encoding_without_the_signs_does_not_fail(
     check: Check, outcome: Report, monkeypatch: pytest.MonkeyPatch
@@ -320,13 +309,6 @@ def test_the_faults_are_listed_with_their_meaning(capsys: pytest.CaptureFixture[
     assert run("faults") == 0
     words = " ".join(capsys.readouterr().out.split())
     assert all(f"{fault} {MEANING[fault]}" in words for fault in Fault)
-
-
-def test_the_module_is_the_command() -> None:
-    arguments = [sys.executable, "-m", "redelivery", "--version"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "conformance")}
-    printed = subprocess.check_output(arguments, env=environment, text=True)
-    assert re.fullmatch(r"redelivery \d+\.\d+\.\d+\n", printed)
 
 
 # Options as text: what they become, and that each mistake is explained.

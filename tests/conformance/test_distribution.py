@@ -1,6 +1,5 @@
 """The distribution: its wheel and what it needs, and its page, whose quickstart runs literally."""
 
-import ast
 import os
 import re
 import subprocess
@@ -19,7 +18,7 @@ from redelivery import MEANING, Fault, Kind, Subject, Table, check
 from redelivery.command import ExitCode, app
 from redelivery.formats import document
 from redelivery.project import subjects
-from tests.architecture.imports import ROOT
+from tests.architecture.imports import ROOT, targets
 from tests.conformance.support import FAILED
 
 KIT = ROOT / "conformance"
@@ -72,29 +71,15 @@ def test_its_metadata_has_the_page_the_command_and_the_plugin(
     ]
 
 
-def imported() -> set[str]:
-    """Return the top-level packages that the kit's sources import."""
-    return {
-        name.partition(".")[0]
-        for path in KIT.glob("redelivery/**/*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        for name in _names(node)
-    }
-
-
-def _names(node: ast.AST) -> list[str]:
-    match node:
-        case ast.Import(names=names):
-            return [alias.name for alias in names]
-        case ast.ImportFrom(module=str(module), level=0):
-            return [module]
-    return []
-
-
 def test_its_dependencies_are_what_it_imports(metadata: Message) -> None:
     required = metadata.get_all("Requires-Dist", [])
     names = {re.split(r"[<>=\[]", text)[0].replace("-", "_") for text in required}
-    used = imported() - sys.stdlib_module_names - OPTIONAL - {"redelivery"}
+    imported = {
+        name.partition(".")[0]
+        for path in KIT.glob("redelivery/**/*.py")
+        for name in targets(path.read_text(), "redelivery.module")
+    }
+    used = imported - sys.stdlib_module_names - OPTIONAL - {"redelivery"}
     assert {GIVEN.get(name, name) for name in used} == names - FOR_MOTO
 
 

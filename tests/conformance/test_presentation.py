@@ -48,14 +48,6 @@ def test_the_last_line_is_the_verdict(report: Report, last: str) -> None:
     assert shown(report).splitlines()[-1] == last
 
 
-def test_a_row_shows_scenarios_fired_kinds_and_call_sites() -> None:
-    cells = {line.split()[0]: line.split()[1:] for line in shown(FAILED).splitlines() if line[:1]}
-    assert cells["dies-before"] == ["2", "1", "✓"]
-    assert cells["dies-after"] == ["2", "2", "1", "lost,", "2", "doubled", "app.py:12"]
-    assert cells["conflicted"] == ["–", "–", "not", "run"]
-    assert cells["poison"] == ["1", "0", "never", "took", "place"]
-
-
 def test_the_shortest_failing_scenario_of_a_kind_and_place_is_told_with_its_command() -> None:
     text = shown(FAILED)
     assert "1 Step 1 of dies-after@1.2." in text  # doubled, in fewer steps than in dies-after@1.1
@@ -67,27 +59,6 @@ def test_the_shortest_failing_scenario_of_a_kind_and_place_is_told_with_its_comm
     assert "doubled × 2: orders order_id=o-1 (app.py:12): expected total 5, found 10" in text
     assert f"    {COMMAND} dies-after@1.2" in text.splitlines()
     assert "Step 9 of dies-after@1.1." in shown(FAILED, every_failure=True)
-
-
-def test_differences_are_listed_by_call_site() -> None:
-    part = shown(FAILED).partition("Differences by call site\n")[2].partition("\n\n")[0]
-    assert part.splitlines() == [
-        "app.py:12",
-        "  doubled: orders order_id=o-1, in dies-after@1.2 and 1 more",
-        "app.py:14",
-        "  lost: message to mails, in dies-after@1.1",
-    ]
-
-
-def test_what_was_not_compared_not_run_or_did_not_take_place_is_listed() -> None:
-    lines = shown(FAILED).splitlines()
-    for line in (
-        "  the handler reads the clock",
-        "  orders.stored_at: differs between two clean runs",
-        "  conflicted: the handler writes nothing to DynamoDB",
-        "  dies-before@1.2, poison@1",
-    ):
-        assert line in lines
 
 
 def test_a_pass_names_its_limits_and_a_failure_its_severity() -> None:

@@ -1,6 +1,5 @@
 """Alarms, the topic that they notify, and the dashboard."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from once.cdk.props import ConsumerProps
 from once.names import RELAY, UNROUTED, Metric, page_url
 from stacks.consumers import CONSUMERS
-from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, flat, listed, name_of
 
 HOUR = 60 * 60
@@ -263,24 +261,3 @@ def test_cloudwatch_may_publish_to_the_topic_and_use_its_key(cloud: Cloud) -> No
     )
     use = allowed_to_cloudwatch(cloud.of("AlarmKey")["KeyPolicy"])
     assert use["Action"] == ["kms:Decrypt", "kms:GenerateDataKey*"]
-
-
-def test_each_function_and_the_tables_have_a_row_of_the_dashboard(cloud: Cloud) -> None:
-    dashboard = cloud.of("Dashboard")
-    assert flat(dashboard["DashboardName"]) == "once-<AWS::Region>"  # unique in the account
-    rows: dict[str, set[str]] = {}
-    for widget in json.loads(flat(dashboard["DashboardBody"]))["widgets"]:
-        owner = widget["properties"]["title"].partition(": ")[0]
-        rows.setdefault(owner, set()).update(
-            metric[3] for metric in widget["properties"]["metrics"]
-        )
-    owners = {consumer.name for consumer in CONSUMERS} | {RELAY, UNROUTED}
-    assert rows.keys() == owners | {WEBHOOKS.name, "tables"}
-    for owner in owners:  # what waits, and what fails
-        part = "Queue" if owner == UNROUTED else "DeadLetters"
-        queue = cloud.text(owner, part, attribute="QueueName")
-        assert {cloud.text(owner, "Function"), queue} <= rows[owner]
-    tables = {"dedup-records", *(table.name for line in CONSUMERS for table in line.tables)}
-    assert {cloud.output(value.strip("<>")) for value in rows["tables"]} == {
-        cloud.text(STATE, name) for name in tables
-    }

@@ -7,7 +7,7 @@ import pytest
 
 from once.cdk.app.stacks import CAPTURES
 from once.cdk.deployment_options import DEDUP
-from once.cdk.props import TableProps, output_key
+from once.cdk.props import TableProps
 from once.webhooks.capture import BY_TIME, CaptureAttribute
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
@@ -71,27 +71,6 @@ def test_dedup_table_expires_records_and_streams_both_images(cloud: Cloud) -> No
     assert found["KeySchema"] == [{"AttributeName": "pk", "KeyType": "HASH"}]
     assert found["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
     assert found["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
-
-
-def test_outputs_name_tables_secrets_and_bucket(cloud: Cloud) -> None:
-    outputs = cloud.state["Outputs"].items()
-    named = {key: each["Value"] for key, each in outputs if not key.startswith("PublishOutput")}
-    assert named == {
-        "DedupTable": cloud.ref(STATE, DEDUP),
-        **{f"Table{output_key(table.name)}": cloud.ref(STATE, table.name) for table in TABLES},
-        **{
-            f"Secret{output_key(name)}": {
-                "Fn::GetAtt": [cloud.id_of(STATE, f"secret-{name}"), "Id"]
-            }
-            for name in SECRETS
-        },
-        "Captures": cloud.ref(STATE, CAPTURES),
-        "EndpointSecretStripe": {
-            "Fn::GetAtt": [cloud.id_of(STATE, "secret-endpoint-stripe"), "Id"]
-        },
-        "OperatorLog": cloud.ref(STATE, "operator-log"),
-        "RelayFailures": cloud.ref(STATE, "relay-failures"),
-    }
 
 
 def test_no_value_of_the_state_stack_is_held_by_the_service_stack(either_cloud: Cloud) -> None:

@@ -8,8 +8,6 @@ import pytest
 import requests
 import stripe
 
-from demo.audit import Evidence, Findings
-from demo.audit.orders import audit_payments
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
 from functions.payments import provider
 from functions.payments.handler import consumer
@@ -101,27 +99,6 @@ class ShopPayments:
     def statuses(self) -> list[str]:
         """Return the status of every charge in the provider's book."""
         return [charge["status"] for charge in self.sandbox.charges()]
-
-    def audit(self) -> Findings:
-        """Audit three orders, all of which must be paid."""
-        orders = [
-            {"order_id": f"o-{n}", "total": 700, "refused": False, "declined": False}
-            for n in (1, 2, 3)
-        ]
-        evidence = Evidence(
-            dynamodb=self.aws.dynamodb,
-            sqs=self.aws.sqs,
-            logs=None,
-            tables={"payments": "payments"},
-            dead_letters={},
-            log_groups={},
-            subscribers={},
-            charges=self.sandbox.charges(),
-            emails=[],
-        )
-        findings = Findings(sent=3, distinct=3)
-        audit_payments({"orders": orders}, evidence, findings)
-        return findings
 
 
 @contextmanager

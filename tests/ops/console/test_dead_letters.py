@@ -101,22 +101,6 @@ def test_filters_select_what_the_commands_select(browser: TestClient, shop: Shop
         assert query.partition("=")[2] in answer.text
 
 
-def test_long_list_has_parts(
-    browser: TestClient, shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dead_letters, "PAGE_ROWS", 2)
-    shop.fail("a", "b", "c")
-    ids = {message.message_id for message in shop.dead_letters()}
-    seen = set()
-    for number, rel in ((1, 'rel="next"'), (2, 'rel="prev"')):
-        text = browser.get(f"dead-letters/letters?consumer=orders&page={number}").text
-        assert rel in text
-        assert "consumer=orders&amp;page=" in text
-        seen |= {one for one in ids if one in text}
-    assert seen == ids
-    assert browser.get("dead-letters/letters?page=99999").text.count("<tr>\n") == 1
-
-
 def test_pages_of_ten_thousand_messages_are_small(browser: TestClient, state: ConsoleState) -> None:
     safe, now = RedriveOutcome.SAFE, datetime.now(UTC)
     rows = [

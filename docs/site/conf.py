@@ -5,7 +5,7 @@ from importlib.metadata import version as version_of
 from pygments.lexers.special import TextLexer  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
 from sphinx.errors import PycodeError
-from sphinx.ext.autodoc.mock import _MockObject  # type: ignore[attr-defined]
+from sphinx.ext.autodoc.mock import _MockObject
 from sphinx.pycode import ModuleAnalyzer
 
 from docs.site.generated import filled

@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import hcl2
 import pytest
-from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
 from demo.quiescence import wait_until_empty
@@ -134,6 +133,8 @@ def read(path: str) -> dict[str, Any]:
 @contextmanager
 def sam(world: World) -> Iterator[None]:
     """Deploy the example of SAM, as its transformation expands it."""
+    from samtranslator.translator.transform import transform  # it takes three seconds to import
+
     template = read("sam/template.yaml")
     function = template["Resources"]["Tickets"]["Properties"]
     function["Runtime"] = f"python{PYTHON}"

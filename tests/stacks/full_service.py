@@ -10,7 +10,6 @@ import pytest
 from aws_cdk import App
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.cx_api import CloudAssembly
-from cdk_nag import AwsSolutionsChecks
 
 from once.cdk import (
     GITHUB,
@@ -195,6 +194,8 @@ class Stacks:
     """The stacks of both stages, and one with a bad queue, for which cdk-nag refuses the app."""
 
     def __init__(self, folder: Path) -> None:
+        from cdk_nag import AwsSolutionsChecks  # it starts the CDK's runtime
+
         out = folder / "out"
         with without_packages():
             app = full_app(folder)

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-from cfnlint.api import ManualArgs, lint
-
 from tests.stacks.cloud import Json, references
 from tests.stacks.full_service import CDKS_OWN, Stacks
 
@@ -41,6 +39,8 @@ def one_of_each(template: Json, seen: set[Any]) -> Json:
 
 
 def test_cfn_lint_finds_nothing_with_every_option(stacks: Stacks) -> None:
+    from cfnlint.api import ManualArgs, lint  # it takes a second to import
+
     every, seen = ManualArgs(include_checks=["I"]), set[Any]()
     for stack in ("test-state", "prod-state", "prod-service", "prod-service-2"):
         template = one_of_each(stacks.stacks[f"theatre-{stack}"].template, seen)

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from cfnlint.schema import PROVIDER_SCHEMA_MANAGER as SCHEMAS
 
 from once.cdk import STRIPE, ConsumerProps, Endpoint, TableProps, WebhookProps, assemble
 from once.cdk.topics import NO_EVENT
@@ -151,7 +150,10 @@ STEPS = (("whole", "first"), ("first", "second"), ("second", "third"))
 @cache
 def set_at_creation(kind: str) -> set[str]:
     """Return the top-level properties of a type whose change replaces a resource."""
-    schema = SCHEMAS.get_resource_schema("us-east-1", kind).schema
+    from cfnlint import schema as cfn_lint  # it takes a second to import
+
+    schemas = cfn_lint.PROVIDER_SCHEMA_MANAGER
+    schema = schemas.get_resource_schema("us-east-1", kind).schema
     every = ("createOnlyProperties", "conditionalCreateOnlyProperties")
     paths = (path.split("/") for name in every for path in schema.get(name, ()))
     return {path[2] for path in paths if len(path) == 3}

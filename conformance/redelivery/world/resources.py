@@ -118,7 +118,7 @@ class Resources:
 
 def backend(service: str) -> Any:
     """Return the simulation of a service, as it is now: `MockAWS.reset` replaces it."""
-    found: Any = get_backend(service)  # type: ignore[call-overload]
+    found: Any = get_backend(service)
     return found[ACCOUNT][REGION]
 
 

@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from math import ceil
@@ -41,7 +41,8 @@ _KILLED, _SURVIVED = 1, 0
 _STATUSES = {_KILLED: "killed", _SURVIVED: "survived", -signal.SIGXCPU: "timeout"}
 _STATUSES[-signal.SIGALRM] = "timeout"
 _SPARE_SECONDS, _TIMES = 2, 5
-"""A mutant has five times the CPU time of its tests, and two seconds."""
+"""In a mutant, a test has five times its CPU time without one, and two seconds: one that never ends
+is over soon, since the fastest test that calls it is the first."""
 _LINE_SECONDS = 15
 _WAITING = 30
 """It has so many times that by the clock, if it waits."""
@@ -124,7 +125,7 @@ class Mutants:
             self._wait()
         child = os.fork()
         if not child:
-            _test(name, items, sum(self._seconds[item] for item in items), self._output)
+            _test(name, [(item, self._seconds[item]) for item in items], self._output)
         self._running[child] = name
 
     def _wait(self) -> None:
@@ -136,17 +137,20 @@ class Mutants:
             print(f"{len(self.statuses)} of {len(self._names)}", file=self._output, flush=True)
 
 
-def _test(name: str, items: Items, seconds: float, output: TextIO) -> None:
+def _test(name: str, items: Sequence[tuple[pytest.Item, float]], output: TextIO) -> None:
     """End this process with the result of the tests of a mutant; print a failure without one."""
     result = _KILLED
     try:
-        limit = ceil(_SPARE_SECONDS + _TIMES * seconds)
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(_WAITING * limit)
         set_mutant_under_test(name)
-        pairs = zip(items, [*items[1:], None], strict=True)
-        failure = next(filter(None, (_failure(*pair) for pair in pairs)), "")
+        failure = ""
+        for (item, seconds), (following, _) in zip(items, [*items[1:], (None, 0)], strict=True):
+            limit = ceil(_SPARE_SECONDS + _TIMES * seconds)
+            signal.alarm(_WAITING * limit)
+            limit += ceil(time.process_time())
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+            if failure := _failure(item, following):
+                break
         if failure and name == _NO_MUTANT:
             print(failure, file=output, flush=True)
         result = _KILLED if failure else _SURVIVED

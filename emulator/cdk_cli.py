@@ -88,7 +88,7 @@ def deploy(
         # It leaves the packages where they lie, without a copy of their ten thousand files.
         given += ["--quiet", "--no-staging", "--output", str(assembly)]
         _cdk(aws, folder, cwd, "synth", *given, report=report)
-    _zip_packages(assembly)
+    zip_packages(assembly)
     arguments = ["--all", "--require-approval", "never", "--outputs-file", str(outputs.resolve())]
     # Without change sets: the embedded AWS makes one of any template, and the CDK waits for it.
     arguments += ["--progress", "events", "--method", "direct", "--app", str(assembly)]
@@ -149,7 +149,7 @@ def _cdk(
     )
 
 
-def _zip_packages(assembly: Path) -> None:
+def zip_packages(assembly: Path) -> None:
     """Put the zip files of an assembly's packages where the CDK looks for them by their hash.
 
     The CDK takes three times as long to make them, and would make each anew in every assembly.

@@ -29,7 +29,7 @@ from docs.tools.costs import (
     for_a_million,
     mapping_metrics,
 )
-from emulator.cdk_cli import progress_of
+from emulator.cdk_cli import progress_of, zip_packages
 from emulator.child_processes import ProcessFailed, run
 from emulator.local.steps import step
 from once.ops.aws.clients import client
@@ -150,6 +150,8 @@ class Cdk:
             ProcessFailed: it failed; the message has the last lines of its output.
         """
         self._cdk("synth", "--quiet", *self._app({}), "--output", str(self._assembly), show=show)
+        if self.context.get("local") == "true":
+            zip_packages(self._assembly)
         files = sorted(self._assembly.glob("*.template.json"))
         return [json.loads(file.read_text()) for file in files]
 

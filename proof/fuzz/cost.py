@@ -20,12 +20,9 @@ from typing import Any, NamedTuple
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from once.event_sources import S3_TYPES
 from once.events.claim_check import POINTERS, ClaimStore
-from once.events.identity import Key
 from once.failures.quarantine import Quarantine
 from once.intake.reader import RecordReader
-from once.intake.registration import Handler
 from once.names import PRODUCER_OBJECTS
 from once.settings import CLAIM_MEMORY_FACTOR, WEBHOOK_MEMORY_FACTOR, TableSettings
 from once.webhooks.capture import CaptureAttribute
@@ -34,7 +31,15 @@ from once.webhooks.ingress import WebhookIngress
 from once.webhooks.signature import Secrets, sign
 from proof.fuzz import messages
 from proof.fuzz.families import ENVELOPES, FAMILIES, PLAIN
-from proof.fuzz.reading import CONSUMERS, CONTEXT, LOGGER, SOURCES, delivered, error_of, settings_of
+from proof.fuzz.reading import (
+    CONSUMERS,
+    CONTEXT,
+    LOGGER,
+    delivered,
+    error_of,
+    reader_of,
+    settings_of,
+)
 from proof.workers import Part, Tell, untold
 from proof.world.clients import NO_METRICS
 
@@ -172,21 +177,6 @@ def figures(found: Iterable[Cost]) -> dict[str, Any]:
     }
 
 
-def reader_of(family: str, claims: ClaimStore | None = None, **more: Any) -> RecordReader:
-    """Return a reader of a family with the handlers of a consumer of the shop.
-
-    Families in an envelope also have a handler of each type of S3, which takes any data.
-    """
-    handlers: dict[str, Any] = dict(CONSUMERS["orders"].handlers)
-    if family in ENVELOPES:
-        placed = next(iter(handlers.values())).function
-        for name in S3_TYPES:
-            handlers[name] = Handler(name, dict, placed, Key.content(), frozenset())
-        more["event_source"] = SOURCES[ENVELOPES[family]]
-    settings = settings_of(CONSUMERS["orders"], **more)
-    return RecordReader(settings, handlers, lambda: messages.NOW, claims)
-
-
 def _read(message: messages.Message, reader: RecordReader) -> bool:
     """Read a message, and quarantine it if it is refused; return whether it is accepted."""
     delivery = delivered(reader, SQSRecord(message))
@@ -197,7 +187,7 @@ def _read(message: messages.Message, reader: RecordReader) -> bool:
 
 
 def _message(family: str, message: messages.Message) -> Read:
-    return partial(_read, message, reader_of(family))
+    return partial(_read, message, reader_of(ENVELOPES.get(family, "")))
 
 
 def _claim(family: str, message: messages.Message) -> Read:
@@ -208,7 +198,8 @@ def _claim(family: str, message: messages.Message) -> Read:
     store = ClaimStore(s3, _BUCKET, len(content))
     pointer = [POINTERS[0], {"s3BucketName": _BUCKET, "s3Key": f"{PRODUCER_OBJECTS}1"}]
     sent = messages.message(json.dumps(pointer, separators=(",", ":")))
-    reader = reader_of(family, store, max_body_bytes=len(content), claim_bucket=_BUCKET)
+    source, most = ENVELOPES.get(family, ""), len(content)
+    reader = reader_of(source, store, max_body_bytes=most, claim_bucket=_BUCKET)
     return partial(_read, sent, reader)
 
 

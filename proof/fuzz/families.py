@@ -1,4 +1,4 @@
-"""Families of messages that are cheap to send and may be expensive to read, and pairs of them.
+"""Families of messages that are cheap to send and may be expensive to read.
 
 Each family grows a message to a size in bytes, so that its cost can be compared with the cost of a
 plain message of this size.

@@ -7,10 +7,8 @@ import gzip
 import json
 import re
 import time
-import zlib
 from base64 import b64encode
 from collections.abc import Mapping
-from functools import cache
 from random import Random
 from typing import Any
 
@@ -24,8 +22,6 @@ Message = dict[str, Any]
 Attribute = dict[str, Any]
 
 NOW = int(time.time())
-_MEGABYTE = 2**20
-BOMBS = (9 * _MEGABYTE, 64 * _MEGABYTE)
 _REFUSED_BY_SQS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TYPES = ("order.placed", "stock.reserved", "stock.refused", "payment.captured", "payment.declined")
 _SAMPLE: dict[str, Any] = json.loads((ROOT / "events" / "order-placed.json").read_text())
@@ -59,11 +55,31 @@ def body(rng: Random) -> str:
         text = json.dumps(pointer, separators=(",", ":"))
         return hostile(rng, pointer) if one_in(rng, 3) else nested(rng, text)
     text = hostile(rng, event(rng) | rng.choice(_OPTIONAL))
-    if pick < 94:
+    if pick < 86:
         return text
-    sns = {"Type": "Notification", "MessageId": "m", "TopicArn": "arn", "Message": text}
-    bus = {"version": "0", "id": "m", "source": "shop", "detail-type": "order", "detail": text}
-    return json.dumps(rng.choice((sns, bus)))
+    return hostile(rng, _envelope(rng, text))
+
+
+def _envelope(rng: Random, text: str) -> dict[str, Any]:
+    """Return an envelope of SNS, EventBridge, S3 or a schedule."""
+    time = rng.choice(("2026-01-01T00:00:00Z", "<aws.scheduler.scheduled-time>"))
+    match rng.randrange(4):
+        case 0:
+            kind = rng.choice(("Notification", "Notification", "SubscriptionConfirmation"))
+            named = {"Type": kind, "MessageId": "m", "TopicArn": "arn", "Timestamp": time}
+            return {**named, "Message": text}
+        case 1:
+            head = {"id": "m", "source": "shop", "detail-type": "order.placed", "resources": []}
+            place = {"account": "1", "time": time, "region": "r"}
+            return {**head, **place, "detail": _SAMPLE["data"]}
+        case 2:
+            key = rng.choice((texts.text(rng), "a+b%2Fc", "%", "é" * 600))
+            stored = {"key": key, "size": 3, "eTag": "e", "sequencer": rng.choice(("0A", None))}
+            head = {"eventVersion": "2.1", "eventSource": "aws:s3", "awsRegion": "r"}
+            head |= {"eventTime": time, "eventName": "ObjectCreated:Put"}
+            record = {**head, "s3": {"bucket": {"name": "b", "arn": "a"}, "object": stored}}
+            return {"Records": [record] * rng.choice((1, 1, 2))}
+    return {**event(rng), "id": time}
 
 
 def json_text(rng: Random) -> str:
@@ -91,17 +107,8 @@ def draw(rng: Random) -> Message:
 
 def _packed(rng: Random) -> Attribute:
     """Return an original as a quarantine compresses it, or a forgery."""
-    pick = rng.randrange(100)
-    if pick > 97:
-        return bomb(rng.choice(BOMBS))
-    if pick > 90:
-        return string("x")
-    content = compressed(hostile(rng, {"body": body(rng), "attributes": _tenant(rng)}))
-    if pick > 81:
-        start = rng.randrange(len(content))
-        end = start + rng.randrange(9)
-        content = content[:start] + bytes([rng.randrange(256)]) + content[end:]
-    return binary(content)
+    original = compressed(hostile(rng, {"body": body(rng), "attributes": _tenant(rng)}))
+    return rng.choice((binary(original), binary(original[::-1]), string("x")))
 
 
 def _tenant(rng: Random) -> dict[str, Any]:
@@ -145,11 +152,3 @@ def binary(content: bytes) -> Attribute:
 def compressed(text: str) -> bytes:
     """Return a text as gzip."""
     return gzip.compress(text.encode(errors="surrogatepass"), compresslevel=1, mtime=0)
-
-
-@cache
-def bomb(size: int) -> Attribute:
-    """Return an attribute that inflates to so many bytes, which are never in memory here."""
-    compressor = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
-    pieces = [b'{"attributes": {}, "body": "', *[b"x" * _MEGABYTE] * (size // _MEGABYTE), b'"}']
-    return binary(b"".join([*map(compressor.compress, pieces), compressor.flush()]))

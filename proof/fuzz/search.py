@@ -1,7 +1,7 @@
 """Search for failing inputs of one parser.
 
-One input in ten is drawn by Hypothesis, which shrinks and keeps a failing one. Its own work takes
-longer than most parsers: the other inputs are drawn by Python's generator of random numbers.
+Hypothesis draws one input in twenty, and makes failing inputs smaller. Its own work takes longer
+than most parsers: the other inputs are drawn by Python's generator of random numbers.
 """
 
 import signal
@@ -27,13 +27,7 @@ DATABASE = ROOT / ".hypothesis" / "fuzz"
 """The failing inputs of each parser: the next run begins with them."""
 MAX_SECONDS = 5.0
 """CPU time for one input. A sound parser needs milliseconds."""
-PHASES = [Phase.generate, Phase.shrink]
-_TOGETHER = 5
-"""Inputs of one example of Hypothesis, whose own work takes longer than most checks."""
-_CHUNK = 1000
-"""Inputs that are drawn in one way at a time."""
-_IN_TURNS = 10
-"""One chunk in so many is Hypothesis's, the first one among them."""
+_BY_HYPOTHESIS = 20
 
 
 class PropertyViolated(Exception):
@@ -44,12 +38,12 @@ class TimedOut(Exception):
     """One input took more than MAX_SECONDS."""
 
 
-class _Failing(Exception):
-    """An input fails."""
-
-
 class _Alarm(BaseException):
     """No subclass of Exception: code under test that catches every Exception must not catch it."""
+
+
+class _Failing(Exception):
+    """An input fails."""
 
 
 def expect(holds: bool, name: str) -> None:
@@ -104,65 +98,59 @@ class Parser(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """The result of a search: how many inputs were checked, and how many failed by each error.
+    """The result of a search.
 
     Attributes:
-        smallest: an input that fails by each error, as small as Hypothesis could make it.
-        rough: an input for each error as `sample` drew it.
+        checked: number of inputs.
+        failures: number of failing inputs by error.
+        failing: an input for each error, the smallest that was found.
     """
 
     checked: int = 0
     failures: Counter[str] = field(default_factory=Counter)
-    smallest: dict[str, Any] = field(default_factory=dict)
-    rough: dict[str, Any] = field(default_factory=dict)
+    failing: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def failing(self) -> dict[str, Any]:
-        """An input that fails by each error, the smallest that is known."""
-        return self.rough | self.smallest
+    def count(self, error: str) -> bool:
+        """Count an input that was checked; return whether it fails by an unknown error."""
+        self.checked += 1
+        self.failures.update([error] if error else [])
+        return error not in ("", *self.failing)
 
 
-def fuzz(parser: Parser, seed: str, inputs: int, tell: Tell = untold) -> Found:
-    """Check so many inputs of a parser, which the seed decides, after those that failed before."""
-    found = Found()
+def fuzz(parser: Parser, run: str, inputs: int, tell: Tell = untold) -> Found:
+    """Check so many inputs of a parser, which the run decides, after those that failed before."""
+    found, rng, unknown = Found(), Random(f"{run} {parser.name}"), ""
+
+    def is_new(error: str) -> bool:
+        nonlocal unknown
+        if not unknown and found.checked < inputs and found.count(error):
+            unknown = error
+        return bool(error) and error == unknown
+
+    smallest = _search(parser, is_new, rng, -(-inputs // _BY_HYPOTHESIS))
+    if unknown:
+        found.failing[unknown] = smallest
     while found.checked < inputs:
-        turn, most = found.checked // _CHUNK % _IN_TURNS, min(_CHUNK, inputs - found.checked)
-        (sample if turn else search)(parser, f"{seed}/{found.checked}", most, found)
+        value = parser.draw(rng)
+        error = parser.failure(value)
+        if found.count(error):
+            found.failing[error] = value
+            smaller = _search(parser, error.__eq__, rng, inputs)
+            found.failing[error] = value if smaller is None else smaller
         tell(found.checked)
     return found
 
 
-def sample(parser: Parser, chunk: str, inputs: int, found: Found) -> Found:
-    """Check so many inputs, without Hypothesis, and add what was found."""
-    rng = Random(f"{chunk} {parser.name}")
-    for _ in range(inputs):
-        value = parser.draw(rng)
-        error = parser.failure(value)
-        found.checked += 1
-        if error:
-            found.failures[error] += 1
-            # Hypothesis makes it smaller if it draws one as well.
-            found.rough.setdefault(error, value)
-    return found
+def _search(parser: Parser, is_wanted: Callable[[str], bool], rng: Random, inputs: int) -> Any:
+    """Return the smallest input with a wanted error among so many of Hypothesis; None for none.
 
-
-def search(parser: Parser, chunk: str, inputs: int, found: Found) -> Found:
-    """Check at most so many inputs, and add what was found: an unknown error ends the search.
-
-    The first search of a parser begins with the failing inputs of earlier runs.
-
-    Args:
-        parser: the parser.
-        chunk: the seed of these inputs.
-        inputs: how many.
-        found: of the other chunks of the parser.
+    It begins with the failing inputs of earlier runs.
     """
-    last, new = found.checked + inputs, ""
-    drawn = st.randoms(use_true_random=False).map(parser.draw)
+    smallest = None
 
     @settings(
-        max_examples=-(-inputs // _TOGETHER),
-        phases=PHASES if found.checked else (Phase.reuse, *PHASES),
+        max_examples=inputs,
+        phases=[Phase.reuse, Phase.generate, Phase.shrink],
         database=DirectoryBasedExampleDatabase(DATABASE / parser.name),
         derandomize=False,
         deadline=None,
@@ -170,24 +158,16 @@ def search(parser: Parser, chunk: str, inputs: int, found: Found) -> Found:
         report_multiple_bugs=False,
         verbosity=Verbosity.quiet,
     )
-    @seed(f"{chunk} {parser.name}")  # below the settings, whose database it would remove
-    @given(st.lists(drawn, min_size=_TOGETHER, max_size=_TOGETHER))
-    def run(values: list[Any]) -> None:
-        nonlocal new
-        for value in values:
-            if found.checked == last and not new:
-                return
-            error = parser.failure(value)
-            if not new:
-                found.checked += 1
-                found.failures.update([error] if error else [])
-                new = "" if error in found.smallest else error
-            if error and error == new:
-                found.smallest[new] = value
-                raise _Failing
+    @seed(rng.random())  # below the settings, whose database it would remove
+    @given(st.randoms(use_true_random=False).map(parser.draw))
+    def run(value: Any) -> None:
+        nonlocal smallest
+        if is_wanted(parser.failure(value)):
+            smallest = value
+            raise _Failing
 
     # Hypothesis warns that a failing input is long.
     with warnings.catch_warnings(), suppress(_Failing, Flaky):
         warnings.simplefilter("ignore", HypothesisWarning)
         run()
-    return found
+    return smallest

@@ -3,6 +3,7 @@
 import gzip
 import json
 import shlex
+import tracemalloc
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping
@@ -225,6 +226,19 @@ def test_compressed_message_is_ignored_if_the_body_is_there() -> None:
     packed = gzip.compress(json.dumps({"body": "no", "attributes": {}}).encode())
     hidden = {"DataType": "Binary", "BinaryValue": packed}
     assert received({DeadLetterAttribute.ORIGINAL_GZIP: hidden}, "{").original.body == "{"
+
+
+def test_bomb_is_not_decompressed() -> None:
+    most = dead_letter.MAX_DECOMPRESSED_BYTES
+    body = b"x" * 20 * most
+    packed = gzip.compress(b'{"attributes": {}, "body": "' + body + b'"}', compresslevel=1)
+    tracemalloc.start()
+    try:
+        bomb = OriginalMessage("moved", {}, packed)
+        assert dead_letter.decompressed(bomb) is bomb
+        assert tracemalloc.get_traced_memory()[1] < 8 * most
+    finally:
+        tracemalloc.stop()
 
 
 def test_attributes_too_large_as_json_are_redriven_in_the_form_they_were_sent() -> None:

@@ -181,12 +181,6 @@ CASES = (
     ),
     Case("a webhook comes again with other content", (Story("conflict"),), scenario="webhooks"),
     Case(
-        "a webhook comes again with another type in a header",
-        (Story("push", attack="other type"),),
-        scenario="webhooks",
-        in_pairs=False,
-    ),
-    Case(
         "a webhook's answer is lost, and it comes again under another id",
         (Story("push", attack="renamed"),),
         _at(_COMMIT, (1,), Fault.LOST),

@@ -170,7 +170,6 @@ _SENT = "for r in self.committer.commit([request])]"
 
 _AT_THE_INGRESS: Changes = {
     "no check of signatures": instead(signature.verify, "return Verdict.GENUINE"),
-    "no tolerance for the future": edit(signature._is_timely, "abs(at - now)", "now - at"),
     "no limit of age": edit(signature._is_timely, "abs(at - now)", "at - now"),
     "secrets that are never read again": edit(
         ingress.WebhookIngress._verdict, ", refreshed=True", ""
@@ -180,15 +179,6 @@ _AT_THE_INGRESS: Changes = {
         ingress._verdict_by,
         "zip(Verified, secrets, strict=True)",
         "[*zip(Verified, secrets)][:1]",
-    ),
-    "the content type decides how a body is read": edit(
-        webhook._data,
-        "if field and not _OBJECT_OR_ARRAY.match(text)",
-        "if 'form' in request.headers['content-type']",
-    ),
-    "another type is a duplicate": instead(Profile.has_signed_type, "return True"),
-    "another type is another webhook": edit(
-        webhook.Webhook._key, "self.endpoint.profile.type_in_key", "True"
     ),
     "another topic is a conflict": edit(
         webhook.Webhook._key, "self.endpoint.profile.type_in_key", "False"

@@ -58,8 +58,8 @@ WEBHOOKS = (*KINDS, "conflict", "topics")
 _NAME, _TABLE = "receiver", "received"
 _ENDPOINTS = (
     Endpoint("stripe", STRIPE, types=("charge.refunded",)),
-    Endpoint("github", GITHUB, types=("push", "issues")),
-    Endpoint("shopify", SHOPIFY, types=("orders/create", "orders/paid", "orders/updated")),
+    Endpoint("github", GITHUB, types=("push",)),
+    Endpoint("shopify", SHOPIFY, types=("orders/create", "orders/paid")),
     Endpoint("standard", STANDARD, types=("contact.created",)),
 )
 _TYPES = tuple(event_type for each in _ENDPOINTS for event_type in each.event_types)
@@ -238,7 +238,7 @@ class Webhooks(Scenario):
 
     def owed(self) -> set[Told]:
         """Return an event for each webhook that was captured and is no conflict."""
-        return {webhook.label for webhook in self._known if self._is_event(webhook)}
+        return {webhook.label for webhook in self._webhooks if self._is_event(webhook)}
 
     @property
     def version(self) -> Any:
@@ -248,7 +248,7 @@ class Webhooks(Scenario):
 
     def check_state(self) -> None:
         """Check that a webhook has one event, and nothing else a trace. Raises Violation."""
-        events, known = self._events(), self._known
+        events = self._events()
         for webhook in self._webhooks:
             ids = {i for each in webhook.same for i in events.get(each.label, ())}
             check("more than one event", sorted(ids) if len(ids) > 1 else ())
@@ -260,10 +260,10 @@ class Webhooks(Scenario):
                 for webhook in self._webhooks
             ):
                 raise Violation("captured what was not sent", f"{path}: {body[:200]!r}")
-        handed_on = {w.label for w in known if w.handed_on}
+        handed_on = {webhook.label for webhook in self._webhooks if webhook.handed_on}
         check("an event of nothing that was sent", {*events} - handed_on)
         records = [pk for pk in self.world.tables.items[DEDUP] if pk.startswith(_PROPS.name)]
-        check("more records than webhooks", records if len(records) > len(known) else ())
+        check("more records than webhooks", records[len(self._webhooks) :])
         bodies = {body for webhook in self._webhooks for body in webhook.sent}
         numbers = {webhook.number for webhook in self._webhooks if webhook.handed_on}
         stored = self.world.objects.content
@@ -280,10 +280,9 @@ class Webhooks(Scenario):
             standings = [s for each in webhook.same if (s := self._standing(each))]
             if len(standings) - standings.count(Standing.CONFLICT) != 1:
                 raise Violation("conflict", f"{webhook.label}: {standings}")
-        found = [webhook for webhook in self._known if self._standing(webhook)]
-        if len(self._captures) != len(found):
-            raise Violation("captures", f"{len(self._captures)} of {len(found)}")
-        for webhook in self._known:
+        if len(self._captures) != len(self._webhooks):
+            raise Violation("captures", f"{len(self._captures)} of {len(self._webhooks)}")
+        for webhook in self._webhooks:
             times, owed = self._counted(webhook.label), self._is_event(webhook)
             if times != owed:
                 raise Violation("lost or doubled", f"{webhook.label} was counted {times} times")
@@ -309,11 +308,6 @@ class Webhooks(Scenario):
         check("accepted and not captured", () if self._standing(webhook) else webhook.label)
         if self._is_event(webhook) and not self._events()[webhook.label]:
             raise Violation("accepted without an event", str(webhook.label))
-
-    @property
-    def _known(self) -> list[Webhook]:
-        """The webhooks, and what an attacker made of them with another type."""
-        return [*dict.fromkeys(each for w in self._webhooks for each in (w, *w.twins.values()))]
 
     @property
     def _captures(self) -> list[Item]:

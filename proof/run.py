@@ -2,8 +2,10 @@
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import msgspec
 
 from once.ops.dead_letters.search import HOLD_SECONDS
-from proof.ledger import Ledger
+from proof.ledger import Ledger, Scenario
 from proof.operator import on_time, redrive, republish
 from proof.scenarios import SCENARIOS
 from proof.service import Place, Violation
@@ -105,20 +107,68 @@ def run(replay: Replay, draw: Draw) -> RunResult:
         draw: decides on faults.
     """
     plan = Plan(draw)
-    one = _Run(replay, plan)
+    one = _Run(SCENARIOS[replay.scenario](replay.traffic, plan, replay.seed), plan)
     violation = one.violation()
     done = Replay(replay.scenario, replay.seed, replay.traffic, tuple(plan.actions))
     return RunResult(done, violation, plan.fired, one.world.log, plan.reached)
 
 
-class _Run:
-    def __init__(self, replay: Replay, plan: Plan) -> None:
-        self._scenario = SCENARIOS[replay.scenario](replay.traffic, plan, replay.seed)
-        self._service = self._scenario.service
-        self.world = self._service.world
+class Stepper(ABC):
+    """A scenario that goes on step by step, until it is at rest; its ledger checks each state.
+
+    `places` are the consumers that run, which are all if none is named.
+    """
+
+    def __init__(self, scenario: Scenario, running: Iterable[str] = ()) -> None:
+        self.scenario, self.service, self.world = scenario, scenario.service, scenario.world
+        self.service.shards = scenario.shards
+        self.ledger = Ledger(scenario, running)
+        self.places = [self.service.places[name] for name in running or self.service.places]
+
+    @abstractmethod
+    def step(self) -> bool:
+        """Take a step; return whether there was one."""
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Have all calls and the time of this Python process in the scenario's world."""
+        with self.world.open(), on_time(self.world.tasks.clock):
+            yield
+
+    def to_rest(self, most: int) -> None:
+        """Take steps until there is none.
+
+        Raises:
+            Violation: a clause is violated, or it takes more steps than `most`.
+        """
+        for _ in range(most):
+            self.world.tasks.fire()
+            if not self.step():
+                return
+            if self.service.error is not None:
+                raise self.service.error
+            self.ledger.check_state()
+        raise Violation("never at rest", f"after {most} steps")
+
+    def sources(self) -> Iterator[tuple[Place, Queue]]:
+        """Yield each queue whose function may be invoked once more."""
+        for place in self.places:
+            for queue in place.sources if place.function.busy < _CONCURRENCY else ():
+                yield place, queue
+
+    def next_time(self, *, dead_letters: bool) -> float:
+        """Return the time of the next task, timer or message; infinity if there is none."""
+        queues = [queue for place in self.places for queue in place.sources]
+        queues += [place.dead_letters for place in self.places if dead_letters]
+        hidden = [message.visible_at for queue in queues for message in queue.waiting]
+        later = [time for time in hidden if time > self.world.tasks.now]
+        return min([self.world.tasks.next_time, *later])
+
+
+class _Run(Stepper):
+    def __init__(self, scenario: Scenario, plan: Plan) -> None:
+        super().__init__(scenario)
         self._plan = plan
-        self._ledger = Ledger(self._scenario)
-        self._service.shards = self._scenario.shards
         self._redrives = self._republishes = _COMMANDS
         self._losses = 0  # of the stream, that are not republished yet
         self._is_operating = False
@@ -126,100 +176,80 @@ class _Run:
     def violation(self) -> Violation | None:
         """Run to the end, and return the first violation."""
         try:
-            with self.world.open(), on_time(self.world.tasks.clock):
-                self._scenario.begin()
-                self._to_rest()
+            with self.open():
+                self.scenario.begin()
+                self.to_rest(MAX_STEPS)
                 self._recover()
-                self._ledger.check_rest()
-                for _ in self._scenario.repeat():
-                    self._to_rest()
-                    self._ledger.check_rest()
-                self._ledger.expire()
-                self._to_rest()
-                self._ledger.check_rest()
+                self.ledger.check_rest()
+                for _ in self.scenario.repeat():
+                    self.to_rest(MAX_STEPS)
+                    self.ledger.check_rest()
+                self.ledger.expire()
+                self.to_rest(MAX_STEPS)
+                self.ledger.check_rest()
         except Violation as violation:
             return violation
         return None
 
     def _recover(self) -> None:
         """Let senders resume, and the operator redrive and republish, without faults."""
-        self._plan.off = self._ledger.redriven = True
-        self._scenario.recover()
+        self._plan.off = self.ledger.redriven = True
+        self.scenario.recover()
         for _ in range(2):
             self._redrives = self._republishes = _COMMANDS
-            self._to_rest()
+            self.to_rest(MAX_STEPS)
             # Dead letters that a killed redrive holds are visible again for the second round.
             self.world.tasks.now += HOLD_SECONDS
 
-    def _to_rest(self) -> None:
-        for _ in range(MAX_STEPS):
-            self.world.tasks.fire()
-            if steps := [*self._steps()]:
-                self.world.random.choice(steps)()
-                if self._service.error is not None:
-                    raise self._service.error
-                self._ledger.check_state()
-            elif (due := self._next_time()) < math.inf:
-                self.world.tasks.now = due
-            else:
-                return
-        raise Violation("never at rest", f"after {MAX_STEPS} steps")
+    def step(self) -> bool:
+        """Take a random step, or let time pass until one is possible."""
+        if steps := [*self._steps()]:
+            self.world.random.choice(steps)()
+        elif (due := self.next_time(dead_letters=self._redrives > 0)) < math.inf:
+            self.world.tasks.now = due
+        else:
+            return False
+        return True
 
     def _steps(self) -> Iterator[Callable[[], object]]:
         """Yield every possible next step."""
         for task in self.world.tasks.ready:
             yield partial(self.world.tasks.run, task)
         now = self.world.tasks.now
-        for place in self._service.places.values():
-            for queue in place.sources if place.function.busy < _CONCURRENCY else ():
-                if queue.deliverable(now):
-                    yield partial(self._invoke, place, queue)
-        for shard in range(self._scenario.shards) if now >= self._scenario.relays_from else ():
-            if shard not in self._service.relaying and self._service.unread(shard):
+        for place, queue in self.sources():
+            if queue.deliverable(now):
+                yield partial(self._invoke, place, queue)
+        for shard in range(self.service.shards) if now >= self.scenario.relays_from else ():
+            if shard not in self.service.relaying and self.service.unread(shard):
                 yield partial(self._relay, shard)
-        if not self._is_operating and (self._has_loss or self._dead_letters_visible_at <= now):
-            yield self._operate
+        if not self._is_operating and self._losses and self._republishes:
+            yield partial(self._operate, self._republish)
+        elif not self._is_operating and self._redrives:
+            dead_letters = (each for place in self.places for each in place.dead_letters.waiting)
+            if any(dead_letter.visible_at <= now for dead_letter in dead_letters):
+                yield partial(self._operate, self._redrive)
 
-    def _next_time(self) -> float:
-        """Return the time of the next possible step."""
-        queues = [queue for place in self._service.places.values() for queue in place.sources]
-        messages = [message for queue in queues for message in queue.waiting]
-        hidden = [m.visible_at for m in messages if m.visible_at > self.world.tasks.now]
-        dead_letters = self._dead_letters_visible_at
-        hidden += [dead_letters] if dead_letters > self.world.tasks.now else []
-        return min([self.world.tasks.next_time, *hidden])
-
-    @property
-    def _has_loss(self) -> bool:
-        return self._losses > 0 and self._republishes > 0
-
-    @property
-    def _dead_letters_visible_at(self) -> float:
-        """When the next dead letter is visible that the operator may redrive."""
-        places = self._service.places.values() if self._redrives else ()
-        dead_letters = [
-            dead_letter for place in places for dead_letter in place.dead_letters.waiting
-        ]
-        return min((dead_letter.visible_at for dead_letter in dead_letters), default=math.inf)
-
-    def _operate(self) -> None:
-        """Run the next command of the operator, who is busy until it has ended."""
-        self._is_operating, republishes = True, self._has_loss
+    def _operate(self, command: Callable[[], None]) -> None:
+        """Run a command of the operator, who is busy until it has ended."""
+        self._is_operating = True
 
         def work() -> None:
-            known = self._losses
             try:
-                if republishes:
-                    self._republishes -= 1
-                    republish(self._service)
-                    self._losses -= known
-                else:
-                    self._redrives -= 1
-                    redrive(self._service)
+                command()
             finally:
                 self._is_operating = False
 
-        self._service.operate(work)
+        self.service.operate(work)
+
+    def _republish(self) -> None:
+        self._republishes -= 1
+        known = self._losses
+        republish(self.service)
+        self._losses -= known
+
+    def _redrive(self) -> None:
+        self._redrives -= 1
+        redrive(self.service)
 
     def _invoke(self, place: Place, queue: Queue) -> None:
         now, name = self.world.tasks.now, place.line.name
@@ -231,15 +261,15 @@ class _Run:
             return
         if self._plan.platform(PlatformFault.VISIBLE_EARLY, name):
             queue.early(messages[0], now + self.world.random.random())
-        self._service.consume(place, queue, messages)
+        self.service.consume(place, queue, messages)
 
     def _relay(self, shard: int) -> None:
-        function = self._service.relay
+        function = self.service.relay
         count = self.world.random.randint(1, function.batch)
-        loses = self._scenario.loses_records
+        loses = self.scenario.loses_records
         if loses and self._plan.platform(PlatformFault.DROPPED, function.name):
-            unread = len(self._service.unread(shard))
-            self._service.relayed[shard] += min(count, unread)
+            unread = len(self.service.unread(shard))
+            self.service.relayed[shard] += min(count, unread)
             self._losses += 1
         else:
-            self._service.relay_next(shard, count)
+            self.service.relay_next(shard, count)

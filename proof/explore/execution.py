@@ -28,8 +28,8 @@ from functions.payments import provider
 from once.effects import executor
 from once.names import Record
 from proof.explore.scopes import Scope
-from proof.ledger import Ledger
-from proof.operator import on_time, redrive, settle
+from proof.operator import redrive, settle
+from proof.run import Stepper
 from proof.scenarios import SCENARIOS
 from proof.service import Place, Service, Violation
 from proof.world.calls import PROVIDER, Call
@@ -44,8 +44,6 @@ REDELIVERED = "delivered again"
 DEATH = "death while reading"
 _RETENTION_SECONDS = 14 * 24 * 60 * 60
 """The longest that SQS keeps a message."""
-_SIDE_BY_SIDE = 2
-"""The most invocations of one function at the same time."""
 _LATE_SECONDS = (2.0, 60.0)
 """When a late call takes effect: while its caller still asks for the outcome, and afterwards."""
 _LATE_CHARGE_SECONDS = (2.0, 9.0)
@@ -169,6 +167,7 @@ class Option(NamedTuple):
     fault: str = ""
 
 
+Command = Callable[[Service], None]
 Choose = Callable[["Execution", Sequence[Option]], object]
 """Is told the options of a new state, of which the first is taken; may raise Pruned."""
 
@@ -177,7 +176,7 @@ class Pruned(Exception):
     """The rest of an execution is known from another one."""
 
 
-class Execution:
+class Execution(Stepper):
     """One execution. The same scope and the same choices make the same execution.
 
     Args:
@@ -191,27 +190,23 @@ class Execution:
         preemptions, faults: how many there were so far.
     """
 
+    world: ScheduledWorld
+
     def __init__(self, scope: Scope, prefix: Sequence[int], choose: Choose) -> None:
+        plan = Plan(script(scope.clocks))
+        scenario = SCENARIOS[scope.scenario](scope.traffic, plan, 0, ScheduledWorld)
+        super().__init__(scenario, scope.running)
+        scenario.at_once, scenario.late_by = True, scope.late_by
         self.scope = scope
-        self._prefix = prefix
         self.choices: list[int] = []
         self.words: list[str] = []
         self.preemptions = self.faults = 0
-        plan = Plan(script(scope.clocks))
-        self._scenario = SCENARIOS[scope.scenario](scope.traffic, plan, 0, ScheduledWorld)
-        self._scenario.at_once = True
-        self._scenario.late_by = scope.late_by
-        self._service = self._scenario.service
-        assert isinstance(self._service.world, ScheduledWorld)  # noqa: S101
-        self.world = self._service.world
-        self.ledger = Ledger(self._scenario, scope.running)
-        self._places = [self._service.places[name] for name in scope.running]
-        self._choose = choose
-        again: list[Callable[[], object]] = [lambda: [*self._scenario.repeat()]]
+        self._prefix, self._choose = prefix, choose
+        again: list[Callable[[], object]] = [lambda: [*scenario.repeat()]]
         self._stages = [*again * scope.repeats, *[self.ledger.expire] * scope.expires]
         self._is_over = False
         self._running: Process | None = None  # it made the last step
-        self._redrives, self._settles = scope.redrives, scope.settles
+        self._commands: dict[Command, int] = {redrive: scope.redrives, settle: scope.settles}
         self._outages = int(scope.outage)
         self._relays: Counter[int] = Counter()
 
@@ -222,13 +217,12 @@ class Execution:
             Pruned: `choose` ends the execution.
         """
         with ExitStack() as stack:
-            stack.enter_context(self.world.open())
-            stack.enter_context(on_time(self.world.tasks.clock))
+            stack.enter_context(self.open())
             stack.enter_context(patch.object(executor, "_MAX_CALLS", self.scope.effect_calls))
             stack.callback(self.world.tasks.kill_all)
             self._begin()
             try:
-                self._to_rest()
+                self.to_rest(MOST_STEPS)
             except Violation as violation:
                 return violation
         return None
@@ -240,18 +234,18 @@ class Execution:
         is_ready = any(task.process is running for task in world.tasks.ready)
         state = (
             (world.tasks.now, len(self._stages)),
-            (self._redrives, self._settles, self._outages),
+            (*self._commands.values(), self._outages),
             running.name if running is not None and is_ready else "",
             sorted(map(self._standing_of, world.tasks.alive)),
             {name: sorted(rows.items()) for name, rows in tables.items.items()},
-            (tables.tokens, self._service.unread(0), sorted(self._service.relaying)),
+            (tables.tokens, self.service.unread(0), sorted(self.service.relaying)),
             [
                 (
                     each.name,
                     [_content(message) for _, message in sorted(each.messages.items())],
                     sorted(m.id for m in each.ever),
                 )
-                for place in self._places
+                for place in self.places
                 for each in (*place.sources, place.dead_letters)
             ],
             sorted(world.provider.api.charges(), key=repr),
@@ -273,8 +267,8 @@ class Execution:
         return (process.name, process.deadline, wakes_at, waiting, has_call, history)
 
     def _begin(self) -> None:
-        self._scenario.begin()
-        for place in self._places if self.scope.dead_lettered else ():
+        self.scenario.begin()
+        for place in self.places if self.scope.dead_lettered else ():
             for message in place.queue.ever:
                 place.dead_letters.add(message)
                 self.ledger.moved.add(message.body)
@@ -283,22 +277,12 @@ class Execution:
         if "payments" in self.scope.running:
             provider._api_key()  # noqa: SLF001 - read once, so that it is no call of the scope
 
-    def _to_rest(self) -> None:
-        for _ in range(MOST_STEPS):
-            self.world.tasks.fire()
-            # What woke up goes on to its next call: in between a process touches nothing.
-            while idle := [task for task in self.world.tasks.ready if task not in self.world.calls]:
-                self._run(idle[0])
-            self._take(self._options())
-            if self._is_over:
-                return
-            if self._service.error is not None:
-                raise self._service.error
-            self.ledger.check_state()
-        raise Violation("never at rest", f"after {MOST_STEPS} steps")
-
-    def _take(self, options: Iterator[Option]) -> None:
-        step = len(self.choices)
+    def step(self) -> bool:
+        """Let each process go on to its next call, and take the option that is chosen."""
+        # What woke up goes on to its next call: in between a process touches nothing.
+        while idle := [task for task in self.world.tasks.ready if task not in self.world.calls]:
+            self._run(idle[0])
+        step, options = len(self.choices), self._options()
         choice = self._prefix[step] if step < len(self._prefix) else 0
         if step >= len(self._prefix):
             every = [*options]
@@ -313,6 +297,7 @@ class Execution:
         self.faults += bool(option.fault)
         random.seed(0)  # jitter is the same in every step
         self._running = option.take()
+        return not self._is_over
 
     def _options(self) -> Iterator[Option]:
         """Yield what can happen next; the first costs nothing."""
@@ -335,41 +320,34 @@ class Execution:
         """Yield every step, first what costs least."""
         ready = self.world.tasks.ready
         current = [task for task in ready if task.process is self._running]
-        other = [task for task in ready if task.process is not self._running]
         cost = int(bool(current))
-        for task in (*current, *other):
-            switch = 0 if task in current else cost
+        # To go on costs nothing; to switch away from a process that could go on is a preemption.
+        tasks = [(task, 0) for task in current]
+        tasks += [(task, cost) for task in ready if task.process is not self._running]
+        for task, switch in tasks:
             yield Option(self._words(task), partial(self._run, task), switch)
-        yield from self._deliveries(cost)
-        if self._may_relay(ready):
-            yield Option("Lambda invokes the relay", self._relay, cost)
-        if self._redrives and any(place.dead_letters.waiting for place in self._places):
-            yield Option("the operator redrives", self._redrive, cost)
-        # A call that is under way could still arrive.
-        late = any(at >= self.world.tasks.now for at, _ in self.world.late)
-        if self._settles and not late and self.ledger.pending():
-            yield Option("the operator settles", self._settle, cost)
-        yield from self._time(ready)
-        for task in (*current, *other):
-            yield from self._faults(task, 0 if task in current else cost)
-        yield from self._redeliveries(cost)
-        yield from self._deaths(cost)
-
-    def _faults(self, task: Task, cost: int) -> Iterator[Option]:
-        for fault in self.world.faults(task):
-            where = f" at entry {fault.position}" if fault.position else ""
-            after = f" after {fault.seconds:.0f} s" if fault.seconds else ""
-            words = f"{self._words(task)}: {fault.what}{where}{after}"
-            yield Option(words, partial(self._fail, task, fault), cost, str(fault.what))
-
-    def _deliveries(self, cost: int) -> Iterator[Option]:
-        for place, queue, batch in self._batches():
+        batches = [*self._batches()]
+        for place, queue, batch in batches:
             deliver = partial(self._deliver, place, queue, batch)
             yield Option(_delivery_words(queue, batch), deliver, cost)
-
-    def _deaths(self, cost: int) -> Iterator[Option]:
-        """A function may be killed while it reads any message of its batch."""
-        for place, queue, batch in self._batches():
+        if self._may_relay(is_busy=bool(ready or batches)):
+            yield Option("Lambda invokes the relay", self._relay, cost)
+        if self._commands[redrive] and any(place.dead_letters.waiting for place in self.places):
+            yield Option("the operator redrives", partial(self._operate, redrive), cost)
+        # A call that is under way could still arrive.
+        late = any(at >= self.world.tasks.now for at, _ in self.world.late)
+        if self._commands[settle] and not late and self.ledger.pending():
+            yield Option("the operator settles", partial(self._operate, settle), cost)
+        yield from self._time(is_preemption=bool(ready))
+        for task, switch in tasks:
+            for fault in self.world.faults(task):
+                where = f" at entry {fault.position}" if fault.position else ""
+                after = f" after {fault.seconds:.0f} s" if fault.seconds else ""
+                words = f"{self._words(task)}: {fault.what}{where}{after}"
+                yield Option(words, partial(self._run, task, fault), switch, str(fault.what))
+        yield from self._redeliveries(cost)
+        # A function may be killed while it reads any message of its batch.
+        for place, queue, batch in batches:
             for message in batch:
                 words = f"{_delivery_words(queue, batch)}, and reading {message.id} is fatal"
                 deliver = partial(self._deliver, place, queue, batch, message.id)
@@ -377,72 +355,62 @@ class Execution:
 
     def _batches(self) -> Iterator[tuple[Place, Queue, list[Message]]]:
         """Yield the batches that may be delivered."""
-        now = self.world.tasks.now
-        for place in self._places:
-            for queue in place.sources if place.function.busy < _SIDE_BY_SIDE else ():
-                visible = queue.deliverable(now)
-                first = queue.first_of_groups(visible)
-                # Without those that differ from an earlier one in the id alone: never received.
-                chosen: dict[str, Message] = {}
-                for each in first:
-                    chosen.setdefault(each.id if each.receives else each.body, each)
-                batches = [[message] for message in chosen.values()]
-                if len(visible) > 1 and place.batch(queue) > 1:
-                    batches.append(visible)
-                for batch in batches:
-                    yield place, queue, batch
+        for place, queue in self.sources():
+            visible = queue.deliverable(self.world.tasks.now)
+            # Without those that differ from an earlier one in the id alone: never received.
+            chosen: dict[str, Message] = {}
+            for each in queue.first_of_groups(visible):
+                chosen.setdefault(each.id if each.receives else each.body, each)
+            for message in chosen.values():
+                yield place, queue, [message]
+            if len(visible) > 1 and place.batch(queue) > 1:
+                yield place, queue, visible
 
     def _redeliveries(self, cost: int) -> Iterator[Option]:
         """A standard queue may deliver again what is deleted, or what a function is working on."""
-        for place in self._places:
-            for message in () if place.line.fifo else place.queue.messages.values():
-                busy, now = place.function.busy, self.world.tasks.now
-                is_held = message.visible_at > now and busy > 0
+        now = self.world.tasks.now
+        for place, queue in self.sources():
+            if place.line.fifo or queue is not place.queue:
+                continue
+            for message in queue.messages.values():
+                is_held = message.visible_at > now and place.function.busy > 0
                 is_kept = now < message.sent_at + _RETENTION_SECONDS
                 is_received = 0 < message.receives < place.line.max_receive_count
-                may_come = (message.deleted or is_held) and is_kept and is_received
-                if busy < _SIDE_BY_SIDE and may_come:
-                    deliver = partial(self._deliver, place, place.queue, [message])
+                if (message.deleted or is_held) and is_kept and is_received:
+                    deliver = partial(self._deliver, place, queue, [message])
                     yield Option(f"SQS delivers {message.id} again", deliver, cost, REDELIVERED)
 
-    def _time(self, ready: Sequence[Task]) -> Iterator[Option]:
+    def _time(self, *, is_preemption: bool) -> Iterator[Option]:
         """Time passes where nothing is ready. Where a task is, to let it pass is a preemption."""
-        queues = [queue for place in self._places for queue in place.sources]
-        if self._redrives:
-            queues += [place.dead_letters for place in self._places]
-        hidden = [message.visible_at for queue in queues for message in queue.waiting]
-        later = [time for time in hidden if time > self.world.tasks.now]
-        due = min([self.world.tasks.next_time, *later])
+        due = self.next_time(dead_letters=self._commands[redrive] > 0)
         if math.isfinite(due):
-            yield Option("time passes", partial(self._wait, due), int(bool(ready)))
+            yield Option("time passes", partial(self._pass, due), int(is_preemption))
         if self._outages and not math.isfinite(self.world.tasks.next_time):
             yield Option("deliveries are suspended for a day", self._suspend, 1)
 
-    def _may_relay(self, ready: Sequence[Task]) -> bool:
+    def _may_relay(self, *, is_busy: bool) -> bool:
         """Tell whether the relay may begin.
 
         Where its events go to no running consumer, its steps and those of the consumers are
         independent: their order makes no difference, and the relay begins last.
         """
-        rest = self._service.unread(0)
-        if self._service.relaying or not any(_has_outbox(record) for record in rest):
+        rest = self.service.unread(0)
+        if self.service.relaying or not any(_has_outbox(record) for record in rest):
             return False
-        return self.scope.relays_early or not (ready or any(self._deliveries(0)))
+        return self.scope.relays_early or not is_busy
 
     def _words(self, task: Task) -> str:
         call = self.world.calls[task]
         return f"{task.process.name}: {call.service}.{call.operation}"
 
-    def _run(self, task: Task) -> Process:
-        for place in self._places:
+    def _run(self, task: Task, fault: Action | None = None) -> Process:
+        if fault is not None:
+            self.world.chosen[task] = fault
+        for place in self.places:
             place.function.idle.clear()  # every function starts cold
-        self._service.relay.idle.clear()
+        self.service.relay.idle.clear()
         self.world.tasks.run(task)
         return task.process
-
-    def _fail(self, task: Task, fault: Action) -> Process:
-        self.world.chosen[task] = fault
-        return self._run(task)
 
     def _begun(self, process: Process) -> Process:
         """Let a new process run to its first call: it touches nothing before."""
@@ -459,32 +427,26 @@ class Execution:
             return None
         name = "+".join(message.handles[-1] for message in batch)
         name += f"!{fatal}" if fatal else ""  # the name stands for all that decides its way
-        process = self._service.consume(place, queue, batch, name)
+        process = self.service.consume(place, queue, batch, name)
         process.fatal = fatal
         return self._begun(process)
 
     def _relay(self) -> Process:
-        relayed = self._service.relayed[0]
+        relayed = self.service.relayed[0]
         self._relays[relayed] += 1
         name = f"relay-{relayed}.{self._relays[relayed]}"
-        return self._begun(self._service.relay_next(0, len(self._service.unread(0)), name))
+        return self._begun(self.service.relay_next(0, len(self.service.unread(0)), name))
 
-    def _redrive(self) -> Process:
-        self._redrives -= 1
-        return self._operate(redrive, f"operator-{self._redrives}")
-
-    def _settle(self) -> Process:
-        self._settles -= 1
-        return self._operate(settle, f"settler-{self._settles}")
-
-    def _operate(self, command: Callable[[Service], None], name: str) -> Process:
-        return self._begun(self._service.operate(partial(command, self._service), name))
+    def _operate(self, command: Command) -> Process:
+        self._commands[command] -= 1
+        name = f"{command.__name__}-{self._commands[command]}"
+        return self._begun(self.service.operate(partial(command, self.service), name))
 
     def _suspend(self) -> None:
         self._outages -= 1
-        self.world.tasks.now += OUTAGE_SECONDS
+        self._pass(self.world.tasks.now + OUTAGE_SECONDS)
 
-    def _wait(self, until: float) -> None:
+    def _pass(self, until: float) -> None:
         self.world.tasks.now = until
 
 

@@ -49,79 +49,68 @@ EXPLORED = (
 )
 """The sites at which every kind of fault is tried."""
 
-_SENT_BY_A_PERSON = "a producer: after a lost answer it names the id with which to send again"
-_OPERATOR_LOG = "before a change, and without it nothing is changed; tests/ops/test_operator_log.py"
-_CAPTURES = "`webhooks` only reads captures, before anything else"
-LEFT_OUT = {
-    "once.ops.aws.clients.depth sqs.GetQueueAttributes": "`status` only reads",
-    "once.ops.aws.clients.oldest_message_seconds cloudwatch.GetMetricData": "`status` only reads",
-    "once.ops.aws.deployment.Deployment.find cloudformation.DescribeStacks": (
-        "only reads, before anything else"
+_OTHERS: dict[str, tuple[str, ...]] = {
+    "only reads": (
+        "once.ops.aws.clients.depth sqs.GetQueueAttributes",
+        "once.ops.aws.clients.oldest_message_seconds cloudwatch.GetMetricData",
+        "once.ops.aws.deployment.Deployment.find cloudformation.DescribeStacks",
+        "once.ops.aws.deployment._services cloudformation.DescribeStacks",
+        "once.ops.aws.function_logs.log_events logs.FilterLogEvents",
+        "once.ops.console.operator_log.read_changes logs.FilterLogEvents",
+        "once.ops.console.overview._metric_points cloudwatch.GetMetricData",
+        "once.ops.dedup_records.DedupRecordReader.approximate_count dynamodb.DescribeTable",
+        "once.ops.dedup_records.DedupRecordReader.scan_some dynamodb.Scan",
+        "once.ops.template.function_faults iam.ListAttachedRolePolicies",
+        "once.ops.template.function_faults lambda.GetFunctionConcurrency",
+        "once.ops.template.function_faults lambda.GetFunctionConfiguration",
+        "once.ops.template.function_faults lambda.ListEventSourceMappings",
+        "once.ops.template.function_faults sqs.GetQueueAttributes",
     ),
-    "once.ops.aws.deployment._services cloudformation.DescribeStacks": (
-        "only reads, for the text of an error"
+    "only reads, before the change": (
+        "once.ops.effects.settle sts.GetCallerIdentity",
+        "once.ops.webhooks.command._secret secretsmanager.GetSecretValue",
+        "once.ops.webhooks.captures.Captures._get dynamodb.GetItem",
+        "once.ops.webhooks.captures.Captures._part dynamodb.Query",
     ),
-    "once.ops.aws.function_logs.log_events logs.FilterLogEvents": (
-        "`status`, `trace` and a page only read"
+    "only reads, when a function starts: Lambda starts it again, tests/once/test_settings.py": (
+        "once.settings._parameter ssm.GetParameter",
     ),
-    "once.ops.console.operator_log.read_changes logs.FilterLogEvents": "a page only reads",
-    "once.ops.console.overview._metric_points cloudwatch.GetMetricData": "a page only reads",
-    "once.ops.dead_letters.export.MessageImport._send.<locals>.<lambda> sqs.SendMessageBatch": (
-        "an import that is killed is repeated: it sends no dead letter that is there already, "
-        "tests/ops/dead_letters/test_export.py"
+    "before a change, and without it nothing is changed; tests/ops/test_operator_log.py": (
+        "once.ops.operator_log._write logs.PutLogEvents",
+        "once.ops.operator_log.logged_change logs.CreateLogStream",
+        "once.ops.operator_log.logged_change sts.GetCallerIdentity",
     ),
-    "once.ops.dead_letters.redrive._publisher.<locals>.publish sns.PublishBatch": (
-        "this world has no unrouted queue; tests/ops/dead_letters/test_unrouted.py"
+    "a producer: after a lost answer it names the id with which to send again": (
+        "once.ops.send._stored_if_large s3.PutObject",
+        "once.ops.send.send sns.Publish",
+        "once.ops.send.send sqs.SendMessage",
     ),
-    "once.ops.dedup_records.DedupRecordReader.approximate_count dynamodb.DescribeTable": (
-        "only reads, for a progress bar"
+    "an import that is killed is repeated: it sends no dead letter that is there already, "
+    "tests/ops/dead_letters/test_export.py": (
+        "once.ops.dead_letters.export.MessageImport._send.<locals>.<lambda> sqs.SendMessageBatch",
     ),
-    "once.ops.dedup_records.DedupRecordReader.scan_some dynamodb.Scan": "only reads, for lists",
-    "once.ops.effects.settle sts.GetCallerIdentity": "only reads, before the change",
-    "once.ops.effects.write_intent dynamodb.TransactWriteItems": (
-        "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is "
-        "read back, tests/ops/test_effects.py"
+    "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is read "
+    "back, tests/ops/test_effects.py": (
+        "once.ops.effects.write_intent dynamodb.TransactWriteItems",
     ),
-    "once.ops.operator_log._write logs.PutLogEvents": _OPERATOR_LOG,
-    "once.ops.operator_log.logged_change logs.CreateLogStream": _OPERATOR_LOG,
-    "once.ops.operator_log.logged_change sts.GetCallerIdentity": _OPERATOR_LOG,
-    "once.ops.outbox.invoke_relay lambda.Invoke": (
-        "there is no Lambda in this world: the relay's own calls are tried, whoever invokes it"
+    "there is no Lambda in this world: the relay's own calls are tried, whoever invokes it": (
+        "once.ops.outbox.invoke_relay lambda.Invoke",
     ),
-    "once.ops.outbox.queue_sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch": (
-        "sends events again that lie in the table: a fault ends the command, which is run again"
+    "sends events again that lie in the table: a fault ends the command, which is run again": (
+        "once.ops.outbox.queue_sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch",
     ),
-    "once.ops.send._stored_if_large s3.PutObject": _SENT_BY_A_PERSON,
-    "once.ops.send.send sns.Publish": _SENT_BY_A_PERSON,
-    "once.ops.send.send sqs.SendMessage": _SENT_BY_A_PERSON,
-    **{
-        f"once.ops.template.function_faults {call}": "`template --check` only reads"
-        for call in (
-            *("iam.ListAttachedRolePolicies", "lambda.GetFunctionConcurrency"),
-            *("lambda.GetFunctionConfiguration", "lambda.ListEventSourceMappings"),
-            "sqs.GetQueueAttributes",
-        )
-    },
-    "once.ops.webhooks.command._secret secretsmanager.GetSecretValue": (
-        "only reads, before a test webhook is sent"
+    "sends an event again under its key: a consumer that has committed it finds a duplicate, "
+    "tests/ops/webhooks/test_replay.py": (
+        "once.ops.webhooks.replay.QueueTarget.send sqs.SendMessage",
     ),
-    "once.ops.webhooks.captures.Captures._get dynamodb.GetItem": _CAPTURES,
-    "once.ops.webhooks.captures.Captures._part dynamodb.Query": _CAPTURES,
-    "once.ops.webhooks.replay.QueueTarget.send sqs.SendMessage": (
-        "sends an event again under its key: a consumer that has committed it finds a duplicate, "
-        "tests/ops/webhooks/test_replay.py"
-    ),
-    "once.outbox.unrouted.FurtherRoutes._text ssm.GetParameter": (
-        "it writes nothing; tests/once/outbox/test_unrouted.py"
-    ),
-    "once.outbox.unrouted.Sweep._sweep sqs.SendMessage": (
-        "this world has no sweep queue: a message that is not kept stays there, "
-        "tests/once/outbox/test_unrouted.py"
-    ),
-    "once.settings._parameter ssm.GetParameter": (
-        "only reads, when a function starts: Lambda starts it again, tests/once/test_settings.py"
+    "this world has no sweep and no unrouted queue: a message that is not kept stays there, "
+    "tests/once/outbox/test_unrouted.py, tests/ops/dead_letters/test_unrouted.py": (
+        "once.ops.dead_letters.redrive._publisher.<locals>.publish sns.PublishBatch",
+        "once.outbox.unrouted.FurtherRoutes._text ssm.GetParameter",
+        "once.outbox.unrouted.Sweep._sweep sqs.SendMessage",
     ),
 }
+LEFT_OUT = {site: reason for reason, sites in _OTHERS.items() for site in sites}
 """The other sites, with the reason."""
 
 _LIST = "proof/crashpoints/sites.py"

@@ -1,8 +1,8 @@
 """`python -m tests.golden`: adds the golden data of new consumers; what is there stays as it is.
 
-A case for every event type without one, with sample data made from the handler's model; one for
-every webhook of `test_captures`; and the logical ids of new queues and tables. With arguments, one
-case with data of your own: `python -m tests.golden CONSUMER TYPE DATA`.
+A case for every event type without one, with data of another consumer's case or of the sample in
+`events/`; one for every webhook of `test_captures`; and the logical ids of new queues and tables.
+With arguments, one case with data of your own: `python -m tests.golden CONSUMER TYPE DATA`.
 """
 
 import json
@@ -16,7 +16,7 @@ import typer
 
 from once.names import SCHEMA_VERSION
 from tests.golden import test_captures
-from tests.golden.test_consumers import handler_of, missing, new_case, sample_data
+from tests.golden.test_consumers import known_data, missing, new_case
 from tests.golden.versions import FOLDER, golden
 from tests.stacks import logical_ids
 from tests.stacks.cloud import Cloud
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def add_case(consumer: str, event_type: str, given: str | None = None) -> None:
-    """Add a case for an event with the given JSON or sample data; it does not replace one.
+    """Add a case for an event with the given JSON, or data that is known; it does not replace one.
 
     Raises:
         SystemExit: there is such a case, or the handler does not accept the data.
@@ -46,11 +46,7 @@ def add_case(consumer: str, event_type: str, given: str | None = None) -> None:
     if name in cases:
         sys.exit(f"{CASES} has a case {name!r}; messages of this form may be in flight")
     try:
-        if given is None:
-            handler = handler_of({"consumer": consumer, "event": {"type": event_type}})
-            data = sample_data(handler.model)
-        else:
-            data = json.loads(given)
+        data = known_data(event_type) if given is None else json.loads(given)
         cases[name] = new_case(consumer, event_type, data)
     except Exception as error:
         sys.exit(

@@ -1,6 +1,7 @@
 """Key rules, and the keys, models and effects of the deployed consumers, in every version."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from types import SimpleNamespace
@@ -8,7 +9,6 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from msgspec import inspect
 
 from once.cdk import ConsumerProps, published_types
 from once.consumer import Consumer
@@ -21,67 +21,10 @@ from once.names import SCHEMA_VERSION, SOURCE_PREFIX
 from once.settings import CommitSettings, TableSettings
 from once.transaction import Identity, Transaction
 from stacks.consumers import CONSUMERS
+from stacks.folders import ROOT
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 from tests.golden.versions import Item, cases, golden
-
-SIMPLE: dict[type, Any] = {
-    inspect.AnyType: "text",
-    inspect.BoolType: True,
-    inspect.DateTimeType: "2026-01-02T03:04:05Z",
-    inspect.DecimalType: "1.5",
-}
-
-
-class NoSample(Exception):
-    """The model needs data that only its author knows."""
-
-
-def sample_data(model: type) -> Any:
-    """Return JSON data for a model, with every field present.
-
-    Raises:
-        NoSample: a constraint, such as a pattern, rejects the data, or a type is not known here.
-    """
-    data = _sample(inspect.type_info(model))
-    try:
-        msgspec.convert(data, model)
-    except msgspec.ValidationError as error:
-        raise NoSample(f"{model.__name__}: {error}") from None
-    return data
-
-
-def _sample(kind: inspect.Type) -> Any:
-    if type(kind) in SIMPLE:
-        return SIMPLE[type(kind)]
-    for known, sample in COMPOUND.items():
-        if isinstance(kind, known):
-            return sample(kind)
-    raise NoSample(f"no sample is known for {type(kind).__name__}")
-
-
-def _fields(kind: Any) -> dict[str, Any]:
-    return {field.encode_name: _sample(field.type) for field in kind.fields}
-
-
-def _union(kind: Any) -> Any:
-    return _sample(next(one for one in kind.types if not isinstance(one, inspect.NoneType)))
-
-
-COMPOUND: dict[type, Callable[[Any], Any]] = {
-    inspect.StrType: lambda kind: "text".ljust(kind.min_length or 0, "x")[: kind.max_length],
-    inspect.IntType: lambda kind: max(2, kind.ge or 0),
-    inspect.StructType: _fields,
-    inspect.DataclassType: _fields,
-    inspect.CollectionType: lambda kind: [_sample(kind.item_type)] * max(1, kind.min_length or 0),
-    inspect.UnionType: _union,
-    inspect.EnumType: lambda kind: next(iter(kind.cls)).value,
-    inspect.LiteralType: lambda kind: kind.values[0],
-}
-
-
-# Golden cases of the deployed consumers: an event of each type, with its key and effect.
-
 
 EXTERNAL_SOURCE = "/producer"
 
@@ -159,6 +102,22 @@ def new_case(consumer: str, event_type: str, data: Any) -> Item:
     case = {"consumer": consumer, "event": event}
     case |= identity(case)
     return case | effect_of(case)
+
+
+def known_data(event_type: str) -> Any:
+    """Return data of an event: as another consumer's case has it, or the folder of samples.
+
+    Raises:
+        LookupError: there is none.
+    """
+    events = [case["event"] for case in golden(SCHEMA_VERSION, "consumers").values()]
+    sample = ROOT / "events" / f"{re.sub('[._]', '-', event_type)}.json"
+    if sample.exists():
+        events.append(json.loads(sample.read_text()))
+    for event in events:
+        if event["type"] == event_type:
+            return event["data"]
+    raise LookupError(f"{sample} does not exist")
 
 
 def missing() -> Iterator[tuple[str, str]]:

@@ -72,22 +72,6 @@ def test_a_message_that_is_sent_twice_changes_the_table_once(deployed: Deployed)
     assert deployed.waiting(deployed.outputs["DeadLettersTickets"]) == 0
 
 
-def test_the_command_line_shows_a_message_that_cannot_be_read(
-    deployed: Deployed, installation: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sqs, dead_letters = deployed.aws.client("sqs"), deployed.outputs["DeadLettersTickets"]
-    sqs.send_message(QueueUrl=deployed.queue_url, MessageBody="no event")
-    wait_until("a dead letter", lambda: deployed.waiting(dead_letters) == 1, timeout=300)
-    for name, value in deployed.aws.environment().items():
-        monkeypatch.setenv(name, value)
-    with step("once status and once dlq list"):
-        shown = installation.run("once", "status", "--service", SERVICE)
-        listed = installation.run("once", "dlq", "list", "--service", SERVICE)
-    assert shown.stderr.endswith("tickets: 1 dead letter\n")
-    assert listed.returncode == 0, listed.stderr
-    assert "unparseable" in listed.stdout
-
-
 @pytest.mark.usefixtures("deployed")
 def test_deployed_names_are_recorded_by_the_app(installation: Installation) -> None:
     done = installation.run("python", "app.py", "record", "outputs.json")

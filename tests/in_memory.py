@@ -17,6 +17,7 @@ from moto.core.base_backend import BackendDict
 from once.consumer import Consumer
 from once.testing import FakeAws
 from once.testing.pytest_plugin import once_aws  # an installation may be older than the entry point
+from redelivery.world.world import accelerated
 from tests.once.effects.provider import Provider, Till, start_till
 from tests.once.support import Bench, consumer_of
 
@@ -64,7 +65,7 @@ def made() -> dict[tuple[str, int], Any]:
 @pytest.fixture(scope="module", autouse=True)
 def _aws_in_memory(made: dict[tuple[str, int], Any]) -> Iterator[None]:
     """Share moto's patches and boto3's clients, which take long to create."""
-    with mock_aws(), pytest.MonkeyPatch.context() as patch:
+    with mock_aws(), accelerated(), pytest.MonkeyPatch.context() as patch:
         make = boto3.client
 
         def client(service: str, region_name: str | None = None, *, config: Any = None) -> Any:

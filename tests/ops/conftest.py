@@ -12,26 +12,23 @@ import boto3
 import pytest
 from botocore.session import Session
 from moto import mock_aws
-from moto.core.utils import camelcase_to_underscores
 from moto.sqs.models import Message, Queue
 from typer.main import get_command, get_group
 
 from once.ops.aws import clients
 from once.ops.dead_letters import search as walk
 from once.ops.terminal import console
+from redelivery.world.world import accelerated
 from tests.ops.cloud import REGION, Cloud
 from tests.ops.hostile import Mess
 from tests.ops.shop import Shop
 from tests.ops.support import OK, refusal
 from tests.ops.tracing import Saga
 
-# The SDK takes 50 ms to read the model of a service. All sessions share the models.
-_MODELS = Session().get_component("data_loader")
-
 
 @pytest.fixture(scope="session", autouse=True)
 def _made_once() -> Iterator[None]:
-    """Make once what takes a third of a command's time: command line, names of attributes.
+    """Make once what takes a third of a command's time: the command line.
 
     For each message that it receives, moto looks at every message of the queue, to leave out those
     whose retention is over.
@@ -41,7 +38,6 @@ def _made_once() -> Iterator[None]:
         patch.setattr(retained, lambda *_: True)
         patch.setattr("typer.testing._get_command", cache(get_command))
         patch.setattr("once.ops.__main__.get_group", cache(get_group))
-        patch.setattr("moto.sqs.models.camelcase_to_underscores", cache(camelcase_to_underscores))
         yield
 
 
@@ -104,10 +100,9 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     monkeypatch.setattr(clients, "THREADS", 1)
     monkeypatch.setattr(walk, "WAIT_SECONDS", 0)
-    with mock_aws():
+    with mock_aws(), accelerated():
         _number_messages(monkeypatch)
         session = Session()
-        session.register_component("data_loader", _MODELS)
         boto3.setup_default_session(botocore_session=session)
         _share_clients(monkeypatch, session)
         running = Cloud()

@@ -17,6 +17,7 @@ from proof.real_aws import command
 from proof.real_aws.check import FAILED, Check, Seen
 from proof.real_aws.cleanup import Cleanup
 from proof.real_aws.command import Cdk
+from redelivery.world.world import accelerated
 from tests.proof.real_aws.fakes import FakeStacks, client_error
 
 PREFIX = "once-verify-0a1b2c3d"
@@ -31,7 +32,7 @@ def _aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.delenv("AWS_REGION", raising=False)
-    with mock_aws():
+    with mock_aws(), accelerated():
         STACKS.__init__()  # type: ignore[misc]
         yield
 

@@ -82,10 +82,9 @@ class Start(NamedTuple):
     clients: list[str]
 
 
-def start_of(which: Function, cloud: Cloud, module: str | None = None) -> Start:
+def start_of(which: Function, cloud: Cloud) -> Start:
     """Import as Lambda does: with the function's environment and its package only."""
-    module = module or f"functions.{which.name}.handler"
-    code = CODE.format(folder=str(package(*which, HERE)), module=module)
+    code = CODE.format(folder=str(package(*which, HERE)), module=f"functions.{which.name}.handler")
     lambdas = {"AWS_LAMBDA_FUNCTION_NAME": which.name, "AWS_DEFAULT_REGION": "eu-west-1"}
     printed = subprocess.check_output(
         [sys.executable, "-I", "-S", "-B", "-c", code],

@@ -1,6 +1,5 @@
 """Parameters and folders of the tests on packages."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,10 +8,9 @@ from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.packaging import function_package as package_module
 from once.names import RELAY
 from tests.cdk.packages import HERE, OF_EACH_KIND, Function
-from tests.stacks.cloud import without_packages
-from tests.stacks.conftest import consumer
+from tests.stacks.conftest import _templates_only, consumer
 
-__all__ = ["consumer"]
+__all__ = ["_templates_only", "consumer"]
 
 
 @pytest.fixture(params=OF_EACH_KIND, ids=lambda function: str(function.name))
@@ -39,10 +37,3 @@ def _without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wheels are installed as one empty module."""
     monkeypatch.setattr(package_module, "SITES", tmp_path / "site")
     monkeypatch.setattr(package_module, "_install", lambda folder, *_: (folder / "six.py").touch())
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _templates_only() -> Iterator[None]:
-    """Constructs make no packages: the tests of packages call `package` themselves."""
-    with without_packages():
-        yield

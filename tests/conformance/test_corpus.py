@@ -392,7 +392,7 @@ def test_a_drawn_message_that_shows_more_is_kept_and_tried_first(tmp_path: Path)
 
 def test_a_sound_handler_is_sound_with_drawn_messages(tmp_path: Path) -> None:
     given = Case("adds_in_one_write", {}).subject()
-    found = examine(given, only=[Fault.SENT_AGAIN, Fault.DIES_AFTER], draw=20, folder=tmp_path)
+    found = examine(given, only=[Fault.SENT_AGAIN, Fault.DIES_AFTER], draw=8, folder=tmp_path)
     assert any(result.fired for result in found.results)
     assert not any(result.differences for result in found.results)
     assert not (tmp_path / "redelivery-messages").exists()

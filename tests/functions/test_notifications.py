@@ -36,8 +36,8 @@ def client() -> Any:
     return mail._client(3)
 
 
-def event_of(event_type: str = "payment.captured", order_id: str = "o-1") -> dict[str, Any]:
-    data = {"order_id": order_id, "email": "a@example.com", "currency": "EUR", "amount": 1905}
+def event_of(event_type: str = "payment.captured") -> dict[str, Any]:
+    data = {"order_id": "o-1", "email": "a@example.com", "currency": "EUR", "amount": 1905}
     return cloud_event(event_type, data)
 
 

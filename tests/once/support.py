@@ -79,11 +79,9 @@ def event_of(data: Any = None, **attributes: Any) -> CloudEvent:
     return CloudEvent(**{"id": "e", "source": "/s", "type": "noted", "data": data, **attributes})
 
 
-def offline(
-    *, pk: str = "notes#e", fingerprint: str = "f", item: dict[str, Any] | None = None
-) -> Transaction:
+def offline(item: dict[str, Any] | None = None) -> Transaction:
     """A transaction whose reads all find the same item."""
-    identity = Identity(pk, fingerprint)
+    identity = Identity("notes#e", "f")
     return Transaction(event_of(), identity, PUBLISHING, read=lambda table, key: item)
 
 

@@ -12,7 +12,7 @@ from once.errors import PermanentError
 from once.event_sources import Source
 from once.names import Reason, StackOutput
 from tests.once.intake import documented_events
-from tests.once.intake.documented_events import SNS, Event
+from tests.once.intake.documented_events import SNS
 from tests.ops.cloud import Cloud
 from tests.ops.shop import Shop, note
 from tests.ops.support import stderr_of, stdout_of, words
@@ -106,13 +106,8 @@ def other(cloud: Cloud) -> Cloud:
     return cloud
 
 
-def undelivered(cloud: Cloud, event: Event = DELIVERED) -> None:
-    """Put into the dead-letter queue what the service could not deliver."""
-    cloud.sqs.send_message(QueueUrl=cloud.box("orders"), MessageBody=json.dumps(event))
-
-
 def test_a_message_in_an_envelope_is_read_found_and_redriven_as_it_was(other: Cloud) -> None:
-    undelivered(other)
+    other.sqs.send_message(QueueUrl=other.box("orders"), MessageBody=json.dumps(DELIVERED))
     [message] = json.loads(stdout_of("dlq", "list", "--consumer", "orders", "--json"))["letters"]
     shown = json.loads(stdout_of("dlq", "show", message["message_id"], "--json"))
     assert message["event_type"] == "order.placed"

@@ -228,8 +228,8 @@ def test_the_warning_appears_at_the_consumer_that_sends_email(cloud: Cloud) -> N
 def test_scaling_options_are_on_the_function_its_mapping_and_the_dedup_table(
     stacks: Stacks,
 ) -> None:
-    def of_mails(kind: str, stage: str = "prod") -> Json:
-        [found] = [v for k, v in stacks.every(kind, stage).items() if re.match("mails[MF]", k)]
+    def of_mails(kind: str) -> Json:
+        [found] = [v for k, v in stacks.every(kind).items() if re.match("mails[MF]", k)]
         return dict(found)
 
     mapping, function = of_mails("AWS::Lambda::EventSourceMapping"), of_mails(FUNCTION)

@@ -143,9 +143,6 @@ class World:
     def delete(self, table: str, key: str) -> None:
         del self.tables[table][key]
 
-    def order(self, number: int, status: str, total: int = TOTAL) -> None:
-        self.put("orders", order_id=f"order-{number}", total=total, status=status)
-
     def account(self, number: int, *, orders: int, amount: int) -> None:
         name = f"customer-{number}"
         self.put("customers", customer_id=name, orders_placed=orders, amount_ordered=amount)
@@ -155,17 +152,14 @@ class World:
         for sku, pieces in available.items():
             self.put("stock", sku=sku.replace("_", "-"), available=pieces)
 
-    def reservation(self, number: int, status: str, *, shared: int = SHARED) -> None:
-        held = {f"own-{number}": OWN, "shared": shared}
+    def reservation(self, number: int, status: str) -> None:
+        held = {f"own-{number}": OWN, "shared": SHARED}
         self.put("reservations", order_id=f"order-{number}", status=status, quantities=held)
 
-    def payment(self, number: int, status: str, amount: int = TOTAL) -> None:
-        self.put("payments", order_id=f"order-{number}", amount=amount, status=status)
-
-    def charge(self, name: str | None, amount: int = TOTAL, status: str = "succeeded") -> None:
+    def charge(self, name: str | None, status: str = "succeeded") -> None:
         """Add a charge to the provider's book."""
         metadata = {"order_id": name} if name else {}
-        self.charges.append({"amount": amount, "status": status, "metadata": metadata})
+        self.charges.append({"amount": TOTAL, "status": status, "metadata": metadata})
 
     def write_to(self, number: int) -> None:
         """Send an e-mail to a customer."""
@@ -221,7 +215,7 @@ class World:
         self._placed(number, "paid", "stock.reserved")
         self.stock(**{f"own-{number}": 100 - OWN})
         self.reservation(number, "sold")
-        self.payment(number, "captured")
+        self.put("payments", order_id=f"order-{number}", amount=TOTAL, status="captured")
         self.charge(f"order-{number}")
         self._end(number, "payment.captured")
 
@@ -229,7 +223,7 @@ class World:
         self._placed(DECLINED, "declined", "stock.reserved")
         self.stock(**{f"own-{DECLINED}": 100})
         self.reservation(DECLINED, "released")
-        self.payment(DECLINED, "declined")
+        self.put("payments", order_id=f"order-{DECLINED}", amount=TOTAL, status="declined")
         self.charge(f"order-{DECLINED}", status="failed")
         self._end(DECLINED, "payment.declined")
 
@@ -243,7 +237,7 @@ class World:
 
     def _placed(self, number: int, status: str, published: str) -> None:
         name = f"order-{number}"
-        self.order(number, status)
+        self.put("orders", order_id=name, total=TOTAL, status=status)
         self.account(number, orders=1, amount=TOTAL)
         self.write_to(number)
         self.commit("orders", "order.placed", name)

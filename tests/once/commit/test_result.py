@@ -188,7 +188,7 @@ def item(commit: str | None) -> dict[str, Any]:
 
 def reading(found: Any) -> Transaction:
     """A transaction whose handler has read an item."""
-    tx = offline(item=found)
+    tx = offline(found)
     tx.get(COUNTERS, {"name": "seen"})
     return tx
 

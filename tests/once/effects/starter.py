@@ -163,10 +163,10 @@ class Starter(Till):
         finally:
             events.unregister(name, end)
 
-    def assert_started_once(self, amount: int = 1) -> None:
+    def assert_started_once(self) -> None:
         """Assert one execution, whose ARN one completion has stored."""
         [(arn, request)] = self.service.started()
-        assert request == {"name": "a", "amount": amount}
+        assert request == {"name": "a", "amount": 1}
         assert self.aws.items("counters") == [{"name": "a", "execution": arn}]
         assert self.standing == "done"
         assert self.dead_letters() == []

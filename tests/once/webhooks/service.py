@@ -152,10 +152,10 @@ def github_request(
     return request("/github", body, {**signed, **named, **headers})
 
 
-def slack_request(body: bytes, *, at: float = NOW) -> dict[str, Any]:
+def slack_request(body: bytes) -> dict[str, Any]:
     """Return Lambda's event for a webhook of Slack."""
-    signature = hmac.new(SECRET.encode(), f"v0:{int(at)}:".encode() + body, sha256).hexdigest()
-    signed = {"x-slack-signature": f"v0={signature}", "x-slack-request-timestamp": str(int(at))}
+    signature = hmac.new(SECRET.encode(), f"v0:{int(NOW)}:".encode() + body, sha256).hexdigest()
+    signed = {"x-slack-signature": f"v0={signature}", "x-slack-request-timestamp": str(int(NOW))}
     return request("/slack", body, {"content-type": "application/json", **signed})
 
 

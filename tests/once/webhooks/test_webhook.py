@@ -326,8 +326,8 @@ def signed(profile: Profile, body: bytes = BODY, webhook_id: str = "w-1", **head
     return request(f"/{profile.name}", body, {**kind, **made, **named})
 
 
-def shopify(topic: str = "orders/paid", webhook_id: str = "w-1") -> Any:
-    named = {"x-shopify-topic": topic, "x-shopify-webhook-id": webhook_id}
+def shopify(topic: str) -> Any:
+    named = {"x-shopify-topic": topic, "x-shopify-webhook-id": "w-1"}
     digest = hmac.new(SECRET.encode(), b'{"id": 7}', sha256).digest()
     mac = {"x-shopify-hmac-sha256": base64.b64encode(digest).decode()}
     return request("/shopify", b'{"id": 7}', named | mac)

@@ -91,11 +91,6 @@ def test_a_taken_port_is_an_error(state: ConsoleState) -> None:
             taken.__enter__()
 
 
-def job_at(state: ConsoleState, path: str, job: Job) -> None:
-    """Let a console have planned a job."""
-    state.plans.latest(path.rpartition("/")[2], lambda: job, inf)
-
-
 def test_a_job_is_planned_confirmed_and_run_once(browser: TestClient, state: ConsoleState) -> None:
     reasons: list[str | None] = []
 
@@ -104,7 +99,7 @@ def test_a_job_is_planned_confirmed_and_run_once(browser: TestClient, state: Con
         progress.advance(2, {"sent": 2})
 
     job = Job("Redrive 2 messages", ["one", "<b>two</b>"], 2, work)
-    job_at(state, "jobs/x", job)
+    state.plans.latest("x", lambda: job, inf)
     planned = browser.get("jobs/x").text
     assert "&lt;b&gt;two&lt;/b&gt;" in planned
     assert not reasons
@@ -117,7 +112,7 @@ def test_a_job_is_planned_confirmed_and_run_once(browser: TestClient, state: Con
 
 def test_a_plan_without_changes_cannot_be_started(browser: TestClient, state: ConsoleState) -> None:
     job = Job("Redrive nothing", [], 0, lambda why, progress: None)
-    job_at(state, "jobs/x", job)
+    state.plans.latest("x", lambda: job, inf)
     assert "start" not in browser.get("jobs/x").text
     browser.post("jobs/x/start")
     assert job.phase is JobPhase.PLANNED

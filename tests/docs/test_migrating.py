@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from typing import Any
 
 import boto3
@@ -18,15 +18,12 @@ from once.testing import FakeAws, FakeContext, cloud_event
 from once.transaction import Table, Transaction
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
+from tests.once.effects.provider import Killed, kill
 from tests.once.support import failures, reasons, record
 
 PAGE = ROOT / "docs" / "migrating.md"
 CODE = blocks(PAGE)
 FORMER_POWERTOOLS, CONSUMER, LINE, DECIDE, FORMER_CLAIMS, MARK, CLAIMS, EMPTY = CODE
-
-
-class Killed(BaseException):
-    """The end of the former function's process."""
 
 
 class Former:
@@ -40,29 +37,16 @@ class Former:
         records = [record(json.dumps(e), f"m-{n}") for n, e in enumerate(events)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("AWS_LAMBDA_FUNCTION_NAME", "orders-fn")
+            context: Any = FakeContext(remaining_ms)
             try:
-                answer = self._names["lambda_handler"]({"Records": records}, _context(remaining_ms))
+                answer = self._names["lambda_handler"]({"Records": records}, context)
             except (BatchProcessingError, Killed):
                 return False
         return failures(answer) == []
 
-    def killed_at_its_next(self, operation: str, *, after: bool) -> ExitStack:
-        """Kill the process once at an operation of its client, before or after that."""
-        events = self._names["dynamodb"].meta.events
-        name = f"{'after' if after else 'before'}-call.dynamodb.{operation}"
-        undo = ExitStack()
-
-        def end(**_: Any) -> None:
-            undo.close()
-            raise Killed
-
-        events.register(name, end)
-        undo.callback(events.unregister, name, end)
-        return undo
-
-
-def _context(remaining_ms: int) -> Any:
-    return FakeContext(remaining_ms)
+    def killed_at_its_change(self, *, done: bool) -> AbstractContextManager[None]:
+        """Kill the process once at its change of the table, before or after that."""
+        return kill(self._names["dynamodb"], 1, done=done, operation="UpdateItem")
 
 
 def placed(order_id: str, sku: str = "tea") -> dict[str, Any]:
@@ -111,7 +95,7 @@ def test_powertools_a_person_decides_on_an_unfinished_record(
     *, changed: bool, aws: FakeAws, former: Former
 ) -> None:
     event = placed("o")
-    with former.killed_at_its_next("UpdateItem", after=changed):
+    with former.killed_at_its_change(done=changed):
         assert not former.deliver(event, remaining_ms=-1000)  # its lease has ended
     assert failures(aws.deliver(event, fails=True)) == []
     [letter] = aws.dead_letters()
@@ -176,7 +160,7 @@ def test_a_claim_that_was_not_finished_is_neither_lost_nor_repeated(
     *, changed: bool, claiming: Claiming
 ) -> None:
     aws, function, event = claiming.aws, claiming.function, placed("o")
-    with function.killed_at_its_next("UpdateItem", after=changed):
+    with function.killed_at_its_change(done=changed):
         assert not function.deliver(event, remaining_ms=-1000)
     assert not function.deliver(event)
     assert failures(aws.deliver(event, fails=True)) == []

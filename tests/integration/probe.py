@@ -1,7 +1,6 @@
 """A consumer with one handler for each way of writing, and its tables and queues."""
 
 import json
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -16,6 +15,7 @@ from once.consumer import Runtime
 from once.names import Record
 from once.settings import Settings, TableSettings
 from once.testing import FakeContext, cloud_event
+from tests.once.support import record
 
 consumer = Consumer("probe")
 COUNTERS = consumer.table("counters")
@@ -87,7 +87,9 @@ class Bench:
 
     def deliver(self, *events: Any, receive_count: int = 1) -> list[str]:
         """Deliver a batch to the consumer; return the ids of the messages that failed."""
-        records = [record(event, receive_count=receive_count) for event in events]
+        records = [
+            record(json.dumps(event), uuid4().hex, receive_count=receive_count) for event in events
+        ]
         handle = consumer.bound_to(self.runtime)
         answer = handle({"Records": records}, FakeContext(60_000))
         return [str(failure["itemIdentifier"]) for failure in answer["batchItemFailures"]]
@@ -142,22 +144,3 @@ class Bench:
 
 def event(event_type: str, counter: str, by: int = 1, event_id: str | None = None) -> Any:
     return cloud_event(event_type, {"counter": counter, "by": by}, event_id=event_id)
-
-
-def record(
-    event: Any, *, receive_count: int, message_id: str = "", sent_at: float | None = None
-) -> dict[str, Any]:
-    """Return a message as Lambda passes it to a function; it was sent at `sent_at`, or just now."""
-    sent = str(int((time.time() if sent_at is None else sent_at) * 1000))
-    return {
-        "messageId": message_id or uuid4().hex,
-        "receiptHandle": message_id,
-        "body": json.dumps(event),
-        "attributes": {
-            "ApproximateReceiveCount": str(receive_count),
-            "ApproximateFirstReceiveTimestamp": sent,
-            "SentTimestamp": sent,
-        },
-        "messageAttributes": {},
-        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:probe",
-    }

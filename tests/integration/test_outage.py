@@ -5,7 +5,9 @@ receive counts, and that an idle function is replaced by a new one without state
 """
 
 import heapq
+import json
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -18,14 +20,15 @@ from once import Call, Consumer, NotDone, Policy, Transaction
 from once.settings import TableSettings
 from once.testing import FakeContext, cloud_event
 from stacks.consumers import CONSUMERS
-from tests.integration.probe import Bench, record
+from tests.integration.probe import Bench
+from tests.once.support import record
 
 MESSAGES, PROCESSES = 120, 3
 OUTAGE_SECONDS = 2 * 60 * 60
 IDLE_SECONDS = 10 * 60
 """After this time a function is replaced by a new one."""
 CALL_SECONDS = 0.2
-START = 1_800_000_000.0
+START = time.time()
 [RECEIVES] = [line.max_receive_count for line in CONSUMERS if line.name == "payments"]
 
 Handle = Callable[[dict[str, Any], Any], Any]
@@ -111,11 +114,11 @@ def run(world: World, processes: list[Process], messages: int) -> list[int]:
         receives[number] += 1
         assert receives[number] <= RECEIVES, "SQS itself would have dead-lettered it"
         body = cloud_event("stock.reserved", {"order": f"o-{number}"}, event_id=f"e-{number}")
-        message = record(
-            body, receive_count=receives[number], message_id=str(number), sent_at=START
-        )
+        message = record(json.dumps(body), str(number), receive_count=receives[number])
         if random.choice(processes).invoke(message, world):
-            heapq.heappush(visible, (world.now + world.delays.pop(str(number)), number))
+            heapq.heappush(
+                visible, (world.now + world.delays.pop(message["receiptHandle"]), number)
+            )
     return receives
 
 

@@ -1,5 +1,6 @@
 """Parallel deliveries and groups against real, isolated transactions."""
 
+import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +13,10 @@ import pytest
 from once.commit.committer import CommitRequest, Committer
 from once.settings import Dedup, TableSettings
 from once.testing import FakeContext
-from tests.integration.probe import Bench, event, record
+from tests.integration.probe import Bench, event
 from tests.once.item_orders import event as order_event
 from tests.once.item_orders import orders
+from tests.once.support import record
 
 THREADS = 16
 
@@ -110,7 +112,7 @@ def test_deliveries_in_parallel_commit_once(bench: Bench, group_size: int) -> No
     runtime = replace(bench.runtime, settings=settings)
 
     def deliver(each: Any) -> None:
-        handle, batch = orders().bound_to(runtime), {"Records": [record(each, receive_count=1)]}
+        handle, batch = orders().bound_to(runtime), {"Records": [record(json.dumps(each), "m")]}
         while handle(batch, FakeContext(60_000))["batchItemFailures"]:
             pass
 

@@ -12,6 +12,7 @@ from demo.payment_sandbox import PaymentSandbox, payment_sandbox
 from functions.payments import provider
 from functions.payments.handler import consumer
 from once.testing import FakeAws, cloud_event
+from tests.once.effects.provider import Killed
 
 PARAMETERS: dict[str, Any] = {
     "amount": 700,
@@ -60,10 +61,6 @@ SETTINGS: dict[str, Any] = {
     "effect_timeout_seconds": 2,
 }
 LEASE_SECONDS = 30
-
-
-class Killed(BaseException):
-    """Simulates the end of the function's process."""
 
 
 class ShopPayments:

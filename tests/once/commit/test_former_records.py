@@ -20,7 +20,7 @@ from once.errors import PermanentError, RegistrationError
 from once.settings import Dedup
 from once.testing import FakeAws, FakeContext
 from once.transaction import FormerRecords, Table, Transaction
-from tests.once.effects.provider import SETTINGS, Provider, Till
+from tests.once.effects.provider import SETTINGS, Killed, Provider, Till
 from tests.once.effects.provider import consumer_of as paying
 from tests.once.support import (
     Function,
@@ -39,10 +39,6 @@ from tests.once.support import (
 
 TABLES = {"counters": "name", "idempotency": "id"}
 PREFIX = "notes-fn.tests.once.commit.test_former_records.FormerFunction.deliver.<locals>.process"
-
-
-class Killed(BaseException):
-    """The end of the former function's process."""
 
 
 def consumer_after_powertools(

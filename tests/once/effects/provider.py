@@ -221,9 +221,9 @@ Make = Callable[..., Till]  # `make(*plan, **options)` starts a consumer
 
 
 @contextmanager
-def kill(client: Any, nth: int, *, done: bool) -> Iterator[None]:
+def kill(client: Any, nth: int, *, done: bool, operation: str = WRITE) -> Iterator[None]:
     """Kill the function at its nth write, before the write or before its answer."""
-    hook = f"{'after' if done else 'before'}-call.dynamodb.{WRITE}"
+    hook = f"{'after' if done else 'before'}-call.dynamodb.{operation}"
     writes = iter(range(1, nth + 1))
 
     def end(**_: Any) -> None:

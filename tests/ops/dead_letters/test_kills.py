@@ -10,6 +10,7 @@ import boto3
 import pytest
 
 from once.ops.aws import clients
+from tests.once.effects.provider import Killed
 from tests.ops.shop import Shop
 from tests.ops.support import run, stdout_of
 
@@ -23,10 +24,6 @@ CHOSEN = ("--consumer", "orders", "--reason", "retries-exhausted")
 REDRIVE = ("dlq", "redrive", "--yes", "--rate", "1000", *CHOSEN)
 IMPORT = ("dlq", "import", "--yes")
 PURGE = ("dlq", "purge", "--yes", *CHOSEN, "--export")
-
-
-class Killed(BaseException):
-    """The end of the process: it makes no further call."""
 
 
 class Process:

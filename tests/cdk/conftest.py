@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import aws_cdk as cdk
 import pytest
 
 from once.cdk.deployment_options import DeploymentConfig
@@ -11,6 +12,11 @@ from tests.cdk.packages import HERE, OF_EACH_KIND, Function
 from tests.stacks.conftest import _templates_only, consumer
 
 __all__ = ["_templates_only", "consumer"]
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> cdk.Stack:
+    return cdk.Stack(cdk.App(outdir=str(tmp_path), context={"local": True}), "tickets")
 
 
 @pytest.fixture(params=OF_EACH_KIND, ids=lambda function: str(function.name))

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -19,7 +18,7 @@ from once.cdk import (
 from once.cdk.permissions import ClaimAccess
 from once.settings import Settings
 from stacks.folders import ROOT
-from tests.stacks.cloud import flat, listed
+from tests.stacks.cloud import flat, listed, resources_of
 
 FOLDER = ROOT / "tests" / "e2e" / "functions"
 ARCHIVE = ConsumerProps(
@@ -38,11 +37,6 @@ SCANNER = ConsumerProps(
     batch_size=2,
 )
 SOURCES = {"scan.done": ("/once/scanner", "/once/copier"), "github.push": ("/once/scanner",)}
-
-
-def resources(stack: cdk.Stack, kind: str) -> list[dict[str, Any]]:
-    found = Template.from_stack(stack).find_resources(kind)
-    return [resource["Properties"] for resource in found.values()]
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +64,13 @@ def test_the_bucket_is_closed_and_its_objects_outlive_every_message(stack: cdk.S
     assert rule["Status"] == "Enabled"
     assert "Prefix" not in rule
     assert rule["ExpirationInDays"] == 2 * DeploymentConfig().dedup_window_days
-    [policy] = resources(stack, "AWS::S3::BucketPolicy")
+    [policy] = resources_of(stack, "AWS::S3::BucketPolicy")
     [deny] = policy["PolicyDocument"]["Statement"]
     assert deny["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
 def test_a_taker_reads_the_objects_of_its_publishers_and_of_producers(stack: cdk.Stack) -> None:
-    [role] = resources(stack, "AWS::IAM::Role")
+    [role] = resources_of(stack, "AWS::IAM::Role")
     [policy] = role["Policies"]
     allowed = {each["Sid"]: each for each in policy["PolicyDocument"]["Statement"]}
     patterns = [flat(arn).partition("/")[2] for arn in listed(allowed["ReadClaims"]["Resource"])]
@@ -97,7 +91,7 @@ def test_a_publisher_writes_under_its_own_identity_only() -> None:
 
 
 def test_the_function_knows_the_bucket_and_its_largest_event(stack: cdk.Stack) -> None:
-    [function] = resources(stack, "AWS::Lambda::Function")
+    [function] = resources_of(stack, "AWS::Lambda::Function")
     variables = {n: flat(v) for n, v in function["Environment"]["Variables"].items()}
     settings = Settings.from_env(variables)
     assert settings.max_body_bytes == 5 * 1024 * 1024

@@ -23,7 +23,7 @@ from once.cdk import (
 from once.cdk.topics import NO_EVENT
 from once.settings import Settings
 from stacks.folders import ROOT
-from tests.stacks.cloud import Json, flat, listed
+from tests.stacks.cloud import Json, flat, listed, resources_of
 
 QUEUE_ARN = "arn:aws:sqs:eu-west-1:111122223333:bookings"
 TABLE_ARN = "arn:aws:dynamodb:eu-west-1:111122223333:table/seats"
@@ -33,11 +33,6 @@ TICKETS = ConsumerProps(
     tables=(TableProps("seats", "show"),),
     folder=ROOT / "tests" / "wheel" / "app" / "functions" / "tickets",
 )
-
-
-@pytest.fixture
-def stack(tmp_path: Path) -> cdk.Stack:
-    return cdk.Stack(cdk.App(outdir=str(tmp_path), context={"local": True}), "tickets")
 
 
 def existing_queue(stack: cdk.Stack) -> sqs.IQueue:
@@ -50,31 +45,26 @@ def make(stack: cdk.Stack, props: ConsumerProps = TICKETS, **parts: Any) -> Idem
     return IdempotentConsumer(stack, props, **given)
 
 
-def resources(stack: cdk.Stack, kind: str) -> list[Json]:
-    found = Template.from_stack(stack).find_resources(kind)
-    return [resource["Properties"] for resource in found.values()]
-
-
 def statements(stack: cdk.Stack) -> dict[str, Json]:
-    [role] = resources(stack, "AWS::IAM::Role")
+    [role] = resources_of(stack, "AWS::IAM::Role")
     [policy] = role["Policies"]
     return {statement["Sid"]: statement for statement in policy["PolicyDocument"]["Statement"]}
 
 
 def settings(stack: cdk.Stack) -> Settings:
-    [function] = resources(stack, "AWS::Lambda::Function")
+    [function] = resources_of(stack, "AWS::Lambda::Function")
     variables = function["Environment"]["Variables"]
     return Settings.from_env({name: flat(value) for name, value in variables.items()})
 
 
 def test_an_existing_queue_and_table_are_used_and_not_made(stack: cdk.Stack) -> None:
     make(stack, queue=existing_queue(stack))
-    queues = [queue["QueueName"] for queue in resources(stack, "AWS::SQS::Queue")]
+    queues = [queue["QueueName"] for queue in resources_of(stack, "AWS::SQS::Queue")]
     assert sorted(queues) == ["once-tickets-dead-letters", "once-tickets-isolation"]
-    assert len(resources(stack, "AWS::DynamoDB::Table")) == 1
+    assert len(resources_of(stack, "AWS::DynamoDB::Table")) == 1
     assert settings(stack).tables["seats"].name == "seats"
     assert settings(stack).queue_url.endswith("/111122223333/bookings")
-    mappings = resources(stack, "AWS::Lambda::EventSourceMapping")
+    mappings = resources_of(stack, "AWS::Lambda::EventSourceMapping")
     assert QUEUE_ARN in [flat(mapping["EventSourceArn"]) for mapping in mappings]
     allowed = statements(stack)
     assert QUEUE_ARN in listed(allowed["ConsumeOwnQueues"]["Resource"])
@@ -85,9 +75,9 @@ def test_an_existing_queue_and_table_are_used_and_not_made(stack: cdk.Stack) -> 
 
 def test_without_topics_its_own_queue_has_no_subscription(stack: cdk.Stack) -> None:
     make(stack)
-    queues = [queue["QueueName"] for queue in resources(stack, "AWS::SQS::Queue")]
+    queues = [queue["QueueName"] for queue in resources_of(stack, "AWS::SQS::Queue")]
     assert "once-tickets" in queues
-    assert resources(stack, "AWS::SNS::Subscription") == []
+    assert resources_of(stack, "AWS::SNS::Subscription") == []
 
 
 def test_it_publishes_through_a_relay(stack: cdk.Stack) -> None:
@@ -96,8 +86,8 @@ def test_it_publishes_through_a_relay(stack: cdk.Stack) -> None:
     publishes = {"tickets": publishing.publishes}
     relay = OutboxRelay(stack, topics=topics, publishes=publishes, dedup_table=dedup)
     make(stack, publishing, topics=topics, relay=relay, dedup_table=dedup)
-    assert len(resources(stack, "AWS::S3::Bucket")) == 1  # for failed batches of the relay
-    [ingress, events] = resources(stack, "AWS::SNS::Subscription")
+    assert len(resources_of(stack, "AWS::S3::Bucket")) == 1  # for failed batches of the relay
+    [ingress, events] = resources_of(stack, "AWS::SNS::Subscription")
     assert ingress["FilterPolicy"] != events["FilterPolicy"] == {"type": [NO_EVENT]}
 
 
@@ -217,7 +207,7 @@ def test_a_queue_of_the_app_that_hides_messages_for_long_enough_is_used(stack: c
 def test_an_imported_fifo_queue_is_read_with_fifo_dead_letters(stack: cdk.Stack) -> None:
     consumer = make(stack, replace(TICKETS, fifo=True, ordered_by="show"), queue=fifo_queue(stack))
     assert consumer.isolation is None
-    [letters] = resources(stack, "AWS::SQS::Queue")
+    [letters] = resources_of(stack, "AWS::SQS::Queue")
     assert (letters["FifoQueue"], letters["QueueName"]) == (True, "once-tickets-dead-letters.fifo")
     assert settings(stack).queue_url.endswith("/111122223333/bookings.fifo")
 

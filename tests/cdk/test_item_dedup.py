@@ -8,14 +8,13 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk.assertions import Template
 
 from once.cdk import ConsumerProps, Dedup, IdempotentConsumer, TableProps
 from once.cdk.checks.consumer_set import consumer_set_faults
 from once.cdk.checks.handlers_in_code import event_types_output, handler_faults, item_dedup_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.operators import _reads
-from tests.stacks.cloud import Json, flat, listed
+from tests.stacks.cloud import Json, flat, listed, resources_of
 from tests.stacks.policies import Request, allows
 
 ARN = "arn:aws:dynamodb:eu-west-1:111122223333:table/"
@@ -49,8 +48,8 @@ def rights(tickets: ConsumerProps, *, local: bool = False) -> list[Json]:
     stack = cdk.Stack(cdk.App(context={"local": local}), "tickets")
     tables = [dynamodb.Table.from_table_arn(stack, n, ARN + n) for n in ("seats", "dedup")]
     IdempotentConsumer(stack, tickets, dedup_table=tables[1], tables={"seats": tables[0]})
-    [role] = Template.from_stack(stack).find_resources("AWS::IAM::Role").values()
-    [policy] = role["Properties"]["Policies"]
+    [role] = resources_of(stack, "AWS::IAM::Role")
+    [policy] = role["Policies"]
     return [
         {**s, "Resource": [flat(each) for each in listed(s["Resource"])]}
         for s in policy["PolicyDocument"]["Statement"]

@@ -1,13 +1,11 @@
 """Consumers that start workflows: permissions, variables, and faults with their remedies."""
 
-from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
-from aws_cdk.assertions import Template
 
 from once.cdk import (
     ConsumerProps,
@@ -19,7 +17,7 @@ from once.cdk import (
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.deployment_options import DeploymentConfig
 from stacks.folders import ROOT
-from tests.stacks.cloud import Json
+from tests.stacks.cloud import Json, resources_of
 
 MACHINE = "arn:aws:states:eu-west-1:111122223333:stateMachine:fulfil"
 FUNCTION = "arn:aws:lambda:eu-west-1:111122223333:function:bill:live"
@@ -38,28 +36,18 @@ def consumer(*starts: Any, effect_timeout_seconds: int = 4) -> ConsumerProps:
     )
 
 
-@pytest.fixture
-def stack(tmp_path: Path) -> cdk.Stack:
-    return cdk.Stack(cdk.App(outdir=str(tmp_path), context={"local": True}), "tickets")
-
-
 def function_and_policy(stack: cdk.Stack, *starts: Any) -> tuple[Json, Json]:
     """Return the variables and the statements of a consumer's function."""
     IdempotentConsumer(stack, consumer(*starts), dedup_table=DedupTable(stack, "dedup"))
-    template = Template.from_stack(stack)
-    functions = template.find_resources("AWS::Lambda::Function").values()
-    environments = [each["Properties"].get("Environment", {}) for each in functions]
-    [variables] = [
-        variables
-        for each in environments
-        if "ONCE_SETTINGS" in (variables := each.get("Variables", {}))
-    ]
-    documents = [
-        policy["PolicyDocument"]["Statement"]
-        for role in template.find_resources("AWS::IAM::Role").values()
-        for policy in role["Properties"].get("Policies", [])
-    ]
-    return variables, {each["Sid"]: each for document in documents for each in document}
+    functions = resources_of(stack, "AWS::Lambda::Function")
+    environments = [each.get("Environment", {}).get("Variables", {}) for each in functions]
+    [variables] = [each for each in environments if "ONCE_SETTINGS" in each]
+    return variables, {
+        statement["Sid"]: statement
+        for role in resources_of(stack, "AWS::IAM::Role")
+        for policy in role.get("Policies", [])
+        for statement in policy["PolicyDocument"]["Statement"]
+    }
 
 
 def test_it_may_start_its_workflows_and_read_what_it_started(stack: cdk.Stack) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk.assertions import Template
 
 from once.cdk import _lambda_function as function_module
 from once.cdk import assemble
@@ -148,6 +149,12 @@ class Cloud:
     def _template(self, stack: str) -> Json:
         template: Json = json.loads((self.directory / f"{stack}.template.json").read_text())
         return template
+
+
+def resources_of(stack: cdk.Stack, kind: str) -> list[Json]:
+    """Return the properties of a stack's resources of one type."""
+    found = Template.from_stack(stack).find_resources(kind)
+    return [resource.get("Properties", {}) for resource in found.values()]
 
 
 def types(template: Json) -> set[str]:

@@ -36,18 +36,11 @@ def check(oracle: str, wrong: Collection[Any]) -> None:
 class Scenario(ABC):
     """A service with its traffic, and the promises that are special to it.
 
-    Args:
-        traffic: its parts.
-        plan: the faults.
-        seed: of all other random choices.
-        world: the class of the world.
-
     Attributes:
         part: the class of the traffic's parts.
         shards: number of shards of the stream.
         loses_records: whether the stream may lose records, so that they are republished.
         late_by: how long before the end of the dedup window `repeat` sends, in seconds.
-        service, world: the service and its world.
         given: the ids of the events that were sent by producers.
         conflicting: bodies that share their key with an event of other content.
         unreadable: texts that have to be dead-lettered, by a consumer or by the relay.
@@ -118,10 +111,7 @@ class Scenario(ABC):
         self.world.tasks.now = max(self.world.tasks.now, end)
 
     def publish(
-        self,
-        body: str,
-        topic: str = INGRESS,
-        grouping: Mapping[str, str] = NO_GROUPING,
+        self, body: str, topic: str = INGRESS, grouping: Mapping[str, str] = NO_GROUPING
     ) -> None:
         """Publish the event of a producer to a topic."""
         event = event_of(body)
@@ -175,11 +165,7 @@ class Scenario(ABC):
 
 
 class Ledger:
-    """Checks a scenario.
-
-    Args:
-        scenario: the scenario.
-        running: the consumers that run; all if there are none.
+    """Checks a scenario, whose consumers all run if none is named.
 
     Attributes:
         commits: the ids of the commits that each key of a record has seen as done.
@@ -208,11 +194,7 @@ class Ledger:
         self._version: object = None
 
     def check_acknowledgement(self, place: Place, queue: Queue, message: Message) -> None:
-        """Check that an acknowledged message had its effect, or was dead-lettered or isolated.
-
-        Raises:
-            Violation: it was acknowledged without any of these.
-        """
+        """Check that an acknowledged message had its effect, or was dead-lettered or isolated."""
         copies = [*place.dead_letters.ever]
         if place.isolation is not None and place.isolation is not queue:
             copies += place.isolation.ever
@@ -221,11 +203,7 @@ class Ledger:
             raise Violation("acknowledged without effect", f"{place.line.name}: {message.body}")
 
     def check_state(self) -> None:
-        """Check the clauses of every state: one commit for a key, and what the scenario says.
-
-        Raises:
-            Violation: a clause is violated.
-        """
+        """Check the clauses of every state: one commit for a key, and what the scenario says."""
         self._read_commits()
         check("committed twice", [key for key, ids in self.commits.items() if len(ids) > 1])
         self._read_dead_letters()
@@ -237,11 +215,7 @@ class Ledger:
             self._scenario.check_state()
 
     def check_rest(self) -> None:
-        """Check the clauses of a state at rest: everything was processed, published, explained.
-
-        Raises:
-            Violation: a clause is violated.
-        """
+        """Check the clauses of a state at rest: everything was processed, published, explained."""
         self.check_state()
         published, owed = self.published, self._scenario.owed()
         names = {(kind, subject) for kind, subject, _ in published}
@@ -252,9 +226,8 @@ class Ledger:
             self._check_messages(place)
         dead_letters, expected = self._service.relay_dead_letters.ever, self._scenario.unreadable
         known = {(body, str(Reason.UNPUBLISHABLE)) for body in expected}
-        check(
-            "unexplained dead letter", {(each.body, each.reason) for each in dead_letters} - known
-        )
+        found = {(each.body, each.reason) for each in dead_letters}
+        check("unexplained dead letter", found - known)
         self._scenario.check_rest()
 
     @property

@@ -3,7 +3,6 @@
 import json
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,14 +69,12 @@ class RunResult:
     Attributes:
         replay: its input; the actions are those that took effect, in order.
         violation: the violation that ended it, if any.
-        fired: number of injected faults by kind.
         log: the trace, a line for each call.
         reached: the calls at which a fault could be injected, in order.
     """
 
     replay: Replay
     violation: Violation | None
-    fired: Counter[str]
     log: list[str]
     reached: list[InjectionPoint]
 
@@ -100,17 +97,12 @@ def repeat(replay: Replay) -> RunResult:
 
 
 def run(replay: Replay, draw: Draw) -> RunResult:
-    """Run a scenario to rest. The result depends on the arguments alone.
-
-    Args:
-        replay: scenario, seed and traffic.
-        draw: decides on faults.
-    """
+    """Run a scenario to rest; `draw` decides on faults. The arguments decide on the result."""
     plan = Plan(draw)
     one = _Run(SCENARIOS[replay.scenario](replay.traffic, plan, replay.seed), plan)
     violation = one.violation()
     done = Replay(replay.scenario, replay.seed, replay.traffic, tuple(plan.actions))
-    return RunResult(done, violation, plan.fired, one.world.log, plan.reached)
+    return RunResult(done, violation, one.world.log, plan.reached)
 
 
 class Stepper(ABC):

@@ -37,12 +37,7 @@ _settings: dict[tuple[Any, ...], Settings] = {}
 
 
 class Violation(Exception):
-    """A violation of a clause.
-
-    Args:
-        oracle: the clause's name.
-        what: the observation.
-    """
+    """A violation of a clause, the `oracle`."""
 
     def __init__(self, oracle: str, what: str) -> None:
         super().__init__(oracle, what)
@@ -65,13 +60,7 @@ def context(deadline: float, clock: Callable[[], float]) -> Any:
 
 @dataclass(slots=True)
 class Function:
-    """A deployed function.
-
-    Attributes:
-        make: makes the handler of a new process.
-        idle: the handlers of warm processes.
-        busy: number of running invocations.
-    """
+    """A deployed function, with the handlers of its idle, warm processes."""
 
     name: str
     seconds: float
@@ -117,17 +106,8 @@ class Place:
 class Service:
     """Consumers and relay, deployed into a world. An invocation is a task of its own process.
 
-    Args:
-        plan: the faults.
-        seed: of all other random choices.
-        consumers: the handlers of each line of the registry.
-        world: the class of the world.
-
     Attributes:
         places: the consumers, by name.
-        relay: the relay's function.
-        relay_dead_letters: its dead-letter queue.
-        world: the world.
         shards: number of shards of the stream.
         relayed: number of records of each shard that the relay has finished.
         relaying: the shards that have a reader. A shard has one at most.
@@ -222,7 +202,7 @@ class Service:
         return {line.name: line.publishes for line in self._lines}
 
     def process_of(self, function: str, steadier: float = 1) -> dict[str, Any]:
-        """Return what a new process of any function is given; its clock may be skewed.
+        """Return what a new process of a function is given; its clock may be skewed.
 
         Args:
             function: the function's name.
@@ -254,14 +234,7 @@ class Service:
     def consume(
         self, place: Place, queue: Queue, messages: Sequence[Message], name: str = ""
     ) -> Process:
-        """Invoke a consumer.
-
-        Args:
-            place: the consumer.
-            queue: the messages' queue.
-            messages: the messages, which were just received.
-            name: of the process; by default numbered.
-        """
+        """Invoke a consumer with messages that were just received; the process may have a name."""
         handles = {message.id: message.handles[-1] for message in messages}
         arn = f"a:b:c:d:e:{queue.name}"
         records = [sqs_record(received(message), arn) for message in messages]

@@ -16,7 +16,6 @@ from rich.table import Table
 
 from proof import report
 from proof.explore import search
-from proof.explore.scopes import CAUGHT_IN
 from proof.explore.search import Explored, Found, Overgrown, replayed
 from proof.mutants import MUTANTS
 from proof.run import Replay, RunResult, repeat, run
@@ -60,13 +59,7 @@ class SeedFigures:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The results of the search.
-
-    Attributes:
-        explored: each exploration of a scope.
-        seeds: the random runs.
-        caught: whether each broken protocol was caught, by its name.
-    """
+    """The results of the search; `caught` tells whether each broken protocol was caught."""
 
     explored: Sequence[Explored]
     seeds: SeedFigures
@@ -108,11 +101,6 @@ class Evidence:
 
 def start(seeds: int, first: int | None, processes: int) -> int:
     """Explore, run seeds, catch broken protocols, and write `reports/sim.json`.
-
-    Args:
-        seeds: number of seeds.
-        first: the first seed; random by default.
-        processes: number of worker processes.
 
     Returns:
         The exit status: 0 if there is no violation, every scope was explored to the end within its
@@ -189,7 +177,8 @@ def run_seeds(seeds: range, scenario: str = "", tell: Tell = untold) -> SeedFigu
     for seed in seeds:
         result = run_seed(seed, scenario)
         violations = [result] if result.violation else []
-        figures.add(SeedFigures(1, len(result.log), result.fired, violations))
+        fired = Counter(action.what for action in result.replay.actions)
+        figures.add(SeedFigures(1, len(result.log), fired, violations))
         tell(figures.seeds)
     return figures
 
@@ -199,8 +188,8 @@ def caught(mutant: str, tell: Tell = untold) -> Found | RunResult | None:
     del tell  # it is one unit
     broken = MUTANTS[mutant]
     with broken.patch():
-        if mutant in CAUGHT_IN:
-            return search.violated(CAUGHT_IN[mutant])
+        if broken.scope is not None:
+            return search.violated(broken.scope)
         return caught_by_seeds(broken.scenarios)
 
 

@@ -4,7 +4,6 @@ import gc
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -17,8 +16,6 @@ from once.ops.progress import LINE_SECONDS
 
 Tell = Callable[[int], object]
 """Notes how many units of a part are done."""
-_MEASURED_SECONDS = 300
-"""The speed is that of the last five minutes."""
 _shared: Any = None
 """In a worker process: the units done of each part, and whether the work is stopped."""
 
@@ -33,14 +30,9 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of long work.
+    """A part of long work: of at most `size` units, each of an expected CPU time.
 
-    Attributes:
-        name: for the progress.
-        unit: what it consists of.
-        size: at most so many units.
-        work: called with `arguments` and a function that takes the number of units done.
-        unit_seconds: expected CPU time of a unit.
+    Its work is called with the arguments and a function that takes the number of units done.
     """
 
     name: str
@@ -68,7 +60,7 @@ def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[A
     Raises:
         Exception: the error of the first part that fails; the others end.
     """
-    context, progress = get_context("spawn"), Progress(parts)
+    context, began = get_context("spawn"), time.monotonic()
     shared = context.Array("q", len(parts)), context.Event()
     longest = sorted(range(len(parts)), key=lambda number: -parts[number].seconds)
     with ProcessPoolExecutor(processes, context, _begin, (shared,)) as pool:
@@ -83,7 +75,7 @@ def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[A
                 break
             if waiting:
                 ended = {number for number, future in futures.items() if future.done()}
-                text = progress.text(time.monotonic(), ended, shared[0][:])
+                text = _progress(parts, ended, shared[0][:], time.monotonic() - began)
                 console.print(text, markup=False, highlight=False, soft_wrap=True)
     errors = [one.exception() for one in futures.values() if not one.cancelled()]
     for error in errors:
@@ -92,36 +84,17 @@ def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[A
     return [futures[number].result() for number, _ in enumerate(parts)]
 
 
-class Progress:
-    """The progress of the parts of a work.
-
-    Args:
-        parts: all parts.
-    """
-
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self._parts = parts
-        self._seen = deque([(time.monotonic(), 0.0)])
-
-    def text(self, now: float, ended: Collection[int], done: Sequence[int]) -> str:
-        """Return the progress as text.
-
-        Args:
-            now: the time, as `time.monotonic` has it.
-            ended: the numbers of the parts that have ended.
-            done: units done of each part, as far as it has told.
-        """
-        left = [(p, p.size - done[n]) for n, p in enumerate(self._parts) if n not in ended]
-        rest = sum(units * part.unit_seconds for part, units in left)
-        finished = sum(part.seconds for part in self._parts) - rest
-        while len(self._seen) > 1 and self._seen[1][0] <= now - _MEASURED_SECONDS:
-            self._seen.popleft()
-        began, before = self._seen[0]
-        self._seen.append((now, finished))
-        seconds = rest * (now - began) / (finished - before) if finished > before else rest
-        count = f"{len(ended)} of {len(self._parts)} parts, about {seconds / 60:.0f} min left"
-        running = [(part, units) for part, units in left if units != part.size]
-        return "; ".join([count, *(f"{p.name}: at most {n:,} {p.unit} left" for p, n in running)])
+def _progress(
+    parts: Sequence[Part], ended: Collection[int], done: Sequence[int], seconds: float
+) -> str:
+    """Return the progress after so many seconds as text, by the units done of each part."""
+    left = [(part, part.size - done[n]) for n, part in enumerate(parts) if n not in ended]
+    rest = sum(units * part.unit_seconds for part, units in left)
+    finished = sum(part.seconds for part in parts) - rest
+    minutes = rest * (seconds / finished if finished else 1) / 60
+    count = f"{len(ended)} of {len(parts)} parts, about {minutes:.0f} min left"
+    running = [(part, units) for part, units in left if units != part.size]
+    return "; ".join([count, *(f"{p.name}: at most {n:,} {p.unit} left" for p, n in running)])
 
 
 def _begin(shared: Any) -> None:

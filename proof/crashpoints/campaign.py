@@ -46,9 +46,6 @@ class Tally:
     Attributes:
         points: runs in which every point took effect, by their number of points.
         in_vain: runs in which a point did not; they count for nothing.
-        kinds: number of points by kind of fault.
-        cases: counted runs by case.
-        places: every call site that was reached.
         broken: runs that violate a clause, with their case's name.
     """
 
@@ -105,12 +102,7 @@ def run(processes: int = 2, quick: bool = False) -> int:
 
 
 def parts(cases: Sequence[Case], *, pairs: bool) -> list[Part]:
-    """Return the parts of the work, each the runs that begin with one point; runs each case.
-
-    Args:
-        cases: the cases.
-        pairs: whether to try pairs of faults as well.
-    """
+    """Return the parts of the work, each the runs that begin with one point; runs each case."""
     found: list[Part] = []
     for case in cases:
         case.run()  # the first run of a case loads modules and caches
@@ -131,12 +123,8 @@ def explore(
 ) -> Tally:
     """Execute the runs of a case that begin with one point.
 
-    Args:
-        case: the case.
-        point: the point.
-        in_pairs: whether to try pairs as well.
-        expected: number of runs that were expected. A fault may lead to more calls, or to fewer.
-        tell: called with `expected` less the runs that are left.
+    A fault may lead to more calls than were expected, or to fewer: `tell` is called with the number
+    that was expected less the runs that are left.
     """
     tally = Tally()
     alone = case.run([point])
@@ -162,12 +150,7 @@ def begins_pairs(point: Action, among: Iterable[Action]) -> bool:
 
 
 def second_points(result: RunResult, first: Action) -> Iterator[Action]:
-    """Yield every fault at the next call of each place after a first point.
-
-    Args:
-        result: the case's run with the first point.
-        first: that point.
-    """
+    """Yield every fault at the next call of each place, after the first point of a run."""
     reached = [(one.place, one.number) for one in result.reached]
     seen: set[str] = set()
     for one in result.reached[reached.index((first.place, first.number)) + 1 :]:

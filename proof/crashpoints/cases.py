@@ -22,15 +22,9 @@ _STREAM = f"{PlatformFault.DROPPED} {RELAY}"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run in which further faults are tried.
+    """A run, with faults of its own, in which further ones are tried.
 
-    Attributes:
-        name: for the report.
-        traffic: the parts of the traffic.
-        actions: its own faults.
-        seed: of the schedule.
-        in_pairs: whether pairs of faults are tried as well: not beside many faults of its own.
-        scenario: its scenario in `proof.scenarios`.
+    Pairs of faults are tried as well, but not beside many faults of its own.
     """
 
     name: str

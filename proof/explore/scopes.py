@@ -1,10 +1,6 @@
-"""Scopes: small initial states, and the bounds within which every schedule is explored.
+"""Scopes: small initial states, and the bounds within which every schedule is explored."""
 
-`CAUGHT_IN` lists the scope and the smallest bounds that catch each broken protocol.
-"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS
@@ -157,50 +153,3 @@ def scope_named(name: str) -> Scope:
     if not found:
         raise LookupError(f"no scope is called {name!r}: see proof/explore/scopes.py")
     return found[0]
-
-
-def _within(name: str, preemptions: int, faults: int) -> Scope:
-    return replace(scope_named(name), preemptions=preemptions, faults=faults)
-
-
-_TWICE, _CONFLICT = "two deliveries of one event", "two contents under one key"
-_PAID, _OUTAGE = "charge", "charge and outage"
-_MAILED, _REDRIVE = "two deliveries of an e-mail", "redrive"
-_EXPIRY = "relay and expiry"
-_FATAL = "a body that ends the function beside another event"
-_ONE_ACCOUNT = "entries of one account"
-
-CAUGHT_IN: Mapping[str, Scope] = {
-    "claim, then effect": _within(_TWICE, 1, 1),
-    "effect, then mark": _within(_TWICE, 1, 0),
-    "no condition on the record": _within(_TWICE, 0, 0),
-    "acknowledged before the commit": _within(_TWICE, 0, 1),
-    "any cancellation is a failure": _within("relay and downstream", 0, 0),
-    "any cancellation is a duplicate": _within(_TWICE, 0, 1),
-    "no answer is done": _within(_TWICE, 0, 1),
-    "checkpoint first": _within(_TWICE, 0, 1),
-    "the message's id as the key": _within(_TWICE, 0, 0),
-    "published inline": _within(_TWICE, 0, 1),
-    "a batch's answer is believed": _within(_TWICE, 0, 1),
-    "one reason for all": _within("a duplicate beside another event", 0, 0),
-    "no fingerprint": _within(_CONFLICT, 0, 0),
-    "dead letters only in name": _within(_CONFLICT, 0, 0),
-    "no deduplication downstream": _within("relay and downstream", 0, 1),
-    "removals are relayed": _within(_EXPIRY, 0, 0),
-    "a window shorter than a message lives": _within(_EXPIRY, 0, 0),
-    "an expiry without a margin for clocks": _within("expiry by skewed clocks", 0, 0),
-    "a fresh provider key on each attempt": _within(_PAID, 0, 1),
-    "a failed call is done": _within(_PAID, 0, 1),
-    "a saved error is not done": _within(_PAID, 0, 1),
-    "a provider key for ever": _within(_OUTAGE, 1, 1),
-    "resumed is clean": _within(_OUTAGE, 1, 2),
-    "completion without a fence": _within("two deliveries of a charge by skewed clocks", 1, 0),
-    "pending without a lease": _within(_MAILED, 1, 0),
-    "never in doubt": _within(_MAILED, 0, 1),
-    "a lease without a margin for clocks": _within("e-mail by skewed clocks", 1, 0),
-    "settled while its owner runs": _within("e-mail settled by hand", 1, 0),
-    "bodies are read before messages are isolated": _within(_FATAL, 0, 0),
-    "redrive deletes first": _within(_REDRIVE, 0, 1),
-    "a group goes on after a failed message": _within(_ONE_ACCOUNT, 0, 1),
-    "a later event after a failed one": _within(_ONE_ACCOUNT, 0, 1),
-}

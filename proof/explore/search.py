@@ -31,14 +31,7 @@ _MOST_WHEN_BROKEN = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A violation.
-
-    Attributes:
-        scope: the name of the scope.
-        violation: what was violated.
-        choices: the schedule, for `replayed`.
-        words: the schedule in words.
-    """
+    """A violation, with its schedule as choices for `replayed` and in words."""
 
     scope: str
     violation: str
@@ -55,14 +48,10 @@ class Explored:
     """The exploration of one scope.
 
     Attributes:
-        scope: the scope.
         schedules: executions, to rest or to a state that was seen before.
-        states: different states.
         calls: calls to the outside, of all executions.
-        seconds: how long it took.
         complete: whether nothing within the bounds is left.
         faults_by_kind: how often each kind of fault was chosen.
-        found: the violations.
     """
 
     scope: Scope
@@ -147,11 +136,10 @@ def replayed(scope: str, choices: Sequence[int]) -> Found | None:
 
 
 def _found(execution: Execution) -> Found | None:
-    violation = execution.run()
-    if violation is None:
+    if (violation := execution.run()) is None:
         return None
-    words = tuple(execution.words)
-    return Found(execution.scope.name, str(violation), tuple(execution.choices), words)
+    schedule = tuple(execution.choices), tuple(execution.words)
+    return Found(execution.scope.name, str(violation), *schedule)
 
 
 class _Search:
@@ -175,10 +163,8 @@ class _Search:
         self.explored.calls += len(execution.world.log)
 
     def _branch(self, execution: Execution, options: Sequence[Option]) -> None:
-        left = (
-            self._scope.preemptions - execution.preemptions,
-            self._scope.faults - execution.faults,
-        )
+        scope = self._scope
+        left = scope.preemptions - execution.preemptions, scope.faults - execution.faults
         self._check_new(execution.digest(), left)
         for choice, option in enumerate(options[1:], start=1):
             if option.preemptions <= left[0] and bool(option.fault) <= left[1]:

@@ -5,6 +5,7 @@ Each is a protocol that is in use somewhere. All changes of the library by name 
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 from functions.payments import provider
@@ -27,21 +28,20 @@ from once.outbox import relay
 from once.webhooks import ingress, signature, webhook
 from once.webhooks.capture import Capture
 from once.webhooks.endpoint import Profile
+from proof.explore.scopes import Scope, scope_named
 from proof.mutants import commits
 from proof.mutants.edits import Change, edit, instead, value
 
 
 class Broken(NamedTuple):
-    """A broken protocol.
+    """Changes of the real code, and what catches them: seeds of the scenarios in turns, or a scope.
 
-    Attributes:
-        changes: of the real code.
-        scenarios: those whose seeds catch it, in turns; empty if it takes one schedule among
-            thousands, which the exploration alone finds.
+    Some take one schedule among thousands, which the exploration alone finds.
     """
 
     changes: tuple[Change, ...]
     scenarios: tuple[str, ...] = ()
+    scope: Scope | None = None
 
     @contextmanager
     def patch(self) -> Iterator[None]:
@@ -58,47 +58,145 @@ _RECORD, _ITEM = "once.commit.dedup_record", "once.commit.item_dedup"
 _COMMIT = "once.commit.committer.Committer.commit"
 _HOUR = 60 * 60
 
+_IN_SCOPES: Mapping[tuple[str, int, int], Changes] = {
+    ("two deliveries of one event", 1, 1): {
+        "claim, then effect": value(_COMMIT, commits.claim_then_effect),
+        "effect, then mark": value(_COMMIT, commits.effect_then_mark),
+        "no condition on the record": value(
+            f"{_RECORD}._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
+        ),
+        "acknowledged before the commit": edit(
+            BatchProcessor.handle, "is Disposition.RETRIED", "is None"
+        ),
+        "any cancellation is a duplicate": value(
+            "once.commit.committer.classify", lambda *_: result.DUPLICATE
+        ),
+        "no answer is done": instead(Committer._unanswered, "return [COMMITTED] * len(requests)"),
+        "checkpoint first": edit(
+            relay.Publisher.publish, "in self._attempt(batch)]", "in self._attempt(batch)][:0]"
+        ),
+        "the message's id as the key": edit(
+            RecordReader._decode,
+            "item = ",
+            "delivery.pk = f'{settings.consumer}#{delivery.record.message_id}'\n        item = ",
+        ),
+        "published inline": value(_COMMIT, commits.published_inline),
+        "a batch's answer is believed": instead(relay._refused, "return []"),
+    },
+    ("a duplicate beside another event", 0, 0): {
+        "one reason for all": edit(
+            Committer._classify_each,
+            "else results",
+            "else [r for r in results if r.outcome.name == 'DUPLICATE'][:1] * len(requests) "
+            "or results",
+        ),
+    },
+    ("two contents under one key", 0, 0): {
+        "no fingerprint": edit(
+            result.classify_record,
+            "if stored.fingerprint != transaction.identity.fingerprint:",
+            "if False:",
+        ),
+        "dead letters only in name": instead(FailureHandler._quarantined, "return True"),
+    },
+    ("relay and downstream", 0, 1): {
+        "any cancellation is a failure": instead(
+            Committer._classify, "return failed(RequestRefused('cancelled'))"
+        ),
+        "no deduplication downstream": edit(
+            dedup_record._condition,
+            "if transaction.owned is None:",
+            "if transaction.identity.pk.startswith("
+            "'notifications#'): return {}\n    if transaction.owned is None:",
+        ),
+    },
+    ("relay and expiry", 0, 0): {
+        "removals are relayed": instead(
+            relay.is_new,
+            "images = record['dynamodb']\n"
+            "images.setdefault('NewImage', images.get('OldImage'))\n"
+            "return True",
+        ),
+        "a window shorter than a message lives": value("proof.service.DEDUP_WINDOW_SECONDS", _HOUR),
+    },
+    ("expiry by skewed clocks", 0, 0): {
+        "an expiry without a margin for clocks": value(f"{_RECORD}.CLOCK_MARGIN_SECONDS", 0),
+    },
+    ("charge", 0, 1): {
+        "a fresh provider key on each attempt": edit(
+            EffectExecutor._terms,
+            "attempt.intent.provider_key",
+            "f'{attempt.pk} at {self.ledger.clock()}'",
+        ),
+        "a failed call is done": edit(
+            provider.charge,
+            "raise _meaning(error) from error",
+            "return Result(charge_id='no answer', paid=True)",
+        ),
+        "a saved error is not done": edit(
+            EffectExecutor._look_up,
+            "_Run(attempt.effect.look_up,",
+            "_Run(lambda *_: None,",
+        ),
+    },
+    ("charge and outage", 1, 1): {
+        "a provider key for ever": instead(EffectLedger._is_remembered, "return True"),
+    },
+    ("charge and outage", 1, 2): {
+        "resumed is clean": edit(
+            EffectExecutor.resume, "clean = found.standing is Standing.NOT_DONE", "clean = True"
+        ),
+    },
+    ("two deliveries of a charge by skewed clocks", 1, 0): {
+        "completion without a fence": value(
+            f"{_RECORD}._STILL_MINE", f"attribute_exists({Record.PK})"
+        ),
+    },
+    ("two deliveries of an e-mail", 1, 1): {
+        "pending without a lease": instead(EffectLedger._check_lease, "return"),
+        "never in doubt": edit(
+            EffectExecutor.hand_back, "if attempt.clean else Standing.UNKNOWN", ""
+        ),
+    },
+    ("e-mail by skewed clocks", 1, 0): {
+        "a lease without a margin for clocks": edit(EffectLedger._check_lease, " + margin", ""),
+    },
+    ("e-mail settled by hand", 1, 0): {
+        "settled while its owner runs": instead(PendingEffect.check_ended, "return"),
+    },
+    ("a body that ends the function beside another event", 0, 0): {
+        "bodies are read before messages are isolated": edit(
+            BatchProcessor.settle,
+            "finished = self._finish(self._isolate",
+            "[self.reader.read(m.delivery, m.deadline) "
+            "for m in messages]; finished = self._finish(self._isolate",
+        ),
+    },
+    ("redrive", 0, 1): {
+        "redrive deletes first": edit(
+            Redrive._sent, "queue =", "self.walk.delete([m.dead_letter for m in messages]); queue ="
+        ),
+    },
+    ("entries of one account", 0, 1): {
+        "a later event after a failed one": edit(
+            relay.remaining,
+            "in events if",
+            "in sorted(events, key=lambda e: e.id in {f.event.id for f in failures}) if",
+        ),
+        "a group goes on after a failed message": edit(
+            ReadyQueue._note, "self._blocked.add(group)", "pass"
+        ),
+    },
+}
+"""By the scope that catches them, and the most preemptions and faults that it takes."""
+
 _IN_SHOP: Changes = {
-    "claim, then effect": value(_COMMIT, commits.claim_then_effect),
-    "effect, then mark": value(_COMMIT, commits.effect_then_mark),
-    "no condition on the record": value(
-        f"{_RECORD}._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
-    ),
-    "acknowledged before the commit": edit(
-        BatchProcessor.handle, "is Disposition.RETRIED", "is None"
-    ),
-    "any cancellation is a failure": instead(
-        Committer._classify, "return failed(RequestRefused('cancelled'))"
-    ),
-    "any cancellation is a duplicate": value(
-        "once.commit.committer.classify", lambda *_: result.DUPLICATE
-    ),
-    "no answer is done": instead(Committer._unanswered, "return [COMMITTED] * len(requests)"),
-    "checkpoint first": edit(
-        relay.Publisher.publish, "in self._attempt(batch)]", "in self._attempt(batch)][:0]"
-    ),
     "a forged event is published": instead(outgoing.check_origin, "return"),
     "an event that cannot be published is dropped": instead(relay.Relay._dead_letter, "return ''"),
-    "a fresh provider key on each attempt": edit(
-        EffectExecutor._terms,
-        "attempt.intent.provider_key",
-        "f'{attempt.pk} at {self.ledger.clock()}'",
-    ),
-    "no fingerprint": edit(
-        result.classify_record,
-        "if stored.fingerprint != transaction.identity.fingerprint:",
-        "if False:",
-    ),
-    "a lease without a margin for clocks": edit(EffectLedger._check_lease, " + margin", ""),
-    "an expiry without a margin for clocks": value(f"{_RECORD}.CLOCK_MARGIN_SECONDS", 0),
-    "dead letters only in name": instead(FailureHandler._quarantined, "return True"),
     "acknowledged before it is isolated": edit(
         Isolation.move,
         "moved: ",
         "self.acknowledge([m.delivery for m in messages], deadline); moved: ",
-    ),
-    "redrive deletes first": edit(
-        Redrive._sent, "queue =", "self.walk.delete([m.dead_letter for m in messages]); queue ="
     ),
 }
 
@@ -127,14 +225,6 @@ _SIDE_BY_SIDE: Changes = {
 _IN_ORDER: Changes = {
     "ordered events relayed from dedup records": instead(dedup_record.sequenced_types, "return []"),
     "several events of a group in one call": instead(relay.Publisher.next_of, "return [*events]"),
-    "a later event after a failed one": edit(
-        relay.remaining,
-        "in events if",
-        "in sorted(events, key=lambda e: e.id in {f.event.id for f in failures}) if",
-    ),
-    "a group goes on after a failed message": edit(
-        ReadyQueue._note, "self._blocked.add(group)", "pass"
-    ),
     "a blocked group goes on": edit(
         FailureHandler._is_final, " and not self._settings.blocks_group", ""
     ),
@@ -223,72 +313,28 @@ _AT_THE_INGRESS: Changes = {
     ),
 }
 
-_RARE: Changes = {
-    "one reason for all": edit(
-        Committer._classify_each,
-        "else results",
-        "else [r for r in results if r.outcome.name == 'DUPLICATE'][:1] * len(requests) or results",
-    ),
-    "published inline": value(_COMMIT, commits.published_inline),
-    "a batch's answer is believed": instead(relay._refused, "return []"),
-    "no deduplication downstream": edit(
-        dedup_record._condition,
-        "if transaction.owned is None:",
-        "if transaction.identity.pk.startswith("
-        "'notifications#'): return {}\n    if transaction.owned is None:",
-    ),
-    "bodies are read before messages are isolated": edit(
-        BatchProcessor.settle,
-        "finished = self._finish(self._isolate",
-        "[self.reader.read(m.delivery, m.deadline) "
-        "for m in messages]; finished = self._finish(self._isolate",
-    ),
-    "removals are relayed": instead(
-        relay.is_new,
-        "images = record['dynamodb']\n"
-        "images.setdefault('NewImage', images.get('OldImage'))\n"
-        "return True",
-    ),
-    "the message's id as the key": edit(
-        RecordReader._decode,
-        "item = ",
-        "delivery.pk = f'{settings.consumer}#{delivery.record.message_id}'\n        item = ",
-    ),
-    "a window shorter than a message lives": value("proof.service.DEDUP_WINDOW_SECONDS", _HOUR),
-    "a failed call is done": edit(
-        provider.charge,
-        "raise _meaning(error) from error",
-        "return Result(charge_id='no answer', paid=True)",
-    ),
-    "a provider key for ever": instead(EffectLedger._is_remembered, "return True"),
-    "a saved error is not done": edit(
-        EffectExecutor._look_up,
-        "_Run(attempt.effect.look_up,",
-        "_Run(lambda *_: None,",
-    ),
-    "resumed is clean": edit(
-        EffectExecutor.resume, "clean = found.standing is Standing.NOT_DONE", "clean = True"
-    ),
-    "completion without a fence": value(f"{_RECORD}._STILL_MINE", f"attribute_exists({Record.PK})"),
-    "pending without a lease": instead(EffectLedger._check_lease, "return"),
-    "settled while its owner runs": instead(PendingEffect.check_ended, "return"),
-    "never in doubt": edit(EffectExecutor.hand_back, "if attempt.clean else Standing.UNKNOWN", ""),
-}
 
-
-def _broken(changes: Changes, *scenarios: str, suffix: str = "") -> Iterator[tuple[str, Broken]]:
+def _broken(
+    changes: Changes, *scenarios: str, suffix: str = "", scope: Scope | None = None
+) -> Iterator[tuple[str, Broken]]:
     for name, change in changes.items():
         every = change if isinstance(change, tuple) else (change,)
-        yield f"{name}{suffix}", Broken(every, scenarios)
+        yield f"{name}{suffix}", Broken(every, scenarios, scope)
+
+
+def _in_scopes() -> Iterator[tuple[str, Broken]]:
+    for (name, preemptions, faults), changes in _IN_SCOPES.items():
+        scope = replace(scope_named(name), preemptions=preemptions, faults=faults)
+        yield from _broken(changes, scope=scope)
 
 
 MUTANTS: Mapping[str, Broken] = dict(
     [
+        *_in_scopes(),
         *_broken(_IN_SHOP, "shop"),
         *_broken(_SIDE_BY_SIDE, "effects"),
         *_broken(_IN_ORDER, "fifo", "fifo, blocking"),
         *_broken(_ON_ITEMS, "items, alone", "items, in groups", suffix=", on items"),
         *_broken(_AT_THE_INGRESS, "webhooks", suffix=", at the ingress"),
-        *_broken(_RARE),
     ]
 )

@@ -90,7 +90,7 @@ def kinds(service: str, operation: str) -> frozenset[Fault]:
 
 
 def refusal(call: Call, fault: Fault, position: int) -> Response:
-    """Return the provider's error response, or raise that of an AWS service.
+    """Return the provider's error response to a call, or raise that of an AWS service.
 
     Args:
         call: the call, which is not executed.
@@ -182,13 +182,9 @@ Draw = Callable[[InjectionPoint], Action | None]
 
 
 class Plan:
-    """Decides which faults are injected, and counts them.
-
-    Args:
-        draw: returns the action for an injection point, None for no fault.
+    """Decides which faults are injected: `draw` returns that of an injection point, or None.
 
     Attributes:
-        fired: number of injected faults by kind.
         actions: the injected faults, in order.
         reached: the calls at which a fault could be injected, in order.
         off: whether no more faults are injected.
@@ -198,7 +194,6 @@ class Plan:
         self._draw = draw
         self._first_attempts: dict[str, Action | None] = {}
         self._seen: Counter[str] = Counter()
-        self.fired: Counter[str] = Counter()
         self.actions: list[Action] = []
         self.reached: list[InjectionPoint] = []
         self.off = False
@@ -229,7 +224,6 @@ class Plan:
         point = InjectionPoint(place, self._seen[place], possible)
         action = None if self.off else self._draw(point)
         if action is not None:
-            self.fired[action.what] += 1
             self.actions.append(action)
         return point, action
 
@@ -240,13 +234,7 @@ def _in_order(possible: Kinds) -> tuple[Any, ...]:
 
 
 def chance(seed: int, fault_rate: float, platform_rate: float) -> Draw:
-    """Return a draw of random faults, which depends on the seed alone.
-
-    Args:
-        seed: the seed.
-        fault_rate: probability of a fault of each call.
-        platform_rate: probability of each platform fault where it is possible.
-    """
+    """Return a draw of random faults, by the rate of each call and of each platform fault."""
     draw = random.Random(f"faults {seed}")
     clocks = random.Random(f"clocks {seed}")
 

@@ -27,14 +27,9 @@ _WASTED_RECEIVES = 2
 
 @dataclass(slots=True)
 class Message:
-    """A message of a queue; times are in seconds since the epoch.
+    """A message of a queue; times are in seconds since the epoch, the newest handle is the last.
 
-    Attributes:
-        handles: its receipt handles, the newest last.
-        deleted: whether it was deleted. A standard queue may deliver it again all the same.
-        group: its message group, if it has one.
-        number: its sequence number in a FIFO queue.
-        receivers: the processes that have received it.
+    A standard queue may deliver a deleted message again. `number` is the place in a FIFO queue.
     """
 
     id: str
@@ -59,9 +54,11 @@ class Message:
         """The reason of a dead letter; empty if SQS itself has moved it."""
         return str(self.attributes.get(DeadLetterAttribute.REASON, {}).get("StringValue", ""))
 
-    def add_handle(self) -> None:
-        """Count one more receive."""
-        self.handles.append(f"{self.id}.{self.receives + 1}")
+    def hide(self, until: float, receives: int = 1) -> None:
+        """Count receives, and hide the message until a time."""
+        for _ in range(receives):
+            self.handles.append(f"{self.id}.{self.receives + 1}")
+        self.visible_at = until
 
 
 @dataclass(slots=True)
@@ -74,7 +71,6 @@ class Queue:
         messages: every message by id, also deleted ones.
         ever: every message, in order of arrival.
         sent: of a FIFO queue, the last message of each group and deduplication id.
-        is_fifo: whether it delivers each message group in its order, one receive at a time.
     """
 
     name: str
@@ -84,10 +80,11 @@ class Queue:
     messages: dict[str, Message] = field(default_factory=dict)
     ever: list[Message] = field(default_factory=list)
     sent: dict[Sent, Message] = field(default_factory=dict)
-    is_fifo: bool = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.is_fifo = self.name.endswith(".fifo")
+    @property
+    def is_fifo(self) -> bool:
+        """Whether it delivers each message group in its order, one receive at a time."""
+        return self.name.endswith(".fifo")
 
     @property
     def waiting(self) -> list[Message]:
@@ -105,9 +102,9 @@ class Queue:
     def first_of_groups(self, messages: list[Message]) -> list[Message]:
         """Return the messages that a receive may begin with; on a standard queue any."""
         first: dict[str | None, Message] = {}
-        for message in messages if self.is_fifo else ():
-            first.setdefault(message.group, message)
-        return [*first.values()] if self.is_fifo else messages
+        for message in messages:
+            first.setdefault(message.group if self.is_fifo else message.id, message)
+        return [*first.values()]
 
     def receive(self, count: int, now: float, visibility: float | None = None) -> list[Message]:
         """Receive visible messages; one with too many receives moves to the dead letters."""
@@ -129,18 +126,15 @@ class Queue:
                 moved.group = message.group
                 self.dead_letters.add(moved)
                 continue
-            message.visible_at = now + (self.visibility if visibility is None else visibility)
             message.first_received_at = message.first_received_at if message.receives else now
-            message.add_handle()
+            message.hide(now + (self.visibility if visibility is None else visibility))
             received.append(message)
         return received
 
     def waste(self, messages: Iterable[Message], now: float) -> None:
         """Add further receives to messages, as while their function is throttled."""
         for message in messages:
-            for _ in range(_WASTED_RECEIVES):
-                message.add_handle()
-            message.visible_at = now + (1 + _WASTED_RECEIVES) * self.visibility
+            message.hide(now + (1 + _WASTED_RECEIVES) * self.visibility, _WASTED_RECEIVES)
 
     def early(self, message: Message, at: float) -> None:
         """Let the visibility timeouts of a received message and of its group end at a time."""
@@ -172,28 +166,12 @@ class Queue:
             message.deleted = True
 
 
-def sent_as(grouping: Mapping[str, str]) -> Sent:
-    """Return the message group and the deduplication id of a message.
-
-    Raises:
-        ServiceError: one of them is missing.
-    """
-    try:
-        return grouping["MessageGroupId"], grouping["MessageDeduplicationId"]
-    except KeyError:
-        raise ServiceError("MissingParameter") from None
+def _sent_as(grouping: Mapping[str, str]) -> Sent:
+    return grouping["MessageGroupId"], grouping["MessageDeduplicationId"]
 
 
 class Queues:
-    """All queues.
-
-    Args:
-        clock: returns seconds since the epoch.
-        queues: by URL.
-
-    Attributes:
-        deleted: called with each message that a call is about to delete.
-    """
+    """All queues, by URL. `deleted` is called with each message that a call is about to delete."""
 
     def __init__(self, clock: Callable[[], float], queues: Mapping[str, Queue]) -> None:
         self._clock = clock
@@ -208,12 +186,8 @@ class Queues:
         attributes: Mapping[str, Any],
         grouping: Mapping[str, str] = NO_GROUPING,
     ) -> Message:
-        """Send a message, and return it. On a FIFO queue it may be one that was sent before.
-
-        Raises:
-            ServiceError: the queue is a FIFO queue, and the grouping is incomplete.
-        """
-        now, sent = self._clock(), sent_as(grouping) if queue.is_fifo else None
+        """Send a message, and return it. On a FIFO queue it may be one that was sent before."""
+        now, sent = self._clock(), _sent_as(grouping) if queue.is_fifo else None
         known = queue.sent.get(sent) if sent else None
         if known and now - known.sent_at < _WINDOW_SECONDS:
             return known
@@ -231,23 +205,20 @@ class Queues:
         Raises:
             ServiceError: the error response.
         """
-        queue = self._queues.get(request["QueueUrl"])
-        if queue is None:
-            raise ServiceError("AWS.SimpleQueueService.NonExistentQueue")
+        queue = self._queues[request["QueueUrl"]]
         single = {
             "SendMessage": self._send,
             "ReceiveMessage": self._receive,
             "DeleteMessage": self._delete,
             "ChangeMessageVisibility": self._hide,
         }
-        if execute := single.get(operation.removesuffix("Batch")):
-            if not operation.endswith("Batch"):
-                return execute(queue, request)
-            entries = request["Entries"]
-            if not 0 < len(entries) <= _MAX_ENTRIES:
-                raise ServiceError("AWS.SimpleQueueService.TooManyEntriesInBatchRequest")
-            return {"Successful": [{"Id": e["Id"], **execute(queue, e)} for e in entries]}
-        raise ServiceError("InvalidAction")
+        execute = single[operation.removesuffix("Batch")]
+        if not operation.endswith("Batch"):
+            return execute(queue, request)
+        entries = request["Entries"]
+        if not 0 < len(entries) <= _MAX_ENTRIES:
+            raise ServiceError("AWS.SimpleQueueService.TooManyEntriesInBatchRequest")
+        return {"Successful": [{"Id": e["Id"], **execute(queue, e)} for e in entries]}
 
     def _send(self, queue: Queue, request: Mapping[str, Any]) -> dict[str, Any]:
         attributes = request.get("MessageAttributes", {})
@@ -318,23 +289,16 @@ class Topics:
         body: str,
         grouping: Mapping[str, str] = NO_GROUPING,
     ) -> None:
-        """Publish one message to a topic.
-
-        Raises:
-            ServiceError: the topic is a FIFO topic, and the grouping is incomplete.
-        """
-        if topic.endswith(".fifo") and self._is_known(topic, sent_as(grouping)):
-            return
+        """Publish one message to a topic."""
+        now = self._clock()
+        if topic.endswith(".fifo"):
+            sent = topic, _sent_as(grouping)
+            if now - self._taken.get(sent, -math.inf) < _WINDOW_SECONDS:
+                return
+            self._taken[sent] = now
         attributes = {"type": {"DataType": "String", "StringValue": event_type}}
         for queue in self._subscribers[topic].get(event_type, ()):
             self._queues.send(queue, body, attributes, grouping)
-
-    def _is_known(self, topic: str, sent: Sent) -> bool:
-        now, before = self._clock(), self._taken.get((topic, sent))
-        if before is not None and now - before < _WINDOW_SECONDS:
-            return True
-        self._taken[topic, sent] = now
-        return False
 
 
 def received(message: Message) -> dict[str, Any]:

@@ -17,11 +17,7 @@ _PROCESSED = "pm_processed"
 
 
 class Provider:
-    """The payment sandbox, with requests that are executed later.
-
-    Args:
-        clock: returns seconds since the epoch.
-    """
+    """The payment sandbox, with requests that are executed later."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.api = PaymentSandbox(clock=clock)
@@ -63,11 +59,7 @@ class Provider:
 
 
 class Mail:
-    """E-mails.
-
-    Attributes:
-        sent: their number by recipient and subject.
-    """
+    """The number of e-mails that were `sent`, by recipient and subject."""
 
     def __init__(self) -> None:
         self.sent: Counter[tuple[str, str]] = Counter()
@@ -83,12 +75,7 @@ _VALID = 2
 
 
 class Secrets:
-    """All secrets.
-
-    Args:
-        clock: returns seconds since the epoch.
-        default: the value of every secret that was never put.
-    """
+    """All secrets. One that was never put has the default value."""
 
     def __init__(self, clock: Callable[[], float], default: str) -> None:
         self._clock = clock
@@ -120,11 +107,7 @@ class Secrets:
 
 
 class Objects:
-    """All objects.
-
-    Attributes:
-        content: the bytes of each object, by its key.
-    """
+    """The content of all objects, by key."""
 
     def __init__(self) -> None:
         self.content: dict[str, bytes] = {}
@@ -139,8 +122,6 @@ class Objects:
         if operation == "PutObject":
             self.content[key] = base64.b64decode(request["Body"])
             return {}
-        if operation != "GetObject":
-            raise ServiceError("AccessDenied", 403)
         if key not in self.content:
             raise ServiceError("NoSuchKey", 404)
         content = self.content[key]
@@ -148,14 +129,7 @@ class Objects:
 
 
 class Workflows:
-    """State machines and durable functions, whose executions have names.
-
-    Args:
-        clock: returns seconds since the epoch.
-
-    Attributes:
-        started: the input of each execution, by its ARN.
-    """
+    """State machines and durable functions: the input of each execution, by its ARN."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

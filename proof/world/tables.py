@@ -16,12 +16,7 @@ _NO_REASON = {"Code": "None"}
 
 
 class Tables:
-    """All tables.
-
-    Args:
-        keys: the key attribute of each table, by its name.
-        streamed: the table that has a stream.
-        clock: returns seconds since the epoch.
+    """All tables, each with the name of its key attribute. One of them has a stream.
 
     Attributes:
         items: the items of each table, by the value of their key.
@@ -94,7 +89,7 @@ class Tables:
         """Execute a write outside of a transaction."""
         reason = self._reason(entry)
         if reason != _NO_REASON:
-            item = {name: reason[name] for name in ("Item",) if name in reason}
+            item = {"Item": reason["Item"]} if "Item" in reason else {}
             raise ServiceError("ConditionalCheckFailedException", **item)
         self._apply(entry)
         self.transactions += 1

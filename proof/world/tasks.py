@@ -67,11 +67,7 @@ class Task:
 
 
 class Tasks:
-    """All tasks, and the time.
-
-    Attributes:
-        now: seconds since the epoch.
-    """
+    """All tasks, and the time `now`, in seconds since the epoch."""
 
     def __init__(self) -> None:
         self.now = START
@@ -181,7 +177,7 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Answer:
-    """Stands in for a Future."""
+    """A call that stands in for a Future."""
 
     task: Task
 

@@ -39,15 +39,7 @@ def _no_proxies(*_: Any, **__: Any) -> dict[str, str]:
 
 
 class World:
-    """Everything outside of the functions.
-
-    Args:
-        keys: the key attribute of each table.
-        dedup: the table of dedup records.
-        queues: by URL.
-        subscribers: the queues that subscribe to each type of each topic.
-        plan: the faults.
-        seed: of all other random choices.
+    """Everything outside of the functions. The seed is that of all random choices but faults.
 
     Attributes:
         log: the trace, a line for each call.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proof.explore import execution
-from proof.explore.scopes import CAUGHT_IN, Scope, scope_named
+from proof.explore.scopes import Scope, scope_named
 from proof.explore.search import Overgrown, _Search, explore, replayed
 from proof.mutants import MUTANTS
 from proof.sim import Evidence, SeedFigures, replay
@@ -65,8 +65,10 @@ def _follow_all(search: _Search) -> None:
 
 
 def test_a_schedule_violates_its_clause_in_the_broken_protocol_alone() -> None:
-    scope = CAUGHT_IN[SLOW].name
-    with MUTANTS[SLOW].patch():
+    broken = MUTANTS[SLOW]
+    assert broken.scope is not None
+    scope = broken.scope.name
+    with broken.patch():
         found = replayed(scope, CHARGED_TWICE)
     assert found is not None
     assert found.violation.startswith("charged twice: ")

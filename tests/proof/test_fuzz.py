@@ -14,7 +14,7 @@ from once.events.cloud_event import read_event
 from once.events.identity import canonical
 from once.events.strict_json import parse
 from proof import fuzz, report
-from proof.fuzz import command, cost, identity, reading, search
+from proof.fuzz import cost, identity, reading, search
 from proof.fuzz.cost import Cost
 from proof.fuzz.search import Parser, expect
 from proof.workers import Part
@@ -63,9 +63,9 @@ def fuzzed(monkeypatch: pytest.MonkeyPatch) -> Fuzz:
 
     def fuzzed(*parsers: Parser, costs: tuple[Cost, ...] = (CHEAP,), **options: Any) -> Any:
         measured = Part("costs", "bodies", 1, lambda _: list(costs), (), 1.0)
-        monkeypatch.setattr(command, "PARSERS", parsers)
+        monkeypatch.setattr(fuzz, "PARSERS", parsers)
         monkeypatch.setattr(cost, "parts", lambda: [measured])
-        monkeypatch.setattr(command, "run_parts", in_this_process)
+        monkeypatch.setattr(fuzz, "run_parts", in_this_process)
         status = fuzz.run(**{"inputs": 100, "seed": 7} | options)
         return status, json.loads((report.REPORTS / "fuzz.json").read_text())
 

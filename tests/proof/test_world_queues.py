@@ -104,11 +104,3 @@ def test_a_topic_drops_a_known_id_as_well_and_passes_both_on(ordered: Ordered) -
     for ordered.now in (0, 299, 301):
         ordered.topics.publish(TOPIC, "t", "body", order)
     assert [message.group for message in ordered.queue.ever] == ["a", "a"]
-
-
-@pytest.mark.parametrize("left_out", ["MessageGroupId", "MessageDeduplicationId"])
-def test_a_message_without_its_grouping_is_refused(ordered: Ordered, left_out: str) -> None:
-    order = {"MessageGroupId": "a", "MessageDeduplicationId": "x"}
-    del order[left_out]
-    with pytest.raises(ServiceError, match="MissingParameter"):
-        ordered.topics.publish(TOPIC, "t", "body", order)

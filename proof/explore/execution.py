@@ -15,7 +15,7 @@ import math
 import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from hashlib import blake2b
@@ -155,13 +155,11 @@ class Option(NamedTuple):
     """One way to go on.
 
     Attributes:
-        words: in words.
         take: does it, and returns the process that ran, if any.
         preemptions: how many it is: none or one.
         fault: the kind of fault that it is; empty where it is none.
     """
 
-    words: str
     take: Callable[[], Process | None]
     preemptions: int = 0
     fault: str = ""
@@ -186,7 +184,6 @@ class Execution(Stepper):
 
     Attributes:
         choices: the position of each option that was taken.
-        words: the same, in words.
         preemptions, faults: how many there were so far.
     """
 
@@ -199,7 +196,6 @@ class Execution(Stepper):
         scenario.at_once, scenario.late_by = True, scope.late_by
         self.scope = scope
         self.choices: list[int] = []
-        self.words: list[str] = []
         self.preemptions = self.faults = 0
         self._prefix, self._choose = prefix, choose
         again: list[Callable[[], object]] = [lambda: [*scenario.repeat()]]
@@ -292,7 +288,6 @@ class Execution(Stepper):
         if option is None:
             raise LookupError(f"there is no choice {choice} in step {step}: is it the same code?")
         self.choices.append(choice)
-        self.words.append(option.words)
         self.preemptions += option.preemptions
         self.faults += bool(option.fault)
         random.seed(0)  # jitter is the same in every step
@@ -306,7 +301,7 @@ class Execution(Stepper):
         if first is None or first.fault or first.preemptions:
             self.ledger.disturbed = bool(self.faults) or self._outages < int(self.scope.outage)
             self.ledger.check_rest()
-            yield Option("all is at rest", self._next_stage)
+            yield Option(self._next_stage)
         if first is not None:
             yield first
         yield from steps
@@ -325,33 +320,28 @@ class Execution(Stepper):
         tasks = [(task, 0) for task in current]
         tasks += [(task, cost) for task in ready if task.process is not self._running]
         for task, switch in tasks:
-            yield Option(self._words(task), partial(self._run, task), switch)
+            yield Option(partial(self._run, task), switch)
         batches = [*self._batches()]
         for place, queue, batch in batches:
-            deliver = partial(self._deliver, place, queue, batch)
-            yield Option(_delivery_words(queue, batch), deliver, cost)
+            yield Option(partial(self._deliver, place, queue, batch), cost)
         if self._may_relay(is_busy=bool(ready or batches)):
-            yield Option("Lambda invokes the relay", self._relay, cost)
+            yield Option(self._relay, cost)
         if self._commands[redrive] and any(place.dead_letters.waiting for place in self.places):
-            yield Option("the operator redrives", partial(self._operate, redrive), cost)
+            yield Option(partial(self._operate, redrive), cost)
         # A call that is under way could still arrive.
         late = any(at >= self.world.tasks.now for at, _ in self.world.late)
         if self._commands[settle] and not late and self.ledger.pending():
-            yield Option("the operator settles", partial(self._operate, settle), cost)
+            yield Option(partial(self._operate, settle), cost)
         yield from self._time(is_preemption=bool(ready))
         for task, switch in tasks:
             for fault in self.world.faults(task):
-                where = f" at entry {fault.position}" if fault.position else ""
-                after = f" after {fault.seconds:.0f} s" if fault.seconds else ""
-                words = f"{self._words(task)}: {fault.what}{where}{after}"
-                yield Option(words, partial(self._run, task, fault), switch, str(fault.what))
+                yield Option(partial(self._run, task, fault), switch, str(fault.what))
         yield from self._redeliveries(cost)
         # A function may be killed while it reads any message of its batch.
         for place, queue, batch in batches:
             for message in batch:
-                words = f"{_delivery_words(queue, batch)}, and reading {message.id} is fatal"
                 deliver = partial(self._deliver, place, queue, batch, message.id)
-                yield Option(words, deliver, cost, DEATH)
+                yield Option(deliver, cost, DEATH)
 
     def _batches(self) -> Iterator[tuple[Place, Queue, list[Message]]]:
         """Yield the batches that may be delivered."""
@@ -378,15 +368,15 @@ class Execution(Stepper):
                 is_received = 0 < message.receives < place.line.max_receive_count
                 if (message.deleted or is_held) and is_kept and is_received:
                     deliver = partial(self._deliver, place, queue, [message])
-                    yield Option(f"SQS delivers {message.id} again", deliver, cost, REDELIVERED)
+                    yield Option(deliver, cost, REDELIVERED)
 
     def _time(self, *, is_preemption: bool) -> Iterator[Option]:
         """Time passes where nothing is ready. Where a task is, to let it pass is a preemption."""
         due = self.next_time(dead_letters=self._commands[redrive] > 0)
         if math.isfinite(due):
-            yield Option("time passes", partial(self._pass, due), int(is_preemption))
+            yield Option(partial(self._pass, due), int(is_preemption))
         if self._outages and not math.isfinite(self.world.tasks.next_time):
-            yield Option("deliveries are suspended for a day", self._suspend, 1)
+            yield Option(self._suspend, 1)
 
     def _may_relay(self, *, is_busy: bool) -> bool:
         """Tell whether the relay may begin.
@@ -398,10 +388,6 @@ class Execution(Stepper):
         if self.service.relaying or not any(_has_outbox(record) for record in rest):
             return False
         return self.scope.relays_early or not is_busy
-
-    def _words(self, task: Task) -> str:
-        call = self.world.calls[task]
-        return f"{task.process.name}: {call.service}.{call.operation}"
 
     def _run(self, task: Task, fault: Action | None = None) -> Process:
         if fault is not None:
@@ -448,10 +434,6 @@ class Execution(Stepper):
 
     def _pass(self, until: float) -> None:
         self.world.tasks.now = until
-
-
-def _delivery_words(queue: Queue, batch: Iterable[Message]) -> str:
-    return f"SQS delivers {' and '.join(message.id for message in batch)} from {queue.name}"
 
 
 def _has_outbox(record: Mapping[str, Any]) -> bool:

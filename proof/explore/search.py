@@ -31,16 +31,15 @@ _MOST_WHEN_BROKEN = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A violation, with its schedule as choices for `replayed` and in words."""
+    """A violation, with its schedule as choices for `replayed`, and the trace of its calls."""
 
     scope: str
     violation: str
     choices: tuple[int, ...]
-    words: tuple[str, ...]
+    log: tuple[str, ...]
 
     def __str__(self) -> str:
-        steps = [f"  {number:2}. {step}" for number, step in enumerate(self.words, start=1)]
-        return "\n".join([f"{self.scope}: {self.violation}", *steps])
+        return "\n".join([f"{self.scope}: {self.violation}", *self.log])
 
 
 @dataclass(slots=True)
@@ -138,7 +137,7 @@ def replayed(scope: str, choices: Sequence[int]) -> Found | None:
 def _found(execution: Execution) -> Found | None:
     if (violation := execution.run()) is None:
         return None
-    schedule = tuple(execution.choices), tuple(execution.words)
+    schedule = tuple(execution.choices), tuple(execution.world.log)
     return Found(execution.scope.name, str(violation), *schedule)
 
 

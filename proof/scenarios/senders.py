@@ -1,41 +1,21 @@
-"""Senders of webhooks: providers, which sign and rotate secrets, and an attacker without a secret.
+"""Requests with webhooks: of providers, which sign them, and of an attacker without a secret.
 
-They share no code with the ingress. A provider sends a webhook until it is answered with success.
-The attacker sees its requests, and sends others.
+They share no code with the ingress.
 """
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from demo.signers import SIGNERS
-from proof.world.world import World
 
 LARGE = 270_000
 """More than an event or the item of a capture takes."""
 _MADE_UP = "whsec_bWFkZSB1cA=="
-_STALE = (420.0, 3600.0)
-"""Beyond the tolerance of five minutes and the clocks of the functions."""
-_OK = 200
-_STARTS = (0, 0.01, 1, 40, 100, 150, 7200)
-_APART = (0, 0, 0.01, 20)
-_RETRIES = (5, 60, 600, 3600, 6 * 3600, 12 * 3600)
-"""The delays after each failed attempt, of less than a day together."""
-_AGAIN = (0.01, 1, 3600, 2 * 86400)
-"""The delays after which a provider sends a webhook that was answered with success."""
-_REPEATED = 0.4
-_WITHDRAWN = 400.0
-"""When a secret that is no longer in Secrets Manager is refused everywhere."""
-_ROTATIONS = (0.5, 30, 3700, 9000)
-_DELAYS = (-30.0, -0.5, 0.0, 0.5, 30.0, 200.0)
-"""The times between a request that was seen and that of the attacker, which may come first."""
-_SWITCHES = (-30, 0, 60, 3600)
-"""When a provider uses a new secret, after it is in Secrets Manager."""
 
 
 class Story(Struct, frozen=True):
@@ -210,95 +190,7 @@ A request has no `webhook` if it has to be refused. What else may be changed in 
 by `make fuzz`.
 """
 
-Cast = Sequence[tuple[Story, tuple[Webhook, ...]]]
-Answered = Callable[[int | None], object]
-SendRequest = Callable[[Delivery, Answered], object]
-"""Sends a request to the ingress; `Answered` is called with the status, None for no answer."""
 
-
-class Providers:
-    """All providers, and the attacker who watches them.
-
-    Args:
-        world: the world.
-        cast: the webhooks of each story.
-        request: sends a request.
-    """
-
-    def __init__(self, world: World, cast: Cast, request: SendRequest) -> None:
-        self._world = world
-        self._cast = cast
-        self._request = request
-        self._secrets = {endpoint: _secret(endpoint, 0) for endpoint in SECRETS}
-        self._attacks = {webhook: story.attack for story, each in cast for webhook in each}
-        for endpoint, arn in SECRETS.items():
-            world.secrets.put(arn, self._secrets[endpoint])
-
-    def begin(self) -> None:
-        """Let the providers begin, and rotate secrets."""
-        choice = self._world.random.choice
-        for story, webhooks in self._cast:
-            start = choice(_STARTS)
-            for webhook in webhooks * story.copies:
-                self._after(start + choice(_APART), partial(self._send, webhook))
-        rotated = {w.endpoint for story, each in self._cast for w in each if story.rotated}
-        for endpoint in sorted(rotated):
-            new, put = _secret(endpoint, 1), 30 + choice(_ROTATIONS)
-            self._after(put, partial(self._world.secrets.put, SECRETS[endpoint], new))
-            switch = put + choice(_SWITCHES)
-            self._after(switch, partial(self._secrets.__setitem__, endpoint, new))
-
-    def resume(self) -> None:
-        """Send each webhook again that no provider has heard success for."""
-        for webhook in self._attacks:
-            if not webhook.heard:
-                self._send(webhook)
-
-    def repeat(self) -> None:
-        """Send each webhook again, and attack it again."""
-        for webhook in self._attacks:
-            self._send(webhook)
-
-    def withdraw(self) -> None:
-        """Rotate all secrets twice; somebody who has the first ones signs requests later."""
-        for endpoint, arn in SECRETS.items():
-            for version in (2, 3):
-                self._secrets[endpoint] = _secret(endpoint, version)
-                self._world.secrets.put(arn, self._secrets[endpoint])
-        at = self._world.tasks.now + _WITHDRAWN
-        for webhook in self._attacks:
-            first = _secret(webhook.endpoint, 0)
-            request = webhook.signed_by_other(b'{"n": -3}', first, at)
-            self._after(_WITHDRAWN, partial(self._request, request, lambda _: None))
-
-    def _send(self, webhook: Webhook, attempt: int = 0) -> None:
-        delivery = webhook.delivery(self._secrets[webhook.endpoint], self._world.tasks.now, attempt)
-        kind = self._attacks[webhook]
-        send = partial(self._request, delivery, partial(self._answered, webhook, attempt))
-        if held := self._attack(kind, delivery) if kind else 0.0:
-            self._after(held, send)
-        else:
-            send()
-
-    def _answered(self, webhook: Webhook, attempt: int, status: int | None) -> None:
-        if status != _OK and attempt < len(_RETRIES):
-            self._after(_RETRIES[attempt], partial(self._send, webhook, attempt + 1))
-        elif status == _OK and not webhook.heard:
-            webhook.heard = True
-            if self._world.random.random() < _REPEATED:
-                again = partial(self._send, webhook, len(_RETRIES))
-                self._after(self._world.random.choice(_AGAIN), again)
-
-    def _attack(self, kind: str, seen: Delivery) -> float:
-        """Let the attacker send a request; return the time for which the one seen is held back."""
-        request = ATTACKS[kind](seen)
-        delay = self._world.random.choice(_STALE if kind == "stale" else _DELAYS)
-        self._after(max(0, delay), partial(self._request, request, lambda _: None))
-        return max(0, -delay)
-
-    def _after(self, seconds: float, action: Callable[[], object]) -> None:
-        self._world.tasks.at(self._world.tasks.now + seconds, action)
-
-
-def _secret(endpoint: str, version: int) -> str:
+def secret_of(endpoint: str, version: int) -> str:
+    """Return a version of the secret of an endpoint."""
     return f"whsec_{base64.b64encode(f'{endpoint}-{version}'.encode()).decode()}"

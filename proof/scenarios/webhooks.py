@@ -10,7 +10,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from msgspec import Struct
@@ -39,11 +39,10 @@ from proof.scenarios.senders import (
     ATTACKS,
     KINDS,
     SECRETS,
-    Answered,
     Delivery,
-    Providers,
     Story,
     Webhook,
+    secret_of,
     signature_of,
     webhooks_of,
 )
@@ -96,10 +95,15 @@ _KNOWN_SECONDS = 20.0
 """After this time, every function has read a new secret that a request needs."""
 _HORIZON_SECONDS = 3 * 24 * 60 * 60
 """The longest time after which the providers here send a webhook again."""
+_RETRIES = (5, 60, 600, 3600, 6 * 3600, 12 * 3600)
+"""The delays after each failed attempt, of less than a day together."""
+_STALE = (420.0, 3600.0)
+"""Beyond the tolerance of five minutes and the clocks of the functions."""
+_WITHDRAWN_SECONDS = 400.0
+"""When a secret that is no longer in Secrets Manager is refused everywhere."""
+_OK = 200
 _LATEST_SECONDS = 120
 """The time within which calls that are executed late have been."""
-_MOST = 4
-_ATTACKED, _ROTATED = 0.5, 0.4
 
 
 class _Ingress(Service):
@@ -166,11 +170,14 @@ class Webhooks(Scenario):
         self, traffic: Sequence[Any], plan: Plan, seed: int, world: type[World] = World
     ) -> None:
         super().__init__(traffic, plan, seed, world)
-        cast = [(story, webhooks_of(n, story)) for n, story in enumerate(self.traffic, start=1)]
-        self._webhooks = [webhook for _, each in cast for webhook in each]
+        self._cast = [(one, webhooks_of(n, one)) for n, one in enumerate(self.traffic, start=1)]
+        self._attacks = {webhook: story.attack for story, each in self._cast for webhook in each}
+        self._webhooks = [*self._attacks]
         self._place = self.service.places[_NAME]
         self._quiet_from = math.inf
-        self._providers = Providers(self.world, cast, self._request)
+        self._secrets = {endpoint: secret_of(endpoint, 0) for endpoint in SECRETS}
+        for endpoint, arn in SECRETS.items():
+            self.world.secrets.put(arn, self._secrets[endpoint])
 
     @classmethod
     def draw(cls, seed: int) -> tuple[Any, ...]:
@@ -179,11 +186,11 @@ class Webhooks(Scenario):
         return tuple(
             Story(
                 kind,
-                attack=draw.choice([*ATTACKS]) if draw.random() < _ATTACKED else "",
+                attack=draw.choice([*ATTACKS]) if draw.random() < 0.5 else "",
                 copies=draw.choice([1, 1, 2, 3]),
-                rotated=draw.random() < _ROTATED,
+                rotated=draw.random() < 0.4,
             )
-            for kind in draw.choices(WEBHOOKS, k=draw.randint(1, _MOST))
+            for kind in draw.choices(WEBHOOKS, k=draw.randint(1, 4))
         )
 
     def consumers(self) -> Mapping[ConsumerProps, Consumer]:
@@ -195,26 +202,86 @@ class Webhooks(Scenario):
         return _Ingress(plan, seed, self.consumers(), world)
 
     def begin(self) -> None:
-        """Let the providers begin."""
-        self._providers.begin()
+        """Let the providers begin, and rotate secrets."""
+        choice = self.world.random.choice
+        for story, webhooks in self._cast:
+            start = choice((0, 0.01, 1, 40, 100, 150, 7200))
+            for webhook in webhooks * story.copies:
+                self._after(start + choice((0, 0, 0.01, 20)), partial(self._send, webhook))
+        rotated = {w.endpoint for story, each in self._cast for w in each if story.rotated}
+        for endpoint in sorted(rotated):
+            new, put = secret_of(endpoint, 1), 30 + choice((0.5, 30, 3700, 9000))
+            self._after(put, partial(self.world.secrets.put, SECRETS[endpoint], new))
+            # A provider may use a new secret before it is in Secrets Manager, or later.
+            switch = put + choice((-30, 0, 60, 3600))
+            self._after(switch, partial(self._secrets.__setitem__, endpoint, new))
 
     def recover(self) -> None:
         """Let the providers send again what was not answered with success."""
         self._quiet_from = self.world.tasks.now + _LATEST_SECONDS
-        self._providers.resume()
+        for webhook in self._webhooks:
+            if not webhook.heard:
+                self._send(webhook)
 
     def repeat(self) -> Iterator[None]:
         """Send each webhook again at the provider's last time, and replay old ones after that."""
         self.world.tasks.now = max(self.world.tasks.now, START + _HORIZON_SECONDS)
-        self._providers.repeat()
+        for webhook in self._webhooks:
+            self._send(webhook)
         yield
-        self._providers.withdraw()
+        self._withdraw()
         yield
         self.to_the_end_of_the_window()
-        self._providers.repeat()
+        for webhook in self._webhooks:
+            self._send(webhook)
         yield
 
-    def _request(self, delivery: Delivery, answered: Answered) -> None:
+    def _withdraw(self) -> None:
+        """Rotate all secrets twice; somebody who has the first ones signs requests later."""
+        for endpoint, arn in SECRETS.items():
+            for version in (2, 3):
+                self._secrets[endpoint] = secret_of(endpoint, version)
+                self.world.secrets.put(arn, self._secrets[endpoint])
+        at = self.world.tasks.now + _WITHDRAWN_SECONDS
+        for webhook in self._webhooks:
+            first = secret_of(webhook.endpoint, 0)
+            request = webhook.signed_by_other(b'{"n": -3}', first, at)
+            self._after(_WITHDRAWN_SECONDS, partial(self._request, request, lambda _: None))
+
+    def _send(self, webhook: Webhook, attempt: int = 0) -> None:
+        """Send a webhook until it is answered with success, and sometimes once more."""
+        delivery = webhook.delivery(self._secrets[webhook.endpoint], self.world.tasks.now, attempt)
+        held = self._attack(self._attacks[webhook], delivery)
+
+        def answered(status: int | None) -> None:
+            if status != _OK and attempt < len(_RETRIES):
+                self._after(_RETRIES[attempt], partial(self._send, webhook, attempt + 1))
+            elif status == _OK and not webhook.heard:
+                webhook.heard = True
+                if self.world.random.random() < 0.4:
+                    again = self.world.random.choice((0.01, 1, 3600, 2 * 86400))
+                    self._after(again, partial(self._send, webhook, len(_RETRIES)))
+
+        send = partial(self._request, delivery, answered)
+        if held:
+            self._after(held, send)
+        else:
+            send()
+
+    def _attack(self, kind: str, seen: Delivery) -> float:
+        """Let the attacker send a request; return the time for which the one seen is held back."""
+        if not kind:
+            return 0
+        # The attacker's request may come first.
+        delays = _STALE if kind == "stale" else (-30.0, -0.5, 0.0, 0.5, 30.0, 200.0)
+        delay = self.world.random.choice(delays)
+        self._after(max(0, delay), partial(self._request, ATTACKS[kind](seen), lambda _: None))
+        return max(0, -delay)
+
+    def _after(self, seconds: float, action: Callable[[], object]) -> None:
+        self.world.tasks.at(self.world.tasks.now + seconds, action)
+
+    def _request(self, delivery: Delivery, answered: Callable[[int | None], object]) -> None:
         began = self.world.tasks.now
 
         def check_status(status: int) -> int | None:

@@ -201,6 +201,6 @@ def test_a_violated_scope_is_printed_with_a_file_that_replays_it(
         file = reports / "sim-scope-1.json"
         printed = capsys.readouterr().out
         assert f"REPLAY={file}" in printed
-        assert all(step in printed for step in found.words)
+        assert all(call in printed for call in found.log)
         assert sim.replay(file) == 1
     assert sim.replay(file) == 0

@@ -12,16 +12,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import lru_cache
 from typing import Any
 
+from boto3.dynamodb.types import TypeDeserializer
+
 from once.cdk import ConsumerProps
 from once.consumer import Consumer
 from once.names import DeadLetterAttribute, Reason, Record, Standing, State
 from proof.service import DEDUP, DEDUP_WINDOW_SECONDS, INGRESS, Place, Service, Violation
-from proof.world.expressions import Item, plain
+from proof.world.expressions import Item
 from proof.world.faults import Plan
 from proof.world.queues import NO_GROUPING, Message, Queue
 from proof.world.tasks import START
 from proof.world.world import World
 
+_DESERIALIZER: Any = TypeDeserializer()
 _AFTER_EXPIRY = DEDUP_WINDOW_SECONDS + 24 * 60 * 60
 Told = tuple[str, Any]
 """An event's type, and its subject."""
@@ -127,7 +130,8 @@ class Scenario(ABC):
 
     def row(self, table: str, key: str) -> dict[str, Any]:
         """Return an item as plain values; empty if there is none."""
-        return _values(self.world.tables.items[table].get(key, {}))
+        item = self.world.tables.items[table].get(key, {})
+        return {name: _DESERIALIZER.deserialize(value) for name, value in item.items()}
 
     def rows(self, table: str) -> dict[str, dict[str, Any]]:
         """Return all items of a table as plain values, by key."""
@@ -371,16 +375,3 @@ def event_of(body: str) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return event
-
-
-def _values(item: Item) -> dict[str, Any]:
-    return {name: _value(value) for name, value in item.items()}
-
-
-def _value(value: dict[str, Any]) -> Any:
-    [(kind, content)] = value.items()
-    if kind == "M":
-        return _values(content)
-    if kind == "L":
-        return [_value(inner) for inner in content]
-    return plain(value)

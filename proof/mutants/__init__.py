@@ -29,7 +29,7 @@ from once.webhooks import ingress, signature, webhook
 from once.webhooks.capture import Capture
 from once.webhooks.endpoint import Profile
 from proof.explore.scopes import Scope, scope_named
-from proof.mutants import commits
+from proof.mutants.commits import CLAIM, EFFECT, in_two, published_inline
 from proof.mutants.edits import Change, edit, instead, value
 
 
@@ -55,13 +55,12 @@ class Broken(NamedTuple):
 Changes = Mapping[str, Change | tuple[Change, ...]]
 
 _RECORD, _ITEM = "once.commit.dedup_record", "once.commit.item_dedup"
-_COMMIT = "once.commit.committer.Committer.commit"
 _HOUR = 60 * 60
 
 _IN_SCOPES: Mapping[tuple[str, int, int], Changes] = {
     ("two deliveries of one event", 1, 1): {
-        "claim, then effect": value(_COMMIT, commits.claim_then_effect),
-        "effect, then mark": value(_COMMIT, commits.effect_then_mark),
+        "claim, then effect": in_two(CLAIM, EFFECT),
+        "effect, then mark": in_two(EFFECT, CLAIM),
         "no condition on the record": value(
             f"{_RECORD}._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
         ),
@@ -80,7 +79,7 @@ _IN_SCOPES: Mapping[tuple[str, int, int], Changes] = {
             "item = ",
             "delivery.pk = f'{settings.consumer}#{delivery.record.message_id}'\n        item = ",
         ),
-        "published inline": value(_COMMIT, commits.published_inline),
+        "published inline": value("once.commit.committer.Committer.commit", published_inline),
         "a batch's answer is believed": instead(relay._refused, "return []"),
     },
     ("a duplicate beside another event", 0, 0): {
@@ -275,8 +274,8 @@ _AT_THE_INGRESS: Changes = {
     ),
     "an id that nobody signed is the key": instead(Profile.has_signed_id, "return True"),
     "success whatever the ingress did": edit(ingress.Outcome.failed, "503", "200"),
-    "the dedup record before the capture": commits.at_the_ingress(commits.claim_then_effect),
-    "the capture before the dedup record": commits.at_the_ingress(commits.effect_then_mark),
+    "the dedup record before the capture": in_two(CLAIM, EFFECT, of="webhooks#"),
+    "the capture before the dedup record": in_two(EFFECT, CLAIM, of="webhooks#"),
     "a record without its event": edit(
         ingress.CaptureCommitter._attempt, "transaction.drafts.append(", "("
     ),

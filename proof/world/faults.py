@@ -61,27 +61,16 @@ _KINDS = {
 }
 
 _ERRORS = {
-    Fault.REFUSED: {
-        "dynamodb": ("AccessDeniedException", 400),
-        "sqs": ("ServiceUnavailable", 503),
-        "sns": ("InternalError", 500),
-        "email": ("LimitExceededException", 400),
-        "secretsmanager": ("AccessDeniedException", 400),
-        "s3": ("AccessDenied", 403),
-        "states": ("AccessDeniedException", 400),
-        "lambda": ("AccessDeniedException", 403),
-    },
-    Fault.THROTTLE: {
-        "dynamodb": ("ThrottlingException", 400),
-        "sqs": ("RequestThrottled", 400),
-        "sns": ("Throttled", 400),
-        "email": ("TooManyRequestsException", 429),
-        "secretsmanager": ("ThrottlingException", 400),
-        "s3": ("SlowDown", 503),
-        "states": ("ThrottlingException", 400),
-        "lambda": ("TooManyRequestsException", 429),
-    },
+    "dynamodb": (("AccessDeniedException", 400), ("ThrottlingException", 400)),
+    "sqs": (("ServiceUnavailable", 503), ("RequestThrottled", 400)),
+    "sns": (("InternalError", 500), ("Throttled", 400)),
+    "email": (("LimitExceededException", 400), ("TooManyRequestsException", 429)),
+    "secretsmanager": (("AccessDeniedException", 400), ("ThrottlingException", 400)),
+    "s3": (("AccessDenied", 403), ("SlowDown", 503)),
+    "states": (("AccessDeniedException", 400), ("ThrottlingException", 400)),
+    "lambda": (("AccessDeniedException", 403), ("TooManyRequestsException", 429)),
 }
+"""The error responses of each service: of REFUSED, and of THROTTLE."""
 
 
 def kinds(service: str, operation: str) -> frozenset[Fault]:
@@ -106,7 +95,7 @@ def refusal(call: Call, fault: Fault, position: int) -> Response:
     if fault is Fault.REFUSED and call.service == "dynamodb" and position % 2:
         raise ServiceError("ResourceNotFoundException")  # the table is missing for a while
     if fault is not Fault.CONFLICT:
-        raise ServiceError(*_ERRORS[fault][call.service])
+        raise ServiceError(*_ERRORS[call.service][fault is Fault.THROTTLE])
     if "TransactItems" not in call.request:
         raise ServiceError("TransactionConflictException")
     reasons = [{"Code": "None"} for _ in call.request["TransactItems"]]

@@ -1,19 +1,59 @@
 """Every contender does its work with the claimed number of requests, under the same load."""
 
 from dataclasses import replace
+from io import BytesIO
 from operator import attrgetter
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.config import Config
 
 from benchmarks import contenders, effects, embedded, webhooks
 from benchmarks.batches import Setting, Wrong, load_of, take
 from benchmarks.contenders import Connect
 from benchmarks.deployed.verify_then_put import Handle
 from benchmarks.rows import Sample
+from benchmarks.server import BenchServer, Service
 from benchmarks.webhooks import FUNCTIONS, INGRESS, PUT, Kind
-from tests.benchmarks.bench import MemoryServer
+
+SESSION = boto3.Session("bench", "bench", region_name="us-east-1")
+
+
+class MemoryServer(BenchServer):
+    """Answers like the server, without its delay."""
+
+    def __init__(self) -> None:
+        self.service = Service()
+        self._one_at_a_time = Lock()
+
+    def client(self, service: str, config: Config | None = None) -> Any:
+        client = SESSION.client(service, config=config)
+        client.meta.events.register_first(f"before-send.{service}", self._send)
+        return client
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self.service, method)
+
+    def _send(self, request: Any, **_: Any) -> Any:
+        target = request.headers["X-Amz-Target"].decode()
+        with self._one_at_a_time:
+            answer = self.service.respond(target, request.body)
+        head, body = answer[1].split(b"\r\n\r\n", 1)
+        status = int(head.split()[1])
+        return AWSResponse(request.url, status, HTTPHeaders(), _Raw(body))
+
+
+class _Raw(BytesIO):
+    """A response body in the form that botocore reads."""
+
+    def stream(self, **_: Any) -> Any:
+        yield self.read()
+
 
 CLEAN = Setting(records=10, delay_ms=0, messages=20)
 BY_NAME = {contender.name: contender for contender in contenders.CONTENDERS}

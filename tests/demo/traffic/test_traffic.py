@@ -159,12 +159,6 @@ def test_bad_samples_are_dead_lettered_with_the_documented_reason(aws: FakeAws) 
         assert f"`{reason}`" in line
 
 
-def test_the_sample_order_takes_stock_once(shelf: FakeAws) -> None:
-    shelf.deliver(sample("order-placed.json"))
-    shelf.deliver(sample("order-placed.json"), sample("order-placed-conflict.json"), fails=True)
-    assert stock(shelf) == {"green-tea": 98, "teapot": 99}
-
-
 def test_the_sample_refusal_moves_no_stock_and_is_no_dead_letter(shelf: FakeAws) -> None:
     shelf.deliver(sample("order-refused.json"))
     [reservation] = shelf.items("reservations")

@@ -1,8 +1,0 @@
-import pytest
-
-from tests.demo.audit.world import World
-
-
-@pytest.fixture
-def world() -> World:
-    return World()

@@ -14,6 +14,7 @@ from once.cdk import ConsumerProps, DeploymentConfig, TableProps
 from once.cdk.checks.handlers_in_code import handler_faults
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks
+from tests.docs.test_guarantees import table
 from tests.stacks.cloud import without_packages
 
 yaml: Any = import_module("yaml")  # without types
@@ -81,9 +82,7 @@ OPTIONS = {
 
 def rows(heading: str) -> list[list[str]]:
     """Return the cells of the first table below a heading, without its own heading."""
-    section = TEXT.split(f"## {heading}\n", 1)[1]
-    lines = re.findall(r"^\|(.+)\|$", section.split("\n### ")[0], re.MULTILINE)
-    return [[cell.strip() for cell in line.split("|")] for line in lines[2:]]
+    return table(TEXT.split(f"## {heading}\n", 1)[1].split("\n### ")[0])
 
 
 def test_each_option_names_a_test_that_exists() -> None:

@@ -228,14 +228,10 @@ def test_queue_gets_external_types_from_ingress_and_others_from_events(
         assert subscription.get("FilterPolicyScope", "MessageAttributes") == "MessageAttributes"
 
 
-@pytest.fixture
-def settings(cloud: Cloud, consumer: ConsumerProps) -> Settings:
-    return Settings.from_env(environment(cloud, consumer))
-
-
-def test_settings_have_the_values_of_the_registry(
-    settings: Settings, consumer: ConsumerProps
+def test_settings_have_the_values_of_the_registry_and_the_consumers_own_resources(
+    cloud: Cloud, consumer: ConsumerProps
 ) -> None:
+    settings = Settings.from_env(environment(cloud, consumer))
     same = (
         *("event_types", "publishes", "effect_timeout_seconds", "group_size", "commit_threads"),
         "max_receive_count",
@@ -245,20 +241,10 @@ def test_settings_have_the_values_of_the_registry(
     assert settings.consumer == consumer.identity
     assert settings.sources == event_sources(consumer, CONSUMERS, WEBHOOKS)
     assert settings.dedup_window_seconds == 45 * DAY
-
-
-def test_settings_name_the_consumers_own_queues(
-    cloud: Cloud, settings: Settings, consumer: ConsumerProps
-) -> None:
     assert settings.queue_url == cloud.text(consumer, "Queue")
     assert settings.dead_letter_url == cloud.text(consumer, "DeadLetters")
     isolation = cloud.text(consumer, "Isolation") if consumer.batch_size > 1 else None
     assert settings.isolation_queue_url == isolation
-
-
-def test_settings_name_the_tables_and_their_keys(
-    cloud: Cloud, settings: Settings, consumer: ConsumerProps
-) -> None:
     assert cloud.id_of(STATE, "dedup-records") in settings.dedup_table
     assert set(settings.tables) == {table.name for table in consumer.tables}
     for table in consumer.tables:

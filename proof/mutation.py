@@ -24,7 +24,7 @@ GOAL = 0.95
 _KILLED = ("killed", "timeout")
 _NOT_COPIED = (".*", "__pycache__", "build", "cdk.out", "mutants", "node_modules", "reports")
 _IMPORTED = ("demo", "emulator", "events", "functions", "stacks")
-_console = Console()
+_console = Console(markup=False, highlight=False, soft_wrap=True)
 _TESTER = ROOT / "proof" / "forked_mutants.py"
 # Without these two, pytest collects garbage and writes files for longer than most tests take.
 _PYTEST = ("-p", "no:unraisableexception", "-p", "no:cacheprovider")
@@ -184,7 +184,7 @@ def _tally(statuses: Statuses) -> dict[str, Any]:
 
 def _print(name: str, statuses: Statuses, changes: Mapping[str, str]) -> None:
     for mutant, change in changes.items():
-        _console.print(f"\n{mutant}\n{change}", markup=False, highlight=False, soft_wrap=True)
+        _console.print(f"\n{mutant}\n{change}")
     tally = _tally(statuses)
     share = f"{tally['share']:.1%}, at least {GOAL:.0%} wanted"
     _console.print(f"{name}: {tally['killed']} of {tally['mutants']} killed, {share}")

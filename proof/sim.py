@@ -37,7 +37,7 @@ _FIRST_SEEDS = 1 << 32
 _MAX_SHOWN = 3
 _LAST_CALLS = 80
 
-console = Console()
+console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(slots=True)
@@ -108,11 +108,11 @@ def start(seeds: int, first: int | None, processes: int) -> int:
     """
     began = time.monotonic()
     first = secrets.randbelow(_FIRST_SEEDS) if first is None else first
-    console.print(f"seeds {first} to {first + seeds - 1}, and the scopes", highlight=False)
+    console.print(f"seeds {first} to {first + seeds - 1}, and the scopes")
     try:
         evidence = collected(range(first, first + seeds), processes)
     except Overgrown as error:
-        console.print(f"[red]{error}")
+        console.print(str(error), style="red")
         return 1
     figures = evidence.figures()
     _show(evidence, figures)
@@ -134,10 +134,10 @@ def replay(file: Path) -> int:
     content = json.loads(file.read_text())
     if "choices" in content:
         found = replayed(content.get("scope", ""), content["choices"])
-        _print(found or "no violation")
+        console.print(str(found or "no violation"))
         return int(found is not None)
     result = repeat(Replay.read(file))
-    _print(result.describe(_LAST_CALLS))
+    console.print(result.describe(_LAST_CALLS))
     return int(result.violation is not None)
 
 
@@ -231,32 +231,24 @@ def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
     kinds = {f"  {kind}": number for kind, number in figures["faults_by_kind"].items()}
     numbers = {name.replace("_", " "): n for name, n in figures.items() if isinstance(n, int)}
     for name, number in (numbers | kinds).items():
-        _print(f"{name}: {number:,}")
+        console.print(f"{name}: {number:,}")
     columns = ("scope", "preemptions", "faults", "schedules", "states", "complete", "seconds")
     scopes = Table(*columns)
     for one in figures["scopes"]:
         scopes.add_row(*(str(one[column]) for column in columns))
     console.print(scopes)
-    for line in evidence.missing:
-        console.print(f"[red]{line}")
-    for result in evidence.seeds.violations:
-        console.print(f"[red]seed {result.replay.seed}:[/] {result.violation}", highlight=False)
+    wrong = [f"seed {each.replay.seed}: {each.violation}" for each in evidence.seeds.violations]
+    console.print("\n".join([*evidence.missing, *wrong]), style="red")
     for result in evidence.seeds.violations[:_MAX_SHOWN]:
         assert result.violation is not None  # noqa: S101
         smallest = repeat(shrunk(result.replay, result.violation.oracle))
-        _save(
-            smallest.describe(_LAST_CALLS), f"sim-{result.replay.seed}", smallest.replay.as_json()
-        )
+        content = smallest.replay.as_json()
+        _save(smallest.describe(_LAST_CALLS), f"sim-{result.replay.seed}", content)
     for number, found in enumerate([found for one in evidence.explored for found in one.found], 1):
         content = {"scope": found.scope, "choices": found.choices}
-        _save(found, f"sim-scope-{number}", content)
+        _save(str(found), f"sim-scope-{number}", content)
 
 
-def _save(what: object, name: str, content: Mapping[str, Any]) -> None:
+def _save(what: str, name: str, content: Mapping[str, Any]) -> None:
     """Print a violation, write its replay file, and say how to repeat it."""
-    _print(what)
-    _print(f"again: make sim REPLAY={report.write(name, content)}")
-
-
-def _print(text: object) -> None:
-    console.print(str(text), markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{what}\nagain: make sim REPLAY={report.write(name, content)}")

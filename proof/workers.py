@@ -76,7 +76,7 @@ def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[A
             if waiting:
                 ended = {number for number, future in futures.items() if future.done()}
                 text = _progress(parts, ended, shared[0][:], time.monotonic() - began)
-                console.print(text, markup=False, highlight=False, soft_wrap=True)
+                console.print(text)
     errors = [one.exception() for one in futures.values() if not one.cancelled()]
     for error in errors:
         if error is not None and not isinstance(error, Stopped):

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.markup import escape
 
 from proof import report
 from proof.crashpoints.cases import CASES, Case
@@ -36,7 +35,7 @@ HOW_PAIRS_ARE_CHOSEN = (
 _MAX_SHOWN = 5
 """Violations that are printed in full: more of them mostly have the same cause."""
 
-console = Console()
+console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(slots=True)
@@ -171,11 +170,10 @@ def _conclude(tally: Tally, wrong: Sequence[str], seconds: float) -> int:
     """Print the violations and the figures, and write the report."""
     for number, (case, result) in enumerate(tally.broken[:_MAX_SHOWN], start=1):
         file = report.write(f"{NAME}-violation-{number}", result.replay.as_json())
-        told = escape(f"in: {case}\n{result.describe(len(result.log))}")
-        console.print(f"[red]{escape(str(result.violation))}[/]\n{told}", soft_wrap=True)
+        console.print(f"{result.violation}\nin: {case}", style="red")
+        console.print(result.describe(len(result.log)))
         console.print(f"  again: make sim REPLAY={file.relative_to(report.REPORTS.parent)}")
-    for line in wrong:
-        console.print(f"[red]{escape(line)}", soft_wrap=True)
+    console.print("\n".join(wrong), style="red")
     not_possible = {
         place: sorted(map(str, KINDS - kinds(*place.partition(" ")[2].split(".", 1))))
         for place in EXPLORED
@@ -198,7 +196,6 @@ def _conclude(tally: Tally, wrong: Sequence[str], seconds: float) -> int:
     report.write(NAME, found)
     console.print(
         f"{found['sites']} call sites, {found['points']} points ({found['singles']} single, "
-        f"{found['pairs']} in pairs), {found['violations']} violations, {seconds:.0f} s",
-        highlight=False,
+        f"{found['pairs']} in pairs), {found['violations']} violations, {seconds:.0f} s"
     )
     return int(bool(tally.broken or wrong))

@@ -121,27 +121,24 @@ def unlisted_in_source(calls: Iterable[str]) -> list[str]:
     """Return the differences between the lists and the calls in the source."""
     places = (place.partition(" ") for place in (*EXPLORED, *LEFT_OUT))
     listed = {f"{function} {call.partition('.')[2]}" for function, _, call in places}
-    new = [
-        f"{call} stands in the source and in no list: {_NEW}, or in LEFT_OUT with a reason"
-        for call in sorted({*calls} - listed)
-    ]
-    gone = [
-        f"{call} is listed, and stands in the source no more: take it out of {_LIST}"
-        for call in sorted(listed - {*calls})
-    ]
-    return new + gone
+    new = f"stands in the source and in no list: {_NEW}, or in LEFT_OUT with a reason"
+    gone = f"is listed, and stands in the source no more: take it out of {_LIST}"
+    return _differences({*calls}, listed, new, gone)
 
 
 def unlisted_in_runs(places: Iterable[str]) -> list[str]:
     """Return the differences between the list and the places that were reached."""
-    reached = {*places}
-    new = [f"{place} was reached, and is not listed: {_NEW}" for place in reached - {*EXPLORED}]
-    missed = [
-        f"{place} is listed, and no case reaches it: write one in "
-        f"proof/crashpoints/cases.py, or take the place out of {_LIST}"
-        for place in {*EXPLORED} - reached
-    ]
-    return sorted(new + missed)
+    missed = (
+        "is listed, and no case reaches it: write one in proof/crashpoints/cases.py, or take the "
+        f"place out of {_LIST}"
+    )
+    new = f"was reached, and is not listed: {_NEW}"
+    return _differences({*places}, {*EXPLORED}, new, missed)
+
+
+def _differences(found: set[str], listed: set[str], new: str, missed: str) -> list[str]:
+    only = [(found - listed, new), (listed - found, missed)]
+    return [f"{place} {text}" for places, text in only for place in sorted(places)]
 
 
 PACKAGES = ("once", "functions")

@@ -8,7 +8,6 @@ from secrets import randbits
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from proof import report
 from proof.fuzz import cost, deliveries, identity, messages, reading, webhooks
@@ -24,7 +23,7 @@ PARSERS = (
     Parser("batch", 4, 4.2, deliveries.draw_batch, deliveries.check_batch),
 )
 
-console = Console()
+console = Console(markup=False, highlight=False, soft_wrap=True)
 
 
 def run(inputs: int, seed: int | None = None, processes: int = 2) -> int:
@@ -48,8 +47,7 @@ def run(inputs: int, seed: int | None = None, processes: int = 2) -> int:
     measured = [*chain(*results[len(PARSERS) :])]
     failures = _failures(found, seed)
     faults = [*filter(None, map(cost.fault_of, measured))]
-    for fault in faults:
-        console.print(f"[red]{escape(fault)}[/]")
+    console.print("\n".join(faults), style="red")
     totals = {
         "inputs": sum(one.checked for one in found.values()),
         "crashes": sum(one["count"] for one in failures),
@@ -73,7 +71,7 @@ def replay(file: Path) -> int:
     crash = json.loads(file.read_text())
     parsers = {parser.name: parser for parser in PARSERS}
     error = parsers[crash["parser"]].failure(crash["input"])
-    console.print(f"{file.name}: {escape(error or 'this input passes now')}")
+    console.print(f"{file.name}: {error or 'this input passes now'}")
     return int(bool(error))
 
 
@@ -98,7 +96,7 @@ def _failures(found: dict[str, Found], seed: int) -> list[dict[str, Any]]:
             crash = {"parser": parser, "error": error, "seed": seed, "input": smallest}
             file = report.write(f"{NAME}-crash-{len(failures) + 1}", crash)
             again = f"make fuzz REPLAY={report.REPORTS.name}/{file.name}"
-            shown = f"{parser}, seed {seed}: {error}\n{json.dumps(smallest):.1000}"
-            console.print(f"[red]{escape(shown)}[/]\n{again}", soft_wrap=True)
+            console.print(f"{parser}, seed {seed}: {error}", style="red")
+            console.print(f"{json.dumps(smallest):.1000}\n{again}")
             failures.append(crash | {"replay": again, "count": one.failures[error]})
     return failures

@@ -60,7 +60,7 @@ def test_an_unknown_method_of_stripe_is_an_error(tmp_path: Path) -> None:
 
 
 def test_sites_that_are_new_or_not_reached_are_reported() -> None:
-    missed, new = unlisted_in_runs(["once.new.call sqs.PurgeQueue", *EXPLORED[1:]])
+    new, missed = unlisted_in_runs(["once.new.call sqs.PurgeQueue", *EXPLORED[1:]])
     assert missed.startswith(f"{EXPLORED[0]} is listed, and no case reaches it: write one")
     assert new.startswith("once.new.call sqs.PurgeQueue was reached, and is not listed: reach it")
 

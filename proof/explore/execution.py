@@ -387,7 +387,7 @@ class Execution(Stepper):
         rest = self.service.unread(0)
         if self.service.relaying or not any(_has_outbox(record) for record in rest):
             return False
-        return self.scope.relays_early or not is_busy
+        return len(self.places) > 1 or not is_busy
 
     def _run(self, task: Task, fault: Action | None = None) -> Process:
         if fault is not None:

@@ -53,11 +53,6 @@ class Scope:
     effect_calls: int = 3
     clocks: tuple[Action, ...] = ()
 
-    @property
-    def relays_early(self) -> bool:
-        """Whether a consumer runs to which the relay may send."""
-        return len(self.running) > 1
-
 
 def _effect(name: str, states: int, *effects: Effect, **more: Any) -> Scope:
     return Scope(name, states, effects, "effects", (CONSUMERS[effects[0].kind],), **more)

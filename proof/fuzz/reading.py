@@ -1,7 +1,7 @@
 """Reading: any bytes are an event with what was sent, or give a documented error.
 
-Covers `once.events.strict_json` and `once.events.cloud_event`, which are compared with the
-reference implementation, and `once.intake` with its adapters of envelopes.
+Covers `once.events.cloud_event`, which is compared with the reference implementation, and
+`once.intake` with its adapters of envelopes.
 """
 
 from random import Random
@@ -22,28 +22,23 @@ from once.errors import (
     NoEvent,
     NoKey,
     OnceError,
-    TooLarge,
     UnknownType,
-    Unparseable,
     UntrustedSource,
 )
 from once.event_sources import S3_TYPES, Source
 from once.events.claim_check import ClaimStore, InvalidClaim
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import Key
-from once.events.strict_json import parse
 from once.intake.reader import DecodedEvent, Delivery, RecordReader
 from once.intake.registration import Handler
 from once.names import Limits
 from once.runtime.deadline import Deadline
 from once.settings import Settings
 from once.testing import FakeContext
-from proof.fuzz import messages, reference
-from proof.fuzz.reference import meaning
+from proof.fuzz import messages, values
 from proof.fuzz.search import expect
+from proof.fuzz.values import MAX_BYTES, PARSE_ERRORS, meaning
 
-MAX_BYTES = 256 * 1024
-PARSE_ERRORS = (Unparseable, TooLarge)
 EVENT_ERRORS = (*PARSE_ERRORS, NoKey, InvalidEvent)
 ERRORS = (*EVENT_ERRORS, UnknownType, UntrustedSource, NoEvent, InvalidData, InvalidClaim)
 CONSUMERS = {consumer.name: consumer for consumer in (orders, inventory, payments, notifications)}
@@ -100,22 +95,6 @@ READERS = {
 """The readers of all consumers, and of the sources."""
 
 
-def check_json(text: str) -> None:
-    """Compare the parser with the reference implementation, and with msgspec."""
-    expected = reference.read(text)
-    try:
-        tree = parse(text, max_bytes=MAX_BYTES)
-    except TooLarge:
-        expect(len(text.encode()) > MAX_BYTES, "a text within the limit is not too large")
-    except Unparseable:
-        expect(expected is reference.REFUSED, "strict JSON is parsed")
-    else:
-        expect(len(text.encode()) <= MAX_BYTES, "a text over the limit is refused")
-        expect(expected is not reference.REFUSED, "a text that is not strict JSON is refused")
-        expect(meaning(tree) == meaning(expected), "a parsed value equals the written value")
-        expect(msgspec.json.decode(text) == tree, "two parsers agree on a text")
-
-
 def check_event(body: str) -> None:
     """Compare an event, or its refusal, with what the reference implementation reads."""
     event: CloudEvent | None = None
@@ -125,7 +104,7 @@ def check_event(body: str) -> None:
         pass
     except EVENT_ERRORS:
         return
-    tree: Any = reference.read(body)
+    tree: Any = values.read(body)
     # A value that is no text counts as well: such an event is refused for another reason.
     ids = [tree.get(name) for name in ("id", "source")] if isinstance(tree, dict) else [None]
     has_identity = all(value is not None and str(value).strip() != "" for value in ids)

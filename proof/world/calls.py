@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http import HTTPStatus
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
@@ -153,16 +152,16 @@ class _AwsCall:
         request = msgspec.json.decode(self._request)
         call = Call(service, self._model.name, request, self._name, site())
         try:
-            answer, status = (
-                msgspec.json.decode(msgspec.json.encode(respond(call))),
-                int(HTTPStatus.OK),
-            )
+            status, answer = 200, msgspec.json.decode(msgspec.json.encode(respond(call)))
         except ServiceError as error:
-            answer, status = _error(error), error.status
+            told = {"Code": error.code, "Message": error.code}
+            status, answer = error.status, {"Error": told, **error.more}
         except NoAnswer:
             return None, ReadTimeoutError(endpoint_url=service)
-        metadata = {"HTTPStatusCode": status, "HTTPHeaders": {}}
-        return (_http(status), {**answer, "ResponseMetadata": metadata}), None
+        headers: Any = {}
+        metadata = {"HTTPStatusCode": status, "HTTPHeaders": headers}
+        http = AWSResponse("", status, headers, cast(Any, None))
+        return (http, {**answer, "ResponseMetadata": metadata}), None
 
     def _checked(self, http: AWSResponse, answer: Any) -> Any:
         """Return an answer that is no error, and tell the client's retries of it."""
@@ -182,26 +181,14 @@ class _AwsCall:
         return answer
 
 
-def _error(error: ServiceError) -> dict[str, Any]:
-    return {"Error": {"Code": error.code, "Message": error.code}, **error.more}
-
-
-def _http(status: int) -> AWSResponse:
-    headers: Any = {}
-    return AWSResponse("", status, headers, cast(Any, None))
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
-
-
 def _http_call(request: requests.PreparedRequest) -> Call:
+    body: Any = request.body or ""
     asked = Request(
         method=str(request.method),
         target=str(request.path_url),
         authorization=str(request.headers.get("Authorization", "")),
         idempotency_key=cast("str | None", request.headers.get("Idempotency-Key")),
-        body=_text(cast(Any, request.body) or ""),
+        body=body.decode() if isinstance(body, bytes) else body,
         client_port=0,
     )
     operation = f"{asked.method} {'/'.join(asked.path.split('/')[:3])}"

@@ -14,7 +14,7 @@ from once.events.cloud_event import read_event
 from once.events.identity import canonical
 from once.events.strict_json import parse
 from proof import fuzz, report
-from proof.fuzz import cost, identity, reading, search
+from proof.fuzz import cost, reading, search, values
 from proof.fuzz.cost import Cost
 from proof.fuzz.search import Parser, expect
 from proof.workers import Part
@@ -147,9 +147,9 @@ def test_every_error_is_shrunk() -> None:
 @pytest.mark.parametrize(
     ("function", "errors"),
     [
-        (parse, reading.PARSE_ERRORS),
+        (parse, values.PARSE_ERRORS),
         (read_event, reading.EVENT_ERRORS),
-        (canonical, identity.CANONICAL_ERRORS),
+        (canonical, values.CANONICAL_ERRORS),
     ],
 )
 def test_the_fuzzers_allow_the_documented_errors(

@@ -98,7 +98,7 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "every number is plain": ("has_plain_numbers", lambda values: True),
         "no subject": ("digest", lambda value: _digest({**value, "subject": None})),
     },
-    ("identity", "proof.fuzz.identity"): {
+    ("identity", "proof.fuzz.values"): {
         "form with sorted keys only": ("canonical", with_sorted_keys),
         "volatile fields count": ("fingerprint", lambda event, **_: identity.fingerprint(event)),
     },

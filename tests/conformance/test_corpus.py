@@ -7,7 +7,9 @@ import ast
 import itertools
 import json
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +30,7 @@ from redelivery import (
     NoVerdict,
     Report,
     Result,
+    Store,
     Subject,
     SubjectError,
     Table,
@@ -441,6 +444,48 @@ def test_a_file_without_influence_is_no_state(tmp_path: Path) -> None:
     case = Case("caches_in_a_file", {Fault.REDRIVEN: SOUND}, given=IN_ORDERS)
     subject = case.subject(environment={"FOLDER": str(tmp_path)})
     ensure_found(case, examine(subject, only=[*case.found]))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "orders.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE orders (id TEXT)")
+        connection.execute("CREATE TABLE single (id TEXT PRIMARY KEY)")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("case", "path"),
+    [
+        (Case("inserts_rows", {Fault.DIES_AFTER: DOUBLED}, "commit"), "Connection.commit"),
+        (Case("inserts_rows_once", {Fault.DIES_AFTER: SOUND}), "Cursor.execute"),
+    ],
+    ids=["connection", "cursor"],
+)
+def test_a_method_may_be_of_a_type_in_c(case: Case, path: str, database: Path) -> None:
+    def execute(statement: str) -> list[Any]:
+        with closing(sqlite3.connect(database)) as connection, connection:
+            return connection.execute(statement).fetchall()
+
+    def reset() -> None:
+        execute("DELETE FROM orders")
+        execute("DELETE FROM single")
+
+    def rows() -> list[dict[str, Any]]:
+        found = execute("SELECT id FROM orders UNION ALL SELECT id FROM single")
+        return [{"id": value} for (value,) in found]
+
+    subject = case.subject(
+        environment={"DATABASE": str(database)},
+        methods=[Method(f"sqlite3:{path}", lambda: sqlite3.OperationalError("locked"))],
+        stores=[Store("orders", reset=reset, items=rows)],
+        tables=[],
+    )
+    found = examine(subject, only=[*case.found])
+    [first, *_] = [result for result in found.results if result.fired]
+    assert {d.kind for d in first.differences} == set(case.found[Fault.DIES_AFTER])
+    assert call_at(first.site) == path.partition(".")[2]
 
 
 POSTGRES = [

@@ -2,7 +2,9 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,20 @@ from docs.findings import __main__ as command
 from docs.findings.handlers import ALL, PublicHandler, ready
 from docs.findings.results import table
 from lab.stores import SERVERS, servers
-from redelivery import Fault
+from redelivery import Fault, Subject, Table
 from redelivery.examination import examine
 from tests.architecture.imports import ROOT
 
 PAGE = (ROOT / "docs" / "conformance-findings.md").read_text()
 RESULTS: dict[str, Any] = json.loads((ROOT / "docs" / "findings" / "results.json").read_text())
 COURSE = re.compile(r"\*\*(?:Course|Also)\*\* \(`([a-z-]+)")
+SOURCE = """
+import boto3, json
+def handler(event, context):
+    for record in event["Records"]:
+        order = json.loads(record["body"])
+        boto3.resource("dynamodb").Table("orders").put_item(Item=order)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -86,3 +95,46 @@ def test_a_missing_clone_is_named_with_the_command_that_makes_it(
     assert f"checkout {handler.commit}" in told
     assert command.main([*options, "--only", ALL[0].name]) == command.WRONG_CLONE
     assert f"{ALL[0].clone}: no folder {tmp_path / ALL[0].clone}" in capsys.readouterr().err
+
+
+def test_a_clone_is_checked_as_its_deployment_packs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handler = _cloned(tmp_path)
+    monkeypatch.setattr(command, "ALL", (handler,))
+    results = tmp_path / "results.json"
+    assert command.main(["--clones", str(tmp_path), "--json", str(results)]) == 0
+    [found] = json.loads(results.read_text())["handlers"]
+    assert [(entry["fault"], entry["kinds"]) for entry in found["findings"]] == [
+        ("neighbour-fails", ["dead-lettered"]),
+        ("poison", ["dead-lettered"]),
+    ]
+    assert found["trustworthy"]
+    assert table([found]) in capsys.readouterr().out
+
+
+def _cloned(clones: Path) -> PublicHandler:
+    folder = clones / "orders"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "orders_handler.py").write_text(SOURCE)
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false")
+    for arguments in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "Add a handler"]):
+        subprocess.run(["git", "-C", folder, *arguments], check=True)
+    head = subprocess.run(
+        ["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    )
+    subject = Subject(
+        handler="orders_handler.handler",
+        events=({"order_id": "o-1"},),
+        tables=(Table("orders", key="order_id"),),
+        batch_failures=False,
+    )
+    return replace(
+        ALL[0],
+        name="orders",
+        repository="example/orders",
+        commit=head.stdout.strip(),
+        path="src/orders_handler.py",
+        package=("src",),
+        subject=subject,
+    )

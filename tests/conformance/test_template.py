@@ -130,9 +130,10 @@ def test_its_handler_runs_without_another_option(sam: Path) -> None:
     assert redriven.passed
 
 
-# The shapes of two public applications of aws-samples/serverless-patterns, at the commit of
-# docs/findings: apigw-http-api-fifo-sqs-lambda-sns-sam and serverless-message-processing. The
-# originals were run with one more option, their sample.
+# The shapes of three public applications of aws-samples/serverless-patterns, at the commit of
+# docs/findings: apigw-http-api-fifo-sqs-lambda-sns-sam, sqs-lambda-tenant-isolation-sam-py and
+# serverless-message-processing. The originals of the first and the last were run with one more
+# option, their sample.
 PUBLISHES = """
 Parameters:
   QueueName: {Type: String, Default: Inbox.fifo}
@@ -161,6 +162,28 @@ Resources:
 Outputs:
   Url: {Value: !Sub "https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/"}
 """
+DISPATCHES = """
+Resources:
+  Failed: {Type: AWS::SQS::Queue, Properties: {QueueName: failed}}
+  Jobs:
+    Type: AWS::SQS::Queue
+    Properties:
+      QueueName: jobs
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt Failed.Arn, maxReceiveCount: 3}
+  JobsPolicy:
+    Type: AWS::SQS::QueuePolicy
+    Properties: {Queues: [!Ref Jobs], PolicyDocument: {Statement: [{Resource: !GetAtt Jobs.Arn}]}}
+  Worker:
+    Type: AWS::Serverless::Function
+    Properties: {FunctionName: worker, Handler: app.work, Runtime: python3.12}
+  Dispatch:
+    Type: AWS::Serverless::Function
+    Properties:
+      Handler: app.dispatch
+      Runtime: python3.12
+      Environment: {Variables: {WORKER: !Ref Worker}}
+      Events: {Jobs: {Type: SQS, Properties: {Queue: !GetAtt Jobs.Arn, BatchSize: 10}}}
+"""
 REPAIRS = """
 Parameters:
   Seconds: {Type: Number, Default: 29}
@@ -187,6 +210,10 @@ import os, boto3
 def publish(event, context):
     for record in event["Records"]:
         boto3.client("sns").publish(TopicArn=os.environ["TOPIC"], Message=record["body"])
+def dispatch(event, context):
+    for record in event["Records"]:
+        boto3.client("lambda").invoke(
+            FunctionName=os.environ["WORKER"], InvocationType="Event", Payload=record["body"])
 def repair(event, context):
     for record in event["Records"]:
         boto3.client("sqs").send_message(QueueUrl=os.environ["MAIN"], MessageBody=record["body"])
@@ -197,9 +224,10 @@ def repair(event, context):
     ("template", "function", "fields", "sent"),
     [
         (PUBLISHES, "", {"fifo": True, "visibility_seconds": 300}, "sns.Publish news"),
+        (DISPATCHES, "", {"queues": (), "max_receives": 3}, "lambda.Invoke worker"),
         (REPAIRS, "Repair", {"timeout_seconds": 29, "queues": ("Main",)}, "sqs.SendMessage Main"),
     ],
-    ids=["publishes", "repairs"],
+    ids=["publishes", "dispatches", "repairs"],
 )
 def test_a_handler_of_a_sam_application_runs_with_its_sample_alone(
     template: str, function: str, fields: dict[str, Any], sent: str, tmp_path: Path

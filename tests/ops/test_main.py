@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from typer import BadParameter
 from typer.testing import CliRunner
 
 from once.effects.declaration import Policy
-from once.ops import __main__
+from once.ops import __main__, progress
 from once.ops.__main__ import COMMANDS, PLUGIN_GROUP, command_line
 from once.ops.aws.deployment import Deployment
 from once.ops.console.server import ConsoleServer
@@ -344,3 +346,18 @@ def test_a_printed_command_names_the_service_that_its_own_line_named(
     assert " --edit --service once`" in words(stdout_of(*plan, "--service", "once"))
     monkeypatch.setenv("ONCE_SERVICE", "once")
     assert " --edit`" in words(stdout_of(*plan))
+
+
+def test_a_command_says_what_it_does_if_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    said, lines = Event(), []
+
+    def tell(line: str, **_: Any) -> None:
+        lines.append(line)
+        said.set()
+
+    monkeypatch.setattr(progress, "error_console", SimpleNamespace(print=tell))
+    with progress.saying("reading", after=0):
+        assert said.wait(60)
+    with progress.saying("quick", after=60):
+        pass
+    assert lines == ["reading …"]

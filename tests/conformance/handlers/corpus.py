@@ -202,6 +202,21 @@ def caches_in_a_file(event: Event, _: Any) -> None:
         table("orders").put_item(Item={**order, **json.loads(cache.read_text())})
 
 
+def inserts_rows(event: Event, _: Any) -> None:
+    with closing(sqlite3.connect(os.environ["DATABASE"])) as connection:
+        for order in bodies(event):
+            connection.execute("INSERT INTO orders VALUES (?)", [order["order_id"]])
+            connection.commit()
+
+
+def inserts_rows_once(event: Event, _: Any) -> None:
+    with closing(sqlite3.connect(os.environ["DATABASE"])) as connection:
+        for order in bodies(event):
+            cursor = connection.cursor()
+            cursor.execute("INSERT OR IGNORE INTO single VALUES (?)", [order["order_id"]])
+            connection.commit()
+
+
 def counts_rows(event: Event, _: Any) -> None:
     with closing(psycopg2.connect(os.environ["DATABASE_URL"])) as connection:
         for order in bodies(event):

@@ -361,3 +361,15 @@ def test_only_an_export_of_this_console_is_imported(browser: TestClient, tmp_pat
         answer = browser.post("dead-letters/import", data={"file": name})
         assert answer.status_code == 400
         assert "is no export in" in answer.text
+
+
+def test_edit_of_an_event_that_was_committed_meanwhile_is_not_sent(
+    shop: Shop, plan: Plan, confirm: Confirm
+) -> None:
+    shop.fail("a")
+    path = f"dead-letters/orders/{shop.only_dead_letter().message_id}/edit"
+    job = plan(path, body=json.dumps(note("a", data={"amount": 3})))
+    shop.process(note("a"))
+    assert "other content was committed under its key" in html.unescape(confirm(job))
+    assert job.phase is JobPhase.FAILED
+    assert len(shop.dead_letters()) == 1

@@ -16,6 +16,7 @@ from once.effects.declaration import Policy
 from once.names import RELAY, Metric, Outcome, Reason, Record
 from once.ops.aws.deployment import Deployment
 from once.ops.console import operator_log
+from once.ops.console.jobs import JobPhase
 from once.ops.console.overview import METRICS, MINUTES, read_figures
 from once.ops.console.state import ConsoleState
 from once.ops.operator_log import logged_change
@@ -364,3 +365,13 @@ def test_any_entry_can_be_shown(browser: TestClient, cloud: Cloud) -> None:
         assert all(c.isprintable() or c in "\n\t" for c in answer.text)
     assert "entries have another form" in answer.text
     assert rows(browser)
+
+
+def test_a_republish_is_stopped(browser: TestClient, state: ConsoleState, cloud: Cloud) -> None:
+    commit_each(cloud, "orders#a", age=1)
+    job = planned(browser, state, REPUBLISH, since="2h")
+    browser.post(f"{page_of(state, job)}/stop")
+    assert "events published twice are deduplicated" in confirmed(browser, state, job)
+    assert job.phase is JobPhase.STOPPED
+    assert published(cloud) == set()
+    assert cloud.logged()[-1]["outcome"] == "stopped"

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from once.effects.declaration import Policy
+from once.errors import NotDone
 from once.events.claim_check import ClaimMissing
 from once.events.cloud_event import read_event
 from once.events.identity import Key, fingerprint
@@ -328,3 +329,12 @@ def test_page_of_unknown_effects_has_the_verdicts_on_pending_ones(failing: Faili
     }
     rules = told(Reason.EFFECT_UNKNOWN)
     assert {when: rules[when] for when in rules if when.startswith("pending")} == as_told(found)
+
+
+def test_effect_that_was_certainly_not_done_continues(failing: Failing) -> None:
+    shop = failing(Policy.PROVIDER_KEY, NotDone())
+    verdict = shop.verdict(in_seconds=KEY_LIFETIME + HOUR)
+    assert verdict.outcome is RedriveOutcome.SAFE
+    assert "was certainly not done" in verdict.why
+    assert shop.send_back() == []
+    assert shop.counted() == {"a": 1}

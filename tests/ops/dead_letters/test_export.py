@@ -417,3 +417,13 @@ def test_messages_of_a_renamed_consumer_are_imported_into_a_named_queue(purged: 
     assert "no consumer 'gone'" in support.stderr_of("dlq", "import", "--yes", FILE)
     assert import_("--into", "orders")["imported"] == "2"
     assert len(purged.dead_letters()) == 2
+
+
+def test_reason_that_a_producer_forged_does_not_become_the_messages(shop: Shop) -> None:
+    moved_message(
+        shop, **{DeadLetterAttribute.REASON: {"DataType": "String", "StringValue": "permanent"}}
+    )
+    export_all()
+    assert exported(FILE)[0]["reason"] is None
+    import_()
+    assert shop.only_dead_letter().reason is None

@@ -30,7 +30,6 @@ INGRESS, EVENTS = "ingress", "events"
 ORDERED_INGRESS, ORDERED_EVENTS = "ingress.fifo", "events.fifo"
 DEDUP_WINDOW_SECONDS = 45 * 24 * 60 * 60
 RELAY_SECONDS = 60
-_TOO_MANY = 429
 
 Handle = Callable[[dict[str, Any], Any], Any]
 _settings: dict[tuple[Any, ...], Settings] = {}
@@ -277,35 +276,6 @@ class Service:
                 self.relaying.discard(shard)
 
         return self.start(name, function.name, function.seconds, work)
-
-    def request(
-        self,
-        function: Function,
-        event: Mapping[str, Any],
-        check: Callable[[int], int | None],
-        answered: Callable[[int | None], object],
-    ) -> None:
-        """Invoke a function by an HTTP request.
-
-        Args:
-            function: the function.
-            event: the request, as Lambda's event.
-            check: checks the status, and returns it; None if the sender does not receive it.
-            answered: called with the status; None if the sender gets no answer.
-        """
-        if self.world.plan.platform(PlatformFault.THROTTLED, function.name):
-            answered(_TOO_MANY)
-            return
-
-        def work(process: Process) -> None:
-            status = None
-            try:
-                answer = function.invoke(process, dict(event), self.world.tasks.clock)
-                status = check(answer["statusCode"])
-            finally:
-                answered(status)
-
-        self.start("", function.name, function.seconds, work)
 
     def operate(self, work: Callable[[], None], name: str = "") -> Process:
         """Run a command of the operator."""

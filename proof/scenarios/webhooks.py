@@ -50,7 +50,7 @@ from proof.service import DEDUP, DEDUP_WINDOW_SECONDS, Function, Handle, Service
 from proof.world.clients import clients
 from proof.world.expressions import Item
 from proof.world.faults import Plan, PlatformFault
-from proof.world.tasks import START
+from proof.world.tasks import START, Process
 from proof.world.world import World
 
 WEBHOOKS = (*KINDS, "conflict", "topics")
@@ -101,7 +101,7 @@ _STALE = (420.0, 3600.0)
 """Beyond the tolerance of five minutes and the clocks of the functions."""
 _WITHDRAWN_SECONDS = 400.0
 """When a secret that is no longer in Secrets Manager is refused everywhere."""
-_OK = 200
+_OK, _TOO_MANY = 200, 429
 _LATEST_SECONDS = 120
 """The time within which calls that are executed late have been."""
 
@@ -282,17 +282,26 @@ class Webhooks(Scenario):
         self.world.tasks.at(self.world.tasks.now + seconds, action)
 
     def _request(self, delivery: Delivery, answered: Callable[[int | None], object]) -> None:
-        began = self.world.tasks.now
+        """Send a request to the ingress; its sender hears the status, or None for no answer."""
+        began, ingress, plan = self.world.tasks.now, self.service.ingress, self.world.plan
+        if plan.platform(PlatformFault.THROTTLED, ingress.name):
+            answered(_TOO_MANY)
+            return
 
-        def check_status(status: int) -> int | None:
-            self._check_answer(delivery, status, began)
-            # The sender may have given up waiting, or the answer is lost on its way.
-            is_late = self.world.tasks.now - began > _PATIENCE[delivery.endpoint]
-            name = self.service.ingress.name
-            is_lost = is_late or self.world.plan.platform(PlatformFault.UNANSWERED, name)
-            return None if is_lost else status
+        def work(process: Process) -> None:
+            heard = None
+            try:
+                event, clock = delivery.event(), self.world.tasks.clock
+                status = ingress.invoke(process, event, clock)["statusCode"]
+                self._check_answer(delivery, status, began)
+                # The sender may have given up waiting, or the answer is lost on its way.
+                is_late = self.world.tasks.now - began > _PATIENCE[delivery.endpoint]
+                if not is_late and not plan.platform(PlatformFault.UNANSWERED, ingress.name):
+                    heard = status
+            finally:
+                answered(heard)
 
-        self.service.request(self.service.ingress, delivery.event(), check_status, answered)
+        self.service.start("", ingress.name, ingress.seconds, work)
 
     def has_effect(self, consumer: str, body: str) -> bool:
         """Tell whether the consumer has counted an event."""

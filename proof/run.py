@@ -113,7 +113,6 @@ class Stepper(ABC):
 
     def __init__(self, scenario: Scenario, running: Iterable[str] = ()) -> None:
         self.scenario, self.service, self.world = scenario, scenario.service, scenario.world
-        self.service.shards = scenario.shards
         self.ledger = Ledger(scenario, running)
         self.places = [self.service.places[name] for name in running or self.service.places]
 
@@ -160,6 +159,7 @@ class Stepper(ABC):
 class _Run(Stepper):
     def __init__(self, scenario: Scenario, plan: Plan) -> None:
         super().__init__(scenario)
+        self.service.shards = scenario.shards
         self._plan = plan
         self._redrives = self._republishes = _COMMANDS
         self._losses = 0  # of the stream, that are not republished yet

@@ -135,7 +135,7 @@ def send_telemetry(
             "messaging.destination.name": delivery.record.event_source_arn.rpartition(":")[2],
             "messaging.message.id": delivery.record.message_id,
             "once.receive_count": delivery.receive_count,
-            "once.intake.reader": str(disposition),
+            "once.disposition": str(disposition),
         }
         if key_hash := delivery.log_fields.get("key_hash"):
             attributes["once.key_hash"] = key_hash

@@ -17,7 +17,7 @@ TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SECRET = "a customer's name"
 ATTRIBUTES = {
     *("messaging.system", "messaging.destination.name", "messaging.message.id"),
-    *("once.receive_count", "once.intake.reader", "once.key_hash", "once.event_type"),
+    *("once.receive_count", "once.disposition", "once.key_hash", "once.event_type"),
     *("once.error", "messaging.batch.message_count"),
 }
 """All that a span may tell."""
@@ -50,7 +50,7 @@ def test_a_message_has_a_span_in_the_trace_of_its_event(received: Collector) -> 
     assert first.parent_span_id.hex() == PARENT
     assert first.links[0].span_id == batch.span_id
     told = [facts(span) for span in (first, second)]
-    assert sorted(one["once.intake.reader"] for one in told) == ["committed", "duplicate"]
+    assert sorted(one["once.disposition"] for one in told) == ["committed", "duplicate"]
     assert {one["once.key_hash"] for one in told} == {key_hash("notes#event#/test#e")}
     assert facts(batch)["messaging.batch.message_count"] == 2
 

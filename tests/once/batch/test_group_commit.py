@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import get_ident
+from threading import Barrier, Lock, get_ident
 from typing import Any, NamedTuple
 
 import pytest
 
+from once.commit.committer import Committer
+from once.commit.result import CommitResult
 from once.names import Reason
 from once.testing import FakeAws, Fault, answer_lost, never_sent, refused
 from once.transaction import Transaction
@@ -94,13 +96,59 @@ def test_a_request_has_at_most_four_megabytes_and_a_message_that_fits_into_none_
     assert function.run(*batch).groups == [["d", "e"], ["large"], ["f", "g"]]
 
 
-def test_with_one_thread_groups_commit_one_after_the_other(make: Make) -> None:
+@pytest.mark.parametrize("commit_threads", [1, 4])
+def test_messages_that_commit_alone_commit_one_after_the_other(
+    make: Make, commit_threads: int
+) -> None:
     def note_thread(entries: Entries) -> None:
         threads.append(get_ident())
 
     threads: list[int] = []
-    make(group_size=1, commit_threads=1).run(*batch_of("a", "b", "c"), writes=note_thread)
+    function = make(group_size=1, commit_threads=commit_threads)
+    function.run(*batch_of("a", "b", "c"), writes=note_thread)
     assert threads == [get_ident()] * 3
+
+
+class Beside:
+    """Two groups commit at the same time: each waits for the other. AWS in memory takes turns."""
+
+    def __init__(self, failing: str = "") -> None:
+        self.failing = failing
+        self.threads: list[int] = []
+        self._both, self._turn, self._commit = Barrier(2, timeout=60), Lock(), Committer.commit
+
+    def commit(self, committer: Committer, requests: Sequence[Any]) -> list[CommitResult]:
+        self._both.wait()
+        with self._turn:
+            self.threads.append(get_ident())
+            if any(request.transaction.event.id == self.failing for request in requests):
+                raise RuntimeError("no such group")
+            return list(self._commit(committer, requests))
+
+
+def beside(monkeypatch: pytest.MonkeyPatch, failing: str = "") -> Beside:
+    both = Beside(failing)
+    monkeypatch.setattr(Committer, "commit", lambda *given: both.commit(*given))
+    return both
+
+
+def test_groups_commit_at_the_same_time(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, function = beside(monkeypatch), make(group_size=2, commit_threads=2)
+    made = function.run(*batch_of("a", "b", "c", "d"))
+    assert sorted(made.groups) == [["a", "b"], ["c", "d"]]
+    assert function.amounts == dict.fromkeys("abcd", 1)
+    assert len({*both.threads, get_ident()}) == 3
+
+
+def test_a_group_whose_commit_raises_does_not_affect_another(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside(monkeypatch, failing="b")
+    function = make(group_size=2, commit_threads=2)
+    log = Log(function.aws)
+    function.run(*batch_of("a", "b", "c", "d"), reports=["a", "b"])
+    assert function.amounts == {"c": 1, "d": 1}
+    assert "RuntimeError at " in log.text()
 
 
 def test_items_with_one_key_in_two_tables_commit_together() -> None:

@@ -1,7 +1,8 @@
 """Batch metrics: lines in CloudWatch's embedded metric format, for one invocation each."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -149,3 +150,36 @@ def test_effects_with_an_unknown_outcome_are_counted(
     assert till.deliver(note())
     found = values(read()[0])
     assert (found[Metric.EFFECTS_UNKNOWN], found[Metric.QUARANTINED]) == ([1], [1])
+
+
+class Collector:
+    """Telemetry that is kept: spans, begin and end of each invocation, and how often it is sent."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[list[str], float, float]] = []
+        self.sent = 0
+
+    def count(self, *_: Any) -> None:
+        """Take figures."""
+
+    def batch(self, spans: Sequence[Any], began: float, ended: float) -> None:
+        told = [f"{span.attributes['once.disposition']} {span.failed}" for span in spans]
+        self.batches.append((told, began, ended))
+
+    def flush(self) -> None:
+        self.sent += 1
+
+
+def test_an_invocation_sends_a_span_for_each_message(make: Make) -> None:
+    function, collector = make(), Collector()
+    kept: Any = collector
+    metrics = replace(function.aws.runtime.metrics, telemetry=kept)
+    start = int(function.aws.runtime.clock())
+    times = iter(range(start, 2 * start))
+    function.aws.runtime = replace(
+        function.aws.runtime, metrics=metrics, clock=lambda: float(next(times))
+    )
+    function.run(*batch_of("a", "poison", "fail"), reports=["fail"])
+    [(told, began, ended)] = collector.batches
+    assert sorted(told) == ["committed False", "quarantined True", "retried True"]
+    assert (began, ended, collector.sent) == (start, next(times) - 1, 1)

@@ -15,17 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from itertools import count
 from types import MappingProxyType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Generic,
-    Self,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    cast,
-    is_typeddict,
-)
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, cast, is_typeddict
 
 from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError

@@ -26,12 +26,7 @@ from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.errors import SynthError
 from once.cdk.monitoring import monitor_consumer
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.permissions import (
-    POLICY_CHARACTERS,
-    ClaimAccess,
-    consumer_rights,
-    policy_characters,
-)
+from once.cdk.permissions import POLICY_CHARACTERS, ClaimAccess, consumer_rights, policy_characters
 from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups, output_key
 from once.cdk.topics import Topics
 from once.names import ExternalOutput, Limits, StackOutput, retention_variable, workflow_variable

@@ -20,15 +20,7 @@ from once.cdk import (
 )
 from once.cdk.checks.deployment_options import stage_faults, unfit_option_faults
 from once.names import page_url
-from tests.stacks.full_service import (
-    KEY,
-    LAYER,
-    NETWORK,
-    PLAIN,
-    QUEUE,
-    TABLE,
-    TEST,
-)
+from tests.stacks.full_service import KEY, LAYER, NETWORK, PLAIN, QUEUE, TABLE, TEST
 
 ALIAS = "arn:aws:kms:eu-west-1:111122223333:alias/once"
 

@@ -28,13 +28,7 @@ from once.settings import Dedup, Settings, TableSettings
 from once.transaction import Action, Identity, ItemVersion, Table, Transaction
 from tests.golden.versions import VERSIONS, Item, cases, golden
 from tests.once.item_orders import event, running
-from tests.once.support import (
-    TABLES,
-    Bench,
-    SoldOut,
-    event_of,
-    reasons,
-)
+from tests.once.support import TABLES, Bench, SoldOut, event_of, reasons
 
 EVENT = CloudEvent(id="e", source="/s", type="order.placed")
 CAUSED = msgspec.structs.replace(

@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 
 from proof.crashpoints import campaign
-from proof.crashpoints.campaign import (
-    parts,
-    run,
-    second_points,
-    singles,
-)
+from proof.crashpoints.campaign import parts, run, second_points, singles
 from proof.crashpoints.cases import CASES, Case
 from proof.mutants import MUTANTS
 from proof.run import Replay, RunResult, repeat

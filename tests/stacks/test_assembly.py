@@ -10,14 +10,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
-from once.cdk import (
-    ConsumerProps,
-    Registry,
-    SynthError,
-    assemble,
-    run_app,
-    synthesize,
-)
+from once.cdk import ConsumerProps, Registry, SynthError, assemble, run_app, synthesize
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from tests.stacks.booking_office import lines_in, registry_in

@@ -29,12 +29,7 @@ from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import BATCH_ENTRIES, call_for_each, client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, dead_letter_text, search
-from once.ops.dead_letters.dead_letter import (
-    WAITS,
-    DeadLetter,
-    DeadLetterQueue,
-    dead_letter_queues,
-)
+from once.ops.dead_letters.dead_letter import WAITS, DeadLetter, DeadLetterQueue, dead_letter_queues
 from once.ops.errors import OpsError, unexpected_error_text
 
 if TYPE_CHECKING:

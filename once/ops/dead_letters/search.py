@@ -24,20 +24,9 @@ from once.names import Reason
 from once.ops.aws import clients
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import AssessedMessage
-from once.ops.dead_letters.dead_letter import (
-    DIED,
-    DeadLetter,
-    DeadLetterQueue,
-    dead_letter_queues,
-)
+from once.ops.dead_letters.dead_letter import DIED, DeadLetter, DeadLetterQueue, dead_letter_queues
 from once.ops.errors import ExitCode, OpsError
-from once.ops.terminal import (
-    TIME_FORMATS,
-    ServiceOption,
-    counted,
-    parse_time_option,
-    single_line,
-)
+from once.ops.terminal import TIME_FORMATS, ServiceOption, counted, parse_time_option, single_line
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

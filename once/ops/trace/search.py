@@ -25,13 +25,7 @@ from once.ops.dead_letters.search import open_search
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError
 from once.ops.progress import saying
-from once.ops.trace.timeline import (
-    EntryKind,
-    EventGraph,
-    TimelineEntry,
-    read_log_entries,
-    timeline,
-)
+from once.ops.trace.timeline import EntryKind, EventGraph, TimelineEntry, read_log_entries, timeline
 
 MOST_DEAD_LETTERS = 10_000
 """Most dead letters that are read, which takes about 20 seconds."""

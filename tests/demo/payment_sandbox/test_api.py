@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 import stripe
 
-from demo.payment_sandbox import (
-    FaultRates,
-    PaymentFault,
-    PaymentSandbox,
-    payment_sandbox,
-)
+from demo.payment_sandbox import FaultRates, PaymentFault, PaymentSandbox, payment_sandbox
 from tests.demo.payment_sandbox.shop_payments import DECLINED, Customer, customer_of
 
 

@@ -12,14 +12,7 @@ from once.names import Limits
 from once.testing import Fault, answer_lost, inject, never_sent, refused
 from once.transaction import Transaction
 from tests.once.batch.function import LAST, SECOND, THIRD, Function, Make, batch_of, message
-from tests.once.support import (
-    COUNTERS,
-    Log,
-    Note,
-    count,
-    note,
-    record,
-)
+from tests.once.support import COUNTERS, Log, Note, count, note, record
 
 
 class Unprintable(Exception):

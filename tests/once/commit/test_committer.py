@@ -17,13 +17,7 @@ from once.commit.result import (
     CommitOutcome,
     CommitResult,
 )
-from once.errors import (
-    KeyConflict,
-    OutcomeUnknown,
-    PermanentError,
-    RequestRefused,
-    Unexpected,
-)
+from once.errors import KeyConflict, OutcomeUnknown, PermanentError, RequestRefused, Unexpected
 from once.testing import Fault, answer_lost, cancelled, inject, never_sent, refused
 from tests.once.support import COUNTERS, Bench, Call, SoldOut, amounts, calls
 

@@ -23,10 +23,7 @@ from tests.once.outbox.relaying import (
     image,
     outgoing,
 )
-from tests.once.support import (
-    calls,
-    facts,
-)
+from tests.once.support import calls, facts
 
 ONE, TWO = outgoing(0), outgoing(1)
 THREE = outgoing(0, pk="notes#f")

@@ -12,14 +12,7 @@ from botocore.exceptions import ClientError
 from once.errors import Unparseable
 from once.names import Reason
 from once.outbox.unrouted import FURTHER_ROUTES_SECONDS, FurtherRoutes, SnsEnvelope, unrouted
-from tests.once.outbox.relaying import (
-    PLACED,
-    REGION,
-    RESERVED,
-    SweepHarness,
-    envelope,
-    string,
-)
+from tests.once.outbox.relaying import PLACED, REGION, RESERVED, SweepHarness, envelope, string
 from tests.once.support import facts
 
 BODY = '{"id": "1", "source": "/shop", "type": "order.placed"}'

@@ -14,14 +14,7 @@ from once.events.cloud_event import read_event
 from once.names import DeadLetterAttribute
 from once.ops.dead_letters.dead_letter_text import NO_REASON
 from once.ops.dead_letters.search import QueueWalk
-from tests.ops.hostile import (
-    OUT_OF_RANGE,
-    Forged,
-    Mess,
-    forged,
-    records,
-    with_attribute,
-)
+from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, forged, records, with_attribute
 from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import facts, run, stderr_of, stdout_of, words
 

@@ -97,7 +97,7 @@ sim: setup ## the handlers explored in small scopes, and run by seeds; writes re
 crashpoints: setup ## a fault at every call site, and at every two; writes reports/crashpoints.json
 	@$(PY) -m proof crashpoints
 
-fuzz: setup ## a million inputs for whatever reads; writes reports/fuzz.json (REPLAY=file)
+fuzz: setup ## a million inputs for the parsers; writes reports/fuzz.json (REPLAY=file)
 	@$(PY) -m proof fuzz
 
 soak: setup ## 5,000 sends, processes killed, answers dropped; writes reports/soak.json

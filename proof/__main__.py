@@ -49,10 +49,10 @@ def fuzz(
     processes: Processes = 2,
     replay: Annotated[Path | None, typer.Option(envvar="REPLAY")] = None,
 ) -> None:
-    """Test the parsers with a million bodies, keys, answers and records."""
-    from proof import fuzz
+    """Test the parsers with a million messages, events, webhooks and batches."""
+    from proof.fuzz import command
 
-    raise typer.Exit(fuzz.replay(replay) if replay else fuzz.run(inputs, seed, processes))
+    raise typer.Exit(command.replay(replay) if replay else command.run(inputs, seed, processes))
 
 
 @app.command()

@@ -13,8 +13,8 @@ import pytest
 from once.events.cloud_event import read_event
 from once.events.identity import canonical
 from once.events.strict_json import parse
-from proof import fuzz, report
-from proof.fuzz import cost, reading, search, values
+from proof import report
+from proof.fuzz import command, cost, reading, search, values
 from proof.fuzz.cost import Cost
 from proof.fuzz.search import Parser, expect
 from proof.workers import Part
@@ -63,10 +63,10 @@ def fuzzed(monkeypatch: pytest.MonkeyPatch) -> Fuzz:
 
     def fuzzed(*parsers: Parser, costs: tuple[Cost, ...] = (CHEAP,), **options: Any) -> Any:
         measured = Part("costs", "bodies", 1, lambda _: list(costs), (), 1.0)
-        monkeypatch.setattr(fuzz, "PARSERS", parsers)
+        monkeypatch.setattr(command, "PARSERS", parsers)
         monkeypatch.setattr(cost, "parts", lambda: [measured])
-        monkeypatch.setattr(fuzz, "run_parts", in_this_process)
-        status = fuzz.run(**{"inputs": 100, "seed": 7} | options)
+        monkeypatch.setattr(command, "run_parts", in_this_process)
+        status = command.run(**{"inputs": 100, "seed": 7} | options)
         return status, json.loads((report.REPORTS / "fuzz.json").read_text())
 
     return fuzzed
@@ -108,7 +108,7 @@ def test_a_crash_fails_the_run_and_can_be_replayed(
     assert figures["failures"] == [crash | {"replay": again, "count": figures["crashes"]}]
     shown = capsys.readouterr().out
     assert all(part in shown for part in ("failing", "seed 7", '{"a": ["x", ""]', again))
-    assert fuzz.replay(file) == 1
+    assert command.replay(file) == 1
 
 
 def test_the_next_run_begins_with_the_failing_input(fuzzed: Fuzz) -> None:
@@ -124,7 +124,7 @@ def test_a_fixed_crash_passes_its_replay_and_the_next_run_removes_it(fuzzed: Fuz
     assert status == 0
     assert [file.name for file in report.REPORTS.iterdir()] == ["fuzz.json"]
     report.write("fuzz-crash-1", {"parser": "failing", "input": {"a": ["x"]}})
-    assert fuzz.replay(file) == 0
+    assert command.replay(file) == 0
 
 
 def test_an_endless_check_times_out(monkeypatch: pytest.MonkeyPatch) -> None:

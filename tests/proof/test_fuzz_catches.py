@@ -13,7 +13,8 @@ from once.commit.result import COMMITTED
 from once.events import identity, strict_json
 from once.intake.reader import Delivery
 from once.runtime.deadline import Deadline
-from proof.fuzz import PARSERS, search
+from proof.fuzz import search
+from proof.fuzz.command import PARSERS
 from proof.fuzz.search import Found
 from proof.mutants.edits import Change, edit, value
 

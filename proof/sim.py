@@ -238,7 +238,8 @@ def _show(evidence: Evidence, figures: Mapping[str, Any]) -> None:
         scopes.add_row(*(str(one[column]) for column in columns))
     console.print(scopes)
     wrong = [f"seed {each.replay.seed}: {each.violation}" for each in evidence.seeds.violations]
-    console.print("\n".join([*evidence.missing, *wrong]), style="red")
+    for line in (*evidence.missing, *wrong):
+        console.print(line, style="red")
     for result in evidence.seeds.violations[:_MAX_SHOWN]:
         assert result.violation is not None  # noqa: S101
         smallest = repeat(shrunk(result.replay, result.violation.oracle))

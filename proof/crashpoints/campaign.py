@@ -173,7 +173,8 @@ def _conclude(tally: Tally, wrong: Sequence[str], seconds: float) -> int:
         console.print(f"{result.violation}\nin: {case}", style="red")
         console.print(result.describe(len(result.log)))
         console.print(f"  again: make sim REPLAY={file.relative_to(report.REPORTS.parent)}")
-    console.print("\n".join(wrong), style="red")
+    for line in wrong:
+        console.print(line, style="red")
     not_possible = {
         place: sorted(map(str, KINDS - kinds(*place.partition(" ")[2].split(".", 1))))
         for place in EXPLORED

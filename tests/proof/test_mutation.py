@@ -18,13 +18,25 @@ def larger(a, b):
 
 def unlucky(number):
     return number == 13
+
+
+def halvings(number):
+    times = 0
+    while number > 1:
+        number //= 2
+        times += 1
+    return times
 """,
     "tests/test_code.py": """
-from shop.code import larger
+from shop.code import halvings, larger
 
 
 def test_the_larger_of_two() -> None:
     assert (larger(1, 2), larger(2, 1)) == (2, 2)
+
+
+def test_the_halvings_of_eight() -> None:
+    assert halvings(8) == 3
 """,
     "pyproject.toml": """
 [tool.mutmut]
@@ -66,6 +78,7 @@ def test_a_fault_without_a_failing_test_survives(project: Path) -> None:
         "-    return a if a > b else b\n+    return a if a >= b else b"
     ]
     assert len(found) > len(alive) > 1
+    assert "timeout" in found.values()  # of a loop that no longer ends
 
 
 def test_failing_tests_give_no_figures(project: Path) -> None:

@@ -109,35 +109,32 @@ def test_messages_that_commit_alone_commit_one_after_the_other(
     assert threads == [get_ident()] * 3
 
 
-class Beside:
-    """Two groups commit at the same time: each waits for the other. AWS in memory takes turns."""
+def beside(monkeypatch: pytest.MonkeyPatch, failing: str = "") -> list[int]:
+    """Let two groups commit at the same time, one of which may fail; return their threads.
 
-    def __init__(self, failing: str = "") -> None:
-        self.failing = failing
-        self.threads: list[int] = []
-        self._both, self._turn, self._commit = Barrier(2, timeout=60), Lock(), Committer.commit
+    Each waits for the other. AWS in memory is for one thread at a time.
+    """
+    threads: list[int] = []
+    both, turn, commit = Barrier(2, timeout=60), Lock(), Committer.commit
 
-    def commit(self, committer: Committer, requests: Sequence[Any]) -> list[CommitResult]:
-        self._both.wait()
-        with self._turn:
-            self.threads.append(get_ident())
-            if any(request.transaction.event.id == self.failing for request in requests):
+    def wait_and_commit(committer: Committer, requests: Sequence[Any]) -> list[CommitResult]:
+        both.wait()
+        with turn:
+            threads.append(get_ident())
+            if any(request.transaction.event.id == failing for request in requests):
                 raise RuntimeError("no such group")
-            return list(self._commit(committer, requests))
+            return commit(committer, requests)
 
-
-def beside(monkeypatch: pytest.MonkeyPatch, failing: str = "") -> Beside:
-    both = Beside(failing)
-    monkeypatch.setattr(Committer, "commit", lambda *given: both.commit(*given))
-    return both
+    monkeypatch.setattr(Committer, "commit", wait_and_commit)
+    return threads
 
 
 def test_groups_commit_at_the_same_time(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    both, function = beside(monkeypatch), make(group_size=2, commit_threads=2)
+    threads, function = beside(monkeypatch), make(group_size=2, commit_threads=2)
     made = function.run(*batch_of("a", "b", "c", "d"))
     assert sorted(made.groups) == [["a", "b"], ["c", "d"]]
     assert function.amounts == dict.fromkeys("abcd", 1)
-    assert len({*both.threads, get_ident()}) == 3
+    assert len({*threads, get_ident()}) == 3
 
 
 def test_a_group_whose_commit_raises_does_not_affect_another(

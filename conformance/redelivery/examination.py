@@ -233,7 +233,7 @@ class _Examiner:
 
     @cached_property
     def sibling(self) -> Expectation | None:
-        """What the first message and its sibling leave; None if the handler refuses the sibling."""
+        """State after the first message and its sibling; None if the handler refuses the latter."""
         sibling = self.messages.sibling
         if sibling is None or sibling == self.messages.second:
             return self._second

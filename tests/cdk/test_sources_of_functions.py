@@ -1,4 +1,4 @@
-"""What synthesis reads in a function's source: handlers, key rules and AWS clients."""
+"""Source code of functions at synthesis: handlers, key rules and AWS clients are read in it."""
 
 import json
 from dataclasses import replace

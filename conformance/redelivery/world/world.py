@@ -227,10 +227,7 @@ _KEPT: tuple[tuple[Any, str, Callable[..., Any]], ...] = tuple(
 
 @contextlib.contextmanager
 def accelerated() -> Iterator[None]:
-    """Keep models, endpoint rules and names of operations for all clients of this process.
-
-    A call of moto takes a fifth less, and a client is made in half the time.
-    """
+    """Keep models, endpoint rules and names of operations for all clients of this process."""
     with contextlib.ExitStack() as stack:
         # Reading the models takes most of a client's making.
         loader = patch.object(botocore.session, "create_loader", lambda *_, **__: _loader())

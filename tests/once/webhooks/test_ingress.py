@@ -347,7 +347,7 @@ def test_a_commit_without_an_answer_and_without_a_look_up_is_no_success(
     with inject(service.sender, COMMIT, *[answer_lost()] * ALWAYS):
         faults.enter_context(inject(service.sender, LOOK_UP, *[never_sent()] * ALWAYS))
         assert service.post(stripe_request(stripe_body())) == 503
-    assert len(service.captures()) == 1  # it did commit, and nobody knew
+    assert len(service.captures()) == 1  # the commit succeeded; its answer was lost
     assert service.post(stripe_request(stripe_body())) == 200
     assert service.counted() == [{Metric.WEBHOOKS_FAILED}, {Metric.WEBHOOK_DUPLICATES}]
 

@@ -100,8 +100,8 @@ crashpoints: setup ## a fault at every call site, and at every two; writes repor
 fuzz: setup ## a million inputs for the parsers; writes reports/fuzz.json (REPLAY=file)
 	@$(PY) -m proof fuzz
 
-soak: setup ## 5,000 sends, processes killed, answers dropped; writes reports/soak.json
-	@$(PY) -m proof soak
+soak: setup ## 5,000 sends, processes killed, answers dropped; writes reports/soak.json (SEED=…)
+	@$(PY) -m demo run --scenario soak
 
 mutants: setup ## small faults in the code, which tests must notice; writes reports/mutants.json
 	@$(PY) -m proof mutants

@@ -16,6 +16,7 @@ from demo.report import console, print_failure, step
 from demo.scenarios.fifo import fifo
 from demo.scenarios.hostile import hostile
 from demo.scenarios.orders import MANIFEST, faults, outage
+from demo.scenarios.soak import soak
 from demo.scenarios.webhooks import webhooks
 from demo.shop import Shop, deploy_service
 from demo.traffic.command import app as traffic
@@ -28,17 +29,18 @@ app = command_group(help="Try the example shop: sample traffic, faults and an au
 app.add_typer(traffic)
 
 
-_Scenario = Literal["faults", "outage", "hostile", "fifo", "webhooks"]
+_Scenario = Literal["faults", "outage", "hostile", "fifo", "webhooks", "soak"]
 _SCENARIOS: dict[_Scenario, Callable[[Shop, float], bool]] = {
     "faults": faults,
     "outage": outage,
     "hostile": hostile,
     "fifo": fifo,
     "webhooks": webhooks,
+    "soak": soak,
 }
 """Each takes the duration of the deployment in seconds, for its report, and returns success."""
 
-_SHOP_ALONE = ("faults", "outage")
+_SHOP_ALONE = ("faults", "outage", "soak")
 """The other scenarios have a CDK app of their own, with more than the shop."""
 
 

@@ -87,7 +87,7 @@ def report_orders(
         name,
         orders_table(figures, [*more, *findings.samples.items()], "Audit of the orders"),
         figures | ({"samples": samples} if samples else {}),
-        [label for each, label in FAULT_FIGURES.items() if figures[each]],
+        FAULT_FIGURES,
         f"Each of the {figures['distinct']} orders took effect once: nothing was lost, doubled or "
         "charged twice.",
         minimum,
@@ -150,32 +150,41 @@ def report_figures(
     """
     counted = [(label, figures[n]) for n, label in labels.items() if n not in must_be_zero]
     faults = [(label, figures[n]) for n, label in labels.items() if n in must_be_zero]
-    broken = [labels.get(each, each) for each in must_be_zero if figures[each]]
+    zero = {each: labels.get(each, each) for each in must_be_zero}
     table = _table(title, counted, faults)
-    return _report(name, table, figures, broken, good, minimum or {}, passed=passed)
+    return _report(name, table, figures, zero, good, minimum or {}, passed=passed)
 
 
 def _report(
     name: str,
     table: Table,
     figures: Mapping[str, Any],
-    broken: Collection[str],
+    must_be_zero: Mapping[str, str],
     good: str,
     minimum: Mapping[str, int],
     *,
     passed: bool,
 ) -> bool:
-    write_report(name, figures)
+    broken = [
+        f"{label} is {figures[each]}, and must be 0"
+        for each, label in must_be_zero.items()
+        if figures[each]
+    ]
+    few = [
+        f"{each} is {figures[each]}, and less than {least} proves nothing"
+        for each, least in minimum.items()
+        if figures[each] < least
+    ]
+    write_report(name, {**figures, "complaints": broken + few})
     console.print(table)
-    few = {each: least for each, least in minimum.items() if figures[each] < least}
     if broken:
-        console.print(f"[red]The guarantee is broken: {', '.join(broken)} must be 0.")
+        console.print("[red]The guarantee is broken:")
     elif not passed:
         console.print("[red]The run has failed.")
     elif not few:
         console.print(f"[green]{good}", soft_wrap=True)
-    for each, least in few.items():
-        console.print(f"[red]{each} is {figures[each]}; less than {least} proves nothing")
+    for complaint in broken + few:
+        console.print(f"[red]{complaint}")
     return passed and not broken and not few
 
 

@@ -1,1 +1,1 @@
-"""Proofs: exploration, simulator, crash points, fuzzing, soak and mutation testing."""
+"""Proofs: exploration, simulator, crash points, fuzzing and mutation testing."""

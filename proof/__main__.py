@@ -56,14 +56,6 @@ def fuzz(
 
 
 @app.command()
-def soak(seed: Seed = None) -> None:
-    """Send thousands of messages to the deployed service while processes are killed."""
-    from proof import soak
-
-    raise typer.Exit(soak.run(seed=seed))
-
-
-@app.command()
 def verify(
     account: Annotated[
         str | None, typer.Option(envvar="ACCOUNT", help="The account of your credentials.")

@@ -28,7 +28,7 @@ TOGETHER = {
     "aws": (
         "tests/proof/real_aws/test_embedded.py",
         *("tests/integration", "tests/emulator", "tests/demo/payment_sandbox"),
-        *("tests/demo/test_", "tests/proof/test_soak.py", "tests/lab/test_load"),
+        *("tests/demo/test_", "tests/demo/scenarios/test_soak.py", "tests/lab/test_load"),
     ),
     "wheel": ("tests/wheel",),
     "templates": (

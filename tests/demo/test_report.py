@@ -41,9 +41,13 @@ def written(reports: Path) -> Any:
     ("changes", "minimum", "sentence"),
     [
         ({}, {"functions_killed": 30}, "Each of the 500 orders took effect once"),
-        ({"lost": 1, "double_charges": 2}, {}, "broken: lost, double charges must be 0"),
+        (
+            {"lost": 1, "double_charges": 2},
+            {},
+            "broken:\nlost is 1, and must be 0\ndouble charges is 2",
+        ),
         ({"effects": 0}, {}, "The run has failed"),
-        ({}, {"functions_killed": 31}, "functions_killed is 30; less than 31 proves nothing"),
+        ({}, {"functions_killed": 31}, "functions_killed is 30, and less than 31 proves nothing"),
     ],
 )
 def test_the_verdict_is_a_sentence(

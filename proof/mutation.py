@@ -64,7 +64,10 @@ GROUPS = {
     ),
     "ledger": Group(
         ("effects.ledger", "effects.executor", "effects.calls"),
-        ("golden/test_records.py", "once/batch/test_concurrent_effects.py", "once/effects"),
+        (
+            *("golden/test_records.py", "once/batch/test_concurrent_effects.py"),
+            *("once/batch/test_hooks.py", "once/effects"),
+        ),
     ),
     "relay": Group(
         ("outbox.relay", "events.outgoing"),

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable  # noqa: TC003
-from contextvars import ContextVar
+from concurrent.futures import Future
+from contextvars import ContextVar, copy_context
 from multiprocessing import get_context
 from threading import Barrier, Event, Lock, get_ident
 from time import monotonic
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
-from once.effects.calls import awaited
+from once.effects.calls import ConcurrentCalls, awaited, wait_for_answers
 from once.effects.declaration import Call, Policy
 from once.errors import NotDone, PermanentError
 from once.intake.registration import effect_faults
+from once.runtime.deadline import Deadline
 from once.settings import TIME_MARGIN_MS
 from once.testing import FakeContext, inject, refused
 from once.transaction import Transaction
@@ -120,7 +122,7 @@ def test_ten_effects_are_called_side_by_side_and_commit_in_two_requests(
     assert amounts(shop.aws) == dict.fromkeys(["first", *NAMES], 1)
 
 
-@pytest.mark.parametrize(("most", "expected"), [(3, 3), (10, 7)])
+@pytest.mark.parametrize(("most", "expected"), [(2, 2), (10, 7)])
 def test_no_more_calls_are_under_way_than_the_line_allows(
     start: Start, most: int, expected: int
 ) -> None:
@@ -144,6 +146,23 @@ def test_with_one_call_at_a_time_each_commits_before_the_next_begins(start: Star
     assert shop.run(*batch_of("a", "b")) == []
     assert shop.writes == [["a"], ["a"], ["b"], ["b"]]
     assert threads == {get_ident()}
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_what_a_call_raises_is_kept_for_whoever_takes_its_result(most: int) -> None:
+    error = NotDone()
+
+    def fail() -> None:
+        raise error
+
+    assert ConcurrentCalls(most).start(copy_context(), fail).exception(PATIENCE) is error
+
+
+def test_the_time_of_the_invocation_ends_the_wait_for_an_answer() -> None:
+    call, context = Future[None](), Ticking()
+    context.remaining_ms = 20
+    wait_for_answers([call], Deadline(context.get_remaining_time_in_millis, margin_ms=0))
+    assert not call.done()
 
 
 def test_a_slow_effect_delays_no_other(shop: Shop) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from once.effects.declaration import Effect, Policy
-from once.effects.ledger import Intent
+from once.effects.ledger import Intent, pending_update
 from once.errors import InFlight, Unanswered
+from once.events.identity import key_hash
 from once.names import CLOCK_MARGIN_SECONDS, Limits, Standing
 from once.testing import FakeAws, Fault, answer_lost, cancelled, inject, never_sent, refused
 from once.transaction import serialize
@@ -70,8 +71,8 @@ class Pending(Bench):
     def renew_key(self, intent: Intent) -> Intent:
         return self.ledger.renew_key(EFFECT, PK, intent)
 
-    def hand_back(self, intent: Intent, standing: Standing) -> None:
-        self.ledger.hand_back(PK, intent, standing)
+    def hand_back(self, intent: Intent, standing: Standing) -> bool:
+        return self.ledger.hand_back(PK, intent, standing)
 
 
 @pytest.fixture
@@ -103,9 +104,17 @@ def test_every_change_is_a_transaction_of_one_update(pending: Pending) -> None:
     assert all([*entry] == ["Update"] for _, p in made for entry in p["TransactItems"])
 
 
+def test_what_a_change_leaves_out_is_removed_from_the_record(pending: Pending) -> None:
+    kept = replace(pending.opened, standing=Standing.SETTLED, outcome="{}", settlement="{}")
+    pending.store(kept)
+    update = pending_update("dedup", PK, kept, pending.opened)
+    pending.client.transact_write_items(TransactItems=[{"Update": update}])
+    assert pending.stored == pending.opened
+
+
 def test_a_lease_ends_to_the_millisecond(pending: Pending) -> None:
     pending.later(9.5)
-    with pytest.raises(InFlight) as raised:
+    with pytest.raises(InFlight, match="is at the effect 'charge' for at most 0 s more") as raised:
         pending.take_over(pending.opened)
     assert raised.value.seconds == 0.5
     assert pending.stored == pending.opened
@@ -143,13 +152,13 @@ def test_a_record_that_changed_meanwhile_is_not_taken_over_or_changed(
     pending.later()
     change(pending)
     stored = pending.stored
-    with pytest.raises(InFlight) as raised:
+    with pytest.raises(InFlight, match="another delivery took over 'charge'") as raised:
         pending.take_over(pending.opened)
     assert raised.value.seconds == 0  # the new owner's lease is not known
     if is_lost:
         with pytest.raises(InFlight):
             pending.renew_key(pending.opened)
-        pending.hand_back(pending.opened, Standing.NOT_DONE)
+        assert pending.hand_back(pending.opened, Standing.NOT_DONE)  # there is nothing to release
     assert pending.stored == stored
 
 
@@ -199,9 +208,10 @@ def test_a_takeover_without_an_answer_is_handed_back(pending: Pending, fault: Fa
 def test_a_hand_back_that_fails_logs_the_kind_of_error_only(pending: Pending) -> None:
     log, mine = Log(pending.aws), pending.opened
     with inject(pending.client, WRITE, *[refused("AccessDeniedException")] * 3):
-        pending.hand_back(mine, Standing.UNKNOWN)
+        assert not pending.hand_back(mine, Standing.UNKNOWN)
     [line] = log.lines()
     assert (line["message"], line["error"]) == ("effect not handed back", "Unanswered")
+    assert line["key_hash"] == key_hash(PK)
     assert not any(secret in log.text() for secret in (PK, mine.provider_key, mine.owner))
 
 

@@ -37,6 +37,14 @@ def test_a_refusal_of_the_provider_is_an_outcome(make: Make) -> None:
     assert till.published == ["declined"]
 
 
+def test_a_refusal_after_a_call_without_an_answer_is_an_outcome_too(make: Make) -> None:
+    # It may be that of the first call, as the provider saved it under the key.
+    till = make(TimeoutError(), Declined("no money"), policy=Policy.AT_LEAST_ONCE)
+    assert till.deliver(note())
+    assert len(till.provider.calls) == 2
+    assert (till.record["outcome"], till.record["refusal"]) == ("refused", "Declined")
+
+
 EXISTS: Any = {"condition": "attribute_exists(amount)", "otherwise": Declined("unknown")}
 
 
@@ -275,12 +283,19 @@ def test_a_refusal_is_restored_as_it_was(refusal: Refusal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "outcome"),
-    [(str, object()), (float, float("nan")), (str, Paid("a")), (str, Formatting("x"))],
+    ("kind", "outcome", "text"),
+    [
+        (str, object(), "object"),
+        (float, float("nan"), "null"),
+        (str, Paid("a"), "`object`"),
+        (str, Formatting("x"), "read back from JSON, it is not equal"),
+    ],
     ids=["no JSON", "not a number", "another type", "refusal"],
 )
-def test_an_outcome_that_would_be_restored_as_another_is_not_kept(kind: Any, outcome: Any) -> None:
-    with pytest.raises(NotKept):
+def test_an_outcome_that_would_be_restored_as_another_is_not_kept(
+    kind: Any, outcome: Any, text: str
+) -> None:
+    with pytest.raises(NotKept, match=text):
         kept_text(effect_of(kind), outcome)
 
 

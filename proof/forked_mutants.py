@@ -1,7 +1,8 @@
 """Tests mutmut's mutants in forks of a process that has collected the tests once.
 
 mutmut starts pytest anew for each mutant, which takes many times longer than the tests. Here each
-mutant is tested by the tests that call its function, the fastest first, until one of them fails.
+mutant is tested by the tests that call its function, until one of them fails: first those that have
+killed other mutants of the function in little time.
 
 Executed by its path in a project with mutmut's settings: it must not import the code under test
 before mutmut has mutated it. Writes `mutants.json`: the status of each mutant by its name, and the
@@ -15,7 +16,7 @@ import resource
 import signal
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
@@ -37,12 +38,13 @@ Items = list[pytest.Item]
 KILLED = ("killed", "timeout")
 
 _NO_MUTANT = ""
-_KILLED, _SURVIVED = 1, 0
-_STATUSES = {_KILLED: "killed", _SURVIVED: "survived", -signal.SIGXCPU: "timeout"}
-_STATUSES[-signal.SIGALRM] = "timeout"
+_SURVIVED, _KILLED, _KILLED_BY = 0, 1, 2
+"""Exit codes of a process that tests a mutant: 2 is the first of its tests, and so on to 255."""
+_STATUSES = {_SURVIVED: "survived", -signal.SIGXCPU: "timeout", -signal.SIGALRM: "timeout"}
+_UNKNOWN = 0.2
+"""A test that has killed no mutant of a function counts as having killed so many."""
 _SPARE_SECONDS, _TIMES = 2, 5
-"""In a mutant, a test has five times its CPU time without one, and two seconds: one that never ends
-is over soon, since the fastest test that calls it is the first."""
+"""In a mutant, a test has five times its CPU time without one, and two seconds."""
 _LINE_SECONDS = 15
 _WAITING = 30
 """It has so many times that by the clock, if it waits."""
@@ -66,9 +68,10 @@ class Mutants:
         self._names, self._children = names, children
         self._output = os.fdopen(os.dup(sys.stderr.fileno()), "w")  # pytest captures the other one
         self._told = time.monotonic()
-        self._running: dict[int, str] = {}
+        self._running: dict[int, tuple[str, Items]] = {}
         self._tests: defaultdict[str, Items] = defaultdict(list)
         self._seconds: dict[pytest.Item, float] = {}
+        self._kills: Counter[tuple[str, pytest.Item]] = Counter()
         self.statuses: dict[str, str] = {}
 
     def pytest_configure(self) -> None:
@@ -117,7 +120,12 @@ class Mutants:
                 self._tests[function].append(item)
 
     def _start(self, name: str) -> None:
-        items = sorted(self._tests[_function_of(name)], key=self._seconds.__getitem__)
+        function = _function_of(name)
+
+        def seconds_a_kill(item: pytest.Item) -> float:
+            return self._seconds[item] / (self._kills[function, item] + _UNKNOWN)
+
+        items = sorted(self._tests[function], key=seconds_a_kill)
         if not items:
             self.statuses[name] = "no tests"
             return
@@ -126,12 +134,15 @@ class Mutants:
         child = os.fork()
         if not child:
             _test(name, [(item, self._seconds[item]) for item in items], self._output)
-        self._running[child] = name
+        self._running[child] = name, items
 
     def _wait(self) -> None:
         child, status = os.wait()
         code = os.waitstatus_to_exitcode(status)
-        self.statuses[self._running.pop(child)] = _STATUSES.get(code, "suspicious")
+        name, items = self._running.pop(child)
+        if code >= _KILLED_BY:
+            self._kills[_function_of(name), items[code - _KILLED_BY]] += 1
+        self.statuses[name] = _STATUSES.get(code, "killed" if code > 0 else "suspicious")
         if time.monotonic() > self._told + _LINE_SECONDS:
             self._told = time.monotonic()
             print(f"{len(self.statuses)} of {len(self._names)}", file=self._output, flush=True)
@@ -144,16 +155,19 @@ def _test(name: str, items: Sequence[tuple[pytest.Item, float]], output: TextIO)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         set_mutant_under_test(name)
         failure = ""
-        for (item, seconds), (following, _) in zip(items, [*items[1:], (None, 0)], strict=True):
+        turns = zip(items, [*items[1:], (None, 0)], strict=True)
+        for code, ((item, seconds), (following, _)) in enumerate(turns, _KILLED_BY):
             limit = ceil(_SPARE_SECONDS + _TIMES * seconds)
             signal.alarm(_WAITING * limit)
             limit += ceil(time.process_time())
             resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
             if failure := _failure(item, following):
+                result = min(code, 255)
                 break
+        else:
+            result = _SURVIVED
         if failure and name == _NO_MUTANT:
             print(failure, file=output, flush=True)
-        result = _KILLED if failure else _SURVIVED
     finally:
         os._exit(result)
 

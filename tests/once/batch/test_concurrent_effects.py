@@ -166,11 +166,11 @@ def test_the_time_of_the_invocation_ends_the_wait_for_an_answer() -> None:
 
 
 def test_a_slow_effect_delays_no_other(shop: Shop) -> None:
-    others = Event()
+    others, in_time = Event(), list[bool]()
 
     def wait(name: str) -> None:
         if name == "slow":
-            assert others.wait(PATIENCE)
+            in_time.append(others.wait(PATIENCE))
 
     shop.during = wait
     client = shop.aws.runtime.dynamodb
@@ -184,6 +184,7 @@ def test_a_slow_effect_delays_no_other(shop: Shop) -> None:
         assert shop.run(*batch_of("slow", "a", "b")) == []
     finally:
         client.meta.events.unregister(f"after-call.dynamodb.{WRITE}", note)
+    assert in_time == [True]
     assert shop.writes == [["slow", "a", "b"], ["a", "b"], ["slow"]]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from once.effects.declaration import Effect, Policy
-from once.effects.ledger import Intent, pending_update
+from once.effects.ledger import Intent, not_done, pending_update, settled
 from once.errors import InFlight, Unanswered
 from once.events.identity import key_hash
 from once.names import CLOCK_MARGIN_SECONDS, Limits, Standing
@@ -104,12 +104,23 @@ def test_every_change_is_a_transaction_of_one_update(pending: Pending) -> None:
     assert all([*entry] == ["Update"] for _, p in made for entry in p["TransactItems"])
 
 
-def test_what_a_change_leaves_out_is_removed_from_the_record(pending: Pending) -> None:
-    kept = replace(pending.opened, standing=Standing.SETTLED, outcome="{}", settlement="{}")
-    pending.store(kept)
-    update = pending_update("dedup", PK, kept, pending.opened)
-    pending.client.transact_write_items(TransactItems=[{"Update": update}])
-    assert pending.stored == pending.opened
+def test_an_effect_is_settled_by_hand_and_called_again_when_it_was_not_done(
+    pending: Pending,
+) -> None:
+    opened = pending.opened
+    done = settled(opened, '{"returned":1}', "by a person")
+    again = not_done(done, "by another", new_key=True)
+    for old, new in ((opened, done), (done, again)):
+        update = pending_update("dedup", PK, old, new)
+        pending.client.transact_write_items(TransactItems=[{"Update": update}])
+        assert pending.stored == new  # the second one has no outcome any more
+    assert len({opened.owner, done.owner, again.owner}) == 3  # who called before writes no more
+    settlement = replace(opened, owner=done.owner, settlement="by a person")
+    assert done == replace(settlement, standing=Standing.SETTLED, outcome='{"returned":1}')
+    settlement = replace(opened, owner=again.owner, settlement="by another")
+    key = opened.provider_key[:-1] + "2"
+    assert again == replace(settlement, standing=Standing.NOT_DONE, provider_key=key)
+    assert not_done(done, "").provider_key == opened.provider_key
 
 
 def test_a_lease_ends_to_the_millisecond(pending: Pending) -> None:

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from once.errors import InvalidWrite, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import key_hash
-from once.events.outgoing import OutgoingEvent, draft, events_in, trace_context, written
+from once.events.outgoing import (
+    ClaimPlace,
+    Draft,
+    OutgoingEvent,
+    draft,
+    events_in,
+    trace_context,
+    written,
+)
 from once.names import Limits
 from tests.once.events.json_values import JSON, TEXT
 from tests.once.support import Note, event_of, quick
@@ -57,6 +65,9 @@ def test_an_event_says_where_it_comes_from_and_when_its_cause_was_committed() ->
     assert (outgoing.id, outgoing.source, outgoing.type) == (event.id, event.source, event.type)
     assert (event.source, event.type, event.subject) == ("/once/notes", "counted", None)
     assert event.time == "2027-01-15T08:00:00.123+00:00"
+    envelope = json.loads(outgoing.body)
+    assert envelope["datacontenttype"] == "application/json"
+    assert "subject" not in envelope
 
 
 @quick
@@ -161,6 +172,36 @@ def test_an_event_larger_than_sns_takes_is_refused() -> None:
     assert len(event.body) == largest
     with pytest.raises(TooLarge, match="counted is too large for the topic"):
         outbox(data + "x")
+
+
+PLACE = ClaimPlace("claims", "notes", max_bytes=1024 * 1024)
+INLINE, RECORD = 240 * 1024, 300 * 1024
+"""The most bytes of the data of one event, and of all events of a record."""
+
+
+def sized(size: int) -> Draft:
+    """Return a draft with so many bytes of data."""
+    return draft("counted", ["x" * (size - len('["",1]')), 1], None)
+
+
+def test_data_that_fits_neither_event_nor_record_is_claimed() -> None:
+    largest = PLACE.fitting(sized(INLINE), [], PK)
+    assert (largest.inline_bytes, largest.claim) == (INLINE, None)
+    last = PLACE.fitting(sized(RECORD - INLINE), [largest], PK)
+    assert (last.inline_bytes, last.claim) == (RECORD - INLINE, None)
+    for size, before in ((INLINE + 1, []), (RECORD - INLINE + 1, [largest])):
+        moved = PLACE.fitting(sized(size), before, PK)
+        assert moved.claim is not None
+        assert moved.claim.content == json.dumps(sized(size).data, separators=(",", ":")).encode()
+        assert (moved.data, moved.inline_bytes) == (None, 0)
+
+
+def test_data_that_no_consumer_could_read_is_not_claimed() -> None:
+    with pytest.raises(TooLarge, match=r"^counted is too large for the claim check: "):
+        PLACE.fitting(sized(PLACE.max_bytes + 1), [], PK)
+    unreadable = draft("counted", [*sized(INLINE).data, 2**53], None)
+    with pytest.raises(InvalidWrite, match=r"^counted could be read by no consumer: "):
+        PLACE.fitting(unreadable, [], PK)
 
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

@@ -2,7 +2,9 @@
 
 import base64
 import json
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,8 +14,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.hmac import HMAC
 
+from once.errors import MissingExtra
 from once.testing.faults import inject, never_sent
-from once.webhooks.endpoint import GITHUB, SLACK, STANDARD, STRIPE, Profile
+from once.webhooks.endpoint import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
 from once.webhooks.signature import (
     KEPT_SECONDS,
     OUTAGE_SECONDS,
@@ -72,11 +75,12 @@ def test_one_of_several_signatures_is_enough() -> None:
     one, other = (
         signed_by(STRIPE, each, PAID)["stripe-signature"] for each in (PREVIOUS, STANDARD_KEY)
     )
-    both = f"{one},{other.partition(',')[2]},v0={'0' * 64}"
+    both = f"{one},v1=no hex,{other.partition(',')[2]},v0={'0' * 64}"
     assert check(STRIPE, {"stripe-signature": both}) is GENUINE
     headers = signed_by(STANDARD, STANDARD_KEY, PAID)
     public = signed_by(STANDARD, SECRET_KEY, PAID)["webhook-signature"]
-    headers["webhook-signature"] = f"v1,AAAA v2,x {public} {headers['webhook-signature']} v1a,x"
+    genuine = f"{public} {headers['webhook-signature']}"
+    headers["webhook-signature"] = f"v1,AAAA v1,x v1a,x v2,x {genuine} v1a,x"
     assert check(STANDARD, headers) is GENUINE
     assert check(STANDARD, headers, PAID, PUBLIC_KEY) is GENUINE
 
@@ -106,6 +110,10 @@ def test_a_header_with_many_signatures_is_forged() -> None:
     header = signed_by(STRIPE, STANDARD_KEY, PAID)["stripe-signature"]
     for decoys, expected in ((15, GENUINE), (16, FORGED)):
         assert check(STRIPE, {"stripe-signature": header + ",v1=00" * decoys}) is expected
+        headers = signed_by(STANDARD, STANDARD_KEY, PAID)
+        mixed = " v1,AAAA" * (decoys - 8) + " v1a,AAAA" * 8
+        headers["webhook-signature"] += mixed
+        assert check(STANDARD, headers) is expected
 
 
 BAD_TIMES = [
@@ -143,6 +151,9 @@ def test_an_id_is_never_a_template(webhook_id: str) -> None:
         assert check(profile, headers) is GENUINE
         name = profile.id.removeprefix("header:")
         assert check(profile, headers | {name: f"{webhook_id}x"}) is FORGED
+        assert check(profile, headers | {name: "\ud800"}) is FORGED
+    public = sign(STANDARD, SECRET_KEY, PAID, webhook_id=webhook_id, now=SIGNED_AT)
+    assert check(STANDARD, public | {"webhook-id": "\ud800"}, PAID, PUBLIC_KEY) is FORGED
 
 
 def test_standard_webhooks_sign_an_id_and_the_digits_of_the_time() -> None:
@@ -162,7 +173,10 @@ def test_a_body_that_is_no_utf8_is_forged_or_genuine_but_raises_nothing() -> Non
 
 @pytest.mark.parametrize(
     "secret",
-    ["whsec_", "whsec_é", "whsec_A", "whpk_", "whpk_AAAA", "whpk_é", PUBLIC_KEY[:-4], "whsk_AAAA"],
+    [
+        *("whsec_", "whsec_é", "whsec_A", "whpk_", "whpk_AAAA", "whpk_é", "whsk_AAAA"),
+        *(PUBLIC_KEY[:-4], f"{PUBLIC_KEY[:9]}!{PUBLIC_KEY[9:]}"),
+    ],
 )
 def test_a_secret_that_cannot_be_used_verifies_nothing(secret: str) -> None:
     headers = signed_by(STANDARD, STANDARD_KEY, PAID)
@@ -171,21 +185,43 @@ def test_a_secret_that_cannot_be_used_verifies_nothing(secret: str) -> None:
         assert check(STANDARD, headers | {"webhook-signature": text}, PAID, secret) is FORGED
 
 
+UNUSABLE = "the secret is not base64 after whsec_, or the body is not UTF-8"
+WRONG_KEY = "the secret key is not base64 of 32 or 64 bytes after whsk_"
+SIGNED = signed_by(STANDARD, STANDARD_KEY, PAID)
+
+
 @pytest.mark.parametrize(
     ("secret", "body", "text"),
     [
-        ("", PAID, "is empty"),
-        ("whsec_", PAID, "not base64"),
-        ("whsec_A", PAID, "not base64"),
-        (STANDARD_KEY, b"\xff", "not UTF-8"),
-        (PUBLIC_KEY, PAID, "cannot sign"),
-        ("whsk_AAAA", PAID, "32 or 64 bytes"),
-        (SECRET_KEY.replace("Xb", "X!b"), PAID, "32 or 64 bytes"),
+        ("", PAID, "the secret is empty"),
+        ("whsec_", PAID, UNUSABLE),
+        ("whsec_A", PAID, UNUSABLE),
+        (STANDARD_KEY, b"\xff", UNUSABLE),
+        (PUBLIC_KEY, PAID, "a public key (whpk_) cannot sign: give its secret key (whsk_)"),
+        ("whsk_AAAA", PAID, WRONG_KEY),
+        (SECRET_KEY.replace("Xb", "X!b"), PAID, WRONG_KEY),
     ],
 )
 def test_a_secret_that_cannot_sign_is_refused(secret: str, body: bytes, text: str) -> None:
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         signed_by(STANDARD, secret, body)
+
+
+@pytest.mark.parametrize(
+    ("missing", "use"),
+    [
+        ("standardwebhooks.webhooks", lambda: check(STANDARD, SIGNED)),
+        ("nacl.exceptions", lambda: check(STANDARD, SIGNED, PAID, PUBLIC_KEY)),
+        ("nacl.signing", lambda: signed_by(STANDARD, SECRET_KEY, PAID)),
+    ],
+)
+def test_a_package_that_is_missing_is_named_with_where_it_belongs(
+    monkeypatch: pytest.MonkeyPatch, missing: str, use: Callable[[], object]
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    text = f"'{missing}', which the extra `webhooks` .*: lock it in the requirements.txt of the fun"
+    with pytest.raises(MissingExtra, match=text):
+        use()
 
 
 @each_profile
@@ -208,6 +244,11 @@ def test_a_signature_is_compared_as_a_whole_and_with_its_prefix() -> None:
         plain = header.removeprefix(profile.prefix)
         for text in (plain, header.upper(), f" {header}", header[:-2], header + "00", header[:32]):
             assert check(profile, headers | {profile.signature_header: text}) is FORGED
+    for profile in (SHOPIFY, STANDARD):  # whose signatures are base64
+        headers = signed_by(profile, STANDARD_KEY, PAID)
+        header = headers[profile.signature_header]
+        text = f"{header[:9]}!{header[9:]}"
+        assert check(profile, headers | {profile.signature_header: text}) is FORGED
 
 
 # The providers' own examples of signatures, and their packages.
@@ -390,20 +431,25 @@ def test_a_rotated_secret_counts_at_once_and_the_one_before_for_its_time() -> No
     assert cached.read(refreshed=True) == (("new",), ("old",))
 
 
-FAILURES: list[Any] = [
-    refused_with("AccessDeniedException"),
-    EndpointConnectionError(endpoint_url="https://a"),
-    "",
-]
+NO_SECRET = (
+    "^the secret of endpoint 'stripe' has no signing secret: put it as plain text, one secret a "
+    "line, and not as JSON or binary$"
+)
 
 
 @pytest.mark.parametrize(
-    "failure", [*FAILURES, None, "  \n", b"binary", '{"secret": "x"}'], ids=repr
+    ("version", "text"),
+    [
+        (refused_with("AccessDeniedException"), "AccessDenied"),
+        (EndpointConnectionError(endpoint_url="https://a"), "EndpointConnectionError"),
+        *((version, NO_SECRET) for version in ("", None, "  \n", b"binary", '{"secret": "x"}')),
+    ],
+    ids=repr,
 )
-def test_without_a_secret_nothing_can_be_verified(failure: Any) -> None:
-    cached = Cached(failure)
+def test_without_a_secret_nothing_can_be_verified(version: Version, text: str) -> None:
+    cached = Cached(version)
     for refreshed in (False, True):
-        with pytest.raises(SecretsUnavailable) as error:
+        with pytest.raises(SecretsUnavailable, match=text) as error:
             cached.read(refreshed=refreshed)
     assert error.value.summary == f"SecretsUnavailable: {error.value}"
     assert "secret-text" not in error.value.summary

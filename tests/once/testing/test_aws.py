@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from once.testing import (
 )
 from once.testing.pytest_plugin import _registry
 from once.transaction import Table
+from redelivery.world.world import accelerated
 from stacks.folders import ROOT
 from stacks.registry import REGISTRY
 from tests.in_memory import Start
@@ -46,8 +47,10 @@ from tests.once.support import (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _aws_in_memory() -> None:
-    """Disables the shared preparations: FakeAws must work without them."""
+def _aws_in_memory() -> Iterator[None]:
+    """In place of the shared mocks and clients: FakeAws must work without them."""
+    with accelerated():
+        yield
 
 
 def test_it_needs_no_region_or_profile_of_the_machine_and_takes_no_endpoint(

@@ -135,20 +135,25 @@ def test_the_size_of_a_body_is_known_without_decoding_it(size: int) -> None:
     assert body_bytes({"body": body.decode()}) == size
 
 
+NO_TEXT = "where payload format 2.0 has a text$"
+
+
 @pytest.mark.parametrize(
-    "event",
+    ("event", "error", "text"),
     [
-        {},
-        {"version": "1.0", "path": "/stripe", "httpMethod": "POST", "requestContext": {}},
-        {"Records": []},
-        EVENT | {"headers": {"a": ["b"]}},
-        EVENT | {"body": {"a": 1}},
-        EVENT | {"body": "!", "isBase64Encoded": True},
-        EVENT | {"rawPath": None},
+        ({}, KeyError, "rawPath"),
+        ({"version": "1.0", "path": "/stripe", "requestContext": {}}, KeyError, "rawPath"),
+        ({"Records": []}, KeyError, "rawPath"),
+        (EVENT | {"headers": {"a": ["b"]}}, TypeError, f"^list {NO_TEXT}"),
+        (EVENT | {"body": {"a": 1}}, TypeError, f"^dict {NO_TEXT}"),
+        (EVENT | {"body": "!", "isBase64Encoded": True}, ValueError, "^the body is not base64: "),
+        (EVENT | {"rawPath": None}, TypeError, f"^NoneType {NO_TEXT}"),
     ],
 )
-def test_an_event_of_another_form_is_refused(event: dict[str, Any]) -> None:
-    with pytest.raises((KeyError, TypeError, ValueError)):
+def test_an_event_of_another_form_is_refused(
+    event: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
         Request.of(event)
 
 
@@ -241,6 +246,7 @@ def test_places_are_read(profile: Profile, body: Any, headers: Any, expected: An
         (urlencode({"payload": '{"a": "é&="}'}), {"a": "é&="}),
         ("payload=%7B%7D", {}),
         ("payload={}&payload={}", None),
+        ("payload={}&payload", None),
         ("other={}", None),
         ("payload", None),
         ("", None),

@@ -4,30 +4,26 @@ import json
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from threading import Event
 from typing import Any
 
 from demo.audit import Findings, audit
-from demo.background import background
-from demo.dropped_calls import Calls, Drop, Drops, dropping
+from demo.dropped_calls import Drop, Drops, dropping
 from demo.kills import kill_at_random
 from demo.payment_sandbox import FaultRates, PaymentFault
-from demo.report import FAULT_FIGURES, console, report_figures, step, write_report
+from demo.report import FAULT_FIGURES, report_figures, step, write_report
 from demo.scenarios import drawn_seed
 from demo.scenarios.orders import send_traffic
 from demo.shop import Shop
 from once.names import Reason
-from once.ops.aws.clients import total_depth
 from once.ops.dead_letters.dead_letter import DIED
 
 SAFE_REASONS = (DIED, Reason.UNFINISHED, Reason.RETRIES_EXHAUSTED)
 """Reasons of dead letters that may be redriven unchanged."""
-_PROGRESS_SECONDS = 15.0
 _TIMEOUT_SECONDS = 900.0
-_NAME = "soak"
+_DIED = "errorMessage=Worker process died"
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ def soak(shop: Shop, deploy_seconds: float) -> bool:
         Whether the audit is clean and enough faults occurred.
     """
     started = time.monotonic()
-    write_report(_NAME, {"complaints": ["the run was interrupted"]})
+    write_report("soak", {"complaints": ["the run was interrupted"]})
     figures = play(shop, SOAK, drawn_seed())
     seconds = round(deploy_seconds + time.monotonic() - started, 1)
     return conclude({**figures, "seconds": seconds}, SOAK.least)
@@ -101,7 +97,11 @@ def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
         OpsError: messages could not be sent.
     """
     shop.sandbox.faults = FaultRates(seed=seed, shares=shape.charges)
-    with _faults(shop, shape, seed) as (calls, killed):
+    functions, every = shop.functions(*shop.deployment.consumers), shape.calls_a_kill
+    with (
+        dropping(shop.aws, functions, Drops(seed, shape.drops)) as calls,
+        kill_at_random(shop.aws, functions, every=every, clock=calls.total, seed=seed) as killed,
+    ):
         sent = send_traffic(shop, shape.traffic, _TIMEOUT_SECONDS)
     shop.sandbox.faults = FaultRates()
     sent_back = redrive_safe(shop)
@@ -117,9 +117,7 @@ def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
         **audit_figures(findings),
         "kills": killed.total(),
         "kills_by_function": dict(killed),
-        "kills_in_mid_batch": shop.aws.child.log.read_text().count(
-            "errorMessage=Worker process died"
-        ),
+        "kills_in_mid_batch": shop.aws.child.log.read_text().count(_DIED),
         "calls": calls.total(),
         "drops": calls.dropped.total(),
         "answers_lost": by_kind[Drop.ANSWER_LOST],
@@ -128,33 +126,6 @@ def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
         "charge_answers_dropped": shop.sandbox.fired[PaymentFault.DROP],
         "sent_back": sent_back,
     }
-
-
-@contextmanager
-def _faults(shop: Shop, shape: Shape, seed: int) -> Iterator[tuple[Calls, Counter[str]]]:
-    """Cut off calls and kill processes until the context ends, and print the progress."""
-    functions = shop.functions(*shop.deployment.consumers)
-    sqs = shop.aws.client("sqs")
-
-    def print_progress(over: Event) -> None:
-        started = time.monotonic()
-        while not over.wait(_PROGRESS_SECONDS):
-            queues = shop.deployment.consumers.values()
-            left = sum(total_depth(sqs, consumer.queue_urls).total for consumer in queues)
-            console.print(
-                f"[dim]{time.monotonic() - started:5.0f} s: {left} messages left, "
-                f"{killed.total()} processes killed, {calls.dropped.total()} calls cut off",
-                highlight=False,
-            )
-
-    with (
-        dropping(shop.aws, functions, Drops(seed, shape.drops)) as calls,
-        kill_at_random(
-            shop.aws, functions, every=shape.calls_a_kill, clock=calls.total, seed=seed
-        ) as killed,
-        background("progress", print_progress),
-    ):
-        yield calls, killed
 
 
 def audit_figures(findings: Findings) -> dict[str, Any]:
@@ -168,11 +139,7 @@ def audit_figures(findings: Findings) -> dict[str, Any]:
 
 
 def redrive_safe(shop: Shop) -> int:
-    """Redrive the dead letters whose only cause is too many kills, as an operator would.
-
-    Returns:
-        The number of these dead letters.
-    """
+    """Redrive the dead letters whose only cause is too many kills, and return their number."""
     file = shop.aws.state_dir / "letters.json"
     with file.open("wb") as output:
         shop.once("dlq", "list", "--json", stdout=output)
@@ -192,4 +159,4 @@ def conclude(figures: Mapping[str, Any], least: Mapping[str, int]) -> bool:
     counted = [name for name, each in figures.items() if not isinstance(each, dict)]
     labels = {name: name.replace("_", " ") for name in counted}
     good = "Nothing was lost or doubled."
-    return report_figures(_NAME, "soak", labels, figures, FAULT_FIGURES, good=good, minimum=least)
+    return report_figures("soak", "soak", labels, figures, FAULT_FIGURES, good=good, minimum=least)

@@ -151,8 +151,9 @@ class Stepper(ABC):
         """Return the time of the next task, timer or message; infinity if there is none."""
         queues = [queue for place in self.places for queue in place.sources]
         queues += [place.dead_letters for place in self.places if dead_letters]
-        hidden = [message.visible_at for queue in queues for message in queue.waiting]
-        later = [time for time in hidden if time > self.world.tasks.now]
+        now = self.world.tasks.now
+        messages = (message for queue in queues for message in queue.messages.values())
+        later = [m.visible_at for m in messages if m.visible_at > now and not m.deleted]
         return min([self.world.tasks.next_time, *later])
 
 
@@ -194,13 +195,14 @@ class _Run(Stepper):
             self.world.tasks.now += HOLD_SECONDS
 
     def step(self) -> bool:
-        """Take a random step, or let time pass until one is possible."""
-        if steps := [*self._steps()]:
-            self.world.random.choice(steps)()
-        elif (due := self.next_time(dead_letters=self._redrives > 0)) < math.inf:
+        """Let time pass until a step is possible, and take a random one."""
+        while not (steps := [*self._steps()]):
+            due = self.next_time(dead_letters=self._redrives > 0)
+            if due == math.inf:
+                return False
             self.world.tasks.now = due
-        else:
-            return False
+            self.world.tasks.fire()
+        self.world.random.choice(steps)()
         return True
 
     def _steps(self) -> Iterator[Callable[[], object]]:

@@ -94,7 +94,7 @@ class Queue:
     def deliverable(self, now: float) -> list[Message]:
         """Return the messages that a receive may return, in their order."""
         visible = [m for m in self.messages.values() if m.visible_at <= now and not m.deleted]
-        if not self.is_fifo:
+        if not visible or not self.is_fifo:
             return visible
         locked = {each.group for each in self.waiting if each.visible_at > now}
         return [each for each in visible if each.group not in locked]

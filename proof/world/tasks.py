@@ -62,8 +62,10 @@ class Task:
     @property
     def has_waited(self) -> bool:
         """Whether the tasks that it waits for have ended."""
-        ended = [task.ended for task in self.waits_for]
-        return any(ended) if self.one_is_enough else bool(ended) and all(ended)
+        if not self.waits_for:
+            return False
+        ended = (task.ended for task in self.waits_for)
+        return any(ended) if self.one_is_enough else all(ended)
 
 
 class Tasks:

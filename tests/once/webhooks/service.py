@@ -113,9 +113,13 @@ class Service:
         return self.ingress.handle(event, FakeContext(remaining_ms))["statusCode"]
 
     def counted(self) -> list[set[str]]:
-        """Return the metrics in each line that was printed, without the latency."""
-        found = [json.loads(line)["_aws"]["CloudWatchMetrics"][0]["Metrics"] for line in self.lines]
-        return [{each["Name"] for each in metrics} - {Metric.WEBHOOK_MS} for metrics in found]
+        """Return the metrics that count one in each line that was printed."""
+        counted = []
+        for line in self.properties():
+            names = {each["Name"] for each in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
+            counted.append(names - {Metric.WEBHOOK_MS})
+            assert [line[name] for name in counted[-1]] == [[1]] * len(counted[-1])
+        return counted
 
     def properties(self) -> list[dict[str, Any]]:
         """Return the fields of each line that was printed."""

@@ -141,6 +141,24 @@ def test_a_line_has_endpoint_standing_and_hash_of_the_key(service: Service) -> N
     assert unknown.keys() & {"endpoint", "key_hash", Metric.WEBHOOK_MS} == set()
 
 
+def test_the_latency_is_in_milliseconds_from_the_first_to_the_last_step(service: Service) -> None:
+    with inject(service.sender, "TransactWriteItems", cancelled("TransactionConflict")):
+        assert service.post(stripe_request(stripe_body())) == 200
+    [line] = service.properties()
+    assert line[Metric.WEBHOOK_MS] == [round((service.now - NOW) * 1000, 3)]
+    assert service.paused == 1
+
+
+def test_a_secret_that_was_rotated_a_moment_ago_verifies_a_webhook(service: Service) -> None:
+    assert service.post(stripe_request(stripe_body("evt_0"))) == 200
+    service.secretsmanager.put_secret_value(SecretId="stripe", SecretString="new")
+    service.now += REFRESH_SECONDS
+    new = stripe_request(stripe_body(), at=service.now, secret="new")
+    assert service.post(new) == 200
+    forged = stripe_request(stripe_body("evt_2"), at=service.now, secret="other")
+    assert service.post(forged) == 401
+
+
 def test_a_webhook_after_the_window_is_new(service: Service) -> None:
     assert service.post(stripe_request(stripe_body())) == 200
     service.now += 46 * 86400

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from time import time
 from typing import Any
 
 import boto3
@@ -11,11 +12,13 @@ import pytest
 from once.events.outgoing import events_in
 from once.names import Metric
 from once.runtime.metrics_log import MetricsLog
+from once.runtime.sdk import SDK
 from once.testing.events import FakeContext
 from once.testing.faults import Fault, answer_lost, cancelled, inject, never_sent, refused
 from once.webhooks import ingress
 from once.webhooks.capture import Conflict, Standing
 from once.webhooks.endpoint import Endpoint
+from once.webhooks.ingress import WebhookIngress
 from once.webhooks.signature import REFRESH_SECONDS
 from tests.once.webhooks.service import (
     ENDPOINTS,
@@ -157,6 +160,24 @@ def test_a_secret_that_was_rotated_a_moment_ago_verifies_a_webhook(service: Serv
     assert service.post(new) == 200
     forged = stripe_request(stripe_body("evt_2"), at=service.now, secret="other")
     assert service.post(forged) == 401
+
+
+@pytest.mark.parametrize("bucket", [None, "claims"])
+def test_a_deployed_ingress_is_made_of_its_settings(bucket: str | None) -> None:
+    service = Service(claim_bucket=bucket)
+    made = WebhookIngress.of(service.settings, region="us-east-1")
+    assert made.secrets.of("stripe").current == (SECRET,)
+    assert made.logger.service == "webhooks"
+    clients = [made.dynamodb, made.secrets._client, *filter(None, [made.s3])]
+    assert [each.meta.service_model.service_name for each in clients] == [
+        *("dynamodb", "secretsmanager", "s3")[: 3 if bucket else 2]
+    ]
+    assert {each.meta.region_name for each in clients} == {"us-east-1"}
+    assert {each.meta.config.read_timeout for each in clients} == {SDK.read_timeout}  # type: ignore[attr-defined]
+    taken = made.handle(stripe_request(stripe_body(), at=time()), FakeContext())
+    assert taken["statusCode"] == 200
+    [capture] = service.captures()
+    assert abs(capture.received_at / 1000 - time()) < 60
 
 
 def test_a_webhook_after_the_window_is_new(service: Service) -> None:

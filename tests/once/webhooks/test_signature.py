@@ -389,6 +389,7 @@ class Cached:
         (("one",), (("one",), ())),
         (("new", "old"), (("new",), ("old",))),
         ((" a \r\n\n b\na\n", "c\n"), (("a", "b"), ("c",))),
+        (("new", ' \n{"secret": "old"}'), (("new",), ())),
         (("new", b"old"), (("new",), ())),
         (("new", '{"secret": "old"}'), (("new",), ())),
         (("new", " "), (("new",), ())),

@@ -60,7 +60,7 @@ GROUPS = {
     "identity": Group(("events.identity",), ("once/events/test_identity.py",)),
     "batch": Group(
         ("batch._ready_queue", "batch._report", "batch.isolation", "batch.message"),
-        ("once/batch",),
+        ("once/batch", "once/events/test_claim_check.py"),
     ),
     "ledger": Group(
         ("effects.ledger", "effects.executor", "effects.calls"),

@@ -1,5 +1,6 @@
 """A message on its way to an outcome: decisions on stale reads, and business refusals."""
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -19,6 +20,7 @@ from tests.once.support import (
     amounts,
     calls,
     consumer_of,
+    facts,
     failures,
     note,
     reasons,
@@ -192,6 +194,11 @@ def outcomes(aws: FakeAws) -> list[tuple[str, str | None]]:
     return [(record["outcome"], record.get("refusal")) for record in aws.items("dedup")]
 
 
+def quarantined(aws: FakeAws) -> list[tuple[str, str]]:
+    """Return reason and error of each dead letter."""
+    return [(found["reason"], found["error"]) for found in map(facts, aws.dead_letters())]
+
+
 BOTH_WAYS = pytest.mark.parametrize("handler", [by_condition, by_raising])
 
 
@@ -212,7 +219,8 @@ def test_a_refusal_commits_its_own_record_and_writes_once(start: Start, handler:
 def test_a_refusal_without_an_answer_is_quarantined(start: Start, handler: Any) -> None:
     aws = start(refusing(handler, {}))
     assert failures(aws.deliver(note(), fails=True)) == []
-    assert reasons(aws) == ["unhandled-refusal"]
+    error = "UnhandledRefusal: LastOneSold('a') has no answer: add @consumer.rejects for its class"
+    assert quarantined(aws) == [("unhandled-refusal", error)]
     assert aws.items("dedup") == aws.items("counters") == []
 
 
@@ -231,21 +239,32 @@ def test_a_refusal_is_answered_by_the_most_specific_class(start: Start, answers:
     assert amounts(aws) == {"refused a": 0}
 
 
+TWICE = (
+    *(
+        "unhandled-refusal",
+        "UnhandledRefusal: the answer to a refusal was refused itself: SoldOut()",
+    ),
+)
+
+
 @pytest.mark.parametrize(
-    ("function", "failed", "reason"),
+    ("function", "failed", "dead_letters"),
     [
-        pytest.param(raising(SoldOut()), 0, ["unhandled-refusal"], id="refuses"),
-        pytest.param(refused_by_condition, 0, ["unhandled-refusal"], id="refused by a condition"),
-        pytest.param(raising(PermanentError("no way")), 0, ["permanent"], id="fails for good"),
+        pytest.param(raising(SoldOut()), 0, [TWICE], id="refuses"),
+        pytest.param(refused_by_condition, 0, [TWICE], id="refused by a condition"),
+        pytest.param(
+            *(raising(PermanentError("no way")), 0, [("permanent", "PermanentError: no way")]),
+            id="fails for good",
+        ),
         pytest.param(raising(ValueError()), 1, [], id="fails"),
     ],
 )
 def test_an_answer_that_does_not_succeed_commits_nothing(
-    start: Start, function: Answer, failed: int, reason: list[str]
+    start: Start, function: Answer, failed: int, dead_letters: list[tuple[str, str]]
 ) -> None:
     aws = start(refusing(by_raising, {Refusal: function}))
     assert len(failures(aws.deliver(note(), fails=True))) == failed
-    assert reasons(aws) == reason
+    assert quarantined(aws) == dead_letters
     assert aws.items("dedup") == []
 
 
@@ -266,7 +285,11 @@ def test_a_returned_value_is_an_error_that_names_where_to_write_it(
 ) -> None:
     of_answer = refusing(by_raising, {Refusal: returning(value)})
     aws = start(consumer_of(returning(value)) if place == "handler" else of_answer)
-    with pytest.raises(ValueReturned, match=r"write returned a value .*: write it with tx\.put"):
+    text = (
+        f"returning.<locals>.write returned a value ({type(value).__name__}), which would be lost: "
+        "write it with tx.put or tx.update, publish it with tx.publish, or return nothing"
+    )
+    with pytest.raises(ValueReturned, match=f"(?m)^{re.escape(text)}$"):
         aws.deliver(note())
     assert aws.items("dedup") == aws.items("counters") == aws.dead_letters() == []
     aws.deliver(note(), receive_count=5, fails=True)

@@ -60,7 +60,10 @@ GROUPS = {
     "identity": Group(("events.identity",), ("once/events/test_identity.py",)),
     "batch": Group(
         ("batch._ready_queue", "batch._report", "batch.isolation", "batch.message"),
-        ("once/batch", "once/events/test_claim_check.py"),
+        (
+            *("once/batch", "once/effects", "once/events/test_claim_check.py"),
+            "once/intake/test_envelopes.py",
+        ),
     ),
     "ledger": Group(
         ("effects.ledger", "effects.executor", "effects.calls"),
@@ -85,7 +88,7 @@ GROUPS = {
             *("failures.circuit_breaker", "failures.quarantine", "failures.failure_handler"),
             "batch.processor",
         ),
-        ("once/batch", "once/failures"),
+        ("once/batch", "once/effects", "once/failures"),
     ),
 }
 

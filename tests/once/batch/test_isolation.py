@@ -150,15 +150,34 @@ def test_only_messages_that_sqs_confirms_are_deleted(
     def send(**request: Any) -> dict[str, Any]:
         return {"Successful": [{"Id": "1"}], "Failed": [{"Id": "0", "Code": "InternalError"}]}
 
+    log = Log(function.aws)
     monkeypatch.setattr(function.aws.runtime.sqs, "send_message_batch", send, raising=False)
-    assert function.run(*batch_of("a", "b", **THIRD)).deleted == ["b"]  # "a" ran
+    made = function.run(*batch_of("a", "b", **THIRD))
+    assert made.deleted == ["b"]  # "a" ran
+    assert [p["QueueUrl"] for name, p in made.sqs if name == "DeleteMessageBatch"] == [
+        function.aws.queue
+    ]
+    [warning] = [line for line in log.lines() if line["message"] == "not isolated"]
+    assert (warning["messages"], warning["error"]) == (1, "InternalError")
     assert function.amounts == {"a": 1}
 
 
+def test_what_ends_in_the_isolation_queue_is_deleted_there(function: Function) -> None:
+    function.run(*batch_of("a", "b", **THIRD))
+    batch = [isolated_again(sent, receive_count=3) for sent in function.isolated()]
+    made = function.run(*batch)
+    assert [p["QueueUrl"] for _, p in made.sqs] == [ISOLATION_URL]
+    assert len(made.deleted) == 1  # the answer to Lambda acknowledges the last one
+
+
 def test_a_moved_message_that_cannot_be_deleted_is_acknowledged(function: Function) -> None:
+    log = Log(function.aws)
     with inject(function.aws.runtime.sqs, "DeleteMessageBatch", UNAVAILABLE) as left:
         function.run(*batch_of("a", "b", **THIRD))
     assert left == []
+    warning = log.lines()[0]
+    assert warning["message"] == "settled, and not deleted yet"
+    assert (warning["messages"], warning["error"]) == (2, "ClientError ServiceUnavailable")
     assert function.isolated_names() == ["a", "b"]
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from once.effects.declaration import Policy
 from once.errors import NotDone
+from once.events.identity import key_hash
 from once.names import Metric
+from once.runtime.otlp import MessageSpan
 from once.testing import cancelled, refused
 from tests.in_memory import Start
 from tests.once.batch.function import (
@@ -22,7 +24,7 @@ from tests.once.batch.function import (
     isolated_again,
     message,
 )
-from tests.once.effects.provider import Provider, Till, start_till
+from tests.once.effects.provider import LEASE, Provider, Till, start_till
 from tests.once.support import note, record
 
 Read = Callable[[], list[dict[str, Any]]]
@@ -62,6 +64,7 @@ def test_a_batch_is_one_line_with_the_dimension_service(read: Read, function: Fu
     function.run(*batch_of("a", "b", "refuse", "later"), reports=["later"])
     [line] = read()
     assert dimensions(line) == {"service": "once-notes"}
+    assert (line["level"], line["message"]) == ("INFO", "batch")
     assert line["fates"] == {"committed": 2, "refused": 1, "retried": 1}
     assert unit(line, Metric.COMMITTED) == "Count"
     assert unit(line, Metric.COMMIT_MS) == "Milliseconds"
@@ -95,9 +98,14 @@ def test_duplicates_are_counted_by_their_sender(read: Read, function: Function) 
     function.seed("a")
     read()
     redelivered, redriven = message("a", **SECOND), message("a", messageAttributes=lineage)
-    function.run(message("a"), redelivered, redriven)
+    function.run(*[message("a")] * 3, redelivered, redelivered, redriven)
     [line] = read()
-    assert values(line) == {Metric.RESENT: [1], Metric.REDELIVERED: [1], Metric.REDRIVEN: [1]}
+    assert values(line) == {Metric.RESENT: [3], Metric.REDELIVERED: [2], Metric.REDRIVEN: [1]}
+
+
+def test_the_group_size_is_the_mean_of_all_requests(read: Read, make: Make) -> None:
+    make(group_size=2).run(*batch_of("a", "b", "c"))
+    assert values(read()[0])[Metric.GROUP_SIZE] == [1.5]
 
 
 def test_isolated_messages_and_their_duplicates_are_counted(read: Read, make: Make) -> None:
@@ -120,10 +128,10 @@ def test_conflicts_and_messages_that_the_breaker_holds_back_are_counted(
     function.keep_warm()
     function.run(message("a", **THIRD), writes=[refused("AccessDeniedException")], reports=["a"])
     read()
-    made = function.run(message("b", **THIRD), reports=["b"])
+    made = function.run(*batch_of("b", "c", **THIRD), reports=["b", "c"])
     assert made.dynamodb == []
     assert made.delays["b"] >= 120 * 4 / 2
-    assert values(read()[0]) == {Metric.RETRIED: [1], Metric.BREAKER_OPEN: [1]}
+    assert values(read()[0]) == {Metric.RETRIED: [2], Metric.BREAKER_OPEN: [2]}
 
 
 def test_effects_are_counted_by_their_results(read: Read, till: Till, provider: Provider) -> None:
@@ -139,7 +147,7 @@ def test_effects_are_counted_by_their_results(read: Read, till: Till, provider: 
     assert till.deliver(event)
     [line] = read()
     assert values(line)[Metric.EFFECTS_DONE] == [1]
-    assert values(line)[Metric.PENDING_SECONDS][0] > 0
+    assert values(line)[Metric.PENDING_SECONDS] == [2 * LEASE]
     assert unit(line, Metric.PENDING_SECONDS) == "Seconds"
 
 
@@ -157,18 +165,33 @@ class Collector:
     """Telemetry that is kept: spans, begin and end of each invocation, and how often it is sent."""
 
     def __init__(self) -> None:
-        self.batches: list[tuple[list[str], float, float]] = []
+        self.batches: list[tuple[list[MessageSpan], float, float]] = []
         self.sent = 0
 
     def count(self, *_: Any) -> None:
         """Take figures."""
 
-    def batch(self, spans: Sequence[Any], began: float, ended: float) -> None:
-        told = [f"{span.attributes['once.disposition']} {span.failed}" for span in spans]
-        self.batches.append((told, began, ended))
+    def batch(self, spans: Sequence[MessageSpan], began: float, ended: float) -> None:
+        self.batches.append(([*spans], began, ended))
 
     def flush(self) -> None:
         self.sent += 1
+
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def span(
+    name: str, message_id: str, disposition: str, *, carrier: Any = None, **more: Any
+) -> MessageSpan:
+    """Return the span of a message, whose own attributes begin with `once.`."""
+    own = {"disposition": disposition, "receive_count": 1, **more}
+    about = {"destination.name": "queue", "message.id": message_id, "system": "aws_sqs"}
+    attributes = {
+        **{f"messaging.{each}": value for each, value in about.items()},
+        **{f"once.{each}": value for each, value in own.items()},
+    }
+    return MessageSpan(name, carrier or {}, attributes, disposition != "committed")
 
 
 def test_an_invocation_sends_a_span_for_each_message(make: Make) -> None:
@@ -180,7 +203,17 @@ def test_an_invocation_sends_a_span_for_each_message(make: Make) -> None:
     function.aws.runtime = replace(
         function.aws.runtime, metrics=metrics, clock=lambda: float(next(times))
     )
-    function.run(*batch_of("a", "poison", "fail"), reports=["fail"])
-    [(told, began, ended)] = collector.batches
-    assert sorted(told) == ["committed False", "quarantined True", "retried True"]
+    traced = note("a", 1, "a") | {"traceparent": TRACE}
+    batch = [record(json.dumps(traced), "a"), message("fail", **SECOND), record("{", "bad")]
+    function.run(*batch, reports=["fail"])
+    [(spans, began, ended)] = collector.batches
     assert (began, ended, collector.sent) == (start, next(times) - 1, 1)
+    [pk] = [item["pk"] for item in function.aws.items("dedup")]
+    hashes = [key_hash(pk.removesuffix("a") + event_id) for event_id in ("a", "fail")]
+    noted: dict[str, Any] = {"event_type": "noted", "key_hash": hashes[0]}
+    failed = noted | {"key_hash": hashes[1], "error": "Unexpected", "receive_count": 2}
+    assert sorted(spans, key=lambda each: str(each.attributes["messaging.message.id"])) == [
+        span("process noted", "a", "committed", carrier={"traceparent": TRACE}, **noted),
+        span("process", "bad", "quarantined", error="Unparseable"),
+        span("process noted", "fail", "retried", **failed),
+    ]

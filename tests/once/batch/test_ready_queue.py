@@ -19,7 +19,7 @@ from tests.once.batch.function import (
     cancelling,
     message,
 )
-from tests.once.support import Note, count, record
+from tests.once.support import Note, count, facts, record
 
 CONFLICT = "TransactionConflict"
 DENIED = refused("AccessDenied", status=403)
@@ -119,7 +119,10 @@ def test_a_repeated_key_is_decided_by_its_first_message(function: Function) -> N
     assert function.run(*twice, other, *refusals).groups == [["a", "b", "c", "refuse d"]]
     assert function.handled == ["a", "b", "c", "refuse d"]
     assert function.amounts == {"a": 1, "b": 1, "c": 1, "refused refuse d": 0}
-    assert function.reasons() == ["key-conflict"]
+    [dead_letter] = map(facts, function.aws.dead_letters())
+    assert dead_letter["reason"] == "key-conflict"
+    text = "an event with other content was committed under this key in this batch"
+    assert dead_letter["error"] == f"KeyConflict: {text}"
 
 
 def test_a_repeated_key_waits_for_its_first_message_and_is_attempted_if_that_cannot_commit(

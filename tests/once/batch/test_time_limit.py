@@ -23,7 +23,7 @@ from tests.once.batch.function import (
     cancelling,
     message,
 )
-from tests.once.support import Log, Note, count, record
+from tests.once.support import Log, Note, count, facts, record
 
 GROUP = ["a", "b", "c", "d", "e"]
 CONFLICT = "TransactionConflict"
@@ -189,3 +189,7 @@ def test_permanent_contention_is_reported_after_eleven_attempts(
     assert sum("c" in group for group in made.groups) == 11
     assert len(function.pauses) == 10
     assert function.amounts == dict.fromkeys("abde", 1)
+    function.run(message("c", **LAST), writes=cancelling({"c": code}, times=99))
+    [dead_letter] = map(facts, function.aws.dead_letters())
+    text = "others kept changing the same items until the time was up"
+    assert dead_letter["error"] == f"Contention: {text}"

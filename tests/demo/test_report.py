@@ -61,6 +61,9 @@ def test_the_verdict_is_a_sentence(
     passed = report_orders(found, RUN_FIGURES, minimum)
     assert passed is sentence.startswith("Each")
     assert sentence in paper.getvalue()
+    complaints = written(reports)["complaints"]
+    assert [each for each in complaints if each not in paper.getvalue()] == []
+    assert len(complaints) == len(changes.keys() & FAULT_FIGURES) + ("less than" in sentence)
 
 
 @pytest.mark.parametrize("name", ["demo.svg", "trace.svg"])

@@ -340,7 +340,8 @@ def test_numbers_that_json_writes_like_rfc_8785_are_told(value: Any, *, plain: b
 
 def test_each_text_is_composed_alone() -> None:
     # Next to what JSON puts around it, a text that begins with a mark must stay as it is.
-    assert canonical(["\n\u0303", "\u0338"]).decode() == '["\\n\u0303","\u0338"]'
+    # An empty array and object of the slow form as well.
+    assert canonical(["\n\u0303", "\u0338", [], {}]).decode() == '["\\n\u0303","\u0338",[],{}]'
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])

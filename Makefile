@@ -11,7 +11,8 @@ PY := $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
 RUNTIME_LOCK := once/cdk/packaging/requirements.txt
-UNIT := tests $(addprefix --ignore=tests/, e2e integration emulator lab/test_load.py proof wheel)
+UNIT := tests $(addprefix --ignore=tests/, e2e integration emulator proof wheel \
+	lab/test_load.py demo/scenarios/test_soak.py)
 # Files of tests/once that take over three CPU seconds by themselves: simulations of cost and of a switch.
 SLOW := $(addprefix tests/once/, batch/test_group_size.py commit/test_former_records.py)
 # Python compiles what is imported; to compile all that is installed takes half of an installation.

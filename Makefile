@@ -32,7 +32,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # Nothing is compiled beforehand: with this set, each process would compile all that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench walk sim crashpoints fuzz soak mutants audit wheels synth bootstrap deploy lock clean verify redraw
+.PHONY: help setup installed demo lab test types tests check docs coverage lint unit bench sim crashpoints fuzz soak mutants audit wheels synth bootstrap deploy lock clean verify redraw
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -88,9 +88,6 @@ redraw: synth ## redraw what follows from code and templates: package map, costs
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes; WRITE=1: docs/performance.md too)
 	@$(PY) -m benchmarks
-
-walk: setup ## how many files an order, a redrive and a webhook pass in the library; writes reports/walk.json
-	@$(PY) -m tests.architecture.test_walk
 
 sim: setup ## the handlers explored in small scopes, and run by seeds; writes reports/sim.json (REPLAY=file)
 	@$(PY) -m proof sim

@@ -10,7 +10,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import boto3
-from aws_lambda_powertools import Logger
 
 from once.batch.hooks import Hook, HookFunction, hook_faults
 from once.batch.isolation import Isolation
@@ -46,11 +45,12 @@ from once.intake.registration import (
 from once.names import CONSUMER_NAME
 from once.runtime.deadline import Context
 from once.runtime.metrics_log import MetricsLog
-from once.runtime.sdk import SDK, S3Client, prepare_snapshot, s3_client, sqs_client
+from once.runtime.sdk import SDK, S3Client, logger_of, prepare_snapshot, s3_client, sqs_client
 from once.settings import Dedup, Settings
 from once.transaction import FormerRecords, ItemT, Table, Transaction, read_item
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
@@ -75,7 +75,7 @@ class Runtime:
     settings: Settings
     dynamodb: "DynamoDBClient"
     sqs: "SQSClient"
-    logger: Logger
+    logger: "Logger"
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     metrics: MetricsLog = field(default_factory=MetricsLog)
@@ -88,7 +88,7 @@ class Runtime:
             settings=settings,
             dynamodb=boto3.client("dynamodb", region, config=SDK),
             sqs=sqs_client(region),
-            logger=Logger(service=settings.consumer),
+            logger=logger_of(settings.consumer),
             s3=None if settings.claim_bucket is None else s3_client(region),
         )
 

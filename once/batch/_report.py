@@ -111,7 +111,7 @@ def _origin(delivery: Delivery) -> str:
     """Return the metric for the sender of a duplicate: SQS, a redrive, or the producer."""
     if delivery.is_isolated or delivery.receive_count > 1:
         return Metric.REDELIVERED
-    attributes = delivery.record.raw_event.get("messageAttributes", {})
+    attributes = delivery.record.get("messageAttributes") or {}
     return Metric.REDRIVEN if DeadLetterAttribute.LINEAGE in attributes else Metric.RESENT
 
 
@@ -132,8 +132,8 @@ def send_telemetry(
     for delivery, result, disposition in finished:
         attributes: dict[str, str | int] = {
             "messaging.system": "aws_sqs",
-            "messaging.destination.name": delivery.record.event_source_arn.rpartition(":")[2],
-            "messaging.message.id": delivery.record.message_id,
+            "messaging.destination.name": delivery.record["eventSourceARN"].rpartition(":")[2],
+            "messaging.message.id": delivery.record["messageId"],
             "once.receive_count": delivery.receive_count,
             "once.disposition": str(disposition),
         }

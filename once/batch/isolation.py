@@ -97,7 +97,7 @@ class Isolation:
     def _delete(self, deliveries: Sequence[Delivery]) -> None:
         url = self._url if deliveries[0].is_isolated else self._source_url
         entries: Any = [
-            {"Id": str(number), "ReceiptHandle": delivery.record.receipt_handle}
+            {"Id": str(number), "ReceiptHandle": delivery.record["receiptHandle"]}
             for number, delivery in enumerate(deliveries)
         ]
         try:
@@ -115,7 +115,7 @@ def _copy(message: Message) -> _Copy | None:
         DeadLetterAttribute.FIRST_SEEN: text(first_seen(delivery)),
         DeadLetterAttribute.LINEAGE: text(lineage(delivery)),
     }
-    found = whole(OriginalMessage.of(delivery.record.raw_event), facts)
+    found = whole(OriginalMessage.of(delivery.record), facts)
     if found is None:
         return None
     body, attributes = found

@@ -10,6 +10,7 @@ with its result:
                  └─ call   it has committed an intent: its effect is called, beside the others
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -149,7 +150,7 @@ class HandlerRunner:
             event.event.type,
             event.event.source,
             str(delivery.log_fields["key_hash"]),
-            delivery.record.message_id,
+            delivery.record["messageId"],
             delivery.receive_count,
             message.deadline,
         )
@@ -348,7 +349,9 @@ class MessageSteps:
             if delivery.came_often:
                 self.look_up([message])
         # Each Logger of Powertools writes the keys of the current context, also those of the team.
-        self.logger.thread_safe_append_keys(**delivery.log_fields)
+        # A team that has none does not pay for loading it.
+        if "aws_lambda_powertools.logging" in sys.modules:
+            self.logger.thread_safe_append_keys(**delivery.log_fields)
         if isinstance(decoded, NoEvent):
             self.end(message, Disposition.TEST_MESSAGE)
         elif isinstance(decoded, OnceError):

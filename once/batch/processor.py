@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from aws_lambda_powertools.utilities.data_classes import SQSEvent
-
 from once.batch._ready_queue import ReadyQueue
 from once.batch._report import BatchMetrics, Finished, GroupAnswer, send_telemetry
 from once.batch.isolation import Isolation
@@ -131,7 +129,7 @@ class BatchProcessor:
         began = self.clock()
         deadline = Deadline(context.get_remaining_time_in_millis, self.margin_ms, self.sleep)
         metrics = BatchMetrics(self.metrics, self.clock)
-        deliveries = self.reader.receive(SQSEvent(event).records)
+        deliveries = self.reader.receive(event["Records"])
         messages = [Message(delivery, deadline, metrics) for delivery in deliveries]
         finished = self.settle(messages, deadline, metrics)
         metrics.report(finished)
@@ -139,7 +137,7 @@ class BatchProcessor:
             send_telemetry(self.metrics.telemetry, finished, began, self.clock(), deadline)
         return {
             "batchItemFailures": [
-                {"itemIdentifier": message.delivery.record.message_id}
+                {"itemIdentifier": message.delivery.record["messageId"]}
                 for message in messages
                 if message.finished and message.finished.disposition is Disposition.RETRIED
             ]

@@ -79,7 +79,7 @@ class FailureHandler:
         try:
             self._client.change_message_visibility(
                 QueueUrl=url or settings.queue_url,
-                ReceiptHandle=delivery.record.receipt_handle,
+                ReceiptHandle=delivery.record["receiptHandle"],
                 VisibilityTimeout=self._delay_seconds(delivery, error),
             )
         except (ClientError, BotoCoreError) as failure:

@@ -81,11 +81,11 @@ class Quarantine:
             # Each dead letter of a FIFO queue is a message group of its own: SQS returns no more
             # messages of a group while a command holds earlier ones, which would put the later
             # dead letters out of its reach.
-            message_id = delivery.record.message_id
+            message_id = delivery.record["messageId"]
             grouping = {"MessageGroupId": message_id, "MessageDeduplicationId": message_id}
         elif delivery.group is not None:
             grouping = {"MessageGroupId": delivery.group}
-        original = OriginalMessage.of(delivery.record.raw_event)
+        original = OriginalMessage.of(delivery.record)
         body, attributes = carried(original, {name: text(value) for name, value in facts.items()})
         self._client.send_message(
             QueueUrl=self._settings.dead_letter_url,
@@ -186,7 +186,7 @@ def key_of(value: str) -> str:
 
 def first_seen(delivery: "Delivery") -> str:
     """Return when a consumer first received a message, across redrives and moves, in ISO 8601."""
-    received = int(delivery.record.attributes.approximate_first_receive_timestamp)
+    received = int(delivery.record["attributes"]["ApproximateFirstReceiveTimestamp"])
     first = datetime.fromtimestamp(received / 1000, UTC)
     try:
         earlier = datetime.fromisoformat(_earlier(delivery, DeadLetterAttribute.FIRST_SEEN))
@@ -209,12 +209,12 @@ def lineage(delivery: "Delivery") -> str:
         if not (0 < len(stay) <= _STAY_CHARACTERS and stay.isascii() and stay.isprintable()):
             stays = []
             break
-    return ",".join((*stays, delivery.record.message_id))
+    return ",".join((*stays, delivery.record["messageId"]))
 
 
 def _earlier(delivery: "Delivery", name: str) -> str:
     """Return an attribute of an earlier quarantine, which a producer may have forged."""
-    return text_of(delivery.record.raw_event.get("messageAttributes") or {}, name) or ""
+    return text_of(delivery.record.get("messageAttributes") or {}, name) or ""
 
 
 def fits(body: str, attributes: Mapping[str, Any], room: int = 0) -> bool:

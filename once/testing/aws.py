@@ -420,7 +420,7 @@ def _failed_messages() -> Iterator[_Failed]:
         self: FailureHandler, delivery: Delivery, error: OnceError, deadline: Deadline
     ) -> Disposition:
         disposition = handle(self, delivery, error, deadline)
-        found[delivery.record.message_id] = (error, disposition)
+        found[delivery.record["messageId"]] = (error, disposition)
         return disposition
 
     with patch.object(FailureHandler, "handle", noting):

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import boto3
-from aws_lambda_powertools import Logger
 
 from once.commit.committer import Committer
 from once.commit.result import CommitOutcome, CommitResult, failed
@@ -34,7 +33,7 @@ from once.events.outgoing import ClaimPlace, Draft
 from once.names import Metric
 from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
-from once.runtime.sdk import SDK, S3Client, s3_client
+from once.runtime.sdk import SDK, S3Client, logger_of, s3_client
 from once.transaction import Identity, Table, Transaction
 from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified
 from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
@@ -42,6 +41,7 @@ from once.webhooks.signature import SecretCache, Secrets, Verdict, verify
 from once.webhooks.webhook import LambdaAnswer, Request, Webhook, answer, body_bytes, route_of
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from once.events.claim_check import Claim
@@ -103,7 +103,7 @@ class WebhookIngress:
     settings: WebhookSettings
     dynamodb: "DynamoDBClient"
     secrets: SecretCache
-    logger: Logger
+    logger: "Logger"
     s3: S3Client | None = None
     metrics: MetricsLog = field(default_factory=MetricsLog)
     clock: Callable[[], float] = time.time
@@ -127,7 +127,7 @@ class WebhookIngress:
             settings=settings,
             dynamodb=dynamodb,
             secrets=SecretCache(secrets, settings.secrets, time.time),
-            logger=Logger(service=settings.consumer),
+            logger=logger_of(settings.consumer),
             s3=None if settings.claim_bucket is None else s3_client(region),
         )
 

@@ -18,8 +18,6 @@ from time import process_time, thread_time
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-
 from once.events.claim_check import POINTERS, ClaimStore
 from once.failures.quarantine import Quarantine
 from once.intake.reader import RecordReader
@@ -179,7 +177,7 @@ def figures(found: Iterable[Cost]) -> dict[str, Any]:
 
 def _read(message: messages.Message, reader: RecordReader) -> bool:
     """Read a message, and quarantine it if it is refused; return whether it is accepted."""
-    delivery = delivered(reader, SQSRecord(message))
+    delivery = delivered(reader, message)
     error = error_of(delivery)
     if error is not None:
         _QUARANTINE.send(delivery, error)

@@ -8,8 +8,6 @@ import base64
 from random import Random
 from typing import Any
 
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-
 from once.consumer import Runtime
 from once.errors import PermanentError
 from once.intake.reader import DecodedEvent
@@ -116,7 +114,7 @@ def check_batch(case: dict[str, Any]) -> None:
     for record in records:
         is_named, is_dead = record["messageId"] in named, record["messageId"] in dead_letters
         expect(not (is_named and is_dead), "a dead-lettered message is not retried")
-        decoded: Any = delivered(READERS[case["consumer"]], SQSRecord(record)).decoded
+        decoded: Any = delivered(READERS[case["consumer"]], record).decoded
         if isinstance(decoded, PermanentError):
             expect(is_dead, "an unreadable message is quarantined")
         elif not is_named and not is_dead:

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from functions.inventory.handler import consumer as inventory
 from functions.notifications.handler import consumer as notifications
@@ -130,7 +129,7 @@ def check_message(case: tuple[str, messages.Message]) -> None:
     """Read a message: the result is a sound event, or an error of ERRORS."""
     name, message = case
     check_event(message["body"])
-    delivery = delivered(READERS[name], SQSRecord(message))
+    delivery = delivered(READERS[name], message)
     event = delivery.decoded
     if isinstance(event, DecodedEvent):
         pk = event.identity.pk
@@ -147,7 +146,7 @@ def check_message(case: tuple[str, messages.Message]) -> None:
     expect(error is None or isinstance(error, ERRORS), "a refusal is a documented error")
 
 
-def delivered(reader: RecordReader, record: SQSRecord) -> Delivery:
+def delivered(reader: RecordReader, record: Any) -> Delivery:
     """Receive and read a message alone."""
     [delivery] = reader.receive([record])
     reader.read(delivery, _DEADLINE)

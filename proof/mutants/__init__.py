@@ -77,7 +77,8 @@ _IN_SCOPES: Mapping[tuple[str, int, int], Changes] = {
         "the message's id as the key": edit(
             RecordReader._decode,
             "item = ",
-            "delivery.pk = f'{settings.consumer}#{delivery.record.message_id}'\n        item = ",
+            "message_id = delivery.record['messageId']\n        "
+            "delivery.pk = f'{settings.consumer}#{message_id}'\n        item = ",
         ),
         "published inline": value("once.commit.committer.Committer.commit", published_inline),
         "a batch's answer is believed": instead(relay._refused, "return []"),

@@ -87,7 +87,7 @@ class World:
 
         def read_or_die(reader: RecordReader, delivery: Delivery, deadline: Deadline) -> Any:
             task, record = self.tasks.current, delivery.record
-            if task and (record.body in self.fatal or record.message_id == task.process.fatal):
+            if task and (record["body"] in self.fatal or record["messageId"] == task.process.fatal):
                 self._kill_caller()
             return read(reader, delivery, deadline)
 

@@ -7,7 +7,6 @@ from multiprocessing import get_context
 from unittest.mock import patch
 
 import pytest
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from once.errors import OnceError
 from once.events import strict_json
@@ -35,7 +34,7 @@ def bytes_of(message: messages.Message) -> int:
 
 
 def refusal(message: messages.Message) -> OnceError | None:
-    return error_of(delivered(READERS["orders"], SQSRecord(message)))
+    return error_of(delivered(READERS["orders"], message))
 
 
 @pytest.mark.parametrize("size", cost.SIZES)

@@ -9,7 +9,6 @@ from time import time
 from typing import Any
 
 import pytest
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from msgspec import Struct
 
 from once import Consumer, Transaction
@@ -95,7 +94,8 @@ def test_an_error_of_a_record_affects_that_record_only(
 def test_an_error_of_the_reader_holds_nothing_of_the_message(start: Start) -> None:
     records = reader.RecordReader(start(CONSUMER).runtime.settings, CONSUMER.handlers, time)
     for body in ("{", json.dumps(note(amount="x")), json.dumps({**note(), "id": None})):  # type: ignore[arg-type]
-        [delivery] = records.receive([SQSRecord(record(body, "m-1"))])
+        message: Any = record(body, "m-1")
+        [delivery] = records.receive([message])
         decoded: Any = records.read(delivery, Deadline(lambda: 30_000, 0))
         error = getattr(decoded, "data", decoded)
         assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)

@@ -4,12 +4,12 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import boto3
+from msgspec import Struct, field
 
 from once.batch.hooks import Hook, HookFunction, hook_faults
 from once.batch.isolation import Isolation
@@ -68,8 +68,7 @@ Answers = Callable[[EventT, CauseT, Transaction], None]
 _BY_EVENT = Key.event()
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(Struct, frozen=True):
     """Everything outside of the library that a consumer works with. A test may replace each."""
 
     settings: Settings

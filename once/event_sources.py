@@ -1,19 +1,20 @@
 """Source: the service that sends a consumer its events, and the envelope that they arrive in.
 
 The infrastructure makes the rule, the subscription, the notification or the schedule from it. By
-it, the function chooses the adapter that takes the event out of the envelope. Standard library
-only.
+it, the function chooses the adapter that takes the event out of the envelope.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 S3_TYPES = ("ObjectCreated", "ObjectRemoved")
 """Event types of `Source.s3`. S3 documents a sequencer, which the key needs, for these only."""
 
 
-class Source:
+class Source(Struct, frozen=True):
     """The sender of a consumer's external events. Each constructor is a service and its envelope.
 
     An envelope's own id is a key only if that is declared (`envelope_id`): a producer that sends
@@ -109,7 +110,7 @@ class Source:
 
     def to_builtins(self) -> dict[str, Any]:
         """Return the values from which `of_builtins` makes an equal source."""
-        given: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        given = asdict(self)
         return {"kind": self.kind, **{n: v for n, v in given.items() if v}}
 
     @staticmethod
@@ -124,8 +125,7 @@ class Source:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class EventBridgeSource(Source):
+class EventBridgeSource(Source, frozen=True):
     """See `Source.event_bridge`."""
 
     kind = "event_bridge"
@@ -134,8 +134,7 @@ class EventBridgeSource(Source):
     envelope_id: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class S3Source(Source):
+class S3Source(Source, frozen=True):
     """See `Source.s3`. The id of an event is made of version, sequencer and object key."""
 
     kind = "s3"
@@ -144,8 +143,7 @@ class S3Source(Source):
     suffix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SnsSource(Source):
+class SnsSource(Source, frozen=True):
     """See `Source.sns`. A CloudEvent has an id of its own; plain JSON has that of the envelope."""
 
     kind = "sns"
@@ -161,8 +159,7 @@ class SnsSource(Source):
         return self.type is not None or self.type_field is not None
 
 
-@dataclass(frozen=True, slots=True)
-class JsonSource(Source):
+class JsonSource(Source, frozen=True):
     """See `Source.json`."""
 
     kind = "json"
@@ -171,8 +168,7 @@ class JsonSource(Source):
     senders: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleSource(Source):
+class ScheduleSource(Source, frozen=True):
     """See `Source.schedule`. The id of an event is its scheduled time."""
 
     kind = "schedule"

@@ -8,13 +8,13 @@ other tools write it themselves, and the function reads it with `from_env()`.
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from inspect import cleandoc
 from typing import Annotated, Any, Self
 
 import msgspec
-from msgspec import Meta
+from msgspec import NODEFAULT, Meta, Struct, field
+from msgspec.structs import fields
 
 from once.errors import UNREADABLE, SettingsError
 from once.event_sources import Source
@@ -56,16 +56,14 @@ class Dedup(StrEnum):
     """Each record is an attribute of the one item that the handler writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableSettings:
+class TableSettings(Struct, frozen=True):
     """A business table: its physical name, and the attributes that make its primary key."""
 
     name: Text
     key: tuple[Text, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """Settings of a function. Each field is a member of the JSON object."""
 
     def to_env(self) -> dict[str, str]:
@@ -73,7 +71,7 @@ class Environment:
         given: dict[str, Any] = {"version": VERSION}
         for each in fields(self):
             value, default = getattr(self, each.name), each.default
-            if each.default_factory is not MISSING:
+            if each.default_factory is not NODEFAULT:
                 default = each.default_factory()
             if value != default:
                 write = _FORMS[each.type][1] if each.type in _FORMS else None
@@ -132,7 +130,7 @@ class Environment:
                         values[each.name] = msgspec.convert(value, each.type)
                 except (*UNREADABLE, TypeError, AttributeError, KeyError) as error:
                     yield each.name, f"{error or repr(error)}; set {cls.meanings()[each.name]}"
-            elif each.default is MISSING and each.default_factory is MISSING:
+            elif each.required:
                 yield each.name, f"it is missing; set {cls.meanings()[each.name]}"
 
     @classmethod
@@ -165,8 +163,7 @@ def _parameter(path: str) -> str:
         raise SettingsError([fault]) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitSettings(Environment):
+class CommitSettings(Environment, frozen=True, kw_only=True):
     """The deployment of a function that commits: of a consumer's, or of a webhook ingress.
 
     Attributes:
@@ -200,8 +197,7 @@ class CommitSettings(Environment):
     group_size: Whole = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(CommitSettings):
+class Settings(CommitSettings, frozen=True, kw_only=True):
     """The deployment of a consumer's function.
 
     Attributes:
@@ -242,8 +238,7 @@ class Settings(CommitSettings):
     event_source: Source | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelaySettings(Environment):
+class RelaySettings(Environment, frozen=True, kw_only=True):
     """The deployment of the outbox relay.
 
     Attributes:
@@ -267,8 +262,7 @@ class RelaySettings(Environment):
     ordered_topic_arn: Text | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepSettings(Environment):
+class SweepSettings(Environment, frozen=True, kw_only=True):
     """The deployment of the function that finds unrouted events.
 
     Attributes:

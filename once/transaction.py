@@ -10,16 +10,16 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, cast, is_typeddict
 
+import msgspec
 from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
-from msgspec import Struct, ValidationError
+from msgspec import Struct, ValidationError, field
 
 from once.effects.declaration import Effect, RequestT
 from once.effects.ledger import Intent
@@ -56,8 +56,7 @@ _PUBLISHED_EARLY = "an event beside an effect: publish it in the function that c
 ItemT = TypeVar("ItemT")
 
 
-@dataclass(frozen=True)  # Python 3.11 cannot call Table[Any] with slots
-class Table(Generic[ItemT]):
+class Table(Struct, Generic[ItemT], frozen=True):
     """A business table by its logical name. `Consumer.table` makes one.
 
     Attributes:
@@ -356,7 +355,7 @@ class Transaction:
         """Return the actions to commit: the writes, then the checks of items only read."""
         checks = {key: check for key, (check, _) in self._reads.items()}
         writes = {
-            key: replace(action, read=checks[key].read) if key in checks else action
+            key: msgspec.structs.replace(action, read=checks[key].read) if key in checks else action
             for key, action in self._actions.items()
         }
         return writes | {key: check for key, check in checks.items() if key not in writes}
@@ -422,8 +421,7 @@ def _item_key(table: Table[Any], settings: TableSettings, key: Item) -> ItemKey:
     return table.name, tuple(sorted(key.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class ItemVersion:
+class ItemVersion(Struct, frozen=True):
     """The version of an item that `Transaction.get` read.
 
     Attributes:
@@ -440,8 +438,7 @@ class ItemVersion:
         return cls(item is not None, (item or {}).get(COMMIT_ATTRIBUTE))
 
 
-@dataclass(slots=True, kw_only=True)
-class Action:
+class Action(Struct, kw_only=True):
     """One action on one item. `kind` is DynamoDB's name: Put, Update, Delete or ConditionCheck."""
 
     kind: str
@@ -502,8 +499,7 @@ class Action:
 # reserved words, and characters that have a meaning in an expression, are no concern of a handler.
 
 
-@dataclass(slots=True)
-class Expressions:
+class Expressions(Struct):
     """The expressions of one write, with the names and values that they refer to.
 
     Attributes:
@@ -746,8 +742,7 @@ class FormerRecord(Struct, frozen=True):
     key: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FormerRecords:
+class FormerRecords(Struct, frozen=True):
     """Records of one event type in a table that the former function writes as well.
 
     Attributes:

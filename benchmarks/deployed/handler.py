@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import boto3
 from aws_lambda_powertools import Logger
+from msgspec.structs import replace
 
 from once.consumer import Runtime
 from once.names import Record

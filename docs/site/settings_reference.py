@@ -1,10 +1,11 @@
 """Settings reference: a table of the members of `ONCE_SETTINGS`, for each kind of function."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
 from typing import Any
 
 import msgspec
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
 from once.settings import (
     CommitSettings,
@@ -53,11 +54,14 @@ def _rows(kind: type[Environment]) -> Iterator[str]:
     shared = {each.name for each in fields(CommitSettings)} if kind is WebhookSettings else set()
     meanings = kind.meanings()
     for each in fields(kind):
-        if each.name in shared and each.default is not MISSING:
+        if each.name in shared and not each.required:
             continue  # as for consumers
-        default = "required" if each.default is MISSING else _shown(each.default)
-        if each.default_factory is not MISSING:
-            default = _shown(each.default_factory())
+        made = each.default_factory is not NODEFAULT
+        default = (
+            "required"
+            if each.required
+            else _shown(each.default_factory() if made else each.default)
+        )
         shown = _TYPES.get(each.type, "object")
         yield f"| `{each.name}` | {shown} | {default} | {meanings[each.name]} |"
 

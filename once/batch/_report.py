@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from once.commit.result import COMMITTED, CommitOutcome, CommitResult
 from once.errors import EffectUnknown, OnceError, Suspended
@@ -45,8 +46,7 @@ class GroupAnswer(NamedTuple):
     seconds: float
 
 
-@dataclass(slots=True)
-class BatchMetrics:
+class BatchMetrics(Struct):
     """Collects the figures of one invocation; `report` prints them.
 
     It is given the answers to all requests that commit, and further counts by metric.
@@ -56,7 +56,7 @@ class BatchMetrics:
     clock: Callable[[], float]
     answers: list[GroupAnswer] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    _ages: list[float] = field(default_factory=list, init=False)
+    _ages: list[float] = field(default_factory=list)
 
     def effect_found(self, since: int) -> None:
         """Add the age of an effect that is pending since then, in milliseconds since the epoch."""

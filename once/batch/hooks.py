@@ -3,17 +3,17 @@
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from once.runtime.deadline import Deadline
 
 Kind = Literal["handler", "rejection", "completion", "effect"]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One run of a consumer's function, as `@consumer.around` sees it. It has nothing of the data.
 
     Attributes:

@@ -13,9 +13,10 @@ with its result:
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from once.batch._report import BatchMetrics, Finished
 from once.batch.hooks import Hook, Kind, Step, run_within
@@ -65,8 +66,7 @@ _SAME_REQUEST = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class Message:
+class Message(Struct, eq=False):
     """A message between its delivery and its final state.
 
     Attributes:
@@ -113,8 +113,7 @@ class Message:
         return isinstance(decoded, DecodedEvent) and not isinstance(decoded.data, InvalidData)
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerRunner:
+class HandlerRunner(Struct, frozen=True):
     """Runs handlers, rejections and completions, each with a transaction of its own.
 
     `hooks` are around each, and around each effect. A consumer without a claim-check bucket has no
@@ -238,8 +237,7 @@ class HandlerRunner:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class MessageSteps:
+class MessageSteps(Struct, frozen=True):
     """Takes the steps of each message. An error of a message is not raised: it is its result."""
 
     reader: RecordReader

@@ -10,9 +10,10 @@ answer commit their outcomes in groups, whatever the others are doing.
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from once.batch._ready_queue import ReadyQueue
 from once.batch._report import BatchMetrics, Finished, GroupAnswer, send_telemetry
@@ -100,8 +101,7 @@ class GroupSize:
         self.size = min(self.limit, 1 + int(_ALLOWANCE / max(self._spoilt, 1e-9)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchProcessor:
+class BatchProcessor(Struct, frozen=True, kw_only=True):
     """The function's entry. One object serves a function for as long as it is warm.
 
     At most `threads` groups commit concurrently, and `margin_ms` are reserved for the answer. At

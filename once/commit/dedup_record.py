@@ -1,11 +1,11 @@
 """Dedup record: one item that says "this consumer committed this event"; written and read here."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
+from msgspec import Struct
 
 from once.effects.ledger import Intent
 from once.errors import OutcomeUnknown, summary_of
@@ -47,8 +47,7 @@ _NEW_OR_EXPIRED = f"attribute_not_exists({Record.PK}) OR {Record.EXPIRES_AT} < :
 _STILL_MINE = "#state = :pending AND #owner = :owner"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
+class StoredRecord(Struct, frozen=True):
     """A dedup record as it was found in the table; `committed_at` is in milliseconds."""
 
     fingerprint: str

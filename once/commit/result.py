@@ -6,9 +6,10 @@ the others look like duplicates, although they were never committed.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
+
+from msgspec import Struct
 
 from once.commit.dedup_record import StoredRecord
 from once.effects.ledger import Intent
@@ -42,8 +43,7 @@ class CommitOutcome(Enum):
     """An error, whose class determines whether the message is retried."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitResult:
+class CommitResult(Struct, frozen=True):
     """The result of one transaction.
 
     REFUSED has its refusal and FAILED its error as the `cause`. PENDING has its intent, and `since`

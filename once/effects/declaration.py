@@ -6,12 +6,12 @@ depend on those of its provider, so each effect states a policy; there is no def
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from typing import Any, Generic, Protocol, TypeVar, overload
 
 import msgspec
+from msgspec import Struct
 
 RequestT = TypeVar("RequestT")
 """An effect's request."""
@@ -30,8 +30,7 @@ class Policy(StrEnum):
     """Never call again. The effect may not have happened; an operator decides."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """The terms of one attempt at an effect.
 
     Attributes:
@@ -51,8 +50,7 @@ EffectFunction = Callable[[Any, Call], Any]
 LookUpFunction = Callable[[Any, Call], Any]
 
 
-@dataclass(slots=True, eq=False)
-class Effect(Generic[RequestT, OutcomeT]):
+class Effect(Struct, Generic[RequestT, OutcomeT], eq=False):
     """A function that calls the outside world. `Consumer.effect` makes one.
 
     It returns the outcome, or raises
@@ -75,7 +73,7 @@ class Effect(Generic[RequestT, OutcomeT]):
     policy: Policy
     key_lifetime_seconds: int
     function: EffectFunction
-    look_up: LookUpFunction | None = field(default=None, init=False)
+    look_up: LookUpFunction | None = None
 
     def looks_up(self, function: LookUpFunction) -> LookUpFunction:
         """Register the function that asks the provider for the outcome of an earlier attempt."""

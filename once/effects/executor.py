@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any, NoReturn
 
 import msgspec
+from msgspec import Struct
 
 from once.effects.calls import awaited
 from once.effects.declaration import Call, Effect, Policy
@@ -44,8 +45,7 @@ _MAX_CALLS = 3
 """Calls in one invocation; after that the message is retried from the queue."""
 
 
-@dataclass(slots=True)
-class EffectAttempt:
+class EffectAttempt(Struct):
     """A delivery's attempt at an effect. Only the executor writes it.
 
     Attributes:

@@ -6,12 +6,13 @@ function's role allows writes only inside transactions.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
+from msgspec import Struct
 
 from once.effects.declaration import Effect, Policy
 from once.errors import EffectUnknown, InFlight, Unanswered, summary_of
@@ -28,8 +29,7 @@ _HAND_BACKS = 3
 _AS_READ = "#state = :pending AND #owner = :owner AND #standing = :standing"
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(Struct, frozen=True):
     """An effect before and after its call: request, key and lease, until its outcome is committed.
 
     Attributes:
@@ -147,8 +147,8 @@ def settled(found: Intent, outcome: str, settlement: str) -> Intent:
 
     The settlement says as JSON who settled it, when and why.
     """
-    mine = replace(found, owner=uuid4().hex, settlement=settlement)
-    return replace(mine, standing=Standing.SETTLED, outcome=outcome)
+    mine = msgspec.structs.replace(found, owner=uuid4().hex, settlement=settlement)
+    return msgspec.structs.replace(mine, standing=Standing.SETTLED, outcome=outcome)
 
 
 def not_done(found: Intent, settlement: str, *, new_key: bool = False) -> Intent:
@@ -157,12 +157,11 @@ def not_done(found: Intent, settlement: str, *, new_key: bool = False) -> Intent
     It gets a new provider key if the old one returns a saved error only.
     """
     key = found.next_key if new_key else found.provider_key
-    mine = replace(found, owner=uuid4().hex, settlement=settlement)
-    return replace(mine, standing=Standing.NOT_DONE, outcome=None, provider_key=key)
+    mine = msgspec.structs.replace(found, owner=uuid4().hex, settlement=settlement)
+    return msgspec.structs.replace(mine, standing=Standing.NOT_DONE, outcome=None, provider_key=key)
 
 
-@dataclass
-class EffectLedger:
+class EffectLedger(Struct):
     """Opens, takes over and hands back the effects of one consumer.
 
     The pending records are in the table of dedup records. The clocks of two functions may differ by
@@ -207,7 +206,7 @@ class EffectLedger:
         fresh = found.standing is Standing.NOT_DONE
         if not fresh:
             self._check(effect, found)
-        mine = replace(
+        mine = msgspec.structs.replace(
             found,
             owner=uuid4().hex,
             lease_until=self._lease(lease_seconds),
@@ -231,7 +230,7 @@ class EffectLedger:
             InFlight: another delivery took the effect over.
             Unanswered: DynamoDB did not confirm the new key.
         """
-        renewed = replace(
+        renewed = msgspec.structs.replace(
             mine,
             provider_key=mine.next_key,
             key_expires_at=self._key_expiry(effect),
@@ -249,7 +248,7 @@ class EffectLedger:
         effect is settled, the kept form of its outcome is stored. Returns False if DynamoDB did not
         confirm it.
         """
-        summary, released = "", replace(mine, standing=standing, outcome=outcome)
+        summary, released = "", msgspec.structs.replace(mine, standing=standing, outcome=outcome)
         for _ in range(_HAND_BACKS):
             try:
                 self._change(pk, mine, released)

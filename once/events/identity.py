@@ -11,12 +11,12 @@ RFC 8785, over Unicode NFC.
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import repeat
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from once.errors import NoKey, TooLarge, Unparseable
 from once.events.cloud_event import CloudEvent
@@ -44,8 +44,7 @@ _STEPS = 1024
 """Values that are written between two looks at the clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """A key rule, declared with the handler: `@consumer.handles(…, key=Key.field("order_id"))`.
 
     Attributes:

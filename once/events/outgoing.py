@@ -8,12 +8,12 @@ its record, which the records of its own consumers keep, so that `once trace` fi
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct, field
 
 from once.errors import UNREADABLE, InvalidWrite, OnceError, TooLarge, Unpublishable
 from once.events.cloud_event import DATAREF, CloudEvent, as_builtins, event_of, read_event
@@ -44,8 +44,7 @@ _TRACEPARENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """An event that a handler publishes: type, data that JSON can hold, subject, message group.
 
     With a `claim`, the data is stored outside the event. `inline_bytes` is the size of other data,
@@ -61,8 +60,7 @@ class Draft:
     extensions: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class OutgoingEvent:
+class OutgoingEvent(Struct, frozen=True):
     """An event of an outbox: its id, source and type, and the whole CloudEvent as JSON text.
 
     `group` is its message group, once the relay has read it.
@@ -121,8 +119,7 @@ def parsed_draft(
     return Draft(event_type, tree, subject, group)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimPlace:
+class ClaimPlace(Struct, frozen=True):
     """The place of a consumer's objects: the bucket, its identity, and the largest object."""
 
     bucket: str
@@ -142,7 +139,7 @@ class ClaimPlace:
             text = json.dumps(each.data, separators=(",", ":"))
             used = sum(one.inline_bytes for one in drafts)
             if len(text) <= _INLINE_BYTES and used + len(text) <= _OUTBOX_BYTES:
-                return replace(each, inline_bytes=len(text))
+                return msgspec.structs.replace(each, inline_bytes=len(text))
             parse(text, max_bytes=self.max_bytes)  # as in `_body`
         except TooLarge as error:
             raise TooLarge(f"{each.type} is too large for the claim check: {error}") from None
@@ -153,7 +150,7 @@ class ClaimPlace:
         content = text.encode()
         event_id = event_id_of(key_hash(pk), len(drafts))
         reference = Reference(self.bucket, event_key(self.consumer, event_id, content))
-        return replace(each, data=None, claim=Claim(reference, content))
+        return msgspec.structs.replace(each, data=None, claim=Claim(reference, content))
 
 
 def written(

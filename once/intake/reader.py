@@ -5,11 +5,11 @@ SQS itself adds to a message, such as its receive count; `read` decodes the body
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import msgspec
+from msgspec import Struct, field
 
 from once.errors import (
     InvalidData,
@@ -91,8 +91,7 @@ class DecodedEvent(msgspec.Struct, frozen=True):
     data: Any
 
 
-@dataclass(slots=True, eq=False)
-class Delivery:
+class Delivery(Struct, eq=False):
     """One delivery of a message by SQS. Only `RecordReader` writes it.
 
     Attributes:

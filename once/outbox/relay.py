@@ -12,7 +12,7 @@ group waiting; a dead letter does not.
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import boto3
@@ -20,6 +20,7 @@ import msgspec
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
+from msgspec.structs import replace
 
 from once.errors import UNREADABLE, OnceError, SettingsError, Unpublishable, summary_of
 from once.events.identity import consumer_of, key_hash, message_group

@@ -3,9 +3,10 @@
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Protocol
+
+from msgspec import Struct
 
 from once.errors import OutOfTime
 
@@ -25,8 +26,7 @@ def full_jitter(attempt: int, *, base: float, cap: float) -> float:
     return random.uniform(0, min(cap, base * 2.0 ** min(attempt, 32)))  # noqa: S311
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
+class Deadline(Struct, frozen=True):
     """The time that an invocation has left, less a margin for its answer; both in milliseconds.
 
     `sleep` waits for a number of seconds.

@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct, field
 
 from once.names import OTLP_ENDPOINT, Metric
 
@@ -35,8 +35,7 @@ def _telemetry() -> "Telemetry | None":
     return Telemetry(endpoint, _service())
 
 
-@dataclass(frozen=True, slots=True)
-class MetricsLog:
+class MetricsLog(Struct, frozen=True):
     """Prints figures. Powertools prints the same lines and takes ten times as long.
 
     Telemetry takes the figures as well, if the environment names a collector.

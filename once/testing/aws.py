@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +21,7 @@ from boto3.dynamodb.types import TypeDeserializer
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from moto import mock_aws
+from msgspec.structs import replace
 
 from once.commit.item_dedup import is_item_record
 from once.consumer import Consumer, Runtime

@@ -362,8 +362,7 @@ OBJECTS = "webhooks/"
 """Prefix of the objects with large bodies, in the claim-check bucket."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookSettings(CommitSettings):
+class WebhookSettings(CommitSettings, frozen=True, kw_only=True):
     """The deployment of a webhook ingress. Its table of captures is `tables["captures"]`.
 
     Attributes:

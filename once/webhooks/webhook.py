@@ -12,10 +12,12 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 from urllib.parse import parse_qs
+
+from msgspec.structs import replace
 
 from once.errors import OnceError, Unparseable, Unpublishable
 from once.events.cloud_event import CloudEvent

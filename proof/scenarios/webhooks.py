@@ -9,11 +9,11 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from once.cdk import ConsumerProps, TableProps
 from once.cdk.props import WebhookProps

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec import structs
 
 from once.cdk.checks.consumer_props import MARGIN_SECONDS, consumer_props_faults
 from once.cdk.checks.consumer_set import consumer_set_faults
@@ -207,7 +208,7 @@ def test_the_names_of_the_librarys_own_functions_are_refused(name: str, owner: s
 
 
 def test_the_margin_is_the_default_of_the_functions_settings() -> None:
-    defaults = {name: field.default for name, field in Settings.__dataclass_fields__.items()}
+    defaults = {field.name: field.default for field in structs.fields(Settings)}
     assert defaults["time_margin_ms"] == MARGIN_SECONDS * 1000
 
 

@@ -6,7 +6,6 @@ the conditions of a commit on the stored attributes, without the readers.
 
 import json
 import logging
-from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 from unittest.mock import Mock
@@ -14,6 +13,7 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 from boto3.dynamodb.types import TypeDeserializer
+from msgspec.structs import asdict, replace
 
 from once.commit.committer import Committer
 from once.commit.dedup_record import READ, StoredRecord, record_put
@@ -127,6 +127,7 @@ def read_today(item: Item) -> Item:
     """Read a record with today's code, as JSON."""
     read = asdict(StoredRecord.read(item))
     if read["intent"] is not None:
+        read["intent"] = asdict(read["intent"])
         read["intent"]["request"] = read["intent"]["request"].decode()
     return read
 

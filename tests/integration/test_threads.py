@@ -4,11 +4,11 @@ import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from once.commit.committer import CommitRequest, Committer
 from once.settings import Dedup, TableSettings

@@ -5,7 +5,6 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -15,6 +14,7 @@ import hypothesis
 from aws_lambda_powertools import Logger
 from msgspec import Struct
 from msgspec.json import decode, encode
+from msgspec.structs import replace
 
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitResult, failed

@@ -1,9 +1,9 @@
 """A function's entry: it starts only if handlers, settings and environment agree."""
 
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from once import Consumer
 from once.errors import RegistrationError, SettingsError

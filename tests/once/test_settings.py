@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
+from msgspec.structs import fields
 
 from once.cdk.checks.consumer_props import START_SECONDS
 from once.cdk.checks.deployment_options import message_life_days

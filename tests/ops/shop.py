@@ -9,7 +9,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from moto.sqs.models import sqs_backends
-from msgspec import Struct
+from msgspec import Struct, structs
 from typer.testing import Result
 
 from once.commit.dedup_record import record_key
@@ -66,8 +66,8 @@ class Shop:
             for name in ("queue.fifo", "dead-letters.fifo")
         )
         urls = {"queue_url": self.aws.queue, "dead_letter_url": self.aws.dead_letter_queue}
-        settings = replace(self.aws.runtime.settings, **urls)
-        self.aws.runtime = replace(self.aws.runtime, settings=settings)
+        settings = structs.replace(self.aws.runtime.settings, **urls)
+        self.aws.runtime = structs.replace(self.aws.runtime, settings=settings)
         self.box = replace(self.box, url=self.aws.dead_letter_queue, source_url=self.aws.queue)
         self.cloud.service |= {
             f"{StackOutput.QUEUE}Orders": self.aws.queue,

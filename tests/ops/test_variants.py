@@ -1,12 +1,12 @@
 """Commands on consumers with a claim check, an envelope of another source, or an earlier name."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import boto3
 import pytest
+from msgspec.structs import replace
 
 from once.errors import PermanentError
 from once.event_sources import Source

@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from once.cdk import SynthError, output_key
 from once.cdk.app.template import write_templates

@@ -1,9 +1,9 @@
 """The payments function charges each order once, whatever faults the payment provider has."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from demo.payment_sandbox import FaultRates, PaymentFault
 from demo.quiescence import wait_until

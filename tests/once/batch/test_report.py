@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from once.effects.declaration import Policy
 from once.errors import NotDone

@@ -1,11 +1,11 @@
 """The time of an invocation: messages that are ready commit, and the rest is reported in time."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from once.settings import TIME_MARGIN_MS
 from once.testing import Fault, never_sent, refused

@@ -1,11 +1,11 @@
 """The dedup record: its window, its look-up, its cause, pending effects and sequence items."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
+from msgspec.structs import replace
 
 from once.commit.dedup_record import read_records, record_put
 from once.commit.result import BUSY, COMMITTED, CONTENDED, DUPLICATE, CommitOutcome, CommitResult

@@ -2,12 +2,12 @@
 
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from once.commit.item_dedup import item_record
 from once.consumer import Consumer

@@ -1,12 +1,12 @@
 """The executor: time for a call, saved errors, and effects that cannot start or go on."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial, wraps
 from typing import Annotated, Any
 
 import pytest
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from once.consumer import Consumer
 from once.effects.declaration import Call, Effect, Policy

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from once.effects.declaration import Effect, Policy
 from once.effects.ledger import Intent, not_done, pending_update, settled

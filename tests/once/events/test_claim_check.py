@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from msgspec import Struct
+from msgspec.structs import replace
 
 from once import Consumer, Transaction
 from once.events.claim_check import POINTERS, Reference, event_key

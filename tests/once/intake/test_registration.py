@@ -1,12 +1,12 @@
 """Registration: a faulty declaration is refused at load, with the mistake and its remedy."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from once import Call, Consumer, Key, Policy, Refusal, Transaction
 from once.errors import RegistrationError

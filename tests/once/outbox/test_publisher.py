@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from io import StringIO
 from typing import Any
 from uuid import uuid4
@@ -14,6 +13,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutE
 from botocore.parsers import ResponseParserError
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from once.errors import SettingsError
 from once.events.identity import key_hash

@@ -5,7 +5,6 @@ import os
 import random
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -13,6 +12,7 @@ import pytest
 import snapshot_restore_py as hooks
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from once.consumer import Consumer

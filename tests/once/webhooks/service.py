@@ -4,7 +4,6 @@ import base64
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from io import StringIO
@@ -13,6 +12,7 @@ from uuid import uuid4
 
 import boto3
 from aws_lambda_powertools import Logger
+from msgspec.structs import replace
 
 from once.events.outgoing import OutgoingEvent, events_in
 from once.names import Metric, Record

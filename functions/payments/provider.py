@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from threading import local
+from time import monotonic
 from typing import Any
 
+import boto3
 import requests
 import stripe
-from aws_lambda_powertools.utilities import parameters
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import NewConnectionError
 
 from once import Call, KeySpent, NotDone, PermanentError
@@ -147,19 +149,27 @@ def _timeouts(call: Call) -> tuple[float, float]:
 
 
 def _api_key() -> str:
+    for key, read_at in _KEPT_KEY:
+        if monotonic() - read_at < SECRET_SECONDS:
+            return key
     try:
-        secret = _secrets().get(os.environ["SECRET_STRIPE_KEY"], max_age=SECRET_SECONDS)
-    except parameters.GetParameterError as error:
+        secret = _secrets().get_secret_value(SecretId=os.environ["SECRET_STRIPE_KEY"])
+    except (BotoCoreError, ClientError) as error:
         raise NotDone("the secret in SECRET_STRIPE_KEY could not be read") from error
-    if not secret:
+    if not secret.get("SecretString"):
         raise NotDone("there is no key in SECRET_STRIPE_KEY: put Stripe's secret key into it")
-    return str(secret)
+    _KEPT_KEY[:] = [(str(secret["SecretString"]), monotonic())]
+    return str(secret["SecretString"])
+
+
+_KEPT_KEY: list[tuple[str, float]] = []
+"""The API key in memory, and when it was read; empty before the first charge."""
 
 
 @cache
-def _secrets() -> parameters.SecretsProvider:
-    """Return a provider that caches the key and fails fast."""
-    return parameters.SecretsProvider(boto_config=_QUICK)
+def _secrets() -> Any:
+    # Powertools' reader of secrets would load its logger and metrics: a tenth of a cold start.
+    return boto3.client("secretsmanager", config=_QUICK)
 
 
 class _Connections(local):

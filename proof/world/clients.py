@@ -55,7 +55,7 @@ class Clients:
         """Reset retry quotas and the cached secret, so that runs are independent."""
         for quota in self._quotas:
             quota.release(_MAX_QUOTA)
-        provider._secrets().store.clear()  # noqa: SLF001
+        provider._KEPT_KEY.clear()  # noqa: SLF001
 
 
 @cache

@@ -238,23 +238,29 @@ def test_a_look_up_with_a_pending_charge_has_no_outcome(stripe_api: Session) -> 
 def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("SECRET_STRIPE_KEY", "stripe-key")
     provider._secrets.cache_clear()
+    provider._KEPT_KEY.clear()
     yield boto3.client("secretsmanager", "us-east-1")
     provider._secrets.cache_clear()
+    provider._KEPT_KEY.clear()
 
 
-def test_the_api_key_is_cached_and_an_unreadable_one_means_not_done(secrets: Any) -> None:
+def test_the_api_key_is_cached_and_an_unreadable_one_means_not_done(
+    secrets: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(NotDone, match="SECRET_STRIPE_KEY could not be read"):
         provider._api_key()
     secrets.create_secret(Name="stripe-key", SecretString="sk_live_x")
     assert provider._api_key() == "sk_live_x"
     secrets.put_secret_value(SecretId="stripe-key", SecretString="sk_live_y")
     assert provider._api_key() == "sk_live_x"
+    monkeypatch.setattr(provider, "SECRET_SECONDS", 0)
+    assert provider._api_key() == "sk_live_y"
 
 
 def test_an_empty_secret_means_not_done_and_says_how_to_fix_it(
     secrets: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    empty = SimpleNamespace(get=lambda *_, **__: "")
+    empty = SimpleNamespace(get_secret_value=lambda **_: {"SecretString": ""})
     with monkeypatch.context() as patch:
         patch.setattr(provider, "_secrets", lambda: empty)
         with pytest.raises(NotDone, match="put Stripe's secret key into it"):

@@ -25,7 +25,7 @@ from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, dead_letter, search
-from once.ops.errors import OpsError
+from once.ops.errors import NotFoundError, OpsError
 from once.ops.progress import saying
 
 MOST_READ = 20_000
@@ -222,13 +222,13 @@ def pending_effect(
     """Return the pending effect of a dedup key."""
     items = table.get([pk])
     if not items:
-        raise OpsError(f"there is no dedup record of {pk}: no effect of it is pending")
+        raise NotFoundError(f"there is no dedup record of {pk}: no effect of it is pending")
     try:
         record = dedup_records.read_record(items[0])
     except dedup_records.UnreadableRecord as error:
         raise OpsError(f"the record of {pk} cannot be read: {error}") from None
     if record.intent is None:
-        raise OpsError(
+        raise NotFoundError(
             f"{pk} was committed at {dedup_records.format_written_at(record)}: no effect is pending"
         )
     return PendingEffect(pk, items[0], record.intent, tuple(message_ids))
@@ -251,6 +251,8 @@ def _named_effect(
                 for one in assessment.assess_messages(table, chosen):
                     if one.pk and (not is_hash or key_hash(one.pk) == name):
                         found.setdefault(one.pk, []).append(one.message.message_id)
+        if not found:
+            walk.raise_if_hidden(f"{search.unseen_text(name)}, and ")
     if len(found) != 1:
         number = "several dead letters have" if found else "no dead letter with a record has"
         raise OpsError(

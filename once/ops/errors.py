@@ -50,6 +50,13 @@ class OpsError(Exception):
         self.exit_code = exit_code
 
 
+class NotFoundError(OpsError):
+    """A thing that the operator named does not exist.
+
+    Remedy: name one that the message, or the command in it, shows.
+    """
+
+
 class StoppedError(OpsError):
     """The operator stopped the command; the message says what is certain.
 

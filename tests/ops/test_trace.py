@@ -196,8 +196,11 @@ def test_id_with_separators_is_found(saga: Saga) -> None:
 
 def test_event_without_a_record_is_noted(saga: Saga) -> None:
     [reserved] = saga.commit("inventory", placed("o-1"), "stock.reserved")
-    output = stdout_of("trace", "placed-o-1", *SHOP, "--no-logs")
-    assert f"note: stock.reserved ({reserved.id}) has no record and no dead letter" in output
+    said = f"note: stock.reserved ({reserved.id}) has no record and no dead letter"
+    for option in ("--no-logs", "--no-dead-letters"):
+        output = words(stdout_of("trace", "placed-o-1", *SHOP, option))
+        assert (f"{said}:" in output) is (option == "--no-logs")
+        assert (f"{said} among those that were read:" in output) is (option != "--no-logs")
     saga.commit("payments", reserved, key=ORDER_ID)
     assert "note:" not in stdout_of("trace", "placed-o-1", *SHOP, "--no-logs")
 

@@ -20,7 +20,7 @@ from once.events.outgoing import GROUP_EXTENSION, OutgoingEvent
 from once.failures.quarantine import text
 from once.names import EVENT_TYPE_ATTRIBUTE, ExternalOutput, StackOutput
 from once.ops.aws.clients import client
-from once.ops.errors import OpsError
+from once.ops.errors import NotFoundError, OpsError
 from once.webhooks.endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ class Deployment:
 
 def _named(known: Mapping[str, _T], name: str, fault: str) -> _T:
     if name not in known:
-        raise OpsError(f"{fault} {name!r}: choose one of {', '.join(known)}")
+        raise NotFoundError(f"{fault} {name!r}: choose one of {', '.join(known)}")
     return known[name]
 
 

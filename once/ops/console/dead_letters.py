@@ -269,6 +269,7 @@ def _filtered(request: Request) -> tuple[QueueReading, list[MessageRow], dict[st
     state = state_of(request)
     options = search_options(request.query_params, state.deployment.service)
     chosen, age = options.message_filter(), _max_age(request)
+    dead_letter_queues(state.deployment, options.consumer)  # an unknown name is an error
     reading = read_messages(state, age)
     if (name := options.consumer) and not reading.value.complete:
         reading = read_messages(state, age, name)

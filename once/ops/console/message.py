@@ -98,6 +98,7 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
         ],
         "dead_letters": [card_values(one) for one in messages],
         "notes": search.notes,
+        "read_all": search.read_all,
     }
 
 

@@ -41,7 +41,7 @@ from once.ops.console import (
 )
 from once.ops.console.rendering import Request, page
 from once.ops.console.state import ConsoleState, NotReadYetError
-from once.ops.errors import OpsError, error_with_remedy, unexpected_error_text
+from once.ops.errors import NotFoundError, OpsError, error_with_remedy, unexpected_error_text
 
 app = terminal.command_group()
 
@@ -61,8 +61,8 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
-_OWN_SITE = frozenset({"same-origin", "none", None})
-"""Values of Sec-Fetch-Site: `none` is an address that the operator opened."""
+_OWN_SITE = ([], ["same-origin"], ["none"])
+"""Sec-Fetch-Site, as a list of its values: `none` is an address that the operator opened."""
 
 
 _DEAD_LETTER = "/dead-letters/{consumer}/{message_id}"
@@ -146,10 +146,10 @@ class Access:
         root = "/".join(scope["path"].split("/")[:2])
         if not compare_digest(root.encode(), self._root.encode()):
             return HTTPStatus.FORBIDDEN, "open the URL that `once console` has printed\n"
-        origin = headers.get("origin")
-        # Browsers send an Origin with each POST.
-        is_own = is_safe if origin is None else origin in [f"http://{host}" for host in self._hosts]
-        if not is_own or headers.get("sec-fetch-site") not in _OWN_SITE:
+        # Browsers send each header once, and an Origin with each POST.
+        own = [[f"http://{host}"] for host in self._hosts] + ([[]] if is_safe else [])
+        is_own = headers.getlist("origin") in own
+        if not is_own or headers.getlist("sec-fetch-site") not in _OWN_SITE:
             return HTTPStatus.FORBIDDEN, "refused: another site caused this request\n"
         if self._read_only and not is_safe:
             return HTTPStatus.FORBIDDEN, "refused: this console is read-only\n"
@@ -164,11 +164,14 @@ def console_app(state: ConsoleState, address: Address) -> ASGIApp:
             *(Route(path, show, name=name) for path, name, show in _PAGES),
             Mount("/static", StaticFiles(directory=static), name="static"),
         ]
-    failed = _error_page(502, error_with_remedy)
+    failed = _error_page(HTTPStatus.BAD_GATEWAY, error_with_remedy)
     routed = Starlette(
         routes=[Mount(f"/{address.token}", routes=routes)],
         exception_handlers={
-            **dict.fromkeys((OpsError, BotoCoreError, ClientError), failed),
+            **dict.fromkeys((BotoCoreError, ClientError), failed),
+            # The state of the service does not allow it: another command may hold a dead letter.
+            OpsError: _error_page(HTTPStatus.CONFLICT, str),
+            NotFoundError: _error_page(HTTPStatus.NOT_FOUND, str),
             # A form whose fields do not fit is refused in the words of the command's option.
             BadParameter: _error_page(400, BadParameter.format_message),
             # It is raised again, so that the terminal shows where it was.

@@ -431,8 +431,7 @@ class MessageImport:
                     f"more than {limit} dead letters are there, so that it is not known which of "
                     "the export are among them: raise --limit"
                 )
-        if walk.hidden:
-            raise walk.hidden.error("nothing was imported: it may be there already. ")
+        walk.raise_if_hidden("nothing was imported: it may be there already. ")
         return found
 
     def run(self, change: operator_log.Change) -> None:

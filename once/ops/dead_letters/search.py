@@ -25,7 +25,7 @@ from once.ops.aws import clients
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import AssessedMessage
 from once.ops.dead_letters.dead_letter import DIED, DeadLetter, DeadLetterQueue, dead_letter_queues
-from once.ops.errors import ExitCode, OpsError
+from once.ops.errors import ExitCode, NotFoundError, OpsError
 from once.ops.terminal import TIME_FORMATS, ServiceOption, counted, parse_time_option, single_line
 
 if TYPE_CHECKING:
@@ -431,10 +431,10 @@ class QueueWalk:
     def _depth(self, queues: Iterable[DeadLetterQueue]) -> clients.QueueDepth:
         return clients.total_depth(self._sqs, [queue.url for queue in queues])
 
-    def raise_if_hidden(self) -> None:
+    def raise_if_hidden(self, effect: str = "") -> None:
         """Raise `OpsError` if other commands hid messages from the walk, or SQS withholds some."""
         if self.hidden:
-            raise self.hidden.error()
+            raise self.hidden.error(effect)
 
     def raise_if_lapsed(self) -> None:
         """Raise `OpsError` if the walk's messages were not held without a break.
@@ -543,6 +543,11 @@ def selected_messages(
         yield [message for message in page if message_filter.matches(message)]
 
 
+def unseen_text(name: str) -> str:
+    """Return the text for a name that no received dead letter has."""
+    return f"there is no dead letter {name!r} among those that could be seen"
+
+
 def messages_by_id(walk: QueueWalk, ids: Sequence[str]) -> list[DeadLetter]:
     """Return the messages with these message ids, or beginnings of ids.
 
@@ -561,10 +566,9 @@ def messages_by_id(walk: QueueWalk, ids: Sequence[str]) -> list[DeadLetter]:
     for name, messages in found.items():
         if not messages:
             walk.count_hidden()
-            unseen = f"there is no dead letter {name!r} among those that could be seen"
-            if walk.hidden:
-                raise walk.hidden.error(f"{unseen}, and ")
-            raise OpsError(f"{unseen}: `once dlq list` shows them")
+            unseen = unseen_text(name)
+            walk.raise_if_hidden(f"{unseen}, and ")
+            raise NotFoundError(f"{unseen}: `once dlq list` shows them")
         if len(messages) > 1:
             some = ", ".join(message.message_id for message in messages[:_MAX_IDS_SHOWN])
             raise OpsError(

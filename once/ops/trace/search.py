@@ -21,9 +21,9 @@ from once.ops import terminal
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
-from once.ops.dead_letters.search import open_search
+from once.ops.dead_letters.search import HiddenMessages, open_search
 from once.ops.dedup_records import DedupRecordReader
-from once.ops.errors import OpsError
+from once.ops.errors import ExitCode, OpsError
 from once.ops.progress import saying
 from once.ops.trace.timeline import EntryKind, EventGraph, TimelineEntry, read_log_entries, timeline
 
@@ -106,7 +106,8 @@ def trace(
             now, dead_letters=not no_dead_letters, logs=not no_logs, since=begin
         )
     if not moments:
-        raise OpsError(search.not_found_text())
+        code = ExitCode.HIDDEN if search.hidden else ExitCode.FAILED
+        raise OpsError(search.not_found_text(), code)
     if as_json:
         shown = [
             {
@@ -141,9 +142,12 @@ def _table(key: str, entries: Sequence[TimelineEntry]) -> Table:
 
 
 class TraceSearch:
-    """Search for one key in a deployment; its `notes` are remarks on the result.
+    """Search for one key in a deployment. Key, consumer and sources are those of the command.
 
-    Key, consumer and sources are those of the command.
+    Attributes:
+        notes: remarks on the result.
+        hidden: dead letters that could not be read.
+        read_all: whether every dead letter was read.
     """
 
     def __init__(
@@ -154,6 +158,8 @@ class TraceSearch:
         self._searched: list[str] = []
         self._start_errors: list[str] = []
         self.notes: list[str] = []
+        self.hidden: HiddenMessages | None = None
+        self.read_all = False
 
     def _start_keys(self, consumer: str | None, sources: Collection[str]) -> list[str]:
         """Return the dedup keys that the key of the command line may stand for.
@@ -212,9 +218,10 @@ class TraceSearch:
             errors = function_logs.start_errors(clients.client("logs"), functions)
             self._start_errors = [f"{name} cannot start: {text}" for name, text in errors.items()]
         if entries:
+            read = "" if self.read_all else " among those that were read"
             self.notes += [
-                f"{event.type} ({event.id}) has no record and no dead letter: it waits in a queue, "
-                "is being retried, or no consumer subscribes to it"
+                f"{event.type} ({event.id}) has no record and no dead letter{read}: it waits in a "
+                "queue, is being retried, or no consumer subscribes to it"
                 for event, _ in open_events
             ]
             self.notes += self._start_errors
@@ -230,11 +237,13 @@ class TraceSearch:
         places, most = dead_letter_queues(self._deployment), MOST_DEAD_LETTERS
         with open_search(places, most) as walk:
             found = [message for page in walk.pages() for message in page]
-        if walk.hidden:
-            self.notes.append(f"dead letters that were not read: {walk.hidden}")
+        self.hidden = walk.hidden
+        self.read_all = walk.complete and not walk.hidden
+        unread = [f"dead letters that were not read: {walk.hidden}"] if walk.hidden else []
         if len(found) == most:
-            self.notes.append(f"only {most} dead letters were looked at: there are more")
-        self._searched.append(f"{len(found)} dead letters in {len(places)} queues")
+            unread.append(f"only {most} dead letters were looked at: there are more")
+        self.notes += unread
+        self._searched += [f"{len(found)} dead letters in {len(places)} queues", *unread]
         return found
 
     def not_found_text(self) -> str:

@@ -17,7 +17,7 @@ from once.events.identity import key_hash
 from once.names import CLOCK_MARGIN_SECONDS, Limits
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
-from once.ops.errors import OpsError
+from once.ops.errors import NotFoundError, OpsError
 from once.ops.terminal import TIME_FORMATS, error_console, format_time, parse_time_option
 from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, Standing, day_parts, read_body
 from once.webhooks.webhook import dedup_key
@@ -120,7 +120,7 @@ class CaptureOptions:
 def webhooks_of(deployment: Deployment) -> DeployedWebhooks:
     """Return the webhook ingress of a deployment."""
     if deployment.webhooks is None:
-        raise OpsError(
+        raise NotFoundError(
             f"{deployment.service!r} has no webhook ingress: declare one "
             "(`once.cdk.WebhookIngress`) and deploy, or name another deployment with --service"
         )
@@ -170,7 +170,7 @@ class Captures:
                     f"{len(some)} webhooks match {name!r}: give one of their keys: {keys}"
                 )
             if not some:
-                raise OpsError(
+                raise NotFoundError(
                     f"no webhook {name!r} was captured since {format_time(conditions.since)}, or "
                     "its capture has expired: `once webhooks list` shows those there are, and "
                     "--since looks further back"
@@ -181,7 +181,7 @@ class Captures:
         """Return a whole capture, which the index names."""
         if capture := self._get(pk):
             return capture
-        raise OpsError("its capture has expired since: it was listed, and is gone")
+        raise NotFoundError("its capture has expired since: it was listed, and is gone")
 
     def body(self, capture: Capture) -> bytes:
         """Return the bytes of a whole capture's body, as they were received."""

@@ -24,7 +24,16 @@ ROOT = "http://127.0.0.1:8080"
 OTHER_SITE = {"origin": "https://example.com", "sec-fetch-site": "cross-site"}
 
 
-REQUESTS: list[tuple[str, dict[str, str], int]] = [
+SECOND = (
+    ([("host", "127.0.0.1:8080")], ("host", "attacker.example"), 421),
+    ([("host", "127.0.0.1:8080")], ("host", "127.0.0.1:8080"), 421),
+    ([], ("origin", "https://example.com"), 403),
+    ([], ("origin", OWN["origin"]), 403),
+    ([], ("sec-fetch-site", "cross-site"), 403),
+    ([], ("sec-fetch-site", "same-origin"), 403),
+)
+"""A second header of a name: it is not defined which of the two counts."""
+REQUESTS: list[tuple[str, dict[str, str] | list[tuple[str, str]], int]] = [
     ("", {}, 200),
     ("", {"host": "localhost:8080"}, 200),
     ("", {"host": "attacker.example"}, 421),
@@ -35,6 +44,7 @@ REQUESTS: list[tuple[str, dict[str, str], int]] = [
     ("", {"origin": "http://127.0.0.1:9090", "sec-fetch-site": "same-site"}, 403),
     ("", {"origin": "null", "sec-fetch-site": "none"}, 403),
     ("", {"origin": OWN["origin"], "sec-fetch-site": "none"}, 200),
+    *(("", [*OWN.items(), *first, second], status) for first, second, status in SECOND),
     ("static/console.css", {}, 200),
     ("static/%2e%2e/app.py", {}, 404),
     ("nothing", {}, 404),

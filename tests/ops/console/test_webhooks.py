@@ -35,6 +35,27 @@ def test_a_deployment_without_an_ingress_says_how_to_declare_one(cloud: Cloud) -
         assert "has no webhook ingress" in client.get("webhooks/one", params={"key": "a"}).text
 
 
+ABSENT = (
+    *("effects/one", "effects/one?key=orders%23event%23/a%23b", f"effects/one?key={'k' * 3000}"),
+    *("webhooks/one", "webhooks/one?key=webhooks%23none", "webhooks?endpoint=none"),
+    *(f"dead-letters/{owner}/{'0' * 36}" for owner in ("orders", "none")),
+    *("dead-letters?consumer=none", "dead-letters/letters?consumer=none", "jobs/none"),
+    "message?key=a&consumer=none",
+)
+
+
+def test_a_thing_that_does_not_exist_is_not_found(browser: TestClient, cloud: Cloud) -> None:
+    assert {path: browser.get(path).status_code for path in ABSENT} == dict.fromkeys(ABSENT, 404)
+    form = {"key": "orders#none", "outcome": "not-done", "why": "seen"}
+    assert browser.post("effects/settle", data=form).status_code == 404
+    cloud.bury("orders")
+    cloud.sqs.receive_message(QueueUrl=cloud.box("orders"), VisibilityTimeout=600)
+    answer = browser.get(f"dead-letters/orders/{'1' * 36}")
+    assert (answer.status_code, "1 hidden until" in answer.text) == (409, True)  # it may be that
+    refuse("dynamodb.BatchGetItem")
+    assert browser.get("effects/one?key=orders%23none").status_code == 502
+
+
 def test_captures_are_listed_and_filtered(browser: TestClient, webhooks: Webhooks) -> None:
     assert "once webhooks send stripe" in browser.get("webhooks").text
     webhooks.receive(stripe("evt_1"))

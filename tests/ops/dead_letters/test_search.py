@@ -224,10 +224,13 @@ def test_command_says_how_many_messages_are_hidden_and_until_when(shop: Shop) ->
             until = datetime.strptime(found[2], "%H:%M:%S").replace(tzinfo=UTC)
             assert 0 <= (until - began).seconds <= search.HOLD_SECONDS + 30
             assert "run this command again then" in words(result.stderr)
-        for command in ("show", "redrive"):
-            result = run("dlq", command, "no-such-id")
-            assert result.exit_code == HIDDEN
-            assert (
-                "there is no dead letter 'no-such-id' among those that could be seen, and 2"
-                in words(result.stderr)
-            )
+        settle = "effects settle --not-done --why seen"
+        for command in ("dlq show", "dlq redrive", "dlq redrive --edit", "dlq purge", settle):
+            for name in ("0" * 8, "0" * 64):
+                result = run(*command.split(), name)
+                assert result.exit_code == HIDDEN
+                said = f"there is no dead letter '{name}' among those that could be seen, and 2"
+                assert said in words(result.stderr)
+        result = run("trace", "no-such-id")
+        assert result.exit_code == HIDDEN
+        assert "dead letters that were not read: 2 hidden until" in words(result.stderr)

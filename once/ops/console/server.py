@@ -61,7 +61,7 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
-_OWN_SITE = ([], ["same-origin"], ["none"])
+_OWN_SITE: tuple[list[str], ...] = ([], ["same-origin"], ["none"])
 """Sec-Fetch-Site, as a list of its values: `none` is an address that the operator opened."""
 
 

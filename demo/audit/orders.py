@@ -280,10 +280,10 @@ def audit_samples(manifest: Manifest, evidence: Evidence, findings: Findings) ->
 
     A consumer that logs more effects than it has dedup records has applied an event twice.
     """
-    distinct: dict[str, dict[str, int]] = defaultdict(dict)
+    distinct: dict[str, Counter[str]] = defaultdict(Counter)
     for sample in manifest.get("samples", ()):
         for consumer in sample["consumers"]:
-            distinct[consumer][sample["type"]] = sample["distinct"]
+            distinct[consumer][sample["type"]] += sample["distinct"]
     recorded: dict[str, Counter[str]] = defaultdict(Counter)
     for consumer, event_type, _ in _dedup_records(evidence):
         recorded[consumer][event_type] += 1
@@ -291,7 +291,7 @@ def audit_samples(manifest: Manifest, evidence: Evidence, findings: Findings) ->
         fates, found = count_fates(evidence.logs, evidence.log_groups[consumer]), recorded[consumer]
         figures = SampleFigures(
             received=fates.total(),
-            distinct=sum(types.values()),
+            distinct=types.total(),
             doubled=max(0, sum(fates[each] for each in _APPLIED) - found.total()),
             lost=sum(max(0, count - found[kind]) for kind, count in types.items()),
         )

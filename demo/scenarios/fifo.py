@@ -15,8 +15,10 @@ from itertools import pairwise
 from random import Random
 from typing import Self
 
+from demo.dropped_calls import Drops, dropping
 from demo.kills import kill_at_random
 from demo.report import console, report_figures, step
+from demo.rounds import send_rounds
 from demo.scenarios import drawn_seed
 from demo.scenarios.apps import FIFO
 from demo.shop import Shop, subscribers
@@ -35,11 +37,13 @@ Applied = Mapping[str, Sequence[int]]
 
 _NAMES = tuple(line.name for line in FIFO)
 _TABLES = ("accounts", "statements")
-_KILL_SECONDS = 1.5
+_CALLS_A_KILL = 40
+"""The functions' calls are the clock of the kills, so that a fast machine has as many."""
 _MOST_KILLS = 12
 """Each kill lets the message groups of a batch wait for a visibility timeout."""
 _MINIMUM = {"resent": 100, "failed_once": 20, "functions_killed": 8}
 _LABELS = {
+    "rounds": "rounds of traffic",
     "sent": "movements sent",
     "groups": "accounts, each a message group",
     "resent": "sent once more",
@@ -102,11 +106,11 @@ class MovementPlan:
     after_window: Sequence[Movement]
 
     @classmethod
-    def draw(cls, random: Random) -> Self:
-        """Return a plan, with the accounts interleaved."""
+    def draw(cls, random: Random, first: int = 0) -> Self:
+        """Return a plan, with the accounts interleaved, each numbered from `first` on."""
         names = [f"account-{n:02}" for n in range(ACCOUNTS) for _ in range(PER_ACCOUNT)]
         random.shuffle(names)
-        counts: Counter[str] = Counter()
+        counts = Counter(dict.fromkeys(names, first))
         movements = []
         for name in names:
             wrong = random.random()
@@ -165,7 +169,7 @@ def fifo(shop: Shop, deploy_seconds: float) -> bool:
     started = time.monotonic()
     seed = drawn_seed()
     console.print(f"seed {seed}")
-    figures, counts = _play(shop, MovementPlan.draw(Random(seed)))
+    figures, counts = _play(shop, seed)
     counts["seconds"] = round(time.monotonic() - started + deploy_seconds, 1)
     return report_figures(
         "fifo",
@@ -178,19 +182,21 @@ def fifo(shop: Shop, deploy_seconds: float) -> bool:
     )
 
 
-def _play(shop: Shop, plan: MovementPlan) -> tuple[dict[str, int], dict[str, float]]:
-    """Send the movements of a plan while functions are killed, and audit the tables.
+def _play(shop: Shop, seed: int) -> tuple[dict[str, int], dict[str, float]]:
+    """Send rounds of movements while functions are killed, and audit the tables.
 
     Returns:
         The figures that must be 0, and the size of the run.
     """
     shop.shorten_visibility(*_NAMES)
     evidence = replace(shop.evidence(), subscribers=subscribers(FIFO))
-    functions = shop.functions(*_NAMES)
-    with kill_at_random(shop.aws, functions, every=_KILL_SECONDS, most=_MOST_KILLS) as killed:
+    functions, random, every = shop.functions(*_NAMES), Random(seed), _CALLS_A_KILL
+    topic = shop.deployment.ordered_ingress_topic_arn or ""  # the lines of this app make it
+    call = to_topic(shop.aws.client("sns"), topic)
+
+    def send(number: int) -> MovementPlan:
+        plan = MovementPlan.draw(random, number * PER_ACCOUNT)
         with step(f"sending {len(plan.messages)} messages"):
-            topic = shop.deployment.ordered_ingress_topic_arn or ""  # the lines of this app make it
-            call = to_topic(shop.aws.client("sns"), topic)
             for some in batches(plan.messages):
                 send_batch(
                     call,
@@ -205,6 +211,17 @@ def _play(shop: Shop, plan: MovementPlan) -> tuple[dict[str, int], dict[str, flo
                     ],
                 )
         shop.wait_until_processed(evidence, shop.queues(*_NAMES))
+        return plan
+
+    with (
+        dropping(shop.aws, functions, Drops(seed, {})) as calls,
+        kill_at_random(
+            shop.aws, functions, every=every, clock=calls.total, most=_MOST_KILLS, seed=seed
+        ) as killed,
+    ):
+        plans = send_rounds(send, lambda _: {"functions_killed": killed.total()}, _MINIMUM)
+    movements = [movement for plan in plans for movement in plan.movements]
+    within = sum(len(plan.within_window) for plan in plans)
     with step("auditing"):
         queues = [evidence.dead_letters[name] for name in _NAMES]
         dead = [json.loads(each["Body"])["id"] for url in queues for each in evidence.messages(url)]
@@ -220,13 +237,14 @@ def _play(shop: Shop, plan: MovementPlan) -> tuple[dict[str, int], dict[str, flo
             for before, after in _inversions(numbers):
                 console.print(f"[red]{name}, {account}: {after} after {before}")
     counts: dict[str, float] = {
-        "sent": len(plan.movements),
-        "groups": len({each.account for each in plan.movements}),
-        "resent": len(plan.within_window) + len(plan.after_window),
-        "resent_within_window": len(plan.within_window),
-        "failed_once": sum(each.fails for each in plan.movements),
+        "rounds": len(plans),
+        "sent": len(movements),
+        "groups": len({each.account for each in movements}),
+        "resent": within + sum(len(plan.after_window) for plan in plans),
+        "resent_within_window": within,
+        "failed_once": sum(each.fails for each in movements),
         "functions_killed": killed.total(),
         "dead_lettered": len(dead),
     }
-    figures = {**count_order(plan.movements, tables), **count_dead_letters(plan.movements, dead)}
+    figures = {**count_order(movements, tables), **count_dead_letters(movements, dead)}
     return figures, counts

@@ -3,13 +3,15 @@
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from demo.audit import Manifest, audit
 from demo.kills import kill_processes
 from demo.payment_sandbox import FaultRates, PaymentFault
 from demo.report import console, report_orders, step
+from demo.rounds import send_rounds
 from demo.shop import Shop
 from demo.traffic.command import send_orders
 from demo.traffic.plan import plan_traffic
@@ -38,7 +40,10 @@ _SHARES = {
     PaymentFault.HOLD_AFTER: 0.05,
 }
 """Share of the charges by fault. The process that waits for a held charge is killed."""
-_MAX_HELD = {PaymentFault.HOLD_BEFORE: 16, PaymentFault.HOLD_AFTER: 16}
+_HOLDS, _MAX_HELD = (PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER), 16
+"""The faults that are limited, each to so many in a round of traffic."""
+_LISTS = ("orders", "malformed", "samples")
+"""Members of a manifest that are lists."""
 _TIMEOUT_SECONDS = 300.0
 _MINIMUM = {"charge_answers_dropped": 50, "functions_killed": 20}
 
@@ -71,6 +76,17 @@ class TrafficRun:
     manifest: Manifest
     seconds: float
     killed: int
+
+    @classmethod
+    def joined(cls, runs: Sequence[Self]) -> Self:
+        """Return several runs, each of orders of its own, as one."""
+        manifests = [run.manifest for run in runs]
+        manifest = {
+            **{name: [one for each in manifests for one in each[name]] for name in _LISTS},
+            "stock": {sku: number for each in manifests for sku, number in each["stock"].items()},
+            "sent": sum(each["sent"] for each in manifests),
+        }
+        return cls(manifest, sum(run.seconds for run in runs), sum(run.killed for run in runs))
 
 
 def send_traffic(
@@ -105,13 +121,25 @@ def faults(shop: Shop, deploy_seconds: float) -> bool:
     Returns:
         Whether the audit is clean and enough faults occurred.
     """
-    shop.sandbox.faults = FaultRates(seed=secrets.randbits(32), shares=_SHARES, limits=_MAX_HELD)
-    run = send_traffic(shop, _TRAFFIC)
+
+    def send(_: int) -> TrafficRun:
+        fired = shop.sandbox.fired
+        limits = {hold: fired[hold] + _MAX_HELD for hold in _HOLDS}
+        shop.sandbox.faults = FaultRates(seed=secrets.randbits(32), shares=_SHARES, limits=limits)
+        return send_traffic(shop, _TRAFFIC)
+
+    def count(runs: Sequence[TrafficRun]) -> dict[str, float]:
+        return {
+            "charge_answers_dropped": shop.sandbox.fired[PaymentFault.DROP],
+            "functions_killed": sum(run.killed for run in runs),
+        }
+
+    runs = send_rounds(send, count, _MINIMUM)
+    run = TrafficRun.joined(runs)
     with step("auditing"):
         findings = audit(run.manifest, shop.evidence())
     figures = {
-        "charge_answers_dropped": shop.sandbox.fired[PaymentFault.DROP],
-        "functions_killed": run.killed,
+        **count(runs),
         "messages_per_second": round(findings.deliveries / run.seconds, 1),
         "deploy_seconds": round(deploy_seconds, 1),
     }
@@ -126,12 +154,23 @@ def outage(shop: Shop, deploy_seconds: float) -> bool:
     Returns:
         Whether the audit is clean and enough faults occurred.
     """
-    shop.sandbox.script(*_HELD_FIRST)
+    sqs, dead_letters = (
+        shop.aws.client("sqs"),
+        shop.deployment.consumers["payments"].dead_letter_url,
+    )
+
+    def send(_: int) -> TrafficRun:
+        shop.sandbox.script(*_HELD_FIRST)
+        return send_traffic(shop, _OUTAGE_TRAFFIC)
+
+    def count(runs: Sequence[TrafficRun]) -> dict[str, float]:
+        dead = depth(sqs, dead_letters).total
+        return {"functions_killed": sum(run.killed for run in runs), "dead_lettered": dead}
+
     shop.sandbox.faults = FaultRates(seed=secrets.randbits(32), shares=_DOWN)
     console.print("the payment provider is down")
-    run = send_traffic(shop, _OUTAGE_TRAFFIC)
-    dead_letters = shop.deployment.consumers["payments"].dead_letter_url
-    dead = depth(shop.aws.client("sqs"), dead_letters).total
+    runs = send_rounds(send, count, _OUTAGE_MINIMUM)
+    run, counted = TrafficRun.joined(runs), count(runs)
     shop.once("dlq", "list")
     shop.sandbox.faults = FaultRates()
     console.print("the payment provider is up again")
@@ -140,9 +179,5 @@ def outage(shop: Shop, deploy_seconds: float) -> bool:
     shop.wait_until_processed()
     with step("auditing"):
         findings = audit(run.manifest, shop.evidence())
-    figures = {
-        "functions_killed": run.killed,
-        "dead_lettered": dead,
-        "deploy_seconds": round(deploy_seconds, 1),
-    }
+    figures = {**counted, "deploy_seconds": round(deploy_seconds, 1)}
     return report_orders(findings, figures, _OUTAGE_MINIMUM, "outage")

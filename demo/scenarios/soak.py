@@ -14,8 +14,9 @@ from demo.dropped_calls import Drop, Drops, dropping
 from demo.kills import kill_at_random
 from demo.payment_sandbox import FaultRates, PaymentFault
 from demo.report import FAULT_FIGURES, report_figures, step, write_report
+from demo.rounds import send_rounds
 from demo.scenarios import drawn_seed
-from demo.scenarios.orders import send_traffic
+from demo.scenarios.orders import TrafficRun, send_traffic
 from demo.shop import Shop
 from once.names import Reason
 from once.ops.dead_letters.dead_letter import DIED
@@ -102,7 +103,23 @@ def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
         dropping(shop.aws, functions, Drops(seed, shape.drops)) as calls,
         kill_at_random(shop.aws, functions, every=every, clock=calls.total, seed=seed) as killed,
     ):
-        sent = send_traffic(shop, shape.traffic, _TIMEOUT_SECONDS)
+
+        def send(number: int) -> TrafficRun:
+            later = {name: -(-amount // 10) for name, amount in shape.traffic.items()}
+            return send_traffic(shop, later if number else shape.traffic, _TIMEOUT_SECONDS)
+
+        def count(_: object) -> dict[str, int]:
+            calls.total()
+            dropped = [*calls.dropped.items()]  # the kills' clock adds to them
+            return {
+                "kills": killed.total(),
+                "kills_in_mid_batch": shop.aws.child.log.read_text().count(_DIED),
+                "drops": sum(number for _, number in dropped),
+                "answers_lost": sum(n for (how, _), n in dropped if how is Drop.ANSWER_LOST),
+                "charge_answers_dropped": shop.sandbox.fired[PaymentFault.DROP],
+            }
+
+        sent = TrafficRun.joined(send_rounds(send, count, shape.least))
     shop.sandbox.faults = FaultRates()
     sent_back = redrive_safe(shop)
     with step("auditing"):
@@ -115,15 +132,11 @@ def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
     return {
         "seed": seed,
         **audit_figures(findings),
-        "kills": killed.total(),
+        **count(()),
         "kills_by_function": dict(killed),
-        "kills_in_mid_batch": shop.aws.child.log.read_text().count(_DIED),
         "calls": calls.total(),
-        "drops": calls.dropped.total(),
-        "answers_lost": by_kind[Drop.ANSWER_LOST],
         "drops_by_kind": dict(by_kind),
         "drops_by_operation": dict(by_operation),
-        "charge_answers_dropped": shop.sandbox.fired[PaymentFault.DROP],
         "sent_back": sent_back,
     }
 

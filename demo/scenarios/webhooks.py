@@ -23,6 +23,7 @@ from demo.audit.evidence import Item
 from demo.audit.webhooks import MUST_BE_ZERO, ForgedRequest, SentWebhook, audit_webhooks
 from demo.kills import kill_at_random
 from demo.report import report_figures, step
+from demo.rounds import send_rounds
 from demo.scenarios import drawn_seed
 from demo.scenarios.apps import RECEIPTS
 from demo.scenarios.webhook_requests import (
@@ -108,7 +109,7 @@ def webhooks(shop: Shop, deploy_seconds: float) -> bool:
     function = f"{shop.deployment.service}-{ingress.identity}"
     turns = [each for other in shop.functions(RECEIPTS.name) for each in (function, other)]
     tables = (shop.deployment.dedup_table, ingress.captures)
-    with step(f"sending {sum(map(len, plan.waves))} requests (seed {seed})"):
+    with step(f"sending {sum(map(len, plan.waves))} requests or more (seed {seed})"):
         answers, killed = send_waves(shop.aws, ingress, tables, turns, plan.waves, Random(seed))
     shop.once(*_REPLAY)
     evidence = shop.evidence()
@@ -247,7 +248,8 @@ def send_waves(
 ) -> tuple[list[Answered], int]:
     """Send every wave, in every wave but the last one while functions are killed.
 
-    What a wave leaves over is sent with the next one, as providers do.
+    What a wave leaves over is sent with the next one, as providers do. Before the last one, genuine
+    webhooks are sent again until enough faults have occurred.
 
     Args:
         aws: the AWS that the functions run on.
@@ -262,7 +264,7 @@ def send_waves(
     """
     secrets: dict[str, str] = {}
     answers: list[Answered] = []
-    killed_processes = 0
+    kills: list[int] = []
     sender = Sender(aws, ingress.url, secrets)
 
     def rotate() -> None:
@@ -286,19 +288,38 @@ def send_waves(
 
     rotate()
     left: list[Delivery] = []
-    for number, wave in enumerate(waves):
-        if hours := HOURS_BEFORE[number]:
-            move_back(aws.client("dynamodb"), tables, hours)
-        most = 0 if number == len(waves) - 1 else KILLS_PER_WAVE
+
+    def send_while_killing(
+        deliveries: Sequence[Delivery], midway: Callable[[], object] | None = None
+    ) -> None:
+        nonlocal left
+        posted, most = lambda: sender.posted, KILLS_PER_WAVE
         with kill_at_random(
-            aws, functions, every=_REQUESTS_A_KILL, clock=lambda: sender.posted, most=most
+            aws, functions, every=_REQUESTS_A_KILL, clock=posted, most=most
         ) as killed:
-            left = send([*left, *wave], rotate if number == _ROTATED_WAVE else None)
-        killed_processes += killed.total()
+            left = send([*left, *deliveries], midway)
+        kills.append(killed.total())
+
+    def grow_older(wave: int) -> None:
+        if hours := HOURS_BEFORE[wave]:
+            move_back(aws.client("dynamodb"), tables, hours)
+
+    def faults(_: object) -> Mapping[str, float]:
+        killed_requests = run_figures(answers)["killed_requests"]
+        return {"functions_killed": sum(kills), "killed_requests": killed_requests}
+
+    *killing, last = waves
+    for number, wave in enumerate(killing):
+        grow_older(number)
+        send_while_killing(wave, rotate if number == _ROTATED_WAVE else None)
+    again = [each for each in killing[-1] if isinstance(each, Genuine)]
+    send_rounds(lambda _: send_while_killing(again), faults, _MINIMUM)
+    grow_older(len(killing))
+    left = send([*left, *last])
     for _ in range(_LAST_ROUNDS):
         left = send(left)
     sender.close()
-    return answers, killed_processes
+    return answers, sum(kills)
 
 
 def move_back(dynamodb: Any, tables: Sequence[str], hours: int) -> None:

@@ -24,7 +24,7 @@ ROOT = "http://127.0.0.1:8080"
 OTHER_SITE = {"origin": "https://example.com", "sec-fetch-site": "cross-site"}
 
 
-SECOND = (
+SECOND: tuple[tuple[list[tuple[str, str]], tuple[str, str], int], ...] = (
     ([("host", "127.0.0.1:8080")], ("host", "attacker.example"), 421),
     ([("host", "127.0.0.1:8080")], ("host", "127.0.0.1:8080"), 421),
     ([], ("origin", "https://example.com"), 403),

@@ -1,16 +1,20 @@
 """Strict JSON: refuses text that two parsers could read differently, with a reason.
 
-The rules are those of I-JSON (RFC 7493): no duplicate keys, no lone surrogates, no number that an
-IEEE double cannot hold. Depth, containers and digits are limited before any conversion, and
+The rules are those of I-JSON (RFC 7493): no duplicate keys, no lone surrogates, no number that loses
+information as an IEEE double. Depth, containers and digits are limited before any conversion, and
 runs of combining marks before any normalisation.
+
+A number denotes the double that its text is closest to (RFC 8785). Producers write up to 17 digits
+for a double, and several such texts are one double. Text of more digits, or of a large integer, is
+read only if it is exact: its producer may have meant what a double rounds.
 """
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate
-from sys import float_info
 from typing import Any, NoReturn
 from unicodedata import combining
 
@@ -34,6 +38,12 @@ Longer runs do not occur in any language, and normalising takes quadratic time i
 120,000 combining marks take 20 s.
 """
 _MAX_DIGITS = len(str(MAX_SAFE_INTEGER)) + 1  # and a sign
+_DOUBLE_DIGITS = 17
+"""Significant digits that tell any two doubles apart."""
+_NUMBER = re.compile(r"-?(?P<whole>\d+)(\.(?P<part>\d+))?(?P<exponent>[eE].*)?")
+
+BYTE_ORDER_MARK = "\ufeff"
+"""A parser may ignore it at the beginning of a text (RFC 8259, section 8.1)."""
 
 _LONG_RUN = b"\1" * (MAX_NON_STARTERS + 1)
 # Their own combining class is that of starters, but they decompose into non-starters only.
@@ -53,8 +63,11 @@ _PART = 2**20
 def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any:
     """Parse a JSON text of at most `max_bytes` in UTF-8, a long text until the deadline.
 
+    One byte order mark at its beginning is ignored.
+
     Returns:
-        dict, list, str, int, float, bool or None; numbers are finite and exact as doubles.
+        dict, list, str, int, float, bool or None. A whole number up to `MAX_SAFE_INTEGER` is an
+        int, also if it is written as `1.0` or `1e2`; any other number is a finite float.
 
     Raises:
         TooLarge: the text is longer than `max_bytes`.
@@ -65,12 +78,14 @@ def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any
     decoder = _DECODER
     if deadline is not None and size > _TIMED_BYTES:
         decoder = _decoder(deadline.steps(_STEPS))
+    plain = text.removeprefix(BYTE_ORDER_MARK)
+    if plain.startswith(BYTE_ORDER_MARK):
+        raise Unparseable("two byte order marks (U+FEFF) at the beginning: send one at most")
     try:
-        tree = decoder.decode(text)
+        tree = decoder.decode(plain)
     except json.JSONDecodeError as error:
-        what = error.msg.removesuffix(" at")
-        raise Unparseable(f"not JSON: {what} at character {error.pos}") from None
-    plain = text
+        what, place = error.msg.removesuffix(" at"), error.pos + len(text) - len(plain)
+        raise Unparseable(f"not JSON: {what} at character {place}") from None
     if "\\u" in text:
         plain = json.dumps(tree, ensure_ascii=False)
         _check_surrogates(plain)
@@ -152,22 +167,52 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _integer(digits: str) -> int:
     if len(digits) > _MAX_DIGITS or abs(number := int(digits)) > MAX_SAFE_INTEGER:
-        raise Unparseable(f"an integer beyond ±{MAX_SAFE_INTEGER}: send it as a string")
+        raise _inexact_integer()
     return number
+
+
+def _inexact_integer() -> Unparseable:
+    return Unparseable(f"an integer beyond ±{MAX_SAFE_INTEGER}: send it as a string")
 
 
 def _fraction(digits: str) -> float:
     number = float(digits)
-    # A double keeps each normal number of so few digits, and Decimal is slow.
-    if len(digits) <= float_info.dig and float_info.min <= abs(number) < math.inf:
-        return number
+    # So short a text has no more digits than a double, and is no large integer.
+    if len(digits) > _DOUBLE_DIGITS or not number or math.isinf(number):
+        _check_rounding(digits, number)
+    return int(number) if number.is_integer() and abs(number) <= MAX_SAFE_INTEGER else number
+
+
+def _check_rounding(digits: str, number: float) -> None:
+    """Refuse the text of a number if the double that it is closest to loses information."""
+    found = _NUMBER.fullmatch(digits)
+    assert found is not None  # the decoder found it by the same form
+    significant = f"{found['whole']}{found['part'] or ''}".strip("0")
+    if math.isinf(number):
+        raise Unparseable("a number over 1.8e308, the largest IEEE double: send it as a string")
+    if not number and significant:
+        raise Unparseable("a number so small that an IEEE double is zero: send it as a string")
+    is_integer = not (found["exponent"] or (found["part"] or "").strip("0"))
+    is_large = is_integer and abs(number) > MAX_SAFE_INTEGER
+    if len(significant) <= _DOUBLE_DIGITS and not is_large:
+        return
+    # Exact texts: C's `%f` writes all digits of a double, other producers zeros after the 17th.
+    if not _is_exact(digits, number):
+        raise (
+            _inexact_integer()
+            if is_large
+            else Unparseable(
+                f"a number of more than {_DOUBLE_DIGITS} digits, which an IEEE double rounds: send "
+                "fewer digits, or a string"
+            )
+        )
+
+
+def _is_exact(digits: str, number: float) -> bool:
     try:
-        is_exact = math.isfinite(number) and Decimal(digits) == Decimal(repr(number))
-    except InvalidOperation:  # an exponent that Decimal cannot hold either
-        is_exact = False
-    if not is_exact:
-        raise Unparseable("a number that an IEEE double cannot hold: send it as a string")
-    return number
+        return Decimal(digits) in (Decimal(number), Decimal(repr(number)))
+    except InvalidOperation:  # an exponent that Decimal cannot hold
+        return False
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -23,7 +23,7 @@ from once.event_sources import (
     Source,
 )
 from once.events.cloud_event import CloudEvent, event_of, read_event
-from once.events.strict_json import parse
+from once.events.strict_json import BYTE_ORDER_MARK, parse
 from once.runtime.deadline import Deadline
 
 
@@ -139,7 +139,8 @@ def _from_sns(source: SnsSource, body: str, parsed: _Parse) -> CloudEvent:
 
 def _from_json(source: JsonSource, body: str, parsed: _Parse) -> CloudEvent:
     event_type, data = _typed_object(source, parsed(body))
-    digest = sha256(body.encode()).hexdigest()  # for `once trace`; never a key
+    plain = body.removeprefix(BYTE_ORDER_MARK)
+    digest = sha256(plain.encode()).hexdigest()  # for `once trace`; never a key
     return CloudEvent(id=digest, source="json", type=event_type, data=data)
 
 

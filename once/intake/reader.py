@@ -21,7 +21,7 @@ from once.errors import (
 )
 from once.events.cloud_event import DATAREF, CloudEvent, read_event
 from once.events.identity import key_and_fingerprint
-from once.events.strict_json import parse
+from once.events.strict_json import BYTE_ORDER_MARK, parse
 from once.intake.original_message import MOVED, restored, text_of
 from once.intake.registration import Handler
 from once.names import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, DeadLetterAttribute, Limits
@@ -203,10 +203,11 @@ class RecordReader:
             raise Unparseable(
                 f"{MOVED}, compressed: send it back with `dlq redrive`, which opens it"
             )
-        if body.startswith('["'):  # as every pointer does, and no CloudEvent
+        plain = body.removeprefix(BYTE_ORDER_MARK)
+        if plain.startswith('["'):  # as every pointer does, and no CloudEvent
             from once.events.claim_check import claimed_body
 
-            body = claimed_body(body, self._claims)
+            body = claimed_body(plain, self._claims)
         event = self._event_in(body, max_bytes=settings.max_body_bytes, deadline=deadline)
         handler = self._handlers.get(event.type)
         if handler is None:

@@ -50,7 +50,7 @@ _DEFAULT_STAGE = "$default"
 """Stage of an HTTP API that is no part of its paths; function URLs have only this one."""
 
 _MAX_FORM_FIELDS = 64
-_OBJECT_OR_ARRAY = re.compile(r"[ \t\r\n]*[{\[]")
+_OBJECT_OR_ARRAY = re.compile(r"\ufeff?[ \t\r\n]*[{\[]")
 _BY_EVENT = Key.event()
 
 

@@ -23,6 +23,7 @@ NUMBERS = (
     *("0.1", "0.1000000000000000055", "5e-324", "1e308", "1e400", "-1e400", "1e-400", "0e5"),
     *("9007199254740991", "9007199254740992", "9007199254740993.0", "-9007199254740992"),
     *("1e99999999999999999999", "0e99999999999999999999", "9" * 4301, "0." + "1" * 4301),
+    *("789.34000000000003", "9.9999999999999992e+22", "4.9E-324", "1152921504606846976.0"),
     *("NaN", "Infinity", "-Infinity", "01", "+1", "1.", ".5", "0x10", "1_000", "\uff11"),
 )
 SCALARS: tuple[Any, ...] = (None, 0, True, False, 1, -1, 2**53 - 1, 1.0, 0.5, -0.0, 1e22, 5e-324)
@@ -163,6 +164,8 @@ def hostile(rng: Random, tree: Any) -> str:
     if faults == 19:
         whole = rng.choice((None, *_OVERSIZED))
         return nested(rng, text) if whole is None else whole.replace(_TEXT, text)
+    if faults == 18:
+        return rng.choice(("\ufeff", "\ufeff\ufeff")) + text
     for _ in range(1 + faults // 12 + faults // 17):
         text = _damaged(rng, text)
     return text

@@ -189,14 +189,15 @@ def test_the_fingerprint_is_that_of_the_content(reader: FakeAws) -> None:
     assert reader.items("pages") == [{"id": "p", "letters": 1, "times": 1}]
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "after a byte order mark"])
 @pytest.mark.parametrize("kind", POINTERS)
 def test_a_producer_stores_the_whole_event_behind_a_pointer_or_its_data_only(
-    outsider: FakeAws, kind: str
+    outsider: FakeAws, kind: str, mark: str
 ) -> None:
     event = cloud_event("scan.done", {"id": "p", "text": "x" * 300_000}, source="/scans")
-    s3().put_object(Bucket=BUCKET, Key="producers/1", Body=json.dumps(event).encode())
-    s3().put_object(Bucket=BUCKET, Key="producers/2", Body=json.dumps(event["data"]).encode())
-    outsider.deliver(pointer("producers/1", kind=kind))
+    for key, content in (("producers/1", event), ("producers/2", event["data"])):
+        s3().put_object(Bucket=BUCKET, Key=key, Body=f"{mark}{json.dumps(content)}".encode())
+    outsider.deliver(mark + pointer("producers/1", kind=kind))
     outsider.deliver(event)  # the same event inline is a duplicate
     outsider.deliver(claimed(event["id"], f"s3://{BUCKET}/producers/2", source="/scans"))
     assert outsider.items("pages") == [{"id": "p", "letters": 300_000, "times": 1}]

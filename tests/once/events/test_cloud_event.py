@@ -4,14 +4,17 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from decimal import Decimal
 from typing import Any
 from unicodedata import combining, normalize
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from once.errors import InvalidEvent, NoKey, OutOfTime, TooLarge, Unparseable
 from once.events.cloud_event import CloudEvent, read_event
-from once.events.identity import Key
+from once.events.identity import Key, canonical, fingerprint
 from once.events.strict_json import (
     BYTES_PER_CONTAINER,
     FREE_CONTAINERS,
@@ -139,9 +142,11 @@ REFUSED = {
     "not JSON": [
         *("", " \r\n\t", "hello", "{} {}", "{'a': 1}", '{"a": "b', "[" * 10 + "]" * 9),
         *('{"a": 1,}', '{"a": "\t"}', '{"a": "\\x41"}', '{"a": 01}', '{"a": .5}'),
-        "\ufeff{}",  # byte order mark
-        "\u00a0{}",  # a space that JSON does not know
+        *("\ufeff", "{}\ufeff", "[\ufeff1]", " \ufeff{}"),  # byte order marks inside
+        *("\u00a0{}", "\ufffe{}"),  # a space that JSON does not know, and a mark in other order
     ],
+    "Expecting value at character 1$": ["\ufeffhello"],
+    "^two byte order marks": ["\ufeff\ufeff{}", "\ufeff" * 9],
     "same key twice": [
         '{"a": 1, "a": 1}',
         '{"a": 1, "b": 2, "a": 3}',
@@ -151,12 +156,16 @@ REFUSED = {
     ],
     "^NaN is not JSON": ['{"price": NaN}'],
     "^-?Infinity is not JSON": ['{"price": Infinity}', '{"price": -Infinity}'],
-    "IEEE double": [
-        *("1e400", "-1E400", "0.1000000000000000055", "9007199254740993.0", "1e-400"),
-        "0." + "1" * 4300,
-        *("1e-99999999999999999999", "0e99999999999999999999"),  # exponents beyond Decimal
+    "^a number over 1.8e308": ["1e400", "-1E400", "1e309", "9" * 400 + ".5", f"1e{'9' * 99}"],
+    "so small that an IEEE double is zero": ["1e-400", "-2e-324", "1e-99999999999999999999"],
+    "of more than 17 digits, which an IEEE double rounds": [
+        *("0.1000000000000000055", "1.00000000000000000001", "-123456789012345678e-3"),
+        *("0." + "1" * 4300, "789.340000000000031"),
     ],
-    "integer beyond": ["9" * length for length in (17, 4300, 4301, 500_000)],
+    "integer beyond": [
+        *("9" * length for length in (17, 4300, 4301, 500_000)),
+        *("9007199254740993.0", "-9007199254740993.000", f"{2**60 + 1}.0"),
+    ],
     "lone surrogate": [
         *('{"a": "\\ud800"}', '{"a": "\\udfff"}', '{"\\ud800": 1}', '["\\udc00\\ud800"]'),
         *('{"a": "\ud800"}', '{"\udc00": 1}'),
@@ -229,8 +238,50 @@ READ: dict[str, list[Any]] = {
 def test_text_that_is_strict_json_is_read(values: list[Any]) -> None:
     for value in values:
         assert read_json(json.dumps(value)) == value
-    assert [read_json(digits) for digits in ("1e2", "1.50")] == [100, 1.5]
-    assert json.dumps(read_json("-0")) == "0"
+
+
+NUMBERS = {
+    "789.34": ["789.34000000000003", "789.340", "7893400000000000.3e-13", "78934E-2"],
+    "0.1": ["0.10000000000000001", f"{Decimal(0.1)}", "1e-1", "0.1" + "0" * 4000],
+    "1": ["1.0", "1.000000000000000000000", "0.1e1", "10e-1", "1E+0", "1" + "0" * 300 + "e-300"],
+    "0": ["-0", "0.0", "-0.0", "0e5", "-0E-5", "0e99999999999999999999", "0." + "0" * 400],
+    "5e-324": ["4.9406564584124654e-324", "4.9E-324", "0." + "0" * 323 + "5"],
+    "1e+23": ["9.9999999999999992e+22", "1e23", "1" + "0" * 23 + ".0", f"{10**23 - 2**23}.00"],
+    "9007199254740992": ["9007199254740992.0", "9007199254740992e0", "9.0071992547409920e+15"],
+    "1152921504606847000": ["1.152921504606847e18", "1152921504606846976.00"],
+}
+"""By the canonical form of a double, other texts of it, as producers write them."""
+
+
+@pytest.mark.parametrize(("form", "spellings"), NUMBERS.items(), ids=NUMBERS)
+def test_every_text_of_one_double_has_its_canonical_form(form: str, spellings: list[str]) -> None:
+    for text in spellings:
+        assert canonical(read_json(f'{{"a": [{text}]}}')) == f'{{"a":[{form}]}}'.encode()
+        if form != "0":
+            assert canonical(read_json(f"-{text}")) == f"-{form}".encode()
+
+
+@given(number=st.floats(allow_nan=False, allow_infinity=False))
+def test_a_double_is_read_as_every_producer_writes_it(number: float) -> None:
+    texts = [f"{number:.17g}", f"{number:.16e}", repr(number)]
+    texts += [f"{number:f}"] * number.is_integer()
+    for text in texts:
+        if {"e", "."} & {*text} or abs(number) <= MAX_SAFE_INTEGER:
+            assert read_json(text) == number
+
+
+@pytest.mark.parametrize("text", ["1.0", "-3e2", "9007199254740991.0", "-0.0"])
+def test_a_whole_number_is_an_int_however_it_is_written(text: str) -> None:
+    number = read_json(text)
+    assert (type(number), number) == (int, float(text))
+
+
+def test_one_byte_order_mark_is_ignored() -> None:
+    assert read_json('\ufeff {"a": "\ufeff"}') == {"a": "\ufeff"}
+    event = read_event(f"\ufeff{json.dumps(EVENT)}", max_bytes=1000)
+    assert (event, fingerprint(event)) == (read(), fingerprint(read()))
+    with pytest.raises(TooLarge, match="has 5 bytes"):
+        parse("\ufeff{}", max_bytes=4)
 
 
 @pytest.mark.parametrize("sign", ["", "-"])

@@ -116,6 +116,9 @@ def test_p8_the_documented_event_is_taken_out_of_its_envelope(
     source: Source | None, event: Event, expected: tuple[Any, ...]
 ) -> None:
     assert shown(read(source, event)) == expected
+    if "Message" in event:
+        event = event | {"Message": f"\ufeff{event['Message']}"}
+    assert shown(read(source, f"\ufeff{json.dumps(event)}")) == expected
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_a_message_that_is_not_read_in_time_is_reported(
     assert (amounts(aws), aws.dead_letters()) == ({}, [])
 
 
-@pytest.mark.parametrize("price", [0.5, 1.0], ids=["while it is parsed", "for the fingerprint"])
+@pytest.mark.parametrize("price", [0.5, 1e-9], ids=["while it is parsed", "for the fingerprint"])
 def test_a_body_whose_reading_outlasts_the_invocation_is_reported(
     start: Start, monkeypatch: pytest.MonkeyPatch, price: float
 ) -> None:
@@ -63,7 +63,7 @@ def test_a_body_whose_reading_outlasts_the_invocation_is_reported(
             return self.remaining_ms
 
     aws = start(CONSUMER)
-    if price == 1.0:
+    if price == 1e-9:
         monkeypatch.setattr(
             reader, "read_event", lambda body, **_: read_event(body, max_bytes=2**20)
         )

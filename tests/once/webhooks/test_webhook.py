@@ -215,6 +215,8 @@ def test_without_an_id_the_canonical_form_is_the_identity() -> None:
 def test_fields_that_change_do_not_make_a_conflict() -> None:
     contents = [webhook(STRIPE, {"id": "e", "pending_webhooks": n}).content for n in (0, 1)]
     assert contents[0] == contents[1]
+    marked = webhook(STRIPE, '\ufeff{"id": "e", "pending_webhooks": 2}'.encode())
+    assert (marked.id, marked.content) == ("e", contents[0])
     nested = [webhook(STRIPE, {"id": "e", "a": {"pending_webhooks": n}}).content for n in (0, 1)]
     assert nested[0] != nested[1]
 
@@ -256,6 +258,8 @@ def test_places_are_read(profile: Profile, body: Any, headers: Any, expected: An
         ('"payload={}"', None),
         ('{"a": "&payload=1&"}', {"a": "&payload=1&"}),
         (' \n[{"a": "payload=1"}]', [{"a": "payload=1"}]),
+        ('\ufeff{"a": "&payload=1&"}', {"a": "&payload=1&"}),
+        ("payload=%EF%BB%BF{}", {}),
     ],
 )
 def test_a_body_is_a_form_unless_it_is_an_object_or_an_array(body: str, data: Any) -> None:
@@ -269,7 +273,8 @@ def test_a_body_is_a_form_unless_it_is_an_object_or_an_array(body: str, data: An
     [
         b"",
         b"\xff\xfe",
-        b"\xef\xbb\xbf{}",
+        b"\xef\xbb\xbf\xef\xbb\xbf{}",
+        "{}".encode("utf-16"),
         b"{'a': 1}",
         b'{"a": 1, "a": 2}',
         b'{"a": NaN}',

@@ -1,8 +1,8 @@
 """Strict JSON: refuses text that two parsers could read differently, with a reason.
 
-The rules are those of I-JSON (RFC 7493): no duplicate keys, no lone surrogates, no number that loses
-information as an IEEE double. Depth, containers and digits are limited before any conversion, and
-runs of combining marks before any normalisation.
+The rules are those of I-JSON (RFC 7493): no duplicate keys, no lone surrogates, no number that
+loses information as an IEEE double. Depth, containers and digits are limited before any conversion,
+and runs of combining marks before any normalisation.
 
 A number denotes the double that its text is closest to (RFC 8785). Producers write up to 17 digits
 for a double, and several such texts are one double. Text of more digits, or of a large integer, is
@@ -11,9 +11,8 @@ read only if it is exact: its producer may have meant what a double rounds.
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import accumulate
 from typing import Any, NoReturn
 from unicodedata import combining
@@ -40,7 +39,6 @@ Longer runs do not occur in any language, and normalising takes quadratic time i
 _MAX_DIGITS = len(str(MAX_SAFE_INTEGER)) + 1  # and a sign
 _DOUBLE_DIGITS = 17
 """Significant digits that tell any two doubles apart."""
-_NUMBER = re.compile(r"-?(?P<whole>\d+)(\.(?P<part>\d+))?(?P<exponent>[eE].*)?")
 
 BYTE_ORDER_MARK = "\ufeff"
 """A parser may ignore it at the beginning of a text (RFC 8259, section 8.1)."""
@@ -167,11 +165,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _integer(digits: str) -> int:
     if len(digits) > _MAX_DIGITS or abs(number := int(digits)) > MAX_SAFE_INTEGER:
-        raise _inexact_integer()
+        raise _unsafe_integer()
     return number
 
 
-def _inexact_integer() -> Unparseable:
+def _unsafe_integer() -> Unparseable:
     return Unparseable(f"an integer beyond ±{MAX_SAFE_INTEGER}: send it as a string")
 
 
@@ -185,34 +183,25 @@ def _fraction(digits: str) -> float:
 
 def _check_rounding(digits: str, number: float) -> None:
     """Refuse the text of a number if the double that it is closest to loses information."""
-    found = _NUMBER.fullmatch(digits)
-    assert found is not None  # the decoder found it by the same form
-    significant = f"{found['whole']}{found['part'] or ''}".strip("0")
+    mantissa, exponent, _ = digits.lower().partition("e")
+    whole, _, part = mantissa.partition(".")
+    significant = f"{whole}{part}".lstrip("-").strip("0")
     if math.isinf(number):
         raise Unparseable("a number over 1.8e308, the largest IEEE double: send it as a string")
     if not number and significant:
         raise Unparseable("a number so small that an IEEE double is zero: send it as a string")
-    is_integer = not (found["exponent"] or (found["part"] or "").strip("0"))
-    is_large = is_integer and abs(number) > MAX_SAFE_INTEGER
+    is_large = not exponent and not part.strip("0") and abs(number) > MAX_SAFE_INTEGER
     if len(significant) <= _DOUBLE_DIGITS and not is_large:
         return
-    # Exact texts: C's `%f` writes all digits of a double, other producers zeros after the 17th.
-    if not _is_exact(digits, number):
-        raise (
-            _inexact_integer()
-            if is_large
-            else Unparseable(
-                f"a number of more than {_DOUBLE_DIGITS} digits, which an IEEE double rounds: send "
-                "fewer digits, or a string"
-            )
-        )
-
-
-def _is_exact(digits: str, number: float) -> bool:
-    try:
-        return Decimal(digits) in (Decimal(number), Decimal(repr(number)))
-    except InvalidOperation:  # an exponent that Decimal cannot hold
-        return False
+    # C's `%f` writes all digits of a double, and other producers zeros after the 17th.
+    if Decimal(digits) in (Decimal(number), Decimal(repr(number))):
+        return
+    if is_large:
+        raise _unsafe_integer()
+    raise Unparseable(
+        f"a number of more than {_DOUBLE_DIGITS} digits, which an IEEE double rounds: send fewer "
+        "digits, or a string"
+    )
 
 
 def _refuse_constant(name: str) -> NoReturn:

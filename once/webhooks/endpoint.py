@@ -1,12 +1,12 @@
 """Endpoints and provider profiles: how a provider signs, identifies and repeats its webhooks.
 
-With the settings of the ingress that takes them. Standard library only: synthesis reads endpoints
-and checks them as well.
+With the settings of the ingress that takes them. Synthesis reads endpoints and checks them as well,
+so that this module imports no package of AWS or of a provider.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 
@@ -55,6 +55,8 @@ class Profile:
         encoding: the encoding of a signature.
         timestamp_header: the header with the time of sending, in seconds since the epoch; empty if
             no time is signed, or if it is in the header with the signatures.
+        other_headers: the beginning of the headers' names, and the one that other senders use
+            instead.
         tolerance_seconds: the most that a signed time may differ from the clock, in either
             direction; 0 if no time is signed.
         id: the place of the webhook's id; empty for the canonical form of the body.
@@ -81,6 +83,7 @@ class Profile:
     prefix: str = ""
     encoding: Encoding = Encoding.HEX
     timestamp_header: str = ""
+    other_headers: tuple[str, str] | None = None
     tolerance_seconds: int = 0
     id: str = ""
     type: tuple[str, ...] = ()
@@ -97,6 +100,31 @@ class Profile:
     def has_signed_id(self) -> bool:
         """Whether the signature covers the id, so that nobody can change it."""
         return self.id.startswith("body:") or (bool(self.id) and "{id}" in self.signed)
+
+    @property
+    def id_end(self) -> str:
+        """The character that ends the id in the signed bytes; empty if they contain no id.
+
+        With this character in an id, they could be cut anew into another id, time and body.
+        """
+        before, found, after = self.signed.partition("{id}")
+        return (after[:1] if "{body}" in after else before[-1:]) if found else ""
+
+    def as_sent(self, headers: Mapping[str, str]) -> "Profile":
+        """Return the profile with the names of headers that a request uses.
+
+        The header with the signatures decides. A request is never read from headers of both names.
+        """
+        if self.other_headers is None or self.signature_header in headers:
+            return self
+        first, other = self.other_headers
+        sent = replace(
+            self,
+            signature_header=self.signature_header.replace(first, other),
+            timestamp_header=self.timestamp_header.replace(first, other),
+            id=self.id.replace(first, other),
+        )
+        return sent if sent.signature_header in headers else self
 
     @property
     def has_signed_type(self) -> bool:
@@ -208,6 +236,7 @@ STANDARD = Profile(
     form=Form.STANDARD,
     encoding=Encoding.BASE64,
     timestamp_header="webhook-timestamp",
+    other_headers=("webhook-", "svix-"),
     tolerance_seconds=5 * MINUTE,
     id="header:webhook-id",
     type=("body:type",),
@@ -217,8 +246,8 @@ STANDARD = Profile(
 """Standard Webhooks: github.com/standard-webhooks/standard-webhooks, spec/standard-webhooks.md.
 
 Senders choose their schedule; the one in the specification ends after 75.6 hours, and it names 15
-to 30 seconds to answer. An id with a dot cannot be mistaken for an id and a time: what would be
-left of the body is no JSON then.
+to 30 seconds to answer. Senders that use Svix name the headers `svix-id`, `svix-timestamp` and
+`svix-signature` (docs.svix.com/receiving/verifying-payloads/how-manual).
 """
 
 PROFILES = {each.name: each for each in (STRIPE, GITHUB, SHOPIFY, SLACK, STANDARD)}

@@ -37,7 +37,7 @@ from once.runtime.sdk import SDK, S3Client, logger_of, s3_client
 from once.transaction import Identity, Table, Transaction
 from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified
 from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
-from once.webhooks.signature import SecretCache, Secrets, Verdict, verify
+from once.webhooks.signature import SecretCache, Secrets, Verdict, is_usable, verify
 from once.webhooks.webhook import LambdaAnswer, Request, Webhook, answer, body_bytes, route_of
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class WebhookIngress:
     metrics: MetricsLog = field(default_factory=MetricsLog)
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
+    _warned: set[str] = field(default_factory=set, init=False)
 
     @cached_property
     def _endpoints(self) -> dict[str, Endpoint]:
@@ -177,7 +178,23 @@ class WebhookIngress:
         if found[0] is not Verdict.FORGED:
             return found
         fresh = self.secrets.of(name, refreshed=True)  # the secret may have been rotated
+        self._warn_of_secrets(endpoint, fresh)
         return found if fresh == known else _verdict_by(fresh, endpoint, request, now)
+
+    def _warn_of_secrets(self, endpoint: Endpoint, secrets: Secrets) -> None:
+        """Log once that no secret of an endpoint can verify anything: each request is forged."""
+        given = [*secrets.current, *secrets.previous]
+        if endpoint.name in self._warned or any(is_usable(endpoint.profile, s) for s in given):
+            return
+        self._warned.add(endpoint.name)
+        fields = {
+            "endpoint": endpoint.name,
+            "profile": endpoint.profile.name,
+            "secrets": len(given),
+            "remedy": "put the secret as plain text, as the provider shows it: whsec_ or whpk_ and "
+            "base64, one secret a line",
+        }
+        self.logger.warning("no secret has a usable form", extra=fields)
 
     def _deadline(self, endpoint: Endpoint, context: Context, began: float) -> Deadline:
         """Return the time that the function and the provider leave, whichever is shorter."""

@@ -29,8 +29,9 @@ MAX_SIGNATURES = 16
 takes milliseconds to verify, so that a header with thousands would cost seconds."""
 
 _FIELD = re.compile(r"(\{(?:body|timestamp|id)\})")
-_SECONDS = re.compile(r"[0-9]{1,11}")
-"""A time in seconds since the epoch, before the year 5138: `int` takes other digits as well."""
+_SECONDS = re.compile(r"[1-9][0-9]{9}")
+"""A time in seconds since the epoch, from 2001 to 2286. All have ten digits, so that the end of a
+time in the signed bytes is certain, also without a separator. `int` takes other digits as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,8 @@ class Verdict(StrEnum):
 def verify(profile: Profile, secrets: Sequence[str], request: Request, now: float) -> Verdict:
     """Return whether the provider signed a request.
 
-    Every secret is tried against every signature, each in constant time. No input of a sender
+    An id that contains the separator of its scheme counts as forged: see `Profile.id_end`. Every
+    secret is tried against every signature, each in constant time. No input of a sender
     raises an error. A secret that cannot be used, such as an empty one, verifies nothing.
 
     The size of the request was checked; `now` is in seconds since the epoch.
@@ -125,7 +127,10 @@ def verify(profile: Profile, secrets: Sequence[str], request: Request, now: floa
     Raises:
         ModuleNotFoundError: a secret of Standard Webhooks, and its package is not installed.
     """
+    profile = profile.as_sent(request.headers)
     signed = SignedRequest.of(profile, request)
+    if profile.id_end and profile.id_end in signed.id:
+        return Verdict.FORGED
     if True not in [_is_signed(profile, secret, signed) for secret in secrets]:
         return Verdict.FORGED
     return Verdict.GENUINE if _is_timely(profile, signed, now) else Verdict.STALE
@@ -147,6 +152,10 @@ def sign(
     signed = SignedRequest(id=webhook_id, timestamp=str(int(now)), body=body)
     if not secret:
         raise ValueError("the secret is empty")
+    if profile.id_end and profile.id_end in webhook_id:
+        raise ValueError(
+            f"the id contains {profile.id_end!r}, which ends it in what is signed: give another id"
+        )
     if profile.form is Form.STANDARD:
         signature = _standard_signature(secret, signed)
     else:
@@ -190,6 +199,9 @@ def _hmac(profile: Profile, secret: str, signed: SignedRequest) -> bytes:
     return hmac.new(secret.encode(), signed.content(profile.signed), sha256).digest()
 
 
+SHARED_SECRET = "whsec_"  # noqa: S105
+"""Prefix of a secret that provider and endpoint share. Standard Webhooks lets it be left out."""
+
 PUBLIC_KEY = "whpk_"
 """Prefix of a public key. With one, a provider's signatures are verified but not made."""
 
@@ -197,10 +209,23 @@ SECRET_KEY = "whsk_"  # noqa: S105
 """Prefix of the secret key that belongs to a public one: 32 bytes of seed, and maybe the other."""
 
 _SEED_BYTES = 32
+"""Size of a seed, and of a public key."""
 _REMEDY = (
     f"lock it in the requirements.txt of the function's folder ({page_url('webhooks')}); on a "
     "workstation, run pip install 'once-consumer[webhooks]'"
 )
+
+
+def is_usable(profile: Profile, secret: str) -> bool:
+    """Return whether a secret has the form that its scheme needs; most take any text."""
+    if profile.form is not Form.STANDARD:
+        return bool(secret)
+    prefix = PUBLIC_KEY if secret.startswith(PUBLIC_KEY) else SHARED_SECRET
+    try:
+        key = base64.b64decode(secret.removeprefix(prefix), validate=True)
+    except ValueError:
+        return False
+    return len(key) == _SEED_BYTES if prefix == PUBLIC_KEY else bool(key)
 
 
 def _standard_signature(secret: str, request: SignedRequest) -> str:
@@ -360,7 +385,23 @@ class SecretCache:
             raise SecretsUnavailable(summary_of(error)) from None
         except BotoCoreError as error:
             raise SecretsUnavailable(summary_of(error)) from None
-        text = str(answer.get("SecretString", ""))
-        if text.lstrip().startswith("{"):
+        text = _AROUND.sub("", str(answer.get("SecretString", "")))
+        if text.startswith("{"):
             return ()
-        return tuple(dict.fromkeys(filter(None, map(str.strip, text.splitlines()))))
+        return tuple(dict.fromkeys(filter(None, map(_secret_in, text.splitlines()))))
+
+
+_AROUND = re.compile(r"^[\s\u200b\u2060\ufeff]+|[\s\u200b\u2060\ufeff]+$")
+"""Spaces around a text, also those that are invisible: a byte order mark, for example."""
+_COPIED = re.compile(rf"""["'`]?(?:v1a?,)?((?:{SHARED_SECRET}|{PUBLIC_KEY})[^"'`,]*)["'`,]*""")
+"""A secret of Standard Webhooks as pages and files show it: quoted, or after its version."""
+
+
+def _secret_in(line: str) -> str:
+    """Return the secret in a line, without characters that only copying can have added.
+
+    A free text, such as GitHub's, may have a comma or quotes of its own, and keeps them.
+    """
+    secret = _AROUND.sub("", line)
+    copied = _COPIED.fullmatch(secret)
+    return copied[1] if copied else secret

@@ -176,7 +176,7 @@ class Webhook:
         return cls(
             endpoint,
             request,
-            id=_id(_at(endpoint.profile.id, request, data)),
+            id=_id(_at(endpoint.profile.as_sent(request.headers).id, request, data)),
             type=kind,
             event_type=endpoint.event_type(kind) if is_event else None,
             data=data,
@@ -290,7 +290,7 @@ class Webhook:
 
 def _kept_headers(endpoint: Endpoint, headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers to keep; one that no longer fits is left out, never cut off."""
-    profile = endpoint.profile
+    profile = endpoint.profile.as_sent(headers)
     places = (profile.id, *profile.type)
     names = (
         *filter(None, (profile.signature_header, profile.timestamp_header)),

@@ -4,7 +4,7 @@ import base64
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,10 +13,22 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.hmac import HMAC
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from once.errors import MissingExtra
 from once.testing.faults import inject, never_sent
-from once.webhooks.endpoint import GITHUB, SHOPIFY, SLACK, STANDARD, STRIPE, Profile
+from once.webhooks.endpoint import (
+    GITHUB,
+    SHOPIFY,
+    SLACK,
+    STANDARD,
+    STRIPE,
+    Encoding,
+    Endpoint,
+    Profile,
+    hmac_profile,
+)
 from once.webhooks.signature import (
     KEPT_SECONDS,
     OUTAGE_SECONDS,
@@ -42,6 +54,7 @@ from tests.once.webhooks.service import (
     STANDARD_KEY,
     Service,
     check,
+    request,
     signed_by,
     stripe_body,
     stripe_request,
@@ -144,7 +157,7 @@ def test_a_signed_time_that_is_no_number_is_stale() -> None:
     assert check(GENERIC, headers | {"x-acme": mac.finalize().hex()}) is STALE
 
 
-@pytest.mark.parametrize("webhook_id", ["{body}", "{0}", "{id.__class__}", "%s", "}{", "a.b", "é"])
+@pytest.mark.parametrize("webhook_id", ["{body}", "{0}", "{id}__class__", "%s", "}{", "a-b", "é"])
 def test_an_id_is_never_a_template(webhook_id: str) -> None:
     for profile in (STANDARD, GENERIC):
         headers = sign(profile, STANDARD_KEY, PAID, webhook_id=webhook_id, now=SIGNED_AT)
@@ -154,6 +167,115 @@ def test_an_id_is_never_a_template(webhook_id: str) -> None:
         assert check(profile, headers | {name: "\ud800"}) is FORGED
     public = sign(STANDARD, SECRET_KEY, PAID, webhook_id=webhook_id, now=SIGNED_AT)
     assert check(STANDARD, public | {"webhook-id": "\ud800"}, PAID, PUBLIC_KEY) is FORGED
+
+
+# The signed bytes have one reading: no request can be cut anew into another id, time and body.
+
+
+TEMPLATES = [
+    *("{timestamp}{body}", "{body}{timestamp}", "{body}.{id}", "{id}||{body}", "{body}||{id}"),
+    *("v0:{timestamp}:{id}:{body}", "{id}.{body}.{timestamp}", "{timestamp}.{body}|.{id}"),
+    *("{id}é{body}", "a{id}00{timestamp}{body}", "{id}={timestamp}&{body}", "{timestamp}0{body}"),
+]
+SCHEMES = [
+    *ALL,
+    *(
+        hmac_profile(
+            "acme",
+            signature_header="x-sign",
+            signed=signed,
+            timestamp_header="x-time" if "{timestamp}" in signed else "",
+            id="header:x-id" if "{id}" in signed else "",
+            retry_seconds=1,
+        )
+        for signed in TEMPLATES
+    ),
+]
+TIMES = tuple(str(SIGNED_AT + seconds) for seconds in (0, -300, 300))
+Texts = st.lists(
+    st.sampled_from(("a", ".", "|", ":", "=", "&", "é", "0", "1", "{id}", *TIMES)), max_size=4
+).map("".join)
+
+
+def cuts(parts: list[str], content: bytes) -> Iterator[dict[str, bytes]]:
+    """Yield the values of the fields with which the parts of a template give these bytes."""
+    if not parts:
+        yield from [{}] * (not content)
+        return
+    first, rest = parts[0], parts[1:]
+    is_field = first in ("{id}", "{timestamp}", "{body}")
+    ends = range(len(content) + 1) if is_field else [len(first.encode())]
+    for end in ends:
+        if is_field or content[:end] == first.encode():
+            for found in cuts(rest, content[end:]):
+                yield {**found, first: content[:end]}
+
+
+@given(scheme=st.sampled_from(SCHEMES), webhook_id=Texts, before=Texts, after=Texts)
+@example(scheme=STANDARD, webhook_id="a", before=f"{TIMES[1]}.", after="{}")
+@example(scheme=SCHEMES[-2], webhook_id="a=0", before="", after="")
+def test_signed_bytes_are_of_one_id_one_time_and_one_body(
+    scheme: Profile, webhook_id: str, before: str, after: str
+) -> None:
+    parts = [part for part in re.split(r"(\{\w+\})", scheme.signed) if part]
+    given_values = {"{id}": webhook_id, "{timestamp}": str(SIGNED_AT), "{body}": before + after}
+    content = "".join(given_values.get(part, part) for part in parts).encode()
+    signature = signature_of(scheme, content)
+    genuine = set()
+    for found in cuts(parts, content):
+        time, name = (found.get(each, b"").decode("latin-1") for each in ("{timestamp}", "{id}"))
+        text = f"t={time},v1={signature}" if scheme is STRIPE else signature
+        headers = {scheme.signature_header: text, scheme.timestamp_header: time}
+        headers[scheme.id.removeprefix("header:")] = found.get("{id}", b"").decode(errors="replace")
+        if check(scheme, headers, found["{body}"]) is GENUINE:
+            genuine.add((name, time, found["{body}"]))
+    assert len(genuine) <= 1
+    if webhook_id.isalpha() and webhook_id.isascii():
+        assert genuine
+
+
+def signature_of(scheme: Profile, content: bytes) -> str:
+    """Return the signature over these bytes, as a profile's header holds it."""
+    is_standard = scheme is STANDARD
+    key = base64.b64decode(STANDARD_KEY[6:]) if is_standard else STANDARD_KEY.encode()
+    mac = HMAC(key, hashes.SHA256())
+    mac.update(content)
+    digest = mac.finalize()
+    text = digest.hex() if scheme.encoding is Encoding.HEX else base64.b64encode(digest).decode()
+    return text if scheme is STRIPE else f"{'v1,' if is_standard else scheme.prefix}{text}"
+
+
+def test_an_id_with_the_separator_of_its_scheme_is_forged_and_not_signed() -> None:
+    headers = {"webhook-id": "a.b", "webhook-timestamp": str(SIGNED_AT)}
+    text = signature_of(STANDARD, f"a.b.{SIGNED_AT}.".encode() + PAID)
+    assert check(STANDARD, headers | {"webhook-signature": text}) is FORGED
+    for profile, webhook_id in ((STANDARD, "a.b"), (GENERIC, "a|b")):
+        with pytest.raises(ValueError, match=r"^the id contains '[.|]', which ends it in what is"):
+            sign(profile, STANDARD_KEY, PAID, webhook_id=webhook_id, now=SIGNED_AT)
+
+
+# Svix has header names of its own for Standard Webhooks.
+
+
+def by_svix(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("webhook-", "svix-"): value for name, value in headers.items()}
+
+
+@pytest.mark.parametrize("secret", [STANDARD_KEY, SECRET_KEY])
+def test_svix_headers_are_standard_webhooks_and_one_set_is_read_at_a_time(secret: str) -> None:
+    standard = signed_by(STANDARD, secret, PAID)
+    svix = by_svix(sign(STANDARD, secret, PAID, webhook_id="msg_2", now=SIGNED_AT))
+    given = (PAID, STANDARD_KEY, PUBLIC_KEY)
+    for headers in (svix, standard | svix, svix | {"webhook-id": "x", "webhook-timestamp": "1"}):
+        assert check(STANDARD, headers, *given) is GENUINE
+    for name in svix:
+        assert check(STANDARD, svix | {name: "x"}, *given) is FORGED
+        own = {**svix, **standard, name.replace("svix", "webhook"): "x"}
+        assert check(STANDARD, own, *given) is FORGED
+    mixed = {**standard, "svix-id": svix["svix-id"]}
+    del mixed["webhook-id"]
+    assert check(STANDARD, mixed, *given) is FORGED
+    assert check(GENERIC, svix, *given) is FORGED
 
 
 def test_standard_webhooks_sign_an_id_and_the_digits_of_the_time() -> None:
@@ -389,6 +511,13 @@ class Cached:
         (("one",), (("one",), ())),
         (("new", "old"), (("new",), ("old",))),
         ((" a \r\n\n b\na\n", "c\n"), (("a", "b"), ("c",))),
+        (("\ufeffa\n\ufeff b\u200b\n\u00a0\ufeff", "\ufeff"), (("a", "b"), ())),
+        (
+            (f"v1,{STANDARD_KEY}\n'v1a,{PUBLIC_KEY}'", f'"{STANDARD_KEY}"\n`{PREVIOUS}`,'),
+            ((STANDARD_KEY, PUBLIC_KEY), (STANDARD_KEY, PREVIOUS)),
+        ),
+        (("v1,own", '"it\'s" secret"\n"quoted"'), (("v1,own",), ('"it\'s" secret"', '"quoted"'))),
+        (("new", '\ufeff {"secret": "old"}'), (("new",), ())),
         (("new", ' \n{"secret": "old"}'), (("new",), ())),
         (("new", b"old"), (("new",), ())),
         (("new", '{"secret": "old"}'), (("new",), ())),
@@ -455,6 +584,33 @@ def test_without_a_secret_nothing_can_be_verified(version: Version, text: str) -
     assert error.value.summary == f"SecretsUnavailable: {error.value}"
     assert "secret-text" not in error.value.summary
     assert cached.manager.reads == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["whsec_", "whsec_A", SECRET_KEY, "whpk_AAAA", "MfKQ é", "whsec_a-b_"]
+)
+def test_an_endpoint_without_a_usable_secret_is_logged_once_and_its_secret_never(text: str) -> None:
+    service = Service((Endpoint("standard", STANDARD), Endpoint("stripe", STRIPE)))
+    for version in (f"other {text}", text):
+        service.secretsmanager.put_secret_value(SecretId="standard", SecretString=version)
+    for _ in range(3):
+        assert (
+            service.post(request("/standard", PAID, signed_by(STANDARD, STANDARD_KEY, PAID))) == 401
+        )
+        assert service.post(stripe_request(stripe_body(), at=service.now)) == 200
+    [line] = map(json.loads, service.log.getvalue().splitlines())
+    assert (line["level"], line["message"]) == ("WARNING", "no secret has a usable form")
+    assert (line["endpoint"], line["profile"], line["secrets"]) == ("standard", "standard", 2)
+    assert text not in json.dumps({**line, "remedy": ""})
+
+
+def test_one_usable_secret_of_either_version_is_enough() -> None:
+    service = Service((Endpoint("standard", STANDARD),))
+    for text in (f"whsec_A\n{STANDARD_KEY}", PUBLIC_KEY, STANDARD_KEY[6:], "whsec_A"):
+        service.secretsmanager.put_secret_value(SecretId="standard", SecretString=text)
+        service.now += KEPT_SECONDS
+        service.post(request("/standard", PAID, {}))
+    assert service.log.getvalue() == ""
 
 
 def test_an_endpoint_without_a_secret_is_named() -> None:

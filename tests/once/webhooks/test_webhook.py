@@ -28,7 +28,7 @@ from once.webhooks.endpoint import (
     hmac_profile,
 )
 from once.webhooks.signature import sign
-from once.webhooks.webhook import Request, Webhook, answer, body_bytes, route_of
+from once.webhooks.webhook import Request, Webhook, answer, body_bytes, rebuilt_event, route_of
 from tests.once.webhooks.service import NOW, SECRET, Service, github_request, request
 
 CONTEXT = {
@@ -306,6 +306,23 @@ def test_every_id_and_type_makes_a_key_that_a_table_takes(
 
     assert len(key_of(webhook_id).encode()) <= Limits.PARTITION_KEY_BYTES
     assert key_of(webhook_id) == key_of(webhook_id) != key_of(webhook_id + "x")
+
+
+TICKET = b'{"type": "ticket.opened"}'
+
+
+def test_an_id_in_a_svix_header_is_the_key_and_is_kept() -> None:
+    service = Service((Endpoint("standard", STANDARD, types=("ticket.opened",)),))
+    made = sign(STANDARD, SECRET, TICKET, webhook_id="msg_1", now=NOW)
+    svix = {name.replace("webhook-", "svix-"): value for name, value in made.items()}
+    for headers in (svix, svix | {"webhook-id": "other"}, made):
+        assert service.post(request("/standard", TICKET, headers)) == 200
+    assert service.counted() == [TAKEN, DUPLICATE, DUPLICATE]
+    [capture] = service.captures()
+    assert (capture.webhook_id, capture.headers) == ("msg_1", svix)
+    [event] = service.events()
+    rebuilt, _ = rebuilt_event(capture, TICKET, service.settings.endpoints[0])
+    assert rebuilt.body == event.body
 
 
 # Headers that no signature covers: they never choose the key, and hide no genuine webhook.

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from once.errors import NoKey, TooLarge, Unparseable
 from once.events.cloud_event import CloudEvent
-from once.events.strict_json import MAX_SAFE_INTEGER
+from once.events.strict_json import MAX_SAFE_INTEGER, whole_number
 from once.names import Limits
 from once.runtime.deadline import Deadline
 
@@ -155,13 +155,10 @@ class Key(Struct, frozen=True):
 
 def _scalar(value: Any, name: str) -> str:
     """Return a value with its type, since the number 1 and the text "1" are two identities."""
-    match value:
-        case bool():
-            pass
-        case int():
-            return f"int:{value}"
-        case str() if value.strip():
-            return f"str:{value}"
+    if (number := whole_number(value)) is not None:
+        return f"int:{number}"
+    if isinstance(value, str) and value.strip():
+        return f"str:{value}"
     raise NoKey(f"{name} is the event's key: it must be a non-blank string or a whole number")
 
 
@@ -207,15 +204,13 @@ def message_group(data: Any, path: str) -> str | None:
     `MessageGroupId` is replaced by its SHA-256 in hex, so that equal values have equal groups. The
     number 1 and the text "1" are one group: a group may only be larger than it needs to be.
     """
-    match value_at(data, path):
-        case bool():
-            return None
-        case int() as number if abs(number) <= MAX_SAFE_INTEGER:
-            group = str(number)
-        case str() as text if text.strip():
-            group = _composed(text)
-        case _:
-            return None
+    value = value_at(data, path)
+    if (number := whole_number(value)) is not None:
+        group = str(number)
+    elif isinstance(value, str) and value.strip():
+        group = _composed(value)
+    else:
+        return None
     if _GROUP_ID.fullmatch(group):
         return group
     return sha256(group.encode(errors="surrogatepass")).hexdigest()

@@ -64,8 +64,8 @@ def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any
     One byte order mark at its beginning is ignored.
 
     Returns:
-        dict, list, str, int, float, bool or None. A whole number up to `MAX_SAFE_INTEGER` is an
-        int, also if it is written as `1.0` or `1e2`; any other number is a finite float.
+        dict, list, str, int, float, bool or None; numbers are finite. `1.0` is a float, since only
+        the reader of a number knows whether an integer is meant: see `whole_number`.
 
     Raises:
         TooLarge: the text is longer than `max_bytes`.
@@ -89,6 +89,27 @@ def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any
         _check_surrogates(plain)
     _check_combining(plain)
     return tree
+
+
+def whole_number(value: Any) -> int | None:
+    """Return a JSON number as an integer, also if it is written as `1.0`; None if it is none.
+
+    JSON has one kind of number, and some producers write every number with a fraction.
+    """
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if is_integer or (isinstance(value, float) and value.is_integer()):
+        return int(value) if abs(value) <= MAX_SAFE_INTEGER else None
+    return None
+
+
+def with_integers(tree: Any) -> Any:
+    """Return a copy of a JSON value in which each whole number is an int."""
+    if isinstance(tree, dict):
+        return {name: with_integers(member) for name, member in tree.items()}
+    if isinstance(tree, list):
+        return [*map(with_integers, tree)]
+    number = whole_number(tree)
+    return tree if number is None else number
 
 
 def _check_limits(text: str, max_bytes: int) -> int:
@@ -178,7 +199,7 @@ def _fraction(digits: str) -> float:
     # So short a text has no more digits than a double, and is no large integer.
     if len(digits) > _DOUBLE_DIGITS or not number or math.isinf(number):
         _check_rounding(digits, number)
-    return int(number) if number.is_integer() and abs(number) <= MAX_SAFE_INTEGER else number
+    return number
 
 
 def _check_rounding(digits: str, number: float) -> None:

@@ -23,7 +23,7 @@ from once.errors import OnceError, Unparseable, Unpublishable
 from once.events.cloud_event import CloudEvent
 from once.events.identity import Key, consumer_of, digest, key_hash, value_at, without
 from once.events.outgoing import ClaimPlace, Draft, OutgoingEvent, events_in, parsed_draft, written
-from once.events.strict_json import parse
+from once.events.strict_json import parse, whole_number
 from once.names import Record
 from once.transaction import Identity
 from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified
@@ -378,7 +378,8 @@ def _data(endpoint: Endpoint, request: Request) -> Any:
 
 
 def _id(value: Any) -> str:
-    text = str(value) if type(value) is int else value
+    number = whole_number(value)
+    text = value if number is None else str(number)
     if not isinstance(text, str) or not text.strip():
         return ""
     return _bounded(text, MAX_ID_BYTES)

@@ -269,12 +269,6 @@ def test_a_double_is_read_as_every_producer_writes_it(number: float) -> None:
             assert read_json(text) == number
 
 
-@pytest.mark.parametrize("text", ["1.0", "-3e2", "9007199254740991.0", "-0.0"])
-def test_a_whole_number_is_an_int_however_it_is_written(text: str) -> None:
-    number = read_json(text)
-    assert (type(number), number) == (int, float(text))
-
-
 def test_one_byte_order_mark_is_ignored() -> None:
     assert read_json('\ufeff {"a": "\ufeff"}') == {"a": "\ufeff"}
     event = read_event(f"\ufeff{json.dumps(EVENT)}", max_bytes=1000)

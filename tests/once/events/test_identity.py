@@ -122,7 +122,7 @@ def test_two_consumers_never_share_a_key() -> None:
     assert key(Key.event(), event, "orders") != key(Key.event(), event, "inventory")
 
 
-UNUSABLE = [None, True, False, 1.5, 1.0, "", " ", [], ["x"], {}, {"id": 1}]
+UNUSABLE = [None, True, False, 1.5, 1e300, 2.0**53, "", " ", [], ["x"], {}, {"id": 1}]
 
 
 @pytest.mark.parametrize("value", UNUSABLE)
@@ -132,6 +132,13 @@ def test_a_field_that_identifies_nothing_is_no_key(value: Any) -> None:
             key(rule, event_of({"name": "x", "id": value}))
     with pytest.raises(NoKey, match="delivery is the event's key"):
         key(Key.attribute("delivery"), event_of(extensions={"delivery": value}))
+
+
+@pytest.mark.parametrize("digits", ["-7", "-7.0", "-7.000000000000000000", "-70e-1", "-0.7E+1"])
+def test_a_whole_number_is_one_key_and_one_group_however_it_is_written(digits: str) -> None:
+    data = parse(f'{{"n": {digits}}}', max_bytes=100)
+    assert key(Key.field("n"), event_of(data)) == "notes#field#noted#n#int:-7"
+    assert message_group(data, "n") == "-7"
 
 
 @pytest.mark.parametrize("data", [None, {}, [], "text", {"order": None}, {"order": [{"id": 1}]}])

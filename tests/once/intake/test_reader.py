@@ -53,7 +53,7 @@ def test_a_message_that_is_not_read_in_time_is_reported(
     assert (amounts(aws), aws.dead_letters()) == ({}, [])
 
 
-@pytest.mark.parametrize("price", [0.5, 1e-9], ids=["while it is parsed", "for the fingerprint"])
+@pytest.mark.parametrize("price", [0.5, 1.0], ids=["while it is parsed", "for the fingerprint"])
 def test_a_body_whose_reading_outlasts_the_invocation_is_reported(
     start: Start, monkeypatch: pytest.MonkeyPatch, price: float
 ) -> None:
@@ -63,7 +63,7 @@ def test_a_body_whose_reading_outlasts_the_invocation_is_reported(
             return self.remaining_ms
 
     aws = start(CONSUMER)
-    if price == 1e-9:
+    if price == 1.0:
         monkeypatch.setattr(
             reader, "read_event", lambda body, **_: read_event(body, max_bytes=2**20)
         )
@@ -89,6 +89,16 @@ def test_an_error_of_a_record_affects_that_record_only(
     again = record(json.dumps(note("wrong")), "wrong", receive_count=5)
     assert invoke(aws, CONSUMER, again) == []
     assert reasons(aws) == ["retries-exhausted"]
+
+
+def test_an_integer_may_be_written_with_a_fraction(start: Start) -> None:
+    aws = start(CONSUMER)
+    sent = note("a", 7, event_id="e")
+    spelled = sent | {"data": sent["data"] | {"amount": 7.0}}
+    assert failures(aws.deliver(spelled, sent)) == []
+    assert (amounts(aws), aws.dead_letters()) == ({"a": 7}, [])
+    aws.deliver(note("b", 7.5), fails=True)  # type: ignore[arg-type]
+    assert reasons(aws) == ["invalid-data"]
 
 
 def test_an_error_of_the_reader_holds_nothing_of_the_message(start: Start) -> None:

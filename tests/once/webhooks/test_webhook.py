@@ -229,6 +229,7 @@ def test_fields_that_change_do_not_make_a_conflict() -> None:
         (SLACK, {"event_id": "Ev1", "event": {"type": "x"}, "type": "y"}, {}, ("Ev1", "x")),
         (SLACK, {"event_id": "Ev1", "event": 1, "type": "y"}, {}, ("Ev1", "y")),
         (BODY_ID, {"event": {"id": 7}}, {}, ("7", "")),
+        (BODY_ID, {"event": {"id": 7.0}}, {}, ("7", "")),
         (BODY_ID, {"event": {"id": 7.5}}, {}, ("", "")),
         (BODY_ID, {"event": {"id": True}}, {}, ("", "")),
         (BODY_ID, {"event.id": "7"}, {}, ("", "")),

@@ -478,7 +478,10 @@ def _signed_faults(profile: Profile) -> Iterator[str]:
     if "id" in fields and not profile.id.startswith("header:"):
         yield "`signed` has {id}, which is the value of a header: set `id` to `header:<name>`"
     if re.search(r"\}\{id\}|\{id\}\{", profile.signed):
-        yield "`signed` joins {id} to another field: put a separator between them"
+        yield (
+            "`signed` joins {id} to another field without a separator: the signed bytes could be "
+            "cut anew into another id and body, so that a provider of this scheme is not supported"
+        )
 
 
 def _time_faults(profile: Profile) -> Iterator[str]:

@@ -343,6 +343,10 @@ def send(
     kind = _type(chosen, webhook_type)
     prefix = _IDS.get(chosen.profile.name)
     name = webhook_id or (f"{prefix}{uuid4().hex[:_LENGTH_OF_ID]}" if prefix else str(uuid4()))
+    if (end := chosen.profile.id_end) and end in name:
+        raise OpsError(
+            f"the id contains {end!r}, which ends it in what is signed: give --id without it"
+        )
     body = _body(chosen, kind, name, data and terminal.data_text(data))
     destination = Destination.of_function(f"{webhooks.url}{chosen.name}")
     told = {"endpoint": endpoint, "type": kind, "duplicate": duplicate}

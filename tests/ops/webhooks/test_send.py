@@ -27,7 +27,8 @@ KINDS = {
 
 def test_a_webhook_of_each_provider_is_genuine(webhooks: Webhooks, gateway: Receiver) -> None:
     for endpoint, kind in KINDS.items():
-        output = stdout_of("webhooks", "send", endpoint, "--type", kind, "--id", f"i-{kind}")
+        name = f"i-{kind}".replace(".", "-")
+        output = stdout_of("webhooks", "send", endpoint, "--type", kind, "--id", name)
         request = gateway.requests.pop()
         assert request.path == f"/{endpoint}"
         assert request.headers["host"] == "abc.lambda-url.us-east-1.on.aws"
@@ -35,10 +36,16 @@ def test_a_webhook_of_each_provider_is_genuine(webhooks: Webhooks, gateway: Rece
         [capture] = [each for each in webhooks.captures() if each.endpoint == endpoint]
         assert (capture.standing, capture.webhook_type) == (Standing.HANDED_ON, kind)
         assert f"handed on as {capture.event_type}" in output
-        assert f"once webhooks show i-{kind}" in output
+        assert f"once webhooks show {name}" in output
         intent, outcome = webhooks.cloud.logged()[-2:]
         assert (intent["phase"], outcome["phase"]) == ("intent", "outcome")
         assert SECRET not in output + json.dumps([intent, outcome])
+
+
+def test_an_id_that_its_scheme_cannot_sign_is_refused(webhooks: Webhooks) -> None:
+    error = stderr_of("webhooks", "send", "standard", "--id", "a.b")
+    assert "the id contains '.', which ends it in what is signed: give --id without it" in error
+    assert webhooks.cloud.logged() == []
 
 
 def test_sent_again_it_is_a_duplicate(webhooks: Webhooks, gateway: Receiver) -> None:

@@ -213,7 +213,8 @@ def cuts(parts: list[str], content: bytes) -> Iterator[dict[str, bytes]]:
 
 @given(scheme=st.sampled_from(SCHEMES), webhook_id=Texts, before=Texts, after=Texts)
 @example(scheme=STANDARD, webhook_id="a", before=f"{TIMES[1]}.", after="{}")
-@example(scheme=SCHEMES[-2], webhook_id="a=0", before="", after="")
+@example(scheme=SCHEMES[len(ALL) + 1], webhook_id="", before="", after="0")
+@example(scheme=SCHEMES[len(ALL) + 4], webhook_id="a||0", before="", after="{}")
 def test_signed_bytes_are_of_one_id_one_time_and_one_body(
     scheme: Profile, webhook_id: str, before: str, after: str
 ) -> None:

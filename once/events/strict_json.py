@@ -102,14 +102,17 @@ def whole_number(value: Any) -> int | None:
     return None
 
 
-def with_integers(tree: Any) -> Any:
-    """Return a copy of a JSON value in which each whole number is an int."""
-    if isinstance(tree, dict):
-        return {name: with_integers(member) for name, member in tree.items()}
-    if isinstance(tree, list):
-        return [*map(with_integers, tree)]
-    number = whole_number(tree)
-    return tree if number is None else number
+def make_integers(tree: Any) -> None:
+    """Replace each whole number within an object or array by an int.
+
+    In place, since a copy would take as much memory as the value.
+    """
+    members = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for place, value in members:
+        if isinstance(value, dict | list):
+            make_integers(value)
+        elif isinstance(value, float) and (number := whole_number(value)) is not None:
+            tree[place] = number
 
 
 def _check_limits(text: str, max_bytes: int) -> int:
@@ -214,7 +217,7 @@ def _check_rounding(digits: str, number: float) -> None:
     is_large = not exponent and not part.strip("0") and abs(number) > MAX_SAFE_INTEGER
     if len(significant) <= _DOUBLE_DIGITS and not is_large:
         return
-    # C's `%f` writes all digits of a double, and other producers zeros after the 17th.
+    # C's `%f` writes all digits of a double, and other producers its shortest ones and zeros.
     if Decimal(digits) in (Decimal(number), Decimal(repr(number))):
         return
     if is_large:

@@ -22,7 +22,7 @@ from once.errors import (
 )
 from once.events.cloud_event import DATAREF, CloudEvent, read_event
 from once.events.identity import key_and_fingerprint
-from once.events.strict_json import BYTE_ORDER_MARK, parse, with_integers
+from once.events.strict_json import BYTE_ORDER_MARK, make_integers, parse
 from once.intake.original_message import MOVED, restored, text_of
 from once.intake.registration import Handler
 from once.names import EVENT_TYPE_ATTRIBUTE, SOURCE_PREFIX, DeadLetterAttribute, Limits
@@ -262,10 +262,12 @@ def _convert(event: CloudEvent, handler: Handler) -> Any:
         return handler.convert(event.data)
     except (msgspec.ValidationError, ArithmeticError) as error:
         invalid = InvalidData(f"{event.type} does not fit {handler.model.__name__}: {error}")
-    # The model may have an integer where the producer writes 1.0. Rarely needed, and not before:
-    # in a Decimal, 1.00 stays what the producer wrote.
-    with suppress(msgspec.ValidationError, ArithmeticError):
-        return handler.convert(with_integers(event.data))
+    # The model may have an integer where the producer writes 1.0. This is rarely needed, and not
+    # done before: in a Decimal, 1.00 stays what the producer wrote.
+    if isinstance(event.data, dict | list):
+        make_integers(event.data)
+        with suppress(msgspec.ValidationError, ArithmeticError):
+            return handler.convert(event.data)
     return invalid
 
 

@@ -164,6 +164,9 @@ _BODIES: dict[str, Make] = {
     "a wrong type": filled(_EVENT % 'e","time":[', "0,", end="0]}"),
     "extensions": filled(_EVENT % 'e","more":[', "0,", end="0]}"),
     "the last line is wrong": lambda size: order(size).replace("450}]", '"450"}]'),
+    "wrong data beside objects": filled(
+        _HEAD + '"lines":7,"more":[', sparse('{"a":1.0}') + ",", end="0]}}"
+    ),
     "cut off": lambda size: order(size)[:-1],
     "no JSON": filled("", "x"),
 }

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack
 import msgspec
 from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
-from msgspec import Struct, ValidationError, field
+from msgspec import Struct, field
 
 from once.effects.declaration import Effect, RequestT
 from once.effects.ledger import Intent
 from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused, RetryableError
-from once.events.cloud_event import CloudEvent, as_item, as_json, converter
+from once.events.cloud_event import CloudEvent, as_item, as_json, converter, fault_text
 from once.events.outgoing import ClaimPlace, Draft, draft
 from once.names import COMMIT_ATTRIBUTE
 from once.settings import CommitSettings, TableSettings
@@ -91,10 +91,10 @@ class Table(Struct, Generic[ItemT], frozen=True):
         fields = {name: value for name, value in item.items() if name != COMMIT_ATTRIBUTE}
         try:
             return cast(ItemT, converter(self.model)(_plain(fields)))
-        except (ValidationError, ArithmeticError) as error:
+        except Exception as error:  # a check of the model's own may raise any
             # Perhaps a newer version of the function wrote it: another attempt may succeed.
             raise RetryableError(
-                f"an item of {self.name} does not fit {self.model.__name__}: {error}"
+                f"an item of {self.name} does not fit {self.model.__name__}: {fault_text(error)}"
             ) from None
 
 

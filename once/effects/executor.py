@@ -34,7 +34,7 @@ from once.errors import (
     UnhandledRefusal,
     WrongOutcome,
 )
-from once.events.cloud_event import as_json, json_in_model
+from once.events.cloud_event import as_json, fault_text, json_in_model
 from once.names import Standing
 from once.runtime.deadline import Deadline
 
@@ -96,7 +96,7 @@ class EffectExecutor:
             json_in_model(request, effect.model)
         except msgspec.ValidationError as error:
             raise InvalidWrite(
-                f"the request of {effect.name!r} breaks its model: {error}"
+                f"the request of {effect.name!r} breaks its model: {fault_text(error)}"
             ) from None
         return self.ledger.open(effect, request, pk, deadline.seconds_to_the_end)
 
@@ -142,7 +142,7 @@ class EffectExecutor:
         except msgspec.ValidationError as error:
             text = (
                 f"the pending request of {effect.name!r} does not fit its model any more: "
-                f"bring the model back: {error}"
+                f"bring the model back: {fault_text(error)}"
             )
             if attempt.clean:
                 raise PermanentError(text) from None
@@ -371,7 +371,7 @@ def kept_text(effect: Effect[Any, Any], outcome: Any) -> str:
             text = returned_text(encoded)
             is_same = bool(json_in_model(encoded, effect.outcome_type) == outcome)
     except Exception as error:  # a user's class may raise anything
-        raise NotKept(str(error)) from error
+        raise NotKept(fault_text(error)) from error
     if not is_same:
         raise NotKept("read back from JSON, it is not equal")
     return text
@@ -397,7 +397,7 @@ def restored(effect: Effect[Any, Any], text: str, refusals: Iterable[type[Refusa
         raise EffectUnknown(
             f"the outcome in the record does not fit the effect {effect.name!r}: settle it "
             f"again with `once effects settle KEY --done JSON --why TEXT`, or bring the type back: "
-            f"{error}"
+            f"{fault_text(error)}"
         ) from None
 
 

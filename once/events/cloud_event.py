@@ -6,6 +6,7 @@ here: a class with its methods is one of its models.
 """
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import cache, partial
@@ -13,7 +14,7 @@ from typing import Any, get_type_hints, is_typeddict
 
 import msgspec
 
-from once.errors import InvalidEvent, NoKey
+from once.errors import InvalidEvent, NoKey, OnceError
 from once.events.strict_json import parse
 from once.runtime.deadline import Deadline
 
@@ -80,7 +81,7 @@ def event_of(tree: Any) -> CloudEvent:
     try:
         envelope = msgspec.convert(tree, _Envelope)
     except msgspec.ValidationError as error:
-        raise InvalidEvent(f"not a CloudEvent: {error}") from None
+        raise InvalidEvent(f"not a CloudEvent: {fault_text(error)}") from None
     _check_content(tree, envelope)
     return CloudEvent(
         id=envelope.id,
@@ -138,8 +139,11 @@ def converter(model: Any) -> Callable[[Any], Any]:
     Conversion is strict: a text is no number. A pydantic model converts as it is configured. The
     function raises
 
-    - msgspec.ValidationError if the data does not fit: with the path, and never the value;
-    - ArithmeticError if a number is too large.
+    - msgspec.ValidationError if the data does not fit;
+    - ArithmeticError if a number is too large;
+    - any error of a check of the model's own, such as a `__post_init__`.
+
+    Texts about these errors are those of `fault_text`.
     """
     if not _is_named_tuple(model):
         return partial(msgspec.convert, type=model, dec_hook=_by_pydantic)
@@ -161,6 +165,35 @@ def json_in_model(text: str | bytes, model: Any) -> Any:
     if _is_named_tuple(model):
         return converter(model)(msgspec.json.decode(text))
     return msgspec.json.decode(text, type=model, dec_hook=_by_pydantic)
+
+
+class DataFault(ValueError):
+    """A fault of data whose text names path and kind, and holds no value."""
+
+
+_FAULT_PATH = re.compile(r" - at (?:`key` in )?`\$[^`]*`\Z")
+_QUOTING = {
+    "Invalid enum value": "none of the allowed values",
+    "Invalid value": "the value is of no known tag",
+    "Object contains unknown field": "a field that the model forbids",
+}
+"""Beginnings of those texts of msgspec that quote the data, and what stands in their place."""
+
+
+def fault_text(error: Exception) -> str:
+    """Return path and kind of a fault in data, for a text that must not hold a value.
+
+    All texts about data that does not fit are made here. The message of a library may quote the
+    input, and so may that of a validator or of `__post_init__`: of these, only the class is named.
+    """
+    cause = error.__cause__ or error
+    if isinstance(cause, DataFault | OnceError):
+        return str(error)
+    text = str(error)
+    path = found[0] if (found := _FAULT_PATH.search(text)) else ""
+    if cause is not error or not isinstance(error, msgspec.MsgspecError):
+        return f"{type(cause).__name__}{path}"
+    return next((f"{kind}{path}" for q, kind in _QUOTING.items() if text.startswith(q)), text)
 
 
 def as_json(value: Any) -> bytes:
@@ -216,14 +249,14 @@ def _by_pydantic(model: Any, data: Any) -> Any:
     except Exception as error:
         listed: Any = getattr(error, "errors", None)
         if listed is None:  # a validator failed; its text may hold a value
-            raise ValueError(type(error).__name__) from None
+            raise DataFault(type(error).__name__) from None
         faults = listed(include_url=False, include_context=False, include_input=False)
         # A validator's message, or the key of a mapping on the way, may hold a value.
         schema = model.model_json_schema()
         parts = [schema, *schema.get("$defs", {}).values()]
         names = {name for part in parts for name in part.get("properties", {})}
         shown = (f"{_path(fault['loc'], names)}: {fault['type']}" for fault in faults)
-        raise ValueError("; ".join(shown)) from None
+        raise DataFault("; ".join(shown)) from None
 
 
 def _path(steps: Iterable[str | int], names: set[str]) -> str:
@@ -238,7 +271,7 @@ def _path(steps: Iterable[str | int], names: set[str]) -> str:
 def _dumped(value: Any, mode: str = "json") -> Any:
     dump: Any = getattr(value, "model_dump", None)
     if dump is None:
-        raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+        raise DataFault(f"JSON has no form for an object of the type {type(value).__name__}")
     return dump(mode=mode, by_alias=True)
 
 

@@ -16,7 +16,14 @@ import msgspec
 from msgspec import Struct, field
 
 from once.errors import UNREADABLE, InvalidWrite, OnceError, TooLarge, Unpublishable
-from once.events.cloud_event import DATAREF, CloudEvent, as_builtins, event_of, read_event
+from once.events.cloud_event import (
+    DATAREF,
+    CloudEvent,
+    as_builtins,
+    event_of,
+    fault_text,
+    read_event,
+)
 from once.events.identity import consumer_of, has_plain_numbers, key_hash, message_group
 from once.events.strict_json import MAX_DEPTH, parse
 from once.names import CAUSE_EXTENSION, SOURCE_PREFIX, Limits, Record
@@ -95,7 +102,7 @@ def draft(
     try:
         tree = as_builtins(data)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidWrite(f"{event_type} cannot be published: {error}") from None
+        raise InvalidWrite(f"{event_type} cannot be published: {fault_text(error)}") from None
     return parsed_draft(event_type, tree, subject, grouped_by=grouped_by)
 
 
@@ -144,7 +151,9 @@ class ClaimPlace(Struct, frozen=True):
         except TooLarge as error:
             raise TooLarge(f"{each.type} is too large for the claim check: {error}") from None
         except (OnceError, TypeError, ValueError, RecursionError) as error:
-            raise InvalidWrite(f"{each.type} could be read by no consumer: {error}") from None
+            raise InvalidWrite(
+                f"{each.type} could be read by no consumer: {fault_text(error)}"
+            ) from None
         from once.events.claim_check import Claim, Reference, event_key
 
         content = text.encode()
@@ -226,7 +235,9 @@ def _body(envelope: Mapping[str, Any]) -> str:
     except TooLarge as error:
         raise TooLarge(f"{envelope['type']} is too large for the topic: {error}") from None
     except (OnceError, TypeError, ValueError, RecursionError) as error:
-        raise InvalidWrite(f"{envelope['type']} could be read by no consumer: {error}") from None
+        raise InvalidWrite(
+            f"{envelope['type']} could be read by no consumer: {fault_text(error)}"
+        ) from None
     return body
 
 

@@ -22,7 +22,7 @@ from once.event_sources import (
     SnsSource,
     Source,
 )
-from once.events.cloud_event import CloudEvent, event_of, read_event
+from once.events.cloud_event import CloudEvent, event_of, fault_text, read_event
 from once.events.strict_json import BYTE_ORDER_MARK, parse
 from once.runtime.deadline import Deadline
 
@@ -64,7 +64,7 @@ def _converted(tree: Any, form: type[_Form], name: str, hint: str = "") -> _Form
     try:
         return msgspec.convert(tree, form)
     except msgspec.ValidationError as error:
-        raise InvalidEvent(f"not {name}: {error}{hint}") from None
+        raise InvalidEvent(f"not {name}: {fault_text(error)}{hint}") from None
 
 
 class _Rule(msgspec.Struct, rename={"detail_type": "detail-type"}):

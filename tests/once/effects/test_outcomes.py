@@ -1,7 +1,7 @@
 """Outcomes of an effect: refusals, errors, and outcomes that are kept and committed later."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -289,8 +289,9 @@ def test_a_refusal_is_restored_as_it_was(refusal: Refusal) -> None:
         (float, float("nan"), "null"),
         (str, Paid("a"), "`object`"),
         (str, Formatting("x"), "read back from JSON, it is not equal"),
+        (Literal["a"], "SECRET", "^none of the allowed values$"),
     ],
-    ids=["no JSON", "not a number", "another type", "refusal"],
+    ids=["no JSON", "not a number", "another type", "refusal", "not allowed"],
 )
 def test_an_outcome_that_would_be_restored_as_another_is_not_kept(
     kind: Any, outcome: Any, text: str

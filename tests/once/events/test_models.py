@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any, NamedTuple, TypedDict
+from enum import Enum
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import attrs
 import msgspec
@@ -116,6 +117,90 @@ def test_data_that_does_not_fit_is_dead_lettered_with_its_path_and_no_value(
     assert dead_letter["reason"] == "invalid-data"
     assert path in dead_letter["error"]
     assert "secret" not in dead_letter["error"]
+
+
+class Color(Enum):
+    RED = "red"
+
+
+class One(msgspec.Struct, tag="one"):
+    a: int = 0
+
+
+class Two(msgspec.Struct, tag="two"):
+    a: int = 0
+
+
+class Closed(msgspec.Struct, forbid_unknown_fields=True):
+    color: Color | None = None
+    size: Literal["s", "m"] | None = None
+    tagged: One | Two | None = None
+    by_color: dict[Color, int] = {}
+
+
+class Checked(msgspec.Struct):
+    name: str
+
+    def __post_init__(self) -> None:
+        raise ValueError(f"{self.name} is no name")
+
+
+class Looking(Checked):
+    def __post_init__(self) -> None:
+        raise KeyError(self.name)
+
+
+@dataclass
+class Outside:
+    inner: list[Checked]
+
+
+@attrs.define
+class Validated:
+    name: str = attrs.field(validator=attrs.validators.matches_re("[a-z]+"))
+
+
+class Missing(Enum):
+    A = "a"
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise TypeError(value)
+
+
+@dataclass
+class OfMissing:
+    name: Missing
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "shown"),
+    [
+        (Closed, {"color": "SECRET"}, "none of the allowed values - at `$.color`"),
+        (Closed, {"size": "SECRET"}, "none of the allowed values - at `$.size`"),
+        (Closed, {"tagged": {"type": "SECRET"}}, "the value is of no known tag - at `$.tagged.typ"),
+        (Closed, {"by_color": {"SECRET": 1}}, "none of the allowed values - at `key` in `$.by_col"),
+        (Closed, {"SECRET": 1}, "a field that the model forbids"),
+        (Checked, {"name": "SECRET"}, "ValueError"),
+        (Looking, {"name": "SECRET"}, "KeyError"),
+        (Outside, {"inner": [{"name": "SECRET"}]}, "ValueError - at `$.inner[0]`"),
+        (Validated, {"name": "SECRET"}, "ValueError"),
+        (OfMissing, {"name": "SECRET"}, "$.name"),
+    ],
+)
+def test_a_text_of_a_library_or_a_check_that_quotes_the_data_is_not_taken(
+    start: Start, model: Any, data: dict[str, Any], shown: str
+) -> None:
+    aws = start(buying(model, []), publishes=("echoed",), effect_timeout_seconds=2)
+    with pytest.raises(InvalidData):
+        aws.deliver(cloud_event("noted", data))
+    [dead_letter] = map(facts, aws.dead_letters())
+    with pytest.raises(RetryableError) as raised:
+        Table("notes", model).read(data)
+    for text in (dead_letter["error"], str(raised.value)):
+        assert f"does not fit {model.__name__}: " in text
+        assert shown in text
+        assert "SECRET" not in text
 
 
 @every

@@ -327,6 +327,16 @@ class Limits:
     BATCH_GET_KEYS = 100
     ITEM_BYTES = 400 * 1024
     PARTITION_KEY_BYTES = 2048
+    SORT_KEY_BYTES = 1024
+    NAME_BYTES = 64 * 1024 - 1
+    """Of an attribute."""
+    NESTING = 31
+    """Lists and maps around a value; AWS counts the value as the 32nd level."""
+    EXPRESSION_BYTES = 4096
+    OPERATORS = 300
+    """In a condition, functions included."""
+    OPTIONS = 100
+    """Of the operator `IN`."""
     MESSAGE_BYTES = 1024 * 1024
     """Of one message to SQS and of one batch alike, attributes included."""
     MESSAGE_ATTRIBUTES = 10

@@ -17,16 +17,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, cast, is_typeddict
 
 import msgspec
-from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
+from boto3.dynamodb.types import Binary, TypeDeserializer
 from botocore.exceptions import ClientError
 from msgspec import Struct, field
 
+from once.dynamodb_rules import Unfit, check_expressions, check_value, serialize
 from once.effects.declaration import Effect, RequestT
 from once.effects.ledger import Intent
 from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused, RetryableError
 from once.events.cloud_event import CloudEvent, as_item, as_json, converter, fault_text
 from once.events.outgoing import ClaimPlace, Draft, draft
-from once.names import COMMIT_ATTRIBUTE
+from once.names import COMMIT_ATTRIBUTE, Limits
 from once.settings import CommitSettings, TableSettings
 
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ ItemKey = tuple[str, tuple[tuple[str, Any], ...]]
 Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
 """Reads an item by its primary key; see `read_item`."""
 
-_SERIALIZER, _DESERIALIZER = TypeSerializer(), TypeDeserializer()
+_DESERIALIZER = TypeDeserializer()
 _KEY_TYPES = (str, bytes, int, Decimal)
-_LARGEST_INTEGER = 10**38 - 1  # DynamoDB holds 38 digits
+_KEY_BYTES = (Limits.PARTITION_KEY_BYTES, Limits.SORT_KEY_BYTES)
+_MOST_BYTES_A_CHARACTER = 4  # in UTF-8
 _PATH_PART = re.compile(r"([^.\[\]]+)((?:\[\d+\])*)")
 _SET_CLAUSE = re.compile(r"(?<![\w#:.])SET\b", re.IGNORECASE)
 _COMMIT_NAME, _COMMIT_VALUE = "#once_commit", ":once_commit"
@@ -240,6 +242,11 @@ class Transaction:
             raise InvalidWrite(
                 f"an update of {table.name} has a text and {', '.join(changes)}=; give one of both"
             )
+        if not isinstance(expression, str | None):
+            raise InvalidWrite(
+                f"an update of {table.name} has a {type(expression).__name__} in place of its "
+                "text; give changes as set={'status': 'paid'}"
+            )
         self._add(table, key, terms, values, kind="Update", update=expression, changes=changes)
 
     def delete(
@@ -398,6 +405,10 @@ class Transaction:
             update = built.update(changes) if update is None else update
             condition = built.condition(condition)
             names, values = built.names, built.values
+        try:
+            check_expressions(update, condition, names, values)
+        except Unfit as fault:
+            raise InvalidWrite(f"a write to {table.name}: {fault}") from None
         self._actions[found] = Action(
             kind=kind,
             table=settings,
@@ -412,8 +423,20 @@ class Transaction:
 
 
 def _item_key(table: Table[Any], settings: TableSettings, key: Item) -> ItemKey:
-    are_values = all(isinstance(v, _KEY_TYPES) and v not in ("", b"") for v in key.values())
-    if key.keys() != set(settings.key) or not are_values:
+    is_complete = len(key) == len(settings.key)
+    for name, limit in zip(settings.key, _KEY_BYTES, strict=False):
+        value = key.get(name)
+        if type(value) is str and 0 < len(value) <= limit // _MOST_BYTES_A_CHARACTER:
+            continue
+        if isinstance(value, bool) or not isinstance(value, _KEY_TYPES) or value in ("", b""):
+            is_complete = False
+        content = value.encode(errors="surrogatepass") if isinstance(value, str) else value
+        if isinstance(content, bytes) and len(content) > limit:
+            raise InvalidWrite(
+                f"the key of {table.name} has {len(content)} bytes in {name}, and DynamoDB takes "
+                f"{limit}: give a shorter one, such as a hash of the value"
+            )
+    if not is_complete:
         names = ", ".join(settings.key)
         raise InvalidWrite(
             f"the key of {table.name} is {names}: text, a number or bytes, not empty"
@@ -461,11 +484,12 @@ class Action(Struct, kw_only=True):
             InvalidWrite: a value that DynamoDB has no type for.
         """
         names, values = dict(self.names), dict(self.values)
+        write = f"a write to {self.table.name}"
         request: dict[str, Any] = {"TableName": self.table.name}
         if self.kind == "Put":
-            request["Item"] = serialize({**(self.item or {}), COMMIT_ATTRIBUTE: commit})
+            request["Item"] = serialize({**(self.item or {}), COMMIT_ATTRIBUTE: commit}, write)
         else:
-            request["Key"] = serialize(self.key)
+            request["Key"] = serialize(self.key, write)
         if self.kind == "Update":
             request["UpdateExpression"] = with_set(self.update, _COMMIT_NAME, _COMMIT_VALUE)
             names[_COMMIT_NAME], values[_COMMIT_VALUE] = COMMIT_ATTRIBUTE, commit
@@ -478,7 +502,7 @@ class Action(Struct, kw_only=True):
         if names:
             request["ExpressionAttributeNames"] = names
         if values:
-            request["ExpressionAttributeValues"] = serialize(values)
+            request["ExpressionAttributeValues"] = serialize(values, write)
         return {self.kind: request}  # type: ignore[misc]
 
     def _unchanged(self, names: dict[str, str], values: dict[str, Any]) -> str:
@@ -606,13 +630,11 @@ class Expressions(Struct):
 
     def _check_value(self, option: str, path: Path, value: Any) -> None:
         kind = type(value).__name__
-        is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
-        if _has_float(value):
-            raise self._error(
-                f"{option}= of {path!r} is or has a float, which DynamoDB cannot hold; give an "
-                "int, such as minor units of money, or a Decimal"
-            )
-        if option == "add" and not (is_number or (isinstance(value, set | frozenset) and value)):
+        try:
+            held = check_value(value)
+        except Unfit as fault:
+            raise self._error(f"{option}= of {path!r}: {fault}") from None
+        if option == "add" and held not in {"N", "NS", "SS", "BS"}:
             raise self._error(
                 f"add= of {path!r} is of the type {kind}; give a number or a set with members, or "
                 "replace the value with set="
@@ -656,51 +678,6 @@ def _plain(value: Any) -> Any:
         return bytes(value)  # type: ignore[call-overload]
     whole = isinstance(value, Decimal) and value == value.to_integral_value()
     return int(value) if whole else value
-
-
-def _has_float(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        value = value.values()
-    elif not isinstance(value, list | tuple | set | frozenset):
-        return isinstance(value, float)
-    return any(map(_has_float, value))
-
-
-def serialize(item: Item) -> dict[str, Any]:
-    """Return an item in DynamoDB's JSON. Numbers are Decimal or int; float is refused.
-
-    Raises:
-        InvalidWrite: a name is not text, or DynamoDB has no type for a value.
-    """
-    try:
-        return _attributes(item)
-    except (TypeError, ArithmeticError) as error:
-        raise InvalidWrite(
-            f"a value that DynamoDB cannot hold: {error} (money is int minor units or Decimal)"
-        ) from None
-
-
-def _attributes(item: Item) -> dict[str, Any]:
-    for name in item:
-        if not isinstance(name, str):
-            raise InvalidWrite(f"{name!r} is no Unicode text, which DynamoDB asks for")
-    return {name: _value(value) for name, value in item.items()}
-
-
-def _value(value: Any) -> Any:
-    """Return what boto3's serializer returns; for frequent types it takes five times as long."""
-    kind = type(value)
-    if kind is str:
-        return {"S": value}
-    if kind is int and -_LARGEST_INTEGER <= value <= _LARGEST_INTEGER:
-        return {"N": str(value)}
-    if kind is bytes:
-        return {"B": value}
-    if isinstance(value, list | tuple):
-        return {"L": [_value(member) for member in value]}
-    if kind is dict or isinstance(value, Mapping):
-        return {"M": _attributes(value)}
-    return _SERIALIZER.serialize(value)
 
 
 def with_set(update: str, name: str, value: str) -> str:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from once.commit.dedup_record import Item, read_items
 from once.commit.result import DUPLICATE, CommitResult, failed
+from once.dynamodb_rules import serialize
 from once.errors import InFlight, InvalidWrite, PermanentError
 from once.names import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason, page_url
 from once.settings import CommitSettings, TableSettings
-from once.transaction import Action, FormerRecord, ItemKey, Transaction, serialize
+from once.transaction import Action, FormerRecord, ItemKey, Transaction
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -22,7 +22,9 @@ from once.commit.result import (
     classify,
     classify_record,
     failed,
+    refusal_text,
 )
+from once.dynamodb_rules import check_lengths
 from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused, TooLarge, Unexpected
 from once.names import Limits, Record
 from once.settings import CommitSettings, Dedup
@@ -106,6 +108,7 @@ class Committer:
                 f"{Limits.TRANSACTION_ACTIONS}; each item written, checked or read counts as one, "
                 "and so does each message group of ordered events"
             )
+        check_lengths(entries)
         bodies = encoded(entries)
         # Each name and each value is longer as JSON than in DynamoDB, so most need no count.
         size = sum(map(len, bodies))
@@ -205,7 +208,7 @@ class Committer:
         if code not in _CREDENTIAL_ERRORS and len(requests) > 1:
             return [UNATTRIBUTED] * len(requests)
         if code in _PERMANENT:
-            text = f"{code}, {error.response['Error'].get('Message', '')}"
+            text = f"{code}, {refusal_text(error.response['Error'].get('Message', ''))}"
             return [failed(InvalidWrite(f"DynamoDB refuses a write: {text}"))]
         return [failed(RequestRefused(f"DynamoDB refused the commit: {code}"))] * len(requests)
 

@@ -18,9 +18,10 @@ from once.commit.dedup_record import (
     record_attributes,
 )
 from once.commit.result import CommitResult, classify, classify_record, failed
+from once.dynamodb_rules import serialize
 from once.errors import InvalidWrite
 from once.settings import ITEM_RECORD_PREFIX, TableSettings
-from once.transaction import Action, ItemKey, Transaction, serialize, with_set
+from once.transaction import Action, ItemKey, Transaction, with_set
 
 _RECORD_VALUE, _KEY_NAME = ":once_record", "#once_key"
 _NAME, _EXPIRED_BEFORE = "#once_record", ":once_expired_before"

@@ -80,7 +80,7 @@ def _text_bytes(text: Any) -> int:
     try:
         return len(text.encode())
     except (AttributeError, UnicodeEncodeError):
-        raise InvalidWrite(f"{text!r} is no Unicode text, which DynamoDB asks for") from None
+        raise InvalidWrite("a name or a text is no Unicode text, which DynamoDB asks for") from None
 
 
 def _number_bytes(digits: str) -> int:

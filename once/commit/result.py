@@ -5,6 +5,7 @@ One result for the whole request would lose messages: the failed condition of on
 the others look like duplicates, although they were never committed.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
@@ -126,10 +127,18 @@ def classify_record(transaction: Transaction, stored: StoredRecord) -> CommitRes
     return CommitResult(CommitOutcome.PENDING, intent=stored.intent, since=stored.committed_at)
 
 
+_VALUES = re.compile(r"(AttributeValue: \{\w+:|Input collection \[|numeric value: ).*", re.DOTALL)
+
+
+def refusal_text(message: str) -> str:
+    """Return what DynamoDB says of a write that it refuses, without the values that it quotes."""
+    return _VALUES.sub(r"\1…", message)
+
+
 def _invalid(actions: Collection[Action], reasons: Sequence[Reason]) -> InvalidWrite:
     writes = ["the dedup record", *(f"the {a.kind} on {a.table.name}" for a in actions)]
     invalid = [
-        f"{write}: {reason['Code']}, {reason.get('Message') or 'without a message'}"
+        f"{write}: {reason['Code']}, {refusal_text(reason.get('Message') or 'without a message')}"
         for write, reason in zip(writes, reasons, strict=True)
         if reason["Code"] in _INVALID
     ]

@@ -1,8 +1,8 @@
 """A transaction: its writes, conditions as data, and events; some are refused before a request."""
 
+import re
 from decimal import Decimal
 from itertools import permutations
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -90,30 +90,6 @@ def test_an_action_without_the_tables_key_is_refused(action: str, key: dict[str,
         ACTIONS[action](offline(), key)
 
 
-UNHELD = [
-    *(1.5, [1.5], {"deep": {"er": [0.1]}}, object(), {1, "a"}),
-    *map(Decimal, ("NaN", "Infinity", "1E+200", "1" * 39)),
-]
-
-
-@pytest.mark.parametrize("value", UNHELD)
-def test_a_value_that_dynamodb_cannot_hold_is_refused(bench: Bench, value: Any) -> None:
-    text = error_of(bench, putting(bench, 1, amount=value), InvalidWrite)
-    assert "money is int minor units or Decimal" in text
-
-
-@pytest.mark.parametrize(
-    "inner",
-    [
-        *({1: 2}, {None: 2}, ({1: 2},), MappingProxyType({1: 2})),
-        *({"\ud800": 2}, {"text": "\ud800"}),
-    ],
-    ids=repr,
-)
-def test_an_item_that_cannot_be_encoded_is_refused(bench: Bench, inner: Any) -> None:
-    error_of(bench, putting(bench, 1, inner=inner), InvalidWrite)
-
-
 @pytest.mark.parametrize("write", WRITES)
 def test_a_float_among_the_values_of_an_expression_is_refused(bench: Bench, write: str) -> None:
     tx = bench.transaction()
@@ -182,7 +158,9 @@ def stored(bench: Bench) -> Any:
 def test_an_expression_stores_the_commit_id_in_its_only_set_clause(
     expression: str, stamped: str
 ) -> None:
-    request = rendered("update", expression, {":a": 1})
+    values, names = (re.findall(rf"{mark}\w+", expression) for mark in ":#")
+    terms = {"values": dict.fromkeys(values, 1), "names": dict.fromkeys(names, "attribute")}
+    request = rendered("update", expression, **terms)
     assert request["UpdateExpression"] == stamped
     assert request["ExpressionAttributeNames"]["#once_commit"] == COMMIT_ATTRIBUTE
     assert request["ExpressionAttributeValues"][":once_commit"] == {"S": "c-1"}
@@ -402,10 +380,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "add= of 'count' is of the type str; give a number or a set with members, or replace",
     ),
     "add of True": ({"add": {"count": True}}, "is of the type bool; give a number"),
-    "add of an empty set": ({"add": {"labels": set()}}, "give a number or a set with members"),
     "append of text": ({"append": {"items": "x"}}, "is of the type str; give a list of members"),
-    "a float": ({"set": {"price": 1.5}}, "set= of 'price' is or has a float.*an int, such as mi"),
-    "a float inside": ({"append": {"items": [{"price": [1.5]}]}}, "append= of 'items' is or has"),
+    "a float": ({"set": {"price": 1.5}}, "set= of 'price': it is a float.*an int, such as mi"),
+    "a float inside": ({"append": {"items": [{"price": [1.5]}]}}, r": \[0\].price\[0\] is a float"),
     "remove as text": ({"remove": "count"}, r"remove= is of the type str; give a tuple, as \('dr"),
     "set as a list": ({"set": ["count"]}, r"set= is of the type list; give a dict, as \{'status'"),
     "an empty name": ({"set": {"": 1}}, "'' names no attribute; give a name, with dots between"),

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from once.commit.committer import Committer, encoded
 from once.commit.item_size import checked_size, item_bytes
+from once.dynamodb_rules import serialize
 from once.errors import InvalidWrite, TooLarge
 from once.names import COMMIT_ATTRIBUTE, Limits
 from once.runtime.sdk import SDK
 from once.testing import inject, refused
-from once.transaction import Transaction, serialize
+from once.transaction import Transaction
 from tests.once.support import COUNTERS, SETTINGS, Bench, quick
 
 
@@ -58,7 +59,7 @@ def test_a_value_has_the_documented_size(value: Any, size: int) -> None:
 )
 def test_a_number_is_not_counted_too_short(number: Any, digits: int, size: int) -> None:
     documented = min(21, (digits + 1) // 2 + 1 + (number < 0))
-    assert documented <= item_bytes(serialize({"": number})) == size
+    assert 1 + documented <= item_bytes(serialize({"n": number})) == 1 + size
 
 
 def test_a_text_that_dynamodb_cannot_hold_is_refused() -> None:
@@ -67,7 +68,7 @@ def test_a_text_that_dynamodb_cannot_hold_is_refused() -> None:
 
 
 def test_each_number_of_a_set_is_counted() -> None:
-    assert item_bytes(serialize({"": {1, 2}})) == 2 * item_bytes(serialize({"": 1}))
+    assert item_bytes(serialize({"n": {1, 2}})) == 2 * item_bytes(serialize({"n": 1})) - 1
 
 
 def test_an_entry_counts_the_known_parts_of_its_item() -> None:
@@ -205,6 +206,7 @@ def put(item: dict[str, Any]) -> dict[str, Any]:
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+NAME = TEXT.filter(bool)
 NUMBERS = st.integers(-(10**37), 10**37) | st.decimals(-1000, 1000, places=3)
 SCALARS = TEXT | NUMBERS | st.booleans() | st.none() | st.binary() | st.binary().map(bytearray)
 SETS = st.sets(TEXT, min_size=1) | st.sets(NUMBERS, min_size=1) | st.sets(st.binary(), min_size=1)
@@ -218,21 +220,21 @@ VALUES = st.recursive(
 @example(value=10**38 - 1)
 @example(value=10**38)
 @example(value=-(10**38) - 1)
-@example(value=[("a", {True: 1}.keys()), OrderedDict(a=MappingProxyType({"b": Text()}))])
+@example(value=[("a", {2: 1}.keys()), OrderedDict(a=MappingProxyType({"b": Text()}))])
 def test_a_value_equals_that_of_boto3_and_is_longer_as_json(value: Any) -> None:
     try:
-        expected = {"": TypeSerializer().serialize(value)}
+        expected = {"n": TypeSerializer().serialize(value)}
     except ArithmeticError:
         with pytest.raises(InvalidWrite):
-            serialize({"": value})
+            serialize({"n": value})
         return
-    assert serialize({"": value}) == expected
+    assert serialize({"n": value}) == expected
     [json_form] = encoded([expected])
     assert item_bytes(expected) < len(bytes(json_form))
 
 
 @settings(quick, max_examples=10)
-@given(items=st.lists(st.dictionaries(TEXT, VALUES, max_size=2), min_size=1, max_size=2))
+@given(items=st.lists(st.dictionaries(NAME, VALUES, max_size=2), min_size=1, max_size=2))
 def test_a_body_equals_that_of_boto3(clients: tuple[Any, Any], items: list[dict[str, Any]]) -> None:
     theirs, ours = clients
     entries, token = [put(item) for item in items], {"ClientRequestToken": "token"}

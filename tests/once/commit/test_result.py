@@ -163,6 +163,20 @@ def test_each_invalid_write_is_named_with_its_message() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "lower bound operand: AttributeValue: {S:SECRET}, upper bound",
+        "Input collection [SECRET, SECRET] contains duplicates.",
+        "The parameter cannot be converted to a numeric value: SECRET",
+    ],
+)
+def test_a_message_of_dynamodb_is_cut_where_it_quotes_a_value(quoted: str) -> None:
+    error = error_of(writing(None), NONE, {"Code": "ValidationError", "Message": quoted})
+    assert quoted.partition("SECRET")[0].split(": {")[0] in str(error)
+    assert "SECRET" not in str(error)
+
+
 @pytest.mark.parametrize("last", [FAILED, reason("ValidationError")])
 def test_a_missing_reason_is_an_error(last: Reason) -> None:
     with pytest.raises(ValueError, match="shorter"):

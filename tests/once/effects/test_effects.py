@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from once.commit.dedup_record import StoredRecord
+from once.dynamodb_rules import serialize
 from once.effects.declaration import Policy
 from once.errors import NotDone
 from once.names import CLOCK_MARGIN_SECONDS
 from once.testing import Fault, answer_lost, cancelled, never_sent, refused
-from once.transaction import Transaction, serialize
+from once.transaction import Transaction
 from tests.once.effects.provider import (
     LIFETIME,
     NOW,

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from once.dynamodb_rules import serialize
 from once.effects.declaration import Effect, Policy
 from once.effects.ledger import Intent, not_done, pending_update, settled
 from once.errors import InFlight, Unanswered
 from once.events.identity import key_hash
 from once.names import CLOCK_MARGIN_SECONDS, Limits, Standing
 from once.testing import FakeAws, Fault, answer_lost, cancelled, inject, never_sent, refused
-from once.transaction import serialize
 from tests.in_memory import Start
 from tests.once.effects.provider import (
     LAST_RECEIVE,

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from once.commit.item_dedup import is_item_record
 from once.consumer import Consumer, Runtime
+from once.dynamodb_rules import serialize
 from once.errors import OnceError, Unexpected
 from once.events.outgoing import events_in
 from once.failures.failure_handler import FailureHandler
@@ -32,9 +33,10 @@ from once.intake.reader import Delivery, Disposition
 from once.names import COMMIT_ATTRIBUTE, SOURCE_PREFIX, Record
 from once.runtime.deadline import Deadline
 from once.settings import Settings, TableSettings
+from once.testing._moto import corrected
 from once.testing.events import FakeContext, sqs_record
 from once.testing.faults import Fault, answer_lost, inject
-from once.transaction import ItemT, Table, serialize
+from once.transaction import ItemT, Table
 
 _REGION = "us-east-1"
 _DESERIALIZER = TypeDeserializer()
@@ -127,6 +129,7 @@ class FakeAws:
             own = {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}
             undo.enter_context(patch.dict(os.environ, own))
             undo.enter_context(mock_aws())
+            undo.enter_context(corrected())
             self._start()
             self._undo = undo.pop_all()
         return self

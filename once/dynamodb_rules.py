@@ -281,7 +281,10 @@ def check_expressions(
         raise Unfit(texts.fault)
     _check_names(names.values())
     for placeholder, kinds, remedy in texts.operands:
-        kind = check_value(values[placeholder])
+        try:
+            kind = check_value(values[placeholder])
+        except Unfit as fault:
+            raise Unfit(f"the value {placeholder}: {fault}") from None
         if kind not in kinds or (remedy is _TYPE_NAME and values[placeholder] not in _TYPES):
             raise Unfit(f"the value {placeholder} has the type {kind}, and {remedy}")
     for bounds in texts.ranges:

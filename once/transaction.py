@@ -602,16 +602,18 @@ class Expressions(Struct):
 
     def _steps(self, path: Path) -> tuple[str | int, ...]:
         """Return the names and the members of lists on the way to an attribute."""
-        if isinstance(path, tuple) and path and isinstance(path[0], str):
-            return path
+        are_steps = isinstance(path, tuple) and all(isinstance(step, str | int) for step in path)
+        if are_steps and path and isinstance(path[0], str):
+            return cast(tuple[str | int, ...], path)
         parts = (
             [_PATH_PART.fullmatch(part) for part in path.split(".")]
             if isinstance(path, str)
             else []
         )
         if not parts or None in parts:
+            shown = repr(path) if isinstance(path, str) else f"a {type(path).__name__}"
             raise self._error(
-                f"{path!r} names no attribute; give a name, with dots between nested ones, or a "
+                f"{shown} names no attribute; give a name, with dots between nested ones, or a "
                 "tuple of names that may have dots themselves"
             )
         steps: list[str | int] = []

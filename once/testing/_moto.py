@@ -109,7 +109,7 @@ def _set_item(self: DynamoType, key: Any, value: Any) -> None:
     _SET_ITEM(self, key, value)
 
 
-_SET_ITEM, _WRITE = DynamoType.__setitem__, DynamoHandler.transact_write_items
+_SET_ITEM = DynamoType.__setitem__
 
 
 def _cancelled(errors: Any) -> Exception:
@@ -119,23 +119,26 @@ def _cancelled(errors: Any) -> Exception:
     )
 
 
-@wraps(_WRITE)
-def _write(self: DynamoHandler) -> Any:
-    try:
-        for entry in self.body["TransactItems"]:
-            [request] = entry.values()
-            _check_key(self.dynamodb_backend.tables.get(request["TableName"]), request)
-        return _WRITE(self)
-    except JsonRESTError:
-        raise
-    except Exception as error:  # moto's parsers raise KeyError, ValueError and AssertionError
-        raise MockValidationException("Invalid expression") from error
+def _refusing(write: Callable[[DynamoHandler], Any]) -> Callable[[DynamoHandler], Any]:
+    @wraps(write)
+    def checked(self: DynamoHandler) -> Any:
+        try:
+            entries = self.body.get("TransactItems", [{"": self.body}])
+            for request in (request for entry in entries for request in entry.values()):
+                # FakeAws makes keys of strings only. A missing table is an error of its own.
+                names = self.dynamodb_backend.get_table(request["TableName"]).table_key_attrs
+                _check_key(request.get("Key") or request["Item"], names)
+            return write(self)
+        except JsonRESTError:
+            raise
+        except Exception as error:  # moto's parsers raise KeyError, ValueError and AssertionError
+            raise MockValidationException("Invalid expression") from error
+
+    return checked
 
 
-def _check_key(table: Any, request: dict[str, Any]) -> None:
-    given = request.get("Key") or request.get("Item") or {}
-    # Keys of FakeAws are strings.
-    if table and not all("S" in given.get(name, ()) for name in table.table_key_attrs):
+def _check_key(item: dict[str, Any], names: list[str]) -> None:
+    if not all("S" in item.get(name, ()) for name in names):
         raise MockValidationException("The provided key does not match the schema")
 
 
@@ -150,5 +153,7 @@ def corrected() -> Iterator[None]:
             stack.enter_context(patch.object(DynamoType, name, _arithmetic(operation)))
         stack.enter_context(patch.object(DynamoType, "__setitem__", _set_item))
         stack.enter_context(patch.object(models, "TransactionCanceledException", _cancelled))
-        stack.enter_context(patch.object(DynamoHandler, "transact_write_items", _write))
+        for name in ("transact_write_items", "put_item", "update_item", "delete_item"):
+            refusing = _refusing(getattr(DynamoHandler, name))
+            stack.enter_context(patch.object(DynamoHandler, name, refusing))
         yield

@@ -115,6 +115,7 @@ HOLDS: dict[str, Any] = {
     "a list": Attr("l").eq(["x", Decimal("1.0")]),
     "a set in another order": Attr("ns").eq({2, 1}),
     "a null": Attr("null").eq(None),
+    "not equal to a list": Attr("n").ne([1]),
     "not equal to a missing one": Attr("missing").ne(1),
     "contains, in a list": Attr("l").contains(1),
     "contains, in a set of bytes": Attr("bs").contains(b"q"),
@@ -218,6 +219,8 @@ REFUSED: dict[str, tuple[Write, str]] = {
         r"attribute_type\(\) takes one of",
     ),
     "a number as type": (check(Attr("n").attribute_type(1)), "the type N, and attribute_type"),
+    "a float in order": (check(Attr("n").lt(1.5)), "the value :v0: it is a float"),
+    "a path of an object": (update(set={("x", Line): 1}), "a tuple names no attribute"),
     "no text": (update(5), "has a int in place of its text"),  # type: ignore[arg-type]
 }
 """Writes that the library refuses before a request; the text of the error."""

@@ -387,7 +387,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "set as a list": ({"set": ["count"]}, r"set= is of the type list; give a dict, as \{'status'"),
     "an empty name": ({"set": {"": 1}}, "'' names no attribute; give a name, with dots between"),
     "an index alone": ({"set": {"[0]": 1}}, "names no attribute"),
-    "a number": ({"set": {1: 1}}, "1 names no attribute"),
+    "a number": ({"set": {1: 1}}, "a int names no attribute"),
     "a text too": ({"expression": "SET a = :a", "set": {"b": 1}}, "has a text and set=; give one"),
     "a condition of another kind": (
         {"set": {"a": 1}, "condition": {"a": 1}},

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from emulator.embedded_aws import EmbeddedAws
 from once.commit.committer import Committer

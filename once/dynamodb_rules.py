@@ -21,7 +21,7 @@ _LARGEST_INTEGER = 10**38 - 1  # DynamoDB holds 38 digits
 _PLAIN_NAME = re.compile(r":?[\w-]{1,40}")
 _FORMS = {
     "isoformat": "text, such as value.isoformat()",
-    "hex": "text, such as str(value)",  # a UUID
+    "bytes_le": "text, such as str(value)",  # a UUID
     "model_dump": "a dict, such as value.model_dump()",
     "__dataclass_fields__": "a dict, such as dataclasses.asdict(value)",
     "__struct_fields__": "a dict, such as msgspec.to_builtins(value)",
@@ -138,7 +138,7 @@ def _scalar(value: Any) -> Any:
         _check_unicode(value)
         return {"S": value}
     if isinstance(value, bytes | bytearray | Binary):
-        return {"B": bytes(value) if isinstance(value, Binary) else value}  # type: ignore[call-overload]
+        return {"B": getattr(value, "value", value)}
     if isinstance(value, float):
         raise Unfit(
             "is a float, which DynamoDB cannot hold; give an int, such as minor units of money, "
@@ -271,7 +271,9 @@ def check_expressions(
     texts = _read(update, condition)
     used, defined = texts.placeholders, {*names, *values}
     if used != defined:
-        if unused := sorted(map(str, defined - used)):
+        if unused := sorted(
+            each if isinstance(each, str) else type(each).__name__ for each in defined - used
+        ):
             raise Unfit(f"no expression has {', '.join(unused)} of names= or values=; leave it out")
         raise Unfit(
             f"{', '.join(sorted(used - defined))} is not defined; give a name in names=, a value "
@@ -279,7 +281,10 @@ def check_expressions(
         )
     if texts.fault:
         raise Unfit(texts.fault)
-    _check_names(names.values())
+    try:
+        _check_names(names.values())
+    except Unfit as fault:
+        raise Unfit(f"it {fault}") from None
     for placeholder, kinds, remedy in texts.operands:
         try:
             kind = check_value(values[placeholder])

@@ -12,6 +12,7 @@ from moto.core.exceptions import JsonRESTError
 from moto.dynamodb import comparisons, models
 from moto.dynamodb.exceptions import MockValidationException, TransactionCanceledException
 from moto.dynamodb.models.dynamo_type import DynamoType
+from moto.dynamodb.models.table import Table
 from moto.dynamodb.responses import DynamoHandler
 
 _CODES = {None, "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError"}
@@ -125,9 +126,9 @@ def _refusing(write: Callable[[DynamoHandler], Any]) -> Callable[[DynamoHandler]
         try:
             entries = self.body.get("TransactItems", [{"": self.body}])
             for request in (request for entry in entries for request in entry.values()):
-                # FakeAws makes keys of strings only. A missing table is an error of its own.
-                names = self.dynamodb_backend.get_table(request["TableName"]).table_key_attrs
-                _check_key(request.get("Key") or request["Item"], names)
+                # A missing table is an error of its own.
+                table = self.dynamodb_backend.get_table(request["TableName"])
+                _check_key(request.get("Key") or request["Item"], table)
             return write(self)
         except JsonRESTError:
             raise
@@ -137,8 +138,9 @@ def _refusing(write: Callable[[DynamoHandler], Any]) -> Callable[[DynamoHandler]
     return checked
 
 
-def _check_key(item: dict[str, Any], names: list[str]) -> None:
-    if not all("S" in item.get(name, ()) for name in names):
+def _check_key(item: dict[str, Any], table: Table) -> None:
+    types = {each["AttributeName"]: each["AttributeType"] for each in table.attr}
+    if not all(types[name] in item.get(name, ()) for name in table.table_key_attrs):
         raise MockValidationException("The provided key does not match the schema")
 
 

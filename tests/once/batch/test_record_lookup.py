@@ -3,6 +3,7 @@
 import itertools
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -150,7 +151,6 @@ def test_first_deliveries_are_looked_up_if_many_were_duplicates(function: Functi
 
 
 INTEGER = json.dumps(note(event_id="e"))
-FRACTION = INTEGER.replace('"amount": 1', '"amount": 1.0')
 OTHER = INTEGER.replace('"amount": 1', '"amount": "many"')
 
 
@@ -161,13 +161,12 @@ class Renamed(Struct, frozen=True):
 
 
 @pytest.mark.parametrize("receive_count", [1, 2])
-@pytest.mark.parametrize(("body", "reasons"), [(FRACTION, []), (OTHER, ["key-conflict"])])
 def test_a_record_decides_about_a_message_whose_data_does_not_fit(
-    function: Function, body: str, reasons: list[str], receive_count: int
+    function: Function, receive_count: int
 ) -> None:
     function.run(record(INTEGER, "m-1"))
-    function.run(record(body, "m-2", receive_count=receive_count))
-    assert function.reasons() == reasons
+    function.run(record(OTHER, "m-2", receive_count=receive_count))
+    assert function.reasons() == ["key-conflict"]
     assert function.amounts == {"a": 1}
 
 
@@ -183,7 +182,7 @@ def test_a_duplicate_from_before_a_change_of_the_model_is_acknowledged(function:
 
 def test_only_a_message_whose_data_does_not_fit_costs_a_look_up(function: Function) -> None:
     assert function.run(record(INTEGER, "m-1")).operations == [WRITE]
-    assert function.run(record(FRACTION.replace('"e"', '"new"'), "m-2")).operations == [READ]
+    assert function.run(record(OTHER.replace('"e"', '"new"'), "m-2")).operations == [READ]
     assert function.reasons() == ["invalid-data"]
     mixed = function.run(*batch_of("b", "c"), record(OTHER.replace('"e"', '"f"'), "m-3"))
     assert sorted(mixed.operations) == [READ, WRITE]
@@ -205,11 +204,13 @@ def test_without_an_answer_about_its_record_a_message_is_reported(function: Func
 
 
 def pending(start: Start, provider: Provider, *plan: Any) -> Till:
-    """A function with a pending effect, whose calls met this."""
+    """A function with a pending effect, whose calls met this, and a later model."""
     till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
     provider.plan = [*plan]
     till.killed(json.loads(INTEGER))
     assert till.record["state"] == "pending"
+    handlers = till.consumer.handlers
+    handlers["noted"] = replace(handlers["noted"], model=Renamed)
     till.aws.dead_letters()
     provider.calls.clear()
     return till
@@ -218,14 +219,14 @@ def pending(start: Start, provider: Provider, *plan: Any) -> Till:
 def test_an_effect_in_flight_is_waited_for(start: Start, provider: Provider) -> None:
     till = pending(start, provider, after(Killed()))
     with till.delays() as delays:
-        assert not till.deliver(json.loads(FRACTION), receive_count=2)
+        assert not till.deliver(json.loads(INTEGER), receive_count=2)
     assert delays == [TAKEOVER]
-    assert till.deliver(json.loads(FRACTION), receive_count=5)
+    assert till.deliver(json.loads(INTEGER), receive_count=5)
     [(reason, error)] = till.dead_letters()
     assert reason == "not-tried"
     assert "is at the effect 'charge' for at most 630 s more, under the provider key" in error
     till.later(TAKEOVER)
-    assert till.deliver(json.loads(FRACTION), receive_count=5)
+    assert till.deliver(json.loads(INTEGER), receive_count=5)
     [(reason, error)] = till.dead_letters()
     assert reason == "effect-unknown"
     assert till.record["provider_key"] in error
@@ -247,9 +248,9 @@ def test_an_effect_is_not_called_for_data_that_does_not_fit(
     start: Start, provider: Provider, plan: list[Any], reason: str, error: str
 ) -> None:
     till = pending(start, provider, *plan)
-    assert till.deliver(json.loads(FRACTION), receive_count=2)
+    assert till.deliver(json.loads(INTEGER), receive_count=2)
     [dead_letter] = till.aws.dead_letters()
     assert facts(dead_letter)["reason"] == reason
-    assert "noted does not fit Note" in facts(dead_letter)["error"]
+    assert "noted does not fit Renamed" in facts(dead_letter)["error"]
     assert error in facts(dead_letter)["error"]
     assert provider.calls == []

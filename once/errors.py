@@ -4,7 +4,7 @@ docs/reference/errors.md draws it: the page is made from these classes and their
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from traceback import walk_tb
 
 from once.names import Reason, page_url
@@ -32,14 +32,14 @@ EXTRAS = {
 _LIBRARIES = ("once", "aws_lambda_powertools", "contextlib")
 
 
-def summary_of(error: Exception) -> str:
+def summary_of(error: BaseException) -> str:
     """Return an error's class, and the error code of AWS if there is one, as the text for logs."""
     response = getattr(error, "response", None)  # None for some errors without a response
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
     return f"{type(error).__name__} {code}" if code else type(error).__name__
 
 
-def place_of(error: Exception) -> str:
+def place_of(error: BaseException) -> str:
     """Return the function and line of the handler's package in which an error was raised.
 
     If a handler calls another package, such as the SDK, this is the line of that call. An error
@@ -187,10 +187,13 @@ class Unexpected(RetryableError):
     it before the attempts are used up; redrive what was dead-lettered.
     """
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.__cause__ = error
         self._summary = f"{summary_of(error)} at {place_of(error)}"
-        super().__init__(f"{self._summary}: {error}")
+        text = self._summary
+        with suppress(Exception):  # a foreign class may raise anything
+            text += f": {error}"
+        super().__init__(text)
 
     @property
     def summary(self) -> str:

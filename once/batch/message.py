@@ -227,7 +227,9 @@ class HandlerRunner(Struct, frozen=True):
                     self.claims.write(stored)
         except OnceError:
             raise
-        except Exception as error:  # a handler may raise anything
+        # Also SystemExit and the like: it would end the other messages of the batch, and the dead
+        # letter could not name it.
+        except BaseException as error:
             raise Unexpected(error) from error
         if returned is not None:
             raise ValueReturned(

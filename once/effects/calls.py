@@ -8,6 +8,7 @@ is kept for each thread, or for the loop, keeps its connections.
 import os
 from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from contextvars import Context
 from functools import cache, cached_property
 from threading import Lock, Thread
@@ -88,8 +89,17 @@ def _event_loop() -> "AbstractEventLoop":
     import asyncio
 
     loop = asyncio.new_event_loop()
-    Thread(target=loop.run_forever, name="once-effects", daemon=True).start()
+    Thread(target=_run, args=(loop,), name="once-effects", daemon=True).start()
     return loop
+
+
+def _run(loop: "AbstractEventLoop") -> None:
+    """Run a loop for ever. Each task keeps its own error, which its caller gets."""
+    while True:
+        # A task that raises one of these, or that stops the loop, would let all others wait for
+        # ever.
+        with suppress(SystemExit, KeyboardInterrupt):
+            loop.run_forever()
 
 
 # A forked process has the loop, but not its thread: a call would wait for ever.

@@ -198,12 +198,13 @@ class EffectExecutor:
         run = _Run(attempt.effect.function, request, self._terms(attempt), within)
         if run.is_answered:
             _settle(attempt, run)
+        elif not run.has_begun:
+            attempt.clean = clean
+            _refuse_to_begin(attempt, run.error)
         elif isinstance(run.error, KeySpent):
             self._look_up(attempt, request, within)
-        elif isinstance(run.error, Refusal) and clean:  # of a hook, before the call
-            attempt.outcome, attempt.is_done = run.error, True
-        elif run.error is not None:
-            _fail(attempt, run.error, clean=clean, has_begun=run.has_begun)
+        else:
+            _fail(attempt, run.error, clean=clean)
 
     def _look_up(self, attempt: EffectAttempt, request: Any, within: Within) -> None:
         """Ask the provider for the outcome behind a saved error."""
@@ -236,8 +237,12 @@ class EffectExecutor:
 class _Run:
     """One run of an effect's function, or of its look-up, within the hooks.
 
-    The answer is the value that the function returned, or the Refusal that it raised. `has_begun`
-    says whether it may have run before it raised another error; `error` is its own or a hook's.
+    Attributes:
+        answer: the value that the function returned, or the Refusal that it raised.
+        is_answered: whether there is an answer.
+        has_begun: whether the function may have run.
+        error: of a function that has begun, only its own error: a hook that replaces this cannot
+            know what happened. Otherwise the error of a hook; None without one.
     """
 
     def __init__(
@@ -245,7 +250,7 @@ class _Run:
     ) -> None:
         self.answer: Any = None
         self.is_answered = self.has_begun = False
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
         def call() -> None:
             try:
@@ -253,18 +258,20 @@ class _Run:
                 self.answer = (
                     awaited(answer, terms.timeout_seconds) if isawaitable(answer) else answer
                 )
-                self.is_answered = True
+                self.is_answered = self.has_begun = True
             except Refusal as refusal:
-                self.answer, self.is_answered = refusal, True
+                self.answer, self.is_answered, self.has_begun = refusal, True, True
                 raise
-            except Exception as error:
-                self.has_begun = _has_begun(function, error)
+            except BaseException as error:
+                self.error, self.has_begun = error, _has_begun(function, error)
                 raise
 
         try:
             within(call)
-        except Exception as error:  # an effect may raise any error, and may have happened
-            self.error = error
+        # Also SystemExit and the like: an error of one effect must not end those of the others.
+        except BaseException as error:
+            if self.is_answered or not self.has_begun:
+                self.error = error
 
 
 def _settle(attempt: EffectAttempt, run: _Run) -> None:
@@ -274,9 +281,27 @@ def _settle(attempt: EffectAttempt, run: _Run) -> None:
         raise Unexpected(run.error)
 
 
-def _fail(attempt: EffectAttempt, error: Exception, *, clean: bool, has_begun: bool) -> NoReturn:
-    """Raise the error of a call without an outcome, by what may have happened."""
-    name = attempt.effect.name
+def _refuse_to_begin(attempt: EffectAttempt, error: BaseException | None) -> None:
+    """Raise the error of a call that was not made, or set the outcome if that is a Refusal.
+
+    Raises:
+        OnceError: there is no outcome.
+    """
+    match error:
+        case Refusal() if attempt.clean:
+            attempt.outcome, attempt.is_done = error, True
+        case NotDone():
+            raise error
+        case PermanentError() | Refusal():
+            raise _for_good(attempt, error)
+        case _:
+            summary = "no hook ran it" if error is None else Unexpected(error).summary
+            text = f"{attempt.effect.name!r} could not be started: {summary}"
+            raise NotDone(text) from error
+
+
+def _fail(attempt: EffectAttempt, error: BaseException | None, *, clean: bool) -> NoReturn:
+    """Raise the error of a function that has begun, by what it says of the effect."""
     match error:
         case NotDone():
             attempt.clean = clean
@@ -286,22 +311,25 @@ def _fail(attempt: EffectAttempt, error: Exception, *, clean: bool, has_begun: b
             raise error
         case EffectUnknown():
             raise error
-        case PermanentError() | Refusal():  # a Refusal that the effect raises is its outcome
+        case PermanentError():
             attempt.clean = clean
-            if clean:
-                raise error
-            raise EffectUnknown(
-                f"the effect {name!r} may have happened in an earlier attempt, and now the "
-                f"provider refuses it for good: look it up there: {error}"
-            ) from error
-    if has_begun:
-        raise _unanswered(attempt, error) from error
-    attempt.clean = clean
-    summary = Unexpected(error).summary
-    raise NotDone(f"{name!r} could not be started: {summary}") from error
+            raise _for_good(attempt, error)
+    raise _unanswered(attempt, error) from error
 
 
-def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
+def _for_good(attempt: EffectAttempt, error: OnceError) -> OnceError:
+    """Return the error of an effect that was refused for good, by what happened before."""
+    if attempt.clean:
+        return error
+    unknown = EffectUnknown(
+        f"the effect {attempt.effect.name!r} may have happened in an earlier attempt, and now the "
+        f"provider refuses it for good: look it up there: {error}"
+    )
+    unknown.__cause__ = error
+    return unknown
+
+
+def _unanswered(attempt: EffectAttempt, error: BaseException) -> OnceError:
     """Return the error of a call without an outcome, by the effect's policy."""
     text = f"the effect {attempt.effect.name!r} brought no outcome: {Unexpected(error).summary}"
     if attempt.effect.policy is Policy.AT_MOST_ONCE:
@@ -309,7 +337,7 @@ def _unanswered(attempt: EffectAttempt, error: Exception) -> OnceError:
     return Unanswered(text)
 
 
-def _has_begun(function: Callable[..., object], error: Exception) -> bool:
+def _has_begun(function: Callable[..., object], error: BaseException) -> bool:
     # A Python function that ran is in the traceback, after the frame that called it. If it is not,
     # the call itself failed, for example because of its arguments. Of any other callable, such as a
     # compiled one, the traceback tells nothing.

@@ -194,7 +194,7 @@ class RecordReader:
             # Its traceback and context would keep the decoded data alive.
             error.__context__ = None
             delivery.decoded = error.with_traceback(None)
-        except Exception as error:  # must not affect the other messages of the batch
+        except BaseException as error:  # must not end the other messages of the batch
             delivery.decoded = Unexpected(error)
         return delivery.decoded
 

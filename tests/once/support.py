@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from io import StringIO
-from typing import Any
+from typing import Any, NoReturn
 from uuid import uuid4
 
 import hypothesis
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitResult, failed
-from once.consumer import Consumer, committer_of
+from once.consumer import Consumer, Runtime, committer_of
 from once.effects.ledger import EffectLedger
 from once.errors import PermanentError, Refusal
 from once.events.cloud_event import CloudEvent
@@ -113,6 +113,38 @@ def record(
     }
 
 
+class Killed(BaseException):
+    """Ends the function as if its process were killed."""
+
+    dead = False
+    """Whether the process that runs is dead: none of its calls to AWS leaves it."""
+
+
+def die() -> NoReturn:
+    """Kill the process that runs, from code that the library calls."""
+    Killed.dead = True
+    raise Killed
+
+
+@contextmanager
+def process(runtime: Runtime) -> Iterator[None]:
+    """Run a process, which `die` ends: the library must not get anything done after it."""
+
+    def check(**_: Any) -> None:
+        if Killed.dead:
+            raise Killed
+
+    clients = (runtime.dynamodb, runtime.sqs)
+    for client in clients:
+        client.meta.events.register("before-call", check, unique_id="death")
+    try:
+        yield
+    finally:
+        Killed.dead = False
+        for client in clients:
+            client.meta.events.unregister("before-call", unique_id="death")
+
+
 def invoke(
     aws: FakeAws,
     consumer: Consumer,
@@ -121,7 +153,8 @@ def invoke(
 ) -> list[str]:
     """Call the function with these records; return the message ids that it reports as failed."""
     handle = consumer.bound_to(aws.runtime)
-    return failures(handle({"Records": list(records)}, context or FakeContext()))
+    with process(aws.runtime):
+        return failures(handle({"Records": list(records)}, context or FakeContext()))
 
 
 def failures(answer: Any) -> list[str]:

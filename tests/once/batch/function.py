@@ -12,10 +12,10 @@ from once.errors import PermanentError, RetryableError
 from once.testing import FakeContext, Fault, cancelled, inject
 from once.transaction import Transaction
 from tests.in_memory import Start
-from tests.once.effects.provider import Killed
 from tests.once.support import (
     COUNTERS,
     Call,
+    Killed,
     Log,
     Note,
     SoldOut,
@@ -23,8 +23,10 @@ from tests.once.support import (
     calls,
     consumer_of,
     count,
+    die,
     failures,
     note,
+    process,
     reasons,
     record,
     redriven,
@@ -145,7 +147,7 @@ class FatalNote(Note, frozen=True):
 
     def __post_init__(self) -> None:
         if self.name.startswith("fatal"):
-            raise Killed
+            die()
 
 
 def handle(event: Note, tx: Transaction) -> None:
@@ -162,7 +164,7 @@ def handle(event: Note, tx: Transaction) -> None:
         case "refuse":
             raise SoldOut
         case "kill":
-            raise Killed
+            die()
         case "sold":
             tx.put(COUNTERS, item, **unmet, otherwise=SoldOut())
         case "strict":
@@ -288,6 +290,7 @@ class Function:
             calls(runtime.dynamodb) as made,
             calls(runtime.sqs) as sent,
             suppress(Killed),
+            process(runtime),
         ):
             handler = self._warm or self.consumer.bound_to(runtime)
             answer = handler({"Records": list(batch)}, self.context)

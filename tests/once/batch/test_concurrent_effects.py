@@ -23,7 +23,7 @@ from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.function import WRITE, batch_of, events, message
 from tests.once.effects.provider import NOW, SETTINGS, Charge, Declined, Paid, captured, declined
-from tests.once.support import Note, amounts, calls, failures, reasons
+from tests.once.support import Note, amounts, calls, facts, failures, reasons
 
 NAMES = [f"n{number}" for number in range(10)]
 PATIENCE = 20
@@ -205,6 +205,41 @@ def test_each_effect_ends_its_own_message_alone(shop: Shop) -> None:
     assert reasons(shop.aws) == ["permanent"]
 
 
+class GeventTimeout(BaseException):
+    """As gevent's: no Exception."""
+
+
+ENDS = [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()]
+ENDS += [GeventTimeout(), BaseExceptionGroup("two", [SystemExit(1), ValueError()])]
+"""Errors that are no Exception: most would end the thread, the event loop or the process."""
+
+
+def assert_ended_alone(shop: Shop, error: BaseException) -> None:
+    """Assert that all effects of a batch committed but one, whose dead letter names the error."""
+    [dead_letter] = map(facts, shop.aws.dead_letters())
+    assert dead_letter["reason"] == "effect-unknown"
+    assert f"brought no outcome: {type(error).__name__} at " in dead_letter["error"]
+    assert amounts(shop.aws) == dict.fromkeys(["first", *NAMES[1:]], 1)
+
+
+@pytest.mark.parametrize("most", [1, 10])
+@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
+def test_an_effect_that_would_end_the_function_ends_its_own_message(
+    start: Start, error: BaseException, most: int
+) -> None:
+    shop = Shop(start, policy=Policy.AT_MOST_ONCE, effect_concurrency=most).warm_up()
+    together = Barrier(most)
+
+    def end(name: str) -> None:
+        together.wait(PATIENCE)
+        if name == "n0":
+            raise error
+
+    shop.during = end
+    assert shop.run(*batch_of(*NAMES)) == []
+    assert_ended_alone(shop, error)
+
+
 class TestUnknownProvider:
     """While the function does not know whether the provider is well, one call finds out."""
 
@@ -358,6 +393,31 @@ class TestAsync:
         child.start()
         child.join(PATIENCE)
         assert child.exitcode == 0
+
+    @pytest.mark.parametrize("nested", [False, True])
+    @pytest.mark.parametrize("error", [*ENDS, None], ids=lambda error: type(error).__name__)
+    def test_one_that_would_end_the_loop_ends_its_own_message(
+        self, start: Start, error: BaseException | None, *, nested: bool
+    ) -> None:
+        shop = Shop(start, policy=Policy.AT_MOST_ONCE).warm_up()
+        together = asyncio.Barrier(len(NAMES))
+
+        async def end() -> None:
+            if error is not None:
+                raise error
+            asyncio.get_running_loop().stop()
+            raise TimeoutError
+
+        async def charge(request: Charge, call: Call) -> Paid:
+            await together.wait()
+            if request.name == "n0":
+                await (asyncio.gather(end()) if nested else end())
+            await asyncio.sleep(0)
+            return Paid(f"of {request.name}")
+
+        shop.consumer.effects["charge"].function = charge
+        assert shop.run(*batch_of(*NAMES)) == []
+        assert_ended_alone(shop, error or TimeoutError())
 
     def test_one_that_exceeds_its_time_is_cancelled_and_unanswered(
         self, shop: Shop, loops: list[Any]

@@ -1,5 +1,6 @@
 """Hooks: around each step of a message, in its context, without a say in what commits."""
 
+from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import ContextVar
@@ -13,21 +14,30 @@ from msgspec.json import decode
 
 from once import PermanentError, Step
 from once.batch.hooks import Kind
-from once.effects.declaration import Policy
-from once.errors import RegistrationError
+from once.effects.declaration import Call, Policy
+from once.errors import EffectUnknown, KeyConflict, KeySpent, NotDone, RegistrationError, Unanswered
 from once.events.identity import key_hash
 from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.function import batch_of
 from tests.once.batch.test_concurrent_effects import PATIENCE, Shop
-from tests.once.effects.provider import Declined, Provider, Till, start_till
+from tests.once.effects.provider import (
+    LAST_RECEIVE,
+    Charge,
+    Declined,
+    Paid,
+    Provider,
+    Till,
+    after,
+    start_till,
+)
 from tests.once.support import COUNTERS, Note, SoldOut, amounts, consumer_of, count, note, reasons
 
 
 class Failing:
     """A hook that raises an error at one kind of step, before or after it."""
 
-    def __init__(self, kind: Kind, error: Exception, *, after: bool = False) -> None:
+    def __init__(self, kind: Kind, error: BaseException, *, after: bool = False) -> None:
         self.at, self.error = (kind, after), error
         self.times = 1
 
@@ -147,6 +157,114 @@ def test_an_outcome_is_kept_and_committed_if_a_hook_fails_after_the_call(
     assert till.standing == "settled"
     assert till.deliver(event)
     till.assert_paid_once(calls=1)
+
+
+SAYINGS = [
+    *(NotDone("x"), KeyConflict("x"), KeySpent("x"), EffectUnknown("x"), Unanswered("x")),
+    *(Declined("x"), PermanentError("x"), KeyError("x"), SystemExit("x"), None),
+]
+"""Errors of a hook, each of which says something else of an effect; None suppresses its error."""
+
+
+def replace_errors(till: Till, by: BaseException | None) -> None:
+    """Register a hook that raises this in place of any error of an effect or its look-up."""
+
+    @till.consumer.around
+    def replace(step: Step) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            if step.kind != "effect":
+                raise
+            if by is not None:
+                raise by from error
+
+
+@pytest.mark.parametrize("by", SAYINGS, ids=repr)
+@pytest.mark.parametrize("own", [TimeoutError(), SystemExit(3), CancelledError()], ids=repr)
+def test_an_effect_without_an_answer_is_unknown_whatever_a_hook_raises(
+    start: Start, provider: Provider, own: BaseException, by: BaseException | None
+) -> None:
+    till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
+    replace_errors(till, by)
+    provider.plan = [after(own)]
+    assert till.deliver(note())
+    text = (
+        f"EffectUnknown: the effect 'charge' brought no outcome: {type(own).__name__}; "
+        "it is done at most once: find out outside whether it was"
+    )
+    assert till.dead_letters() == [("effect-unknown", text)]
+    assert (till.standing, len(provider.calls), amounts(till.aws)) == ("unknown", 1, {})
+
+
+@pytest.mark.parametrize("by", SAYINGS, ids=repr)
+@pytest.mark.parametrize(
+    ("own", "reason", "standing"),
+    [
+        (NotDone("own"), "retries-exhausted", "not-done"),
+        (PermanentError("own"), "permanent", "not-done"),
+        (KeyConflict("own"), "key-conflict", "not-done"),
+        (EffectUnknown("own"), "effect-unknown", "unknown"),
+    ],
+    ids=repr,
+)
+def test_an_effect_alone_says_what_happened(
+    start: Start, own: Exception, reason: str, standing: str, by: BaseException | None
+) -> None:
+    till = start_till(start, Provider(plan=[own, own, own]))
+    replace_errors(till, by)
+    assert till.deliver(note(), receive_count=LAST_RECEIVE)
+    assert till.dead_letters() == [(reason, f"{type(own).__name__}: own")]
+    assert (till.standing, amounts(till.aws)) == (standing, {})
+
+
+@pytest.mark.parametrize("by", SAYINGS, ids=repr)
+def test_a_look_up_that_fails_says_nothing_whatever_a_hook_raises(
+    start: Start, by: BaseException | None
+) -> None:
+    def look_up(request: Charge, call: Call) -> Paid:
+        raise TimeoutError
+
+    till = start_till(start, Provider(plan=[KeySpent()] * 3), look_up=look_up)
+    replace_errors(till, by)
+    assert not till.deliver(note())
+    assert (till.standing, till.provider.keys) == ("unknown", ["1"] * 3)
+
+
+@pytest.mark.parametrize("by", SAYINGS[:-1], ids=repr)
+def test_a_hook_before_the_call_says_nothing_of_an_earlier_call(
+    till: Till, by: BaseException
+) -> None:
+    event = till.leave_pending(charged=True)
+    till.later()
+    failing = Failing("effect", by)
+    till.consumer.around(failing.around)
+    failing.times = 3
+    till.deliver(event, receive_count=2)
+    assert (till.standing, len(till.provider.calls)) == ("unknown", 1)
+    failing.times = 0
+    till.dead_letters()
+    assert till.deliver(event, receive_count=3)
+    till.assert_paid_once(calls=2)
+
+
+@pytest.mark.parametrize("times", [0, 2])
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_hook_with_another_number_of_yields_neither_loses_nor_invents_an_outcome(
+    start: Start, provider: Provider, times: int, *, answered: bool
+) -> None:
+    till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
+    provider.plan = [] if answered else [after(TimeoutError())]
+
+    @till.consumer.around
+    def wrong(step: Step) -> Iterator[None]:
+        for _ in range(times if step.kind == "effect" else 1):
+            with suppress(TimeoutError):
+                yield
+
+    assert till.deliver(note()) is (times == 2 and not answered)
+    standing = "not-done" if not times else "settled" if answered else "unknown"
+    assert (till.standing, len(provider.calls)) == (standing, min(times, 1))
 
 
 @pytest.mark.parametrize("charged", [False, True])

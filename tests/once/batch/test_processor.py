@@ -1,18 +1,33 @@
 """The batch processor: each message has its own result, and the answer names the failed ones."""
 
 import json
-from collections.abc import Callable, Sequence
+from asyncio import CancelledError
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
+from once import Step
 from once.errors import OnceError, PermanentError, RetryableError
 from once.events.identity import key_hash
 from once.names import Limits
 from once.testing import Fault, answer_lost, inject, never_sent, refused
 from once.transaction import Transaction
+from tests.in_memory import Start
 from tests.once.batch.function import LAST, SECOND, THIRD, Function, Make, batch_of, message
-from tests.once.support import COUNTERS, Log, Note, count, note, record
+from tests.once.support import (
+    COUNTERS,
+    Log,
+    Note,
+    SoldOut,
+    amounts,
+    consumer_of,
+    count,
+    facts,
+    invoke,
+    note,
+    record,
+)
 
 
 class Unprintable(Exception):
@@ -26,16 +41,46 @@ class Answered(Exception):
     response = object()
 
 
-@pytest.mark.parametrize("error", [Unprintable(), Answered(), RecursionError(), MemoryError()])
-def test_an_exception_of_a_handler_fails_only_its_message(make: Make, error: Exception) -> None:
-    def handle(event: Note, tx: Transaction) -> None:
-        if event.name == "bad":
+@pytest.mark.parametrize("place", ["model", "handler", "rejection", "hook"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(Unprintable(), Answered(), RecursionError(), MemoryError()),
+        *(SystemExit(1), KeyboardInterrupt(), GeneratorExit(), CancelledError()),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_exception_of_a_handler_fails_only_its_message(
+    start: Start, error: BaseException, place: str
+) -> None:
+    def fail(at: str, name: str) -> None:
+        if at == place and name == "bad":
             raise error
+
+    class Validated(Note, frozen=True):
+        def __post_init__(self) -> None:
+            fail("model", self.name)
+
+    def handle(event: Note, tx: Transaction) -> None:
+        fail("handler", event.name)
+        if place == "rejection" and event.name == "bad":
+            raise SoldOut
         count(event, tx)
 
-    function = make(handle)
-    function.run(*batch_of("before", "bad", "after"), reports=["bad"])
-    assert function.amounts == {"before": 1, "after": 1}
+    consumer = consumer_of(handle, model=Validated)
+    consumer.rejects(SoldOut)(lambda event, refusal, tx: fail("rejection", event.name))
+
+    @consumer.around
+    def hook(step: Step) -> Iterator[None]:
+        yield
+        fail("hook", step.message_id)
+
+    aws = start(consumer)
+    assert invoke(aws, consumer, *batch_of("before", "bad", "after")) == ["bad"]
+    assert amounts(aws) == {"before": 1, "after": 1}
+    assert invoke(aws, consumer, message("bad", receive_count=5)) == []
+    [dead_letter] = map(facts, aws.dead_letters())
+    assert dead_letter["error"].startswith(f"Unexpected: {type(error).__name__} at ")
 
 
 def test_a_duplicate_is_recognized_by_its_record_alone(function: Function) -> None:

@@ -17,17 +17,9 @@ from once.testing import never_sent, refused
 from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.function import READ, SECOND, WRITE, Function, Make, batch_of, message
-from tests.once.effects.provider import (
-    SETTINGS,
-    TAKEOVER,
-    Killed,
-    Provider,
-    Till,
-    after,
-    start_till,
-)
+from tests.once.effects.provider import SETTINGS, TAKEOVER, Provider, Till, after, start_till
 from tests.once.effects.provider import consumer_of as effect_consumer_of
-from tests.once.support import Note, consumer_of, count, facts, invoke, note, record
+from tests.once.support import Killed, Note, consumer_of, count, facts, invoke, note, record
 
 TEN = [f"n{i}" for i in range(10)]
 

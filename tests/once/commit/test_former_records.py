@@ -20,10 +20,11 @@ from once.errors import PermanentError, RegistrationError
 from once.settings import Dedup
 from once.testing import FakeAws, FakeContext
 from once.transaction import FormerRecords, Table, Transaction
-from tests.once.effects.provider import SETTINGS, Killed, Provider, Till
+from tests.once.effects.provider import SETTINGS, Provider, Till
 from tests.once.effects.provider import consumer_of as paying
 from tests.once.support import (
     Function,
+    Killed,
     Note,
     SoldOut,
     amounts,

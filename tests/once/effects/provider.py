@@ -16,7 +16,18 @@ from once.errors import Refusal
 from once.names import CLOCK_MARGIN_SECONDS
 from once.testing import FakeAws, FakeContext, Fault, inject
 from once.transaction import Transaction
-from tests.once.support import COUNTERS, Note, amounts, calls, facts, invoke, note, record
+from tests.once.support import (
+    COUNTERS,
+    Killed,
+    Note,
+    amounts,
+    calls,
+    die,
+    facts,
+    invoke,
+    note,
+    record,
+)
 
 WRITE = "TransactWriteItems"
 LAST_RECEIVE = 5  # a message that fails now is dead-lettered
@@ -26,10 +37,6 @@ LEASE = 30  # the seconds that a `FakeContext` has left
 TAKEOVER = LEASE + CLOCK_MARGIN_SECONDS  # seconds until a takeover without a provider key
 NOW = 1_700_000_000.0
 SETTINGS: dict[str, Any] = {"effect_timeout_seconds": TIMEOUT, "publishes": ("paid", "declined")}
-
-
-class Killed(BaseException):
-    """Ends the function as if its process were killed."""
 
 
 class Charge(Struct, frozen=True):
@@ -66,11 +73,13 @@ class Provider:
     plan: list[Step] = field(default_factory=list)
 
     def charge(self, request: Charge, call: Call) -> Paid:
+        if Killed.dead:
+            die()
         self.calls.append((call.key, msgspec.json.encode(request)))
         self.timeouts.append(call.timeout_seconds)
         step = self.plan.pop(0) if self.plan else None
         if isinstance(step, BaseException):
-            raise step
+            after(step)()
         self.charges.setdefault(call.key, msgspec.json.encode(request))
         if step is not None:
             step()
@@ -86,6 +95,8 @@ def after(error: BaseException) -> Callable[[], None]:
     """Return a step of the plan that raises an error after the charge."""
 
     def fail() -> None:
+        if isinstance(error, Killed):
+            die()
         raise error
 
     return fail

@@ -19,8 +19,8 @@ from once import Consumer, Transaction, durable_function, state_machine
 from once.effects.declaration import Effect
 from once.effects.workflows import _client
 from once.testing import Fault, inject
-from tests.once.effects.provider import Killed, Provider, Till
-from tests.once.support import COUNTERS, Note
+from tests.once.effects.provider import Provider, Till
+from tests.once.support import COUNTERS, Note, die
 
 REGION = "us-east-1"
 FUNCTION_ARN = f"arn:aws:lambda:{REGION}:123456789012:function:fulfil:live"
@@ -153,7 +153,7 @@ class Starter(Till):
         """Kill the function at its start of the workflow, before or after."""
 
         def end(**_: Any) -> None:
-            raise Killed
+            die()
 
         events, moment = self.service.client.meta.events, "after" if done else "before"
         name = f"{moment}-call.{events_name(self.service.client)}.{self.service.operation}"

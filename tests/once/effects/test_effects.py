@@ -17,13 +17,12 @@ from tests.once.effects.provider import (
     TAKEOVER,
     WRITE,
     Charge,
-    Killed,
     Make,
     Step,
     Till,
     after,
 )
-from tests.once.support import COUNTERS, Log, Note, amounts, calls, note, reasons
+from tests.once.support import COUNTERS, Killed, Log, Note, amounts, calls, note, reasons
 
 UNKNOWN = after(TimeoutError())
 

@@ -21,7 +21,6 @@ from tests.once.effects.provider import (
     TIMEOUT,
     Charge,
     Declined,
-    Killed,
     Make,
     Paid,
     Provider,
@@ -29,7 +28,7 @@ from tests.once.effects.provider import (
     Till,
     consumer_of,
 )
-from tests.once.support import COUNTERS, Note, note
+from tests.once.support import COUNTERS, Killed, Note, die, note
 
 JUST_ENOUGH = TIME_MARGIN_MS + TIMEOUT * 1000
 CONFLICT = cancelled("TransactionConflict")
@@ -143,7 +142,9 @@ def finds(*found: Any) -> Any:
     answers = iter(found)
 
     def look_up(request: Charge, call: Call) -> Paid | None:
-        answer = next(answers)
+        answer = Killed() if Killed.dead else next(answers)
+        if isinstance(answer, Killed):
+            die()
         if isinstance(answer, BaseException):
             raise answer
         return answer  # type: ignore[no-any-return]

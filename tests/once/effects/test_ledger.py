@@ -23,14 +23,13 @@ from tests.once.effects.provider import (
     NOW,
     WRITE,
     Charge,
-    Killed,
     Make,
     Provider,
     Step,
     Till,
     after,
 )
-from tests.once.support import Bench, Log, amounts, calls, note
+from tests.once.support import Bench, Killed, Log, amounts, calls, note
 
 PK = "notes#event"
 EFFECT: Effect[Charge, Any] = Effect(

@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from once.ops.aws import clients
-from tests.once.effects.provider import Killed
+from tests.once.support import Killed
 from tests.ops.shop import Shop
 from tests.ops.support import run, stdout_of
 

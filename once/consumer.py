@@ -219,7 +219,8 @@ class Consumer:
         It is called with a `Step` for each handler, rejection, completion and effect that runs, and
         again when that runs again. The first hook is the outermost. An error that it raises counts
         as raised by the step, except around an effect's function that has begun: its own error
-        counts, and its outcome is kept for the next delivery. Hooks of effects run in the effects' threads, each in the context of its message.
+        counts, and its outcome is kept for the next delivery. Hooks of effects run in the effects'
+        threads, each in the context of its message.
         """
         self._faults += hook_faults(function)
         self.hooks.append(contextmanager(function))

@@ -110,6 +110,16 @@ CASES = (
         in_pairs=False,
         scenario="effects",
     ),
+    Case(
+        "a hook takes the lost answer of an e-mail for an e-mail that was not sent",
+        (Effect(0, "e-mail"), Effect(1, "e-mail")),
+        (
+            *_at(_EMAIL, (1,), Fault.LOST),
+            Action(f"{PlatformFault.HOOK_RAISES} notifications", 2, PlatformFault.HOOK_RAISES),
+        ),
+        in_pairs=False,
+        scenario="effects",
+    ),
     Case("a state machine is started", (Effect(0, "state machine"),), scenario="effects"),
     Case(
         "a function is killed after its start of a state machine, and another looks it up",

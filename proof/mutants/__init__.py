@@ -16,7 +16,7 @@ from once.batch.processor import BatchProcessor
 from once.commit import dedup_record, item_dedup, result
 from once.commit.committer import Committer
 from once.effects import calls
-from once.effects.executor import EffectExecutor
+from once.effects.executor import EffectExecutor, _Run
 from once.effects.ledger import EffectLedger
 from once.events import outgoing
 from once.failures.failure_handler import FailureHandler
@@ -200,6 +200,18 @@ _IN_SHOP: Changes = {
     ),
 }
 
+_WITHIN_HOOKS: Changes = {
+    "a hook says what happened": edit(
+        _Run.__init__, "if self.is_answered or not self.has_begun:", "if True:"
+    ),
+    "a hook's error counts more than an answer": edit(
+        EffectExecutor._attempt, "if run.is_answered:", "if run.is_answered and not run.error:"
+    ),
+    "an error before the call makes an earlier one undone": edit(
+        EffectExecutor._attempt, "attempt.clean = clean", "attempt.clean = True"
+    ),
+}
+
 _SIDE_BY_SIDE: Changes = {
     "no wait for the first answer": value(
         "once.failures.circuit_breaker.CircuitBreaker.is_proven", True
@@ -333,6 +345,7 @@ MUTANTS: Mapping[str, Broken] = dict(
         *_in_scopes(),
         *_broken(_IN_SHOP, "shop"),
         *_broken(_SIDE_BY_SIDE, "effects"),
+        *_broken(_WITHIN_HOOKS, "effects"),
         *_broken(_IN_ORDER, "fifo", "fifo, blocking"),
         *_broken(_ON_ITEMS, "items, alone", "items, in groups", suffix=", on items"),
         *_broken(_AT_THE_INGRESS, "webhooks", suffix=", at the ingress"),

@@ -1,25 +1,41 @@
 """Effects: charges, e-mails and workflows, each made by a consumer of its own.
 
 The consumers of charges and e-mails are the shop's; those of workflows are here. A charge that was
-made leads to an e-mail.
+made leads to an e-mail. A hook around each effect raises errors that say anything of it.
 """
 
 import json
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
 from functions.notifications.handler import consumer as notifications
+from functions.payments.handler import Declined
 from functions.payments.handler import consumer as payments
-from once import Consumer, Transaction, durable_function, state_machine
+from once import (
+    Consumer,
+    KeySpent,
+    NotDone,
+    PermanentError,
+    Step,
+    Transaction,
+    durable_function,
+    state_machine,
+)
 from once.cdk import ConsumerProps, TableProps
+from once.errors import KeyConflict
 from once.names import SOURCE_PREFIX
 from proof.ledger import Scenario, Told, check, event_of
+from proof.service import Service
+from proof.world.faults import Plan, PlatformFault
 from proof.world.tasks import START
+from proof.world.world import World
 from stacks import consumers as shop
 
 Kind = Literal["charge", "e-mail", "state machine", "durable function"]
@@ -126,10 +142,52 @@ _TWICE = {
 }
 
 
+_ERRORS = (NotDone, KeyConflict, KeySpent, PermanentError, TimeoutError, SystemExit)
+"""Errors of a hook; around a charge also that of a declined card, in place of the timeout."""
+
+
+def _within_a_hook(consumer: Consumer) -> Consumer:
+    """Return the consumer with a hook that raises at the moments that the run's plan names."""
+    name = consumer.name
+    errors = [Declined if name == "payments" and e is TimeoutError else e for e in _ERRORS]
+
+    def fail() -> None:
+        action = Effects.plan.platform(PlatformFault.HOOK_RAISES, name)
+        if action is not None:
+            raise errors[action.position % len(errors)]
+
+    def hook(step: Step) -> Iterator[None]:
+        if step.kind != "effect":
+            yield
+            return
+        fail()
+        try:
+            yield
+        finally:
+            fail()
+
+    hooked = copy(consumer)
+    hooked.hooks = [contextmanager(hook)]
+    return hooked
+
+
+_CHARGES, _MAILS = _within_a_hook(payments), _within_a_hook(notifications)
+
+
 class Effects(Scenario):
-    """Effects, each requested directly from its consumer."""
+    """Effects, each requested directly from its consumer.
+
+    Attributes:
+        plan: the faults of the run that takes place.
+    """
 
     part: Any = Effect
+    plan: ClassVar[Plan]
+
+    def deployed(self, plan: Plan, seed: int, world: type[World]) -> Service:
+        """Return the service; its hooks raise by the plan."""
+        Effects.plan = plan
+        return super().deployed(plan, seed, world)
 
     @classmethod
     def draw(cls, seed: int) -> tuple[Any, ...]:
@@ -152,8 +210,8 @@ class Effects(Scenario):
         paid, mailed = _LINES["payments"], _LINES["notifications"]
         return {
             _PUBLISHER: Consumer("inventory"),
-            paid: payments,
-            mailed: notifications,
+            paid: _CHARGES,
+            mailed: _MAILS,
             **_WORKFLOWS,
         }
 

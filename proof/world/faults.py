@@ -126,6 +126,8 @@ class PlatformFault(StrEnum):
     """The stream loses a batch before the relay reads it, as after an outage of over 24 h."""
     SKEWED = "skewed clock"
     """A function's clock is slow or fast while its process is warm."""
+    HOOK_RAISES = "hook raises"
+    """A hook around an effect raises an error, before the effect or after it."""
     UNANSWERED = "unanswered"
     """The function answers an HTTP request, and the sender gets no answer."""
 
@@ -143,7 +145,8 @@ class Action:
         number: the occurrence at this place, from 1.
         what: a Fault or a PlatformFault.
         lasting: whether the SDK's retries meet it as well.
-        position: the entry of a request that it is about, modulo their number; see `refusal`.
+        position: the entry of a request that it is about, modulo their number; see `refusal`. Of a
+            hook, the error that it raises.
         seconds: the delay of a late call, or by how much a clock is fast.
     """
 

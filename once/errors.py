@@ -149,7 +149,7 @@ class InvalidWrite(PermanentError, reason=Reason.INVALID_WRITE):
 
 
 class WrongOutcome(PermanentError, reason=Reason.WRONG_OUTCOME):
-    """An effect was done, and returned another type than its function declares.
+    """An effect was done, and its outcome is not of the declared type, or too large for a letter.
 
     Remedy: correct the function or its annotation, deploy, and redrive. The effect is then called
     again as its policy allows; `once effects settle --done` avoids that.
@@ -161,7 +161,16 @@ class UnhandledRefusal(PermanentError, reason=Reason.UNHANDLED_REFUSAL):
 
 
 class EffectUnknown(PermanentError, reason=Reason.EFFECT_UNKNOWN):
-    """An effect may have happened, and its policy forbids another call: a person must check."""
+    """An effect may have happened, and its policy forbids another call: a person must check.
+
+    Args:
+        text: what is known, and how to find out the rest.
+        outcome: the outcome of an effect that was done, which the dead letter carries.
+    """
+
+    def __init__(self, text: str = "", *, outcome: str | None = None) -> None:
+        self.outcome = outcome
+        super().__init__(text)
 
 
 class Unfinished(PermanentError, reason=Reason.UNFINISHED):

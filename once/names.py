@@ -199,12 +199,19 @@ class DeadLetterAttribute:
     LINEAGE = "once-lineage"
     GROUP = "once-group"
     """Message group in the consumer's FIFO queue, and the place there; see `quarantine.Place`."""
+    OUTCOME = "once-outcome"
+    """Outcome of an effect that was done at most once, if its record could not keep it: as JSON in
+    the form of `once.effects.executor`. It takes the place of the consumer, whom the key names."""
     ATTRIBUTES = "once-attributes"
     """The attributes of the message, as JSON in the form of Lambda's event."""
     ORIGINAL_GZIP = "once-original-gzip"
     """Body and attributes, compressed, if they exceed SQS's limit together with the reason."""
     LEFT_OUT = "once-left-out"
     """The part that does not fit even compressed: usually the producer's `attributes`."""
+
+
+OUTCOME_BYTES = 32 * 1024
+"""Largest outcome of an effect that is done at most once, as `once-outcome` holds it."""
 
 
 class StackOutput:

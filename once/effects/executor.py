@@ -35,7 +35,7 @@ from once.errors import (
     WrongOutcome,
 )
 from once.events.cloud_event import as_json, fault_text, json_in_model
-from once.names import Standing
+from once.names import OUTCOME_BYTES, DeadLetterAttribute, Standing
 from once.runtime.deadline import Deadline
 
 Within = Callable[[Callable[[], None]], object]
@@ -179,8 +179,10 @@ class EffectExecutor:
         why = error if isinstance(error, WrongOutcome) else error.summary
         return EffectUnknown(
             f"the effect {attempt.effect.name!r} was done, and its outcome could be neither "
-            f"committed ({why}) nor kept in its record. Settle it with `once effects "
-            f"settle KEY --done JSON --why TEXT`; the outcome is {text or repr(attempt.outcome)}"
+            f"committed ({why}) nor kept in its record. It is in the attribute "
+            f"{DeadLetterAttribute.OUTCOME}: `once effects settle MESSAGE_ID --recorded --why "
+            "TEXT` stores it",
+            outcome=_shown(attempt.outcome),
         )
 
     def stuck(self, found: Intent, error: PermanentError) -> OnceError:
@@ -203,7 +205,7 @@ class EffectExecutor:
             _refuse_to_begin(attempt, run.error)
         elif isinstance(run.error, KeySpent):
             self._look_up(attempt, request, within)
-        else:
+        elif run.error is not None:
             _fail(attempt, run.error, clean=clean)
 
     def _look_up(self, attempt: EffectAttempt, request: Any, within: Within) -> None:
@@ -300,7 +302,7 @@ def _refuse_to_begin(attempt: EffectAttempt, error: BaseException | None) -> Non
             raise NotDone(text) from error
 
 
-def _fail(attempt: EffectAttempt, error: BaseException | None, *, clean: bool) -> NoReturn:
+def _fail(attempt: EffectAttempt, error: BaseException, *, clean: bool) -> NoReturn:
     """Raise the error of a function that has begun, by what it says of the effect."""
     match error:
         case NotDone():
@@ -348,17 +350,23 @@ def _has_begun(function: Callable[..., object], error: BaseException) -> bool:
 
 def _check_outcome(effect: Effect[Any, Any], outcome: Any) -> None:
     """Check that the outcome could be kept: otherwise only a recovery would find the mistake."""
-    if isinstance(outcome, Refusal):
-        return
     try:
-        kept_text(effect, outcome)
+        size = len(kept_text(effect, outcome).encode())
     except NotKept as error:
+        if isinstance(outcome, Refusal):
+            return
         raise WrongOutcome(
             f"the effect {effect.name!r} was done, and returned a value of the type "
             f"{type(outcome).__qualname__}, which does not fit the declared "
             f"{formatannotation(effect.outcome_type)} ({error}): correct the function or its "
             "annotation, deploy, and redrive"
         ) from None
+    if size > OUTCOME_BYTES and effect.policy is Policy.AT_MOST_ONCE:
+        raise WrongOutcome(
+            f"the effect {effect.name!r} was done, and its outcome has {size:,} bytes as JSON; one "
+            f"that is done at most once may have {OUTCOME_BYTES:,}, so that a dead letter "
+            "can hold it: return what the completion needs, deploy, and redrive"
+        )
 
 
 class NotKept(Exception):
@@ -375,12 +383,47 @@ class _Kept(msgspec.Struct, frozen=True):
 
 def returned_text(outcome: bytes) -> str:
     """Return the kept form of an outcome that an effect returns, given as JSON."""
-    return msgspec.json.encode({"returned": msgspec.Raw(outcome)}).decode()
+    return _sendable({"returned": msgspec.Raw(outcome)})
 
 
 def refused_text(name: str, arguments: Sequence[Any]) -> str:
     """Return the kept form of a Refusal: the name of its class, and its arguments."""
-    return msgspec.json.encode({"refused": name, "arguments": arguments}).decode()
+    return _sendable({"refused": name, "arguments": arguments})
+
+
+def _sendable(kept: Mapping[str, Any]) -> str:
+    # SQS takes these two characters, which JSON need not escape, in no attribute.
+    text = msgspec.json.encode(kept).decode()
+    return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
+
+
+def _form(outcome: Any) -> str:
+    if isinstance(outcome, Refusal):
+        return refused_text(type(outcome).__name__, outcome.args)
+    return returned_text(as_json(outcome))
+
+
+def _shown(outcome: Any) -> str:
+    """Return an outcome as a dead letter shows it: in its kept form, or else as Python does."""
+    text = f"a value of the type {type(outcome).__qualname__}"
+    for form in (_form, repr):
+        with suppress(Exception):  # a user's class may raise anything
+            text = form(outcome)
+            break
+    return text.encode(errors="replace")[:OUTCOME_BYTES].decode(errors="ignore")
+
+
+def described_outcome(text: str) -> tuple[str, str]:
+    """Return `done` or `refused` for a kept form, and its outcome as text.
+
+    Raises:
+        ValueError: it is no kept form.
+    """
+    kept = msgspec.json.decode(text, type=_Kept)
+    if kept.refused is None:
+        return "done", bytes(kept.returned).decode()
+    arguments = ", ".join(map(str, kept.arguments))
+    return "refused", f"{kept.refused}({arguments})"
 
 
 def kept_text(effect: Effect[Any, Any], outcome: Any) -> str:
@@ -390,14 +433,12 @@ def kept_text(effect: Effect[Any, Any], outcome: Any) -> str:
         NotKept: it has no JSON form, or could not be restored from it.
     """
     try:
+        text = _form(outcome)
         if isinstance(outcome, Refusal):
-            text = refused_text(type(outcome).__name__, outcome.args)
             again = type(outcome)(*msgspec.json.decode(text, type=_Kept).arguments)
             is_same = (again.args, vars(again)) == (outcome.args, vars(outcome))
         else:
-            encoded = as_json(outcome)
-            text = returned_text(encoded)
-            is_same = bool(json_in_model(encoded, effect.outcome_type) == outcome)
+            is_same = bool(json_in_model(as_json(outcome), effect.outcome_type) == outcome)
     except Exception as error:  # a user's class may raise anything
         raise NotKept(fault_text(error)) from error
     if not is_same:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote
 
-from once.errors import OnceError
+from once.errors import EffectUnknown, OnceError
 from once.intake.original_message import MOVED, NOT_ALLOWED, OriginalMessage, text_of
 from once.names import DeadLetterAttribute, Limits
 from once.settings import Settings
@@ -21,8 +21,9 @@ _T = TypeVar("_T")
 
 _ERROR_CHARACTERS = 1000
 _FACTS_BYTES = 14 * 1024
-"""Maximum size of a dead letter's facts. This much is kept free beside a compressed original: after
-a redrive by SQS it has to fit beside new facts."""
+"""Maximum size of a dead letter's facts without an outcome. This much is kept free beside a
+compressed original: after a redrive by SQS it has to fit beside new facts. Beside a body that led
+to an outcome, there is room for that: a body that was read is smaller."""
 
 _REPLACED = re.compile("%(?:0[0-8BCEF]|1[0-9A-F]|EF%BF%B[EF])")
 _MOST_STAYS = 20
@@ -76,6 +77,9 @@ class Quarantine:
         grouping: dict[str, Any] = {}
         if delivery.pk is not None:
             facts[DeadLetterAttribute.KEY] = key_text(delivery.pk)
+        if isinstance(error, EffectUnknown) and error.outcome is not None:
+            facts[DeadLetterAttribute.OUTCOME] = allowed(error.outcome)
+            del facts[DeadLetterAttribute.CONSUMER]  # or there could be more than ten attributes
         if delivery.ordered_group is not None:
             facts[DeadLetterAttribute.GROUP] = str(_place(delivery, delivery.ordered_group))
             # Each dead letter of a FIFO queue is a message group of its own: SQS returns no more
@@ -111,12 +115,14 @@ def _place(delivery: "Delivery", group: str) -> Place:
 def carried(original: OriginalMessage, facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the body and the attributes of a dead letter, within SQS's size limit.
 
-    The facts are its reason and history, as message attributes; at most eight, of 14 KiB.
+    The facts are its reason and history, as message attributes; at most eight, of 14 KiB
+    and the size of an outcome.
     """
     if found := whole(original, facts):
         return found
+    size = size_of("", facts)
     for body, attributes, room in _smaller(original):
-        if fits(body, attributes, room):
+        if fits(body, attributes, max(room, size)):
             break
     return body, facts | attributes
 

@@ -16,7 +16,7 @@ import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 from typer import Argument, BadParameter, Option
 
-from once.effects.executor import refused_text, returned_text
+from once.effects.executor import described_outcome, refused_text, returned_text
 from once.effects.ledger import Intent, not_done, pending_update, settled
 from once.errors import UNREADABLE
 from once.events.identity import consumer_of, key_hash
@@ -32,6 +32,7 @@ MOST_READ = 20_000
 """Most records that are read by default."""
 
 _MOST_DEAD_LETTERS = 10_000
+_CHOICES = "--done / --refused / --not-done / --recorded"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MESSAGE_ID = re.compile(r"[0-9a-f][0-9a-f-]{3,35}")
 
@@ -96,6 +97,10 @@ def settle_command(
     is_not_done: Annotated[
         bool, Option("--not-done", help="It was certainly not done: it will be called again.")
     ] = False,
+    is_recorded: Annotated[
+        bool,
+        Option("--recorded", help="It has the outcome that its dead letter shows: `once-outcome`."),
+    ] = False,
     new_key: Annotated[
         bool,
         Option(
@@ -116,11 +121,16 @@ def settle_command(
     """
     if not how.why:
         raise BadParameter("say how the outcome was found out; it is recorded", param_hint="--why")
-    decision = read_decision(done, refused, text, is_not_done=is_not_done, new_key=new_key)
+    decision = None
+    if not is_recorded:
+        decision = read_decision(done, refused, text, is_not_done=is_not_done, new_key=new_key)
+    elif is_not_done or new_key or (done, refused, text) != (None, None, None):
+        raise BadParameter("stands alone", param_hint="--recorded")
     deployment = Deployment.find(service)
     table = dedup_records.DedupRecordReader(client("dynamodb"), deployment.dedup_table)
     with saying("looking for the record"):
         effect = _named_effect(deployment, table, key)
+    decision = decision or recorded_decision(effect)
     now = datetime.now(UTC)
     effect.check_ended(now)
     lines = dedup_records.record_lines(effect.item, now)
@@ -197,13 +207,15 @@ def list_pending(table: dedup_records.DedupRecordReader, most: int = MOST_READ) 
 class PendingEffect:
     """A pending effect: its dedup record, by its partition key, and the intent in the record.
 
-    `message_ids` are those of its dead letters, as far as they were read.
+    `message_ids` are those of its dead letters, as far as they were read; `outcome` is the one that
+    the newest of them carries.
     """
 
     pk: str
     item: dedup_records.Item
     intent: Intent
     message_ids: tuple[str, ...] = ()
+    outcome: str | None = None
 
     def check_ended(self, now: datetime) -> None:
         """Check that no function may be calling the effect, by any clock."""
@@ -217,9 +229,11 @@ class PendingEffect:
 
 
 def pending_effect(
-    table: dedup_records.DedupRecordReader, pk: str, message_ids: Sequence[str] = ()
+    table: dedup_records.DedupRecordReader,
+    pk: str,
+    dead_letters: Sequence[dead_letter.DeadLetter] = (),
 ) -> PendingEffect:
-    """Return the pending effect of a dedup key."""
+    """Return the pending effect of a dedup key, with its dead letters as far as they are known."""
     items = table.get([pk])
     if not items:
         raise NotFoundError(f"there is no dedup record of {pk}: no effect of it is pending")
@@ -231,7 +245,10 @@ def pending_effect(
         raise NotFoundError(
             f"{pk} was committed at {dedup_records.format_written_at(record)}: no effect is pending"
         )
-    return PendingEffect(pk, items[0], record.intent, tuple(message_ids))
+    ids = tuple(each.message_id for each in dead_letters)
+    outcomes = {each.sent_at: each.outcome for each in dead_letters if each.outcome}
+    newest = outcomes[max(outcomes)] if outcomes else None
+    return PendingEffect(pk, items[0], record.intent, ids, newest)
 
 
 def _named_effect(
@@ -242,7 +259,7 @@ def _named_effect(
     if mark and consumer in deployment.identities:
         return pending_effect(table, name)
     is_hash = _HASH.fullmatch(name) is not None
-    found: dict[str, list[str]] = {}  # the messages' ids, by dedup key
+    found: dict[str, list[dead_letter.DeadLetter]] = {}  # by dedup key
     if is_hash or _MESSAGE_ID.fullmatch(name):
         queues = [queue for queue in dead_letter.dead_letter_queues(deployment) if queue.source_url]
         with search.open_search(queues, _MOST_DEAD_LETTERS) as walk:
@@ -250,7 +267,7 @@ def _named_effect(
                 chosen = [one for one in page if is_hash or one.message_id.startswith(name)]
                 for one in assessment.assess_messages(table, chosen):
                     if one.pk and (not is_hash or key_hash(one.pk) == name):
-                        found.setdefault(one.pk, []).append(one.message.message_id)
+                        found.setdefault(one.pk, []).append(one.message)
         if not found:
             walk.raise_if_hidden(f"{search.unseen_text(name)}, and ")
     if len(found) != 1:
@@ -259,8 +276,8 @@ def _named_effect(
             f"{number} the name {name!r}: give a whole dedup key (consumer#…), or the id or key "
             "hash of one dead letter, as `once dlq list` prints it"
         )
-    [(pk, ids)] = found.items()
-    return pending_effect(table, pk, ids)
+    [(pk, dead_letters)] = found.items()
+    return pending_effect(table, pk, dead_letters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +297,7 @@ def read_decision(
 ) -> Decision:
     """Return the decision of a set of options."""
     if sum((done is not None, refused is not None, is_not_done)) != 1:
-        raise BadParameter(
-            "give exactly one of these", param_hint="--done / --refused / --not-done"
-        )
+        raise BadParameter("give exactly one of these", param_hint=_CHOICES)
     if text is not None and refused is None:
         raise BadParameter("is an argument of the refusal", param_hint="--text")
     if new_key and not is_not_done:
@@ -305,6 +320,24 @@ def read_decision(
     outcome = returned_text(content.encode())
     summary = f"done, with the outcome {content}"
     return Decision("done", summary, _with_outcome(outcome))
+
+
+def recorded_decision(effect: PendingEffect) -> Decision:
+    """Return the decision for the outcome that the effect's dead letter carries."""
+    if effect.outcome is None:
+        raise OpsError(
+            f"no dead letter that was read has an outcome of {effect.pk}: name the dead letter by "
+            "its id, or find the outcome out at the provider and give --done or --refused"
+        )
+    try:
+        name, outcome = described_outcome(effect.outcome)
+    except UNREADABLE:
+        raise OpsError(
+            "the outcome in the dead letter cannot be stored as it is, because it has no JSON form "
+            "or was over the limit: read it with `once dlq show`, and give --done or --refused"
+        ) from None
+    summary = f"{name}, {outcome}" if name == "refused" else f"done, with the outcome {outcome}"
+    return Decision(name, summary, _with_outcome(effect.outcome))
 
 
 def _with_outcome(outcome: str) -> Callable[[Intent, str], Intent]:

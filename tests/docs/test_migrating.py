@@ -18,8 +18,8 @@ from once.testing import FakeAws, FakeContext, cloud_event
 from once.transaction import Table, Transaction
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
-from tests.once.effects.provider import Killed, kill
-from tests.once.support import failures, reasons, record
+from tests.once.effects.provider import kill
+from tests.once.support import Killed, failures, reasons, record
 
 PAGE = ROOT / "docs" / "migrating.md"
 CODE = blocks(PAGE)

@@ -15,6 +15,7 @@ from once.effects.declaration import Policy
 from once.errors import Refusal
 from once.events.identity import key_hash
 from once.names import CLOCK_MARGIN_SECONDS
+from once.testing import inject, never_sent
 from tests.ops.cloud import Cloud
 from tests.ops.outboxes import commit
 from tests.ops.shop import KEY, Shop, note
@@ -127,6 +128,21 @@ def test_a_refusal_of_the_provider_is_answered(unknown: Start) -> None:
     assert len(shop.outside.calls) == 1
 
 
+def test_an_outcome_that_a_dead_letter_carries_is_settled_from_it(cloud: Cloud) -> None:
+    with Shop(cloud, Policy.AT_MOST_ONCE) as shop:
+        lost = [never_sent()] * 14  # of the commit, and of the attempts to keep the outcome
+        with inject(shop.aws.runtime.dynamodb, "TransactWriteItems", None, *lost):
+            shop.dead_letter(note("a"))
+        shop.aws.given("dedup", record(shop) | {"lease_until": 0})
+        message_id = shop.only_dead_letter().message_id
+        assert 'outcome {"returned":"reference"}' in words(stdout_of("dlq", "show", message_id))
+        assert "no dead letter that was read" in settle(KEY, "--recorded", "--yes").stderr
+        output = settled(message_id, "--recorded")
+        assert 'settled as done, with the outcome "reference"' in output
+        assert shop.send_back() == []
+        assert (shop.counted(), len(shop.outside.calls)) == ({"a": 1}, 1)
+
+
 def test_an_outcome_of_the_wrong_shape_loses_nothing(unknown: Start) -> None:
     shop = unknown(Policy.AT_LEAST_ONCE)
     calls = len(shop.outside.calls)
@@ -158,6 +174,7 @@ def test_contradicting_options_are_refused(cloud: Cloud) -> None:
         ([], "exactly one of these"),
         ([*DONE, "--not-done"], "exactly one of these"),
         ([*DONE, "--text", "x"], "is an argument of the refusal"),
+        ([*DONE, "--recorded"], "stands alone"),
         ([*DONE, "--new-key"], "is for an effect that is called again"),
         (["--done", "ref-1"], "it is no JSON"),
     ):

@@ -44,6 +44,7 @@ _OF_A_QUARANTINE = (
     DeadLetterAttribute.REASON,
     DeadLetterAttribute.ERROR,
     DeadLetterAttribute.RECEIVE_COUNT,
+    DeadLetterAttribute.OUTCOME,
 )
 """Attributes that do not apply to a message that SQS moved."""
 
@@ -166,6 +167,7 @@ class DeadLetter:
         moved: whether SQS moved it here after its last receive, without a reason.
         reason: code of `once.names.Reason`; None if no reason was recorded.
         error: the failure as text; None if SQS moved it.
+        outcome: the outcome of its effect, if no record could keep it.
         key: the dedup key that a consumer or the relay has recorded; None if there is none.
         first_seen: earliest known receive by a consumer; at the latest its dead-lettering.
         receive_count: number of receives during its last stay in the consumer's queue; of a message
@@ -185,6 +187,7 @@ class DeadLetter:
     moved: bool
     reason: str | None
     error: str | None
+    outcome: str | None
     key: str | None
     first_seen: datetime
     receive_count: int
@@ -218,6 +221,7 @@ class DeadLetter:
 
         reason = read(DeadLetterAttribute.REASON, str, REASON)
         error = read(DeadLetterAttribute.ERROR, str)
+        outcome = read(DeadLetterAttribute.OUTCOME, str)
         key = read(DeadLetterAttribute.KEY, key_of, _KEY)
         first_seen = read(DeadLetterAttribute.FIRST_SEEN, parse_timestamp)
         count = read(DeadLetterAttribute.RECEIVE_COUNT, int, _COUNT)
@@ -239,6 +243,7 @@ class DeadLetter:
             moved=moved,
             reason=None if moved else reason or NOT_READABLE,
             error=error,
+            outcome=outcome,
             key=key,
             first_seen=min(first_seen or sent_at, sent_at),
             receive_count=int(system["ApproximateReceiveCount"]) if count is None else count,

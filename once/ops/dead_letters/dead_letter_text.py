@@ -66,15 +66,20 @@ def claimed_text(assessed: AssessedMessage) -> str | None:
     return terminal.shortened(text, "; `aws s3 cp` copies the object")
 
 
+def _failure_rows(message: DeadLetter) -> Iterator[tuple[str, str]]:
+    about = (reason_text(message.reason), reason_page(message.reason))
+    yield "reason", "\n".join(filter(None, about))
+    for name, told in (("error", message.error), ("outcome", message.outcome)):
+        if told:
+            yield name, terminal.single_line(told)
+
+
 def message_rows(assessed: AssessedMessage, now: datetime) -> Iterator[tuple[str, str]]:
     """Yield names and texts of what is known of a message, without its body and its verdict."""
     message, event = assessed.message, assessed.event
     yield "message", message.message_id
     yield "consumer", message.queue.owner
-    about = (reason_text(message.reason), reason_page(message.reason))
-    yield "reason", "\n".join(filter(None, about))
-    if message.error:
-        yield "error", terminal.single_line(message.error)
+    yield from _failure_rows(message)
     for name, moment in (("dead-lettered", message.sent_at), ("first seen", message.first_seen)):
         yield name, f"{terminal.format_time(moment)} ({terminal.format_age(now - moment)} ago)"
     if message.unreadable:

@@ -12,7 +12,7 @@ from demo.payment_sandbox import PaymentSandbox, payment_sandbox
 from functions.payments import provider
 from functions.payments.handler import consumer
 from once.testing import FakeAws, cloud_event
-from tests.once.effects.provider import Killed
+from tests.once.support import Killed, die, process
 
 PARAMETERS: dict[str, Any] = {
     "amount": 700,
@@ -77,7 +77,7 @@ class ShopPayments:
 
     def deliver(self, event: Any) -> bool:
         """Deliver an event, and return whether its order has a payment."""
-        with suppress(Killed):
+        with suppress(Killed), process(self.aws.runtime):
             self.aws.deliver(event, fails=None)
         return event["data"]["order_id"] in dict(self.payments())
 
@@ -117,9 +117,12 @@ def killed_after_the_charge() -> Iterator[None]:
     charge, kills = provider.charge, [Killed()]
 
     def dying(**request: Any) -> provider.Result:
+        if Killed.dead:
+            die()
         result = charge(**request)
         if kills:
-            raise kills.pop()
+            kills.clear()
+            die()
         return result
 
     with pytest.MonkeyPatch.context() as patch:

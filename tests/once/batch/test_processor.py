@@ -68,7 +68,10 @@ def test_an_exception_of_a_handler_fails_only_its_message(
         count(event, tx)
 
     consumer = consumer_of(handle, model=Validated)
-    consumer.rejects(SoldOut)(lambda event, refusal, tx: fail("rejection", event.name))
+
+    @consumer.rejects(SoldOut)
+    def refuse(event: Note, refusal: SoldOut, tx: Transaction) -> None:
+        fail("rejection", event.name)
 
     @consumer.around
     def hook(step: Step) -> Iterator[None]:

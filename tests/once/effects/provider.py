@@ -5,7 +5,8 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import msgspec
 from msgspec import Struct
@@ -79,7 +80,7 @@ class Provider:
         self.timeouts.append(call.timeout_seconds)
         step = self.plan.pop(0) if self.plan else None
         if isinstance(step, BaseException):
-            after(step)()
+            fail(step)
         self.charges.setdefault(call.key, msgspec.json.encode(request))
         if step is not None:
             step()
@@ -91,15 +92,16 @@ class Provider:
         return [key.rpartition("-")[2] for key, _ in self.calls]
 
 
+def fail(error: BaseException) -> NoReturn:
+    """Raise an error in code that the library calls."""
+    if isinstance(error, Killed):
+        die()
+    raise error
+
+
 def after(error: BaseException) -> Callable[[], None]:
     """Return a step of the plan that raises an error after the charge."""
-
-    def fail() -> None:
-        if isinstance(error, Killed):
-            die()
-        raise error
-
-    return fail
+    return partial(fail, error)
 
 
 def captured(event: Note, outcome: Paid, tx: Transaction) -> None:

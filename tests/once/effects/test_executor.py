@@ -27,8 +27,9 @@ from tests.once.effects.provider import (
     Step,
     Till,
     consumer_of,
+    fail,
 )
-from tests.once.support import COUNTERS, Killed, Note, die, note
+from tests.once.support import COUNTERS, Killed, Note, note
 
 JUST_ENOUGH = TIME_MARGIN_MS + TIMEOUT * 1000
 CONFLICT = cancelled("TransactionConflict")
@@ -143,10 +144,8 @@ def finds(*found: Any) -> Any:
 
     def look_up(request: Charge, call: Call) -> Paid | None:
         answer = Killed() if Killed.dead else next(answers)
-        if isinstance(answer, Killed):
-            die()
         if isinstance(answer, BaseException):
-            raise answer
+            fail(answer)
         return answer  # type: ignore[no-any-return]
 
     return look_up

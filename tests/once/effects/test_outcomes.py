@@ -7,9 +7,16 @@ import pytest
 
 from once.effects.declaration import Call, Effect, Policy
 from once.effects.executor import NotKept, kept_text, refused_text, restored
-from once.errors import ConditionFailed, EffectUnknown, PermanentError, Refusal, UnhandledRefusal
+from once.errors import (
+    ConditionFailed,
+    EffectUnknown,
+    PermanentError,
+    Refusal,
+    UnhandledRefusal,
+    WrongOutcome,
+)
 from once.intake.registration import effect_faults
-from once.names import Record
+from once.names import OUTCOME_BYTES, Record
 from once.testing import never_sent
 from once.transaction import Transaction
 from tests.in_memory import Start
@@ -25,7 +32,7 @@ from tests.once.effects.provider import (
     start_till,
 )
 from tests.once.effects.provider import consumer_of as paying
-from tests.once.support import COUNTERS, Note, SoldOut, amounts, consumer_of, note, reasons
+from tests.once.support import COUNTERS, Note, SoldOut, amounts, consumer_of, facts, note, reasons
 
 
 def test_a_refusal_of_the_provider_is_an_outcome(make: Make) -> None:
@@ -190,6 +197,8 @@ class Sevens:
 
     def charge(self, request: Charge, call: Call) -> Paid:
         self.provider.charge(request, call)
+        if isinstance(self.value, Refusal):
+            raise self.value
         returned: Paid = self.value
         return returned
 
@@ -220,7 +229,7 @@ def test_an_outcome_of_another_type_is_quarantined_without_another_call(
     assert till.deliver(event)
     if policy is Policy.AT_MOST_ONCE:
         assert (reason, len(provider.calls)) == ("effect-unknown", 1)
-        assert "the outcome is " in error
+        assert "It is in the attribute once-outcome" in error
         assert [each for each, _ in till.dead_letters()] == ["effect-unknown"]
     else:
         assert (reason, len(provider.calls)) == ("wrong-outcome", 2)
@@ -344,20 +353,64 @@ def test_an_outcome_whose_commit_fails_is_kept_and_committed_without_another_cal
     assert till.published == ["declined" if refused else "paid"]
 
 
+FORM = len('{"returned":{"charge_id":""}}')
+LONGEST = "é\ufffe\x00" + "x" * (OUTCOME_BYTES - FORM - 14)  # as many bytes as a letter may hold
+
+
 @pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("outcome", [Paid("of a"), Paid(LONGEST), Declined(LONGEST[:-20])])
 def test_an_outcome_that_cannot_be_kept_is_in_the_dead_letter_of_what_is_done_at_most_once(
-    make: Make, policy: Policy
+    start: Start, provider: Provider, policy: Policy, outcome: Any
 ) -> None:
-    till, event = make(policy=policy), note()
+    till = start_till(start, provider, policy=policy)
+    till.effect.function = Sevens(outcome, provider).charge
     once = policy is Policy.AT_MOST_ONCE
     with till.faults(None, *UNANSWERED, *[never_sent()] * 3):
-        assert till.deliver(event) is once
+        assert till.deliver(note()) is once
     assert till.standing == "in-flight"
-    dead_letters = till.dead_letters()
-    assert [reason for reason, _ in dead_letters] == ["effect-unknown"] * once
-    assert all(
-        'the outcome is {"returned":{"charge_id":"of a"}}' in text for _, text in dead_letters
-    )
+    dead_letters = [*map(facts, till.aws.dead_letters())]
+    assert [each["reason"] for each in dead_letters] == ["effect-unknown"] * once
+    for each in dead_letters:
+        assert "neither committed (Contention) nor kept in its record" in each["error"]
+        found = restored(till.effect, each["outcome"], REFUSALS)
+        assert (type(found), str(found)) == (type(outcome), str(outcome))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"id": 7}, '{"returned":{"id":7}}'),
+        (object, "<class 'object'>"),
+        (Formatting("x"), '{"refused":"Formatting","arguments":["declined: x"]}'),
+        ("é" * OUTCOME_BYTES, '{"returned":"' + "é" * (OUTCOME_BYTES // 2 - 7)),
+    ],
+    ids=["another type", "no JSON", "a refusal that is not restored", "too large"],
+)
+def test_an_outcome_of_the_wrong_form_is_in_the_dead_letter_as_far_as_it_goes(
+    start: Start, provider: Provider, value: Any, shown: str
+) -> None:
+    till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
+    till.effect.function = Sevens(value, provider).charge
+    assert till.deliver(note())
+    [found] = map(facts, till.aws.dead_letters())
+    assert found["outcome"] == shown
+
+
+@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("outcome", [Paid(LONGEST + "x"), Declined(LONGEST)], ids=["paid", "no"])
+def test_an_outcome_that_a_dead_letter_cannot_hold_is_wrong_at_the_first_test(
+    start: Start, provider: Provider, policy: Policy, outcome: Any
+) -> None:
+    till, event = start_till(start, provider, policy=policy), note()
+    till.effect.function = Sevens(outcome, provider).charge
+    if policy is Policy.AT_MOST_ONCE:
+        with pytest.raises(WrongOutcome, match=r"may have 32,768, so that a dead letter can hold"):
+            till.aws.deliver(event)
+        assert reasons(till.aws) == ["wrong-outcome"]
+        assert till.standing == "settled"  # nothing of it is lost: a redrive commits it
+    till.aws.deliver(event)
+    assert till.standing == "done"
+    assert len(provider.calls) == 1
 
 
 @pytest.mark.parametrize("policy", [Policy.AT_LEAST_ONCE, Policy.AT_MOST_ONCE])

@@ -228,7 +228,7 @@ def _in_order(possible: Kinds) -> tuple[Any, ...]:
 def chance(seed: int, fault_rate: float, platform_rate: float) -> Draw:
     """Return a draw of random faults, by the rate of each call and of each platform fault."""
     draw = random.Random(f"faults {seed}")
-    clocks = random.Random(f"clocks {seed}")
+    clocks, hooks = random.Random(f"clocks {seed}"), random.Random(f"hooks {seed}")
 
     def drawn(point: InjectionPoint) -> Action | None:
         what = _in_order(point.possible)
@@ -237,15 +237,16 @@ def chance(seed: int, fault_rate: float, platform_rate: float) -> Draw:
                 return None
             seconds = clocks.choice(_SKEWS)
             return Action(point.place, point.number, PlatformFault.SKEWED, seconds=seconds)
-        if draw.random() >= (platform_rate if isinstance(what[0], PlatformFault) else fault_rate):
+        chosen = hooks if what == (PlatformFault.HOOK_RAISES,) else draw
+        if chosen.random() >= (platform_rate if isinstance(what[0], PlatformFault) else fault_rate):
             return None
         return Action(
             point.place,
             point.number,
-            draw.choice(what),
-            lasting=draw.random() < _LASTING,
-            position=draw.randrange(6),
-            seconds=draw.choice([0.1, 2.0, 20.0, 60.0]),
+            chosen.choice(what),
+            lasting=chosen.random() < _LASTING,
+            position=chosen.randrange(6),
+            seconds=chosen.choice([0.1, 2.0, 20.0, 60.0]),
         )
 
     return drawn

@@ -23,7 +23,7 @@ from proof.world.faults import Fault, PlatformFault, script
 
 SEEDS = {
     "shop": 15,
-    "effects": 20,
+    "effects": 96,
     "fifo": 8,
     "fifo, blocking": 8,
     "items, alone": 5,
@@ -60,6 +60,7 @@ def test_every_patch_of_a_broken_protocol_applies() -> None:
 
 
 FIRST = {
+    "a hook says what happened": 507,
     "several events of a group in one call": 119,
     "waiting is an attempt": 192,
 }

@@ -16,6 +16,14 @@ Texts that another party wrote are decoded by `once.events.strict_json.parse`, o
 handled.
 """
 
+THROTTLING = frozenset(
+    {
+        *("ThrottlingException", "ProvisionedThroughputExceededException"),
+        *("RequestLimitExceeded", "ThrottlingError", "ProvisionedThroughputExceeded"),
+    }
+)
+"""DynamoDB's codes for a lack of capacity: of errors, and of cancellation reasons."""
+
 DISTRIBUTION = "once-consumer"
 
 EXTRAS = {
@@ -234,7 +242,7 @@ class Contention(RetryableError):
 
 
 class OutcomeUnknown(RetryableError):
-    """DynamoDB gave no answer, and the dedup record could not be read back either."""
+    """DynamoDB gave no answer, and reading the dedup record back gave no outcome either."""
 
 
 class RequestRefused(RetryableError):
@@ -242,6 +250,15 @@ class RequestRefused(RetryableError):
 
     Remedy: grant the right, restore the table, or raise the limit that the error names; the
     message is tried again.
+    """
+
+
+class Throttled(RequestRefused):
+    """DynamoDB throttled the message's requests, for lack of capacity, until no time was left.
+
+    Remedy: let the table use on-demand capacity, or raise its provisioned one and that of its
+    indexes; if one partition is hot, spread the writes over more keys or lower `max_concurrency`.
+    Redrive what was dead-lettered once the table is no longer throttled.
     """
 
 

@@ -24,7 +24,15 @@ from msgspec import Struct, field
 from once.dynamodb_rules import Unfit, check_expressions, check_value, serialize
 from once.effects.declaration import Effect, RequestT
 from once.effects.ledger import Intent
-from once.errors import InvalidWrite, NoKey, Refusal, RequestRefused, RetryableError
+from once.errors import (
+    THROTTLING,
+    InvalidWrite,
+    NoKey,
+    Refusal,
+    RequestRefused,
+    RetryableError,
+    Throttled,
+)
 from once.events.cloud_event import CloudEvent, as_item, as_json, converter, fault_text
 from once.events.outgoing import ClaimPlace, Draft, draft
 from once.names import COMMIT_ATTRIBUTE, Limits
@@ -694,13 +702,16 @@ def read_item(client: "DynamoDBClient", table: TableSettings, key: Item) -> dict
     """Return an item of a business table, read consistently; None if it does not exist.
 
     Raises:
-        RequestRefused: the table is missing.
+        RequestRefused: the table is missing, or throttled (`Throttled`).
         botocore.exceptions.ClientError, BotoCoreError: DynamoDB did not return the item.
     """
     try:
         answer = client.get_item(TableName=table.name, Key=serialize(key), ConsistentRead=True)
     except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+        code = error.response["Error"]["Code"]
+        if code in THROTTLING:
+            raise Throttled(f"DynamoDB throttled a read of the table {table.name}") from None
+        if code != "ResourceNotFoundException":
             raise
         # A deployment that is under way, or incomplete: no message causes it.
         raise RequestRefused(f"DynamoDB does not find the table {table.name}") from None

@@ -11,6 +11,7 @@ with its result:
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context, copy_context
 from functools import partial
@@ -21,12 +22,11 @@ from msgspec import Struct, field
 from once.batch._report import BatchMetrics, Finished
 from once.batch.hooks import Hook, Kind, Step, run_within
 from once.commit.committer import CommitRequest, Committer
-from once.commit.result import CommitOutcome, CommitResult
+from once.commit.result import HINDRANCES, CommitOutcome, CommitResult, hindered
 from once.effects.calls import ConcurrentCalls
 from once.effects.executor import EffectAttempt, EffectExecutor
 from once.effects.ledger import Intent
 from once.errors import (
-    Contention,
     InvalidData,
     InvalidWrite,
     NoEvent,
@@ -35,6 +35,7 @@ from once.errors import (
     OutOfTime,
     Refusal,
     Suspended,
+    Throttled,
     Unexpected,
     Unfinished,
     UnhandledRefusal,
@@ -57,11 +58,13 @@ if TYPE_CHECKING:
     from once.events.outgoing import ClaimPlace
 
 _MAX_ATTEMPTS = 11
-"""These take some seconds, with full jitter. After that the message waits in the queue."""
+"""These take some seconds, with full jitter. After that the message waits in the queue.
 
-_CONTENTION = {CommitOutcome.CONTENDED, CommitOutcome.STALE, CommitOutcome.BUSY}
+Throttled attempts do not count: another delivery would only find less capacity, and spend a
+receive."""
+
 _SAME_REQUEST = {
-    *(CommitOutcome.CONTENDED, CommitOutcome.BUSY),
+    *(CommitOutcome.CONTENDED, CommitOutcome.BUSY, CommitOutcome.THROTTLED),
     *(CommitOutcome.UNAFFECTED, CommitOutcome.UNATTRIBUTED),
 }
 
@@ -80,7 +83,8 @@ class Message(Struct, eq=False):
         call: the call of its effect, from its start until its answer is taken.
         began: the time at which its handler, or then its call, began, in seconds since the epoch.
         context: what its handler, effect and completion have set with `contextvars`.
-        attempts: commits that failed by contention, since the handler or the effect made progress.
+        hindrances: outcomes of the attempts that failed by contention, by throttling or without an
+            answer, since the handler or the effect made progress.
         max_group_size: largest group this message may still join, itself included.
     """
 
@@ -96,8 +100,13 @@ class Message(Struct, eq=False):
     call: "Future[None] | None" = None
     began: float = 0.0
     context: Context = field(default_factory=copy_context)
-    attempts: int = 0
+    hindrances: Counter[CommitOutcome] = field(default_factory=Counter)
     max_group_size: int = Limits.TRANSACTION_ACTIONS
+
+    @property
+    def attempts(self) -> int:
+        """The number of its hindrances: each is followed by another attempt, after a pause."""
+        return self.hindrances.total()
 
     @property
     def event(self) -> DecodedEvent:
@@ -259,7 +268,7 @@ class MessageSteps(Struct, frozen=True):
         read = [m for m in messages if isinstance(m.delivery.decoded, DecodedEvent)]
         try:
             results = self.committer.look_up([self.runner.empty(m.event) for m in read])
-        except OutcomeUnknown:
+        except (OutcomeUnknown, Throttled):
             return
         for message, result in zip(read, results, strict=True):
             message.known = result
@@ -300,9 +309,11 @@ class MessageSteps(Struct, frozen=True):
             message.max_group_size = 1  # the next conflict must not cancel another group
         elif outcome is CommitOutcome.UNATTRIBUTED:
             message.max_group_size = group_size // 2
-        message.attempts += outcome in _CONTENTION
-        if outcome in _CONTENTION and message.attempts == _MAX_ATTEMPTS:
-            self.end(message, _contention())
+        message.hindrances[outcome] += outcome in HINDRANCES
+        counted = message.attempts - message.hindrances[CommitOutcome.THROTTLED]
+        if outcome in HINDRANCES and counted == _MAX_ATTEMPTS:
+            limit = f"until the {_MAX_ATTEMPTS} attempts of an invocation were used up"
+            self.end(message, _hindered(message, limit))
         elif outcome not in _SAME_REQUEST:
             self._take(message, self._go_on, request.transaction, result)
 
@@ -313,7 +324,8 @@ class MessageSteps(Struct, frozen=True):
         """
         for message in messages:
             if message.attempts:
-                self.end(message, _contention())
+                limit = f"until the invocation's time was up, at attempt {message.attempts}"
+                self.end(message, _hindered(message, limit))
             elif message.effect is None:
                 error = OutOfTime("the invocation's time was up before the message's turn")
                 self.end(message, error)
@@ -331,6 +343,11 @@ class MessageSteps(Struct, frozen=True):
     def _take(self, message: Message, step: Callable[..., None], *given: Any) -> None:
         try:
             message.context.run(step, message, *given)
+        except Throttled as error:
+            if message.effect is None:  # nothing was done outside: the step is repeated
+                message.hindrances[CommitOutcome.THROTTLED] += 1
+            else:
+                self.end(message, error)
         except OnceError as error:
             self.end(message, error)
         except Exception as error:  # one message must not affect the others of its batch
@@ -371,7 +388,7 @@ class MessageSteps(Struct, frozen=True):
                     transaction.identity.pk, transaction.request, message.deadline
                 )
             self._prepare(message, transaction)
-        except OutOfTime:  # of the effect; the dedup record cannot be the cause
+        except (OutOfTime, Throttled):  # the dedup record cannot be the cause
             raise
         except OnceError as error:
             self._end_unless_known(message, error)
@@ -438,7 +455,7 @@ class MessageSteps(Struct, frozen=True):
     def _perform(self, message: Message, attempt: EffectAttempt) -> None:
         message.effect, message.request = attempt, None
         if attempt.is_done:
-            message.attempts = 0  # the commit of the outcome has all attempts again
+            message.hindrances.clear()  # the commit of the outcome has all attempts again
             self._complete(message, attempt)
 
     def _conclude(self, message: Message) -> None:
@@ -447,7 +464,7 @@ class MessageSteps(Struct, frozen=True):
         assert message.effect is not None  # noqa: S101
         call.result()
         message.metrics.counts[Metric.EFFECTS_DONE] += 1
-        message.attempts = 0
+        message.hindrances.clear()
         self._complete(message, message.effect)
 
     def _complete(self, message: Message, attempt: EffectAttempt) -> None:
@@ -455,8 +472,9 @@ class MessageSteps(Struct, frozen=True):
         self._prepare(message, completed)
 
 
-def _contention() -> Contention:
-    return Contention("others kept changing the same items until the time was up")
+def _hindered(message: Message, limit: str) -> OnceError:
+    [(outcome, _)] = message.hindrances.most_common(1)
+    return hindered(outcome, limit)
 
 
 def _refused_twice(refusal: Refusal) -> UnhandledRefusal:

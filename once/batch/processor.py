@@ -258,10 +258,11 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
                     evidence.append(result)
                 self.steps.answer(message, request, result, len(group))
         ended = [(m.result, m.delivery.receive_count) for m in running if m.result is not None]
-        began = [message.began for message in running if message.result is not None]
+        # Among the others that go on are those which throttling has kept until the time was up.
+        began = [message.began for message in going if message.result is not None]
         called = [
             (m.result, m.delivery.receive_count)
-            for m in running
+            for m in going
             if m.result is not None and not _is_done_without_call(m)
         ]
         self.breaker.learn(*called, began=max(began, default=0))

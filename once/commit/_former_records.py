@@ -92,7 +92,7 @@ def look_up_former(
     None if there is no record, or if Once wrote it: then the dedup record decides.
 
     Raises:
-        OutcomeUnknown: DynamoDB did not answer for every record.
+        OutcomeUnknown, Throttled: DynamoDB did not answer for every record.
     """
     found: dict[tuple[str, tuple[str, ...]], Item] = {}
     for declared in dict.fromkeys(record.records for record in records):

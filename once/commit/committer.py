@@ -16,6 +16,8 @@ from once.commit.item_size import checked_size
 from once.commit.result import (
     BUSY,
     COMMITTED,
+    CONTENDED,
+    THROTTLED,
     UNAFFECTED,
     UNATTRIBUTED,
     CommitResult,
@@ -25,7 +27,15 @@ from once.commit.result import (
     refusal_text,
 )
 from once.dynamodb_rules import check_lengths
-from once.errors import InvalidWrite, OutcomeUnknown, RequestRefused, TooLarge, Unexpected
+from once.errors import (
+    THROTTLING,
+    InvalidWrite,
+    OutcomeUnknown,
+    RequestRefused,
+    Throttled,
+    TooLarge,
+    Unexpected,
+)
 from once.names import Limits, Record
 from once.settings import CommitSettings, Dedup
 from once.transaction import Action, ItemKey, Transaction
@@ -33,13 +43,13 @@ from once.transaction import Action, ItemKey, Transaction
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_BUSY = {
-    "TransactionInProgressException",
-    "TransactionConflictException",
-    "ThrottlingException",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
+_PASSING = {
+    **dict.fromkeys(THROTTLING, THROTTLED),
+    "TransactionInProgressException": BUSY,
+    "TransactionConflictException": CONTENDED,
 }
+"""Results of every transaction in a request, by the error code of the whole request."""
+
 _PERMANENT = {
     "ValidationException",
     "SerializationException",
@@ -139,6 +149,7 @@ class Committer:
 
         Raises:
             OutcomeUnknown: DynamoDB did not answer.
+            Throttled: it had no capacity to read the records.
         """
         found = self._records(transactions)
         results = [
@@ -203,8 +214,8 @@ class Committer:
             return self._classify_each(requests, [reason])
         if error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
             return self._unanswered(requests)
-        if code in _BUSY:
-            return [BUSY] * len(requests)
+        if code in _PASSING:
+            return [_PASSING[code]] * len(requests)
         if code not in _CREDENTIAL_ERRORS and len(requests) > 1:
             return [UNATTRIBUTED] * len(requests)
         if code in _PERMANENT:
@@ -218,6 +229,8 @@ class Committer:
             results = self.look_up([request.transaction for request in requests])
         except OutcomeUnknown as error:
             return [failed(error)] * len(requests)
+        except Throttled:
+            return [THROTTLED] * len(requests)
         # Not committed, or not yet: BUSY repeats the same transaction, and its condition decides.
         return [result or BUSY for result in results]
 

@@ -8,7 +8,7 @@ from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
 from once.effects.ledger import Intent
-from once.errors import OutcomeUnknown, summary_of
+from once.errors import THROTTLING, OutcomeUnknown, Throttled, summary_of
 from once.events.outgoing import Draft, events_in, written
 from once.names import (
     CAUSE_EXTENSION,
@@ -166,7 +166,8 @@ def read_records(client: "DynamoDBClient", table: str, pks: Sequence[str]) -> di
     left out.
 
     Raises:
-        OutcomeUnknown: DynamoDB did not answer for every key.
+        OutcomeUnknown: DynamoDB did not answer.
+        Throttled: it had no capacity for every key.
     """
     # DynamoDB refuses a request that names one key twice.
     keys = [record_key(pk) for pk in dict.fromkeys(pks)]
@@ -181,7 +182,8 @@ def read_items(
     At most a hundred primary keys are given, all different.
 
     Raises:
-        OutcomeUnknown: DynamoDB did not answer for every key.
+        OutcomeUnknown: DynamoDB did not answer.
+        Throttled: it had no capacity for every key.
     """
     if not keys:
         return
@@ -198,11 +200,13 @@ def read_items(
         try:
             answer: Any = client.batch_get_item(RequestItems=request)
         except (ClientError, BotoCoreError, ResponseParserError) as error:
+            if isinstance(error, ClientError) and error.response["Error"]["Code"] in THROTTLING:
+                break
             raise OutcomeUnknown(f"no answer, and no record: {summary_of(error)}") from None
         yield from answer["Responses"].get(table, [])
         if not (request := answer.get("UnprocessedKeys")):
             return
-    raise OutcomeUnknown("no answer, and DynamoDB had no capacity to read the records back")
+    raise Throttled(f"DynamoDB throttled a read of the table {table}")
 
 
 # Sequence items: the order in which the events of one message group were committed. DynamoDB's

@@ -14,7 +14,17 @@ from msgspec import Struct
 
 from once.commit.dedup_record import StoredRecord
 from once.effects.ledger import Intent
-from once.errors import ConditionFailed, InvalidWrite, KeyConflict, OnceError, RequestRefused
+from once.errors import (
+    THROTTLING,
+    ConditionFailed,
+    Contention,
+    InvalidWrite,
+    KeyConflict,
+    OnceError,
+    OutcomeUnknown,
+    RequestRefused,
+    Throttled,
+)
 from once.names import COMMIT_ATTRIBUTE
 from once.transaction import Action, ItemVersion, Transaction
 
@@ -34,8 +44,10 @@ class CommitOutcome(Enum):
     """An item has changed since the handler read it: run the handler again."""
     CONTENDED = auto()
     """Another transaction was on the same items: try again, after a pause."""
+    THROTTLED = auto()
+    """DynamoDB lacked capacity for it: try again, after a pause, for as long as there is time."""
     BUSY = auto()
-    """DynamoDB throttled the request, or did not answer: try again, after a pause."""
+    """DynamoDB has not answered, or not finished: try again, after a pause."""
     UNAFFECTED = auto()
     """Another transaction cancelled the request: commit again without that one."""
     UNATTRIBUTED = auto()
@@ -61,6 +73,7 @@ COMMITTED = CommitResult(CommitOutcome.COMMITTED)
 DUPLICATE = CommitResult(CommitOutcome.DUPLICATE)
 STALE = CommitResult(CommitOutcome.STALE)
 CONTENDED = CommitResult(CommitOutcome.CONTENDED)
+THROTTLED = CommitResult(CommitOutcome.THROTTLED)
 BUSY = CommitResult(CommitOutcome.BUSY)
 UNAFFECTED = CommitResult(CommitOutcome.UNAFFECTED)
 UNATTRIBUTED = CommitResult(CommitOutcome.UNATTRIBUTED)
@@ -71,12 +84,34 @@ def failed(error: OnceError) -> CommitResult:
     return CommitResult(CommitOutcome.FAILED, error)
 
 
+_CONTENTION = (Contention, "others kept changing the same items")
+_HINDRANCES: Mapping[CommitOutcome, tuple[type[OnceError], str]] = {
+    CommitOutcome.CONTENDED: _CONTENTION,
+    CommitOutcome.STALE: _CONTENTION,
+    CommitOutcome.THROTTLED: (Throttled, "DynamoDB throttled the requests for lack of capacity"),
+    CommitOutcome.BUSY: (
+        OutcomeUnknown,
+        "DynamoDB neither answered the commit nor has a record of it",
+    ),
+}
+HINDRANCES = frozenset(_HINDRANCES)
+"""Outcomes that the same message may not have in its next attempt, after a pause."""
+
+
+def hindered(outcome: CommitOutcome, limit: str) -> OnceError:
+    """Return the error of a message that one of `HINDRANCES` kept from its commit, until a limit.
+
+    The limit is a text that names it, such as `until the time was up`.
+    """
+    kind, text = _HINDRANCES[outcome]
+    return kind(f"{text}, {limit}")
+
+
 Reason = Mapping[str, Any]
 
 _CONDITION = "ConditionalCheckFailed"
 _INVALID = {"ValidationError", "ItemCollectionSizeLimitExceeded"}
 _CONFLICT = "TransactionConflict"
-_THROTTLED = {"ThrottlingError", "ProvisionedThroughputExceeded"}
 
 
 def classify(
@@ -92,8 +127,8 @@ def classify(
         return classify_record(transaction, StoredRecord.read(reasons[0]["Item"]))
     if reasons[0]["Code"] == _CONFLICT:
         return CONTENDED  # an earlier attempt of ours may hold the record and the other items
-    if reasons[0]["Code"] in _THROTTLED:
-        return BUSY
+    if reasons[0]["Code"] in THROTTLING:
+        return THROTTLED
     codes = {reason["Code"] for reason in reasons}
     if codes & _INVALID:
         return failed(_invalid(actions, reasons))
@@ -101,8 +136,8 @@ def classify(
         return _classify_conditions(actions, reasons[1:])
     if _CONFLICT in codes:
         return CONTENDED
-    if codes & _THROTTLED:
-        return BUSY
+    if codes & THROTTLING:
+        return THROTTLED
     if codes == {"None"}:
         return UNAFFECTED
     return failed(RequestRefused(f"DynamoDB cancelled the commit: {', '.join(sorted(codes))}"))

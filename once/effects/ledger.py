@@ -15,7 +15,7 @@ from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
 from once.effects.declaration import Effect, Policy
-from once.errors import EffectUnknown, InFlight, Unanswered, summary_of
+from once.errors import THROTTLING, EffectUnknown, InFlight, Throttled, Unanswered, summary_of
 from once.events.identity import key_hash
 from once.names import Record, Standing, State
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 _MILLISECONDS = 1000
 _HAND_BACKS = 3
 _AS_READ = "#state = :pending AND #owner = :owner AND #standing = :standing"
+
+
+class ChangeThrottled(Unanswered, Throttled):
+    """DynamoDB throttled the change of a pending record."""
 
 
 class Intent(Struct, frozen=True):
@@ -319,6 +323,8 @@ class EffectLedger(Struct):
             codes = [reason["Code"] for reason in response.get("CancellationReasons", [])]
             if "ConditionalCheckFailed" in codes:
                 raise InFlight(f"another delivery took over {before.effect!r}", 0) from None
-            raise Unanswered(
-                f"the pending record could not be changed: {summary_of(error)}"
-            ) from None
+            codes.append(response.get("Error", {}).get("Code"))
+            text = "the pending record could not be changed"
+            if not THROTTLING.isdisjoint(codes):
+                raise ChangeThrottled(f"{text}: DynamoDB throttled it") from None
+            raise Unanswered(f"{text}: {summary_of(error)}") from None

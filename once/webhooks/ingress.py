@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import boto3
 
 from once.commit.committer import Committer
-from once.commit.result import CommitOutcome, CommitResult, failed
+from once.commit.result import HINDRANCES, CommitOutcome, CommitResult, failed, hindered
 from once.errors import (
     Contention,
     InvalidWrite,
@@ -26,6 +26,7 @@ from once.errors import (
     OutcomeUnknown,
     PermanentError,
     RequestRefused,
+    Throttled,
     Unexpected,
 )
 from once.events.identity import key_hash
@@ -54,7 +55,6 @@ _OF_AWS = (Contention, OutcomeUnknown, RequestRefused)
 
 _TABLE = Table[Any](CAPTURES)
 _DURABLE = {CommitOutcome.COMMITTED, CommitOutcome.DUPLICATE}
-_AGAIN = {CommitOutcome.BUSY, CommitOutcome.CONTENDED, CommitOutcome.UNAFFECTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ class CaptureCommitter:
                 conflict = _reason(webhook, result.cause), identity.pk
                 identity = webhook.conflict_identity(consumer)
         if result.outcome not in _DURABLE:
-            raise result.cause or Contention("others kept writing the record until the time was up")
+            raise result.cause or hindered(result.outcome, "until the time was up")
         return identity.pk, settled if result.outcome is CommitOutcome.COMMITTED else None
 
     def _attempt(
@@ -301,7 +301,7 @@ class CaptureCommitter:
             return failed(error)
         if claims := self._claims(transaction, capture, webhook.request.body):
             # A webhook that was captured before needs no object again.
-            with suppress(OutcomeUnknown):  # the commit finds out
+            with suppress(OutcomeUnknown, Throttled):  # the commit finds out
                 [known] = self.committer.look_up([transaction])
                 if known is not None:
                     return known
@@ -310,7 +310,7 @@ class CaptureCommitter:
         while True:
             [result] = self.committer.commit([request])
             # The same transaction may still commit, now or by an earlier attempt.
-            is_open = result.outcome in _AGAIN or isinstance(result.cause, OutcomeUnknown)
+            is_open = result.outcome in HINDRANCES or isinstance(result.cause, OutcomeUnknown)
             if not is_open or not deadline.pause(attempt):
                 return result
             attempt += 1

@@ -18,7 +18,7 @@ from once.errors import NotDone, PermanentError
 from once.intake.registration import effect_faults
 from once.runtime.deadline import Deadline
 from once.settings import TIME_MARGIN_MS
-from once.testing import FakeContext, inject, refused
+from once.testing import FakeContext, cancelled, inject, refused
 from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.function import WRITE, batch_of, events, message
@@ -292,6 +292,17 @@ class TestUnknownProvider:
 
 def _down(name: str) -> None:
     raise NotDone("the provider is down")
+
+
+def test_a_throttled_takeover_is_repeated_in_its_delivery(shop: Shop) -> None:
+    shop.during = _down
+    assert shop.run(message("a")) == ["a"]
+    shop.during = lambda name: None
+    takeovers = [None, refused("ThrottlingException"), None, cancelled("ThrottlingError")]
+    with inject(shop.aws.runtime.dynamodb, WRITE, *takeovers) as left:
+        assert shop.run(message("a", receive_count=2)) == []
+    assert left == []
+    assert shop.called[-1:] == ["a"]
 
 
 def test_effects_of_one_message_group_keep_their_order_beside_other_groups(shop: Shop) -> None:

@@ -441,7 +441,7 @@ SERVER_ERROR = refused("InternalServerError", status=500)
     [
         (answer_lost(), never_sent()),
         (never_sent(), SERVER_ERROR),
-        (SERVER_ERROR, refused("ThrottlingException")),
+        (SERVER_ERROR, refused("AccessDeniedException")),
     ],
 )
 def test_without_any_answer_each_counts_once(

@@ -44,7 +44,7 @@ def test_the_size_follows_the_share_that_spoils(one_in: int, smallest: int, larg
 
 HARMLESS = {
     *(CommitOutcome.COMMITTED, CommitOutcome.UNAFFECTED),
-    *(CommitOutcome.BUSY, CommitOutcome.UNATTRIBUTED),
+    *(CommitOutcome.BUSY, CommitOutcome.THROTTLED, CommitOutcome.UNATTRIBUTED),
 }
 RESULTS = [(CommitResult(outcome), 10 if outcome in HARMLESS else 1) for outcome in CommitOutcome]
 # The last two fail the whole request, so that a smaller group would have failed as well.

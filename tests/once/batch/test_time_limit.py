@@ -8,12 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from once.settings import TIME_MARGIN_MS
-from once.testing import Fault, never_sent, refused
+from once.testing import Fault, cancelled, inject, never_sent, refused
 from once.transaction import Transaction
 from tests.in_memory import Start
 from tests.once.batch.function import (
     LAST,
     THIRD,
+    WRITE,
     Choose,
     Entries,
     Function,
@@ -23,12 +24,11 @@ from tests.once.batch.function import (
     cancelling,
     message,
 )
-from tests.once.support import Log, Note, count, facts, record
+from tests.once.support import COUNTERS, Log, Note, count, facts, record
 
 GROUP = ["a", "b", "c", "d", "e"]
 CONFLICT = "TransactionConflict"
 THROTTLED = refused("ThrottlingException")
-WHOLE = pytest.mark.parametrize("fault", [THROTTLED, never_sent()], ids=["throttled", "unanswered"])
 MakeTimed = Callable[..., "Timed"]
 
 
@@ -170,26 +170,108 @@ def test_other_groups_commit_before_a_request_is_repeated(timed: MakeTimed) -> N
     assert function.pauses == [["c", "d", "e"]]
 
 
-@WHOLE
+def _faulty(kind: str) -> Any:
+    """Writes that all meet a fault: of the request, or of the item that event `a` writes."""
+    if kind == "unanswered":
+        return lambda entries: never_sent()
+    if kind == "throttled":
+        return lambda entries: THROTTLED
+    return cancelling({"a": kind}, times=10_000)
+
+
+TOO_LONG = {
+    CONFLICT: (11, "Contention: others kept changing the same items"),
+    "unanswered": (
+        11,
+        "OutcomeUnknown: DynamoDB neither answered the commit nor has a record of it",
+    ),
+    "throttled": (None, "Throttled: DynamoDB throttled the requests for lack of capacity"),
+    "ThrottlingError": (None, "Throttled: DynamoDB throttled the requests for lack of capacity"),
+}
+
+
+@pytest.mark.parametrize(("kind", "most", "text"), [(k, *v) for k, v in TOO_LONG.items()])
 @pytest.mark.usefixtures("longest_delays")
-def test_a_group_is_reported_when_its_time_is_up(timed: MakeTimed, fault: Fault) -> None:
-    # The pauses are 25 + 50 + 100 + 200 ms; there is no time for the next one, of 400 ms.
-    function = timed(seconds=0.5)
-    made = function.run(*batch_of(*GROUP), reports=GROUP, writes=lambda entries: fault)
-    assert made.groups == [GROUP] * 5
-    assert TIME_MARGIN_MS < function.context.remaining_ms < TIME_MARGIN_MS + 500
-
-
-@pytest.mark.parametrize("code", [CONFLICT, "ThrottlingError"])
-def test_permanent_contention_is_reported_after_eleven_attempts(
-    timed: MakeTimed, code: str
+@pytest.mark.parametrize("seconds", [0.5, 60])
+def test_a_message_that_does_not_commit_is_reported_with_the_limit_that_ended_it(
+    timed: MakeTimed, kind: str, most: int | None, text: str, seconds: float
 ) -> None:
-    function, writes = timed(seconds=900), cancelling({"c": code}, times=99)
-    made = function.run(*batch_of(*GROUP), reports=["c"], writes=writes)
-    assert sum("c" in group for group in made.groups) == 11
-    assert len(function.pauses) == 10
-    assert function.amounts == dict.fromkeys("abde", 1)
-    function.run(message("c", **LAST), writes=cancelling({"c": code}, times=99))
+    # The pauses double from 25 ms to 1 s: ten of them take 5.6 s, and there is time for 4 in 0.5 s.
+    function = timed(seconds=seconds)
+    made = function.run(message("a", **LAST), writes=_faulty(kind))
+    by_time = most is None or seconds < 1
+    attempts = most if most and not by_time else 5 if seconds < 1 else 65
+    assert len(made.groups) == attempts
+    assert function.context.remaining_ms > TIME_MARGIN_MS
+    limit = (
+        f"until the invocation's time was up, at attempt {attempts}"
+        if by_time
+        else "until the 11 attempts of an invocation were used up"
+    )
     [dead_letter] = map(facts, function.aws.dead_letters())
-    text = "others kept changing the same items until the time was up"
-    assert dead_letter["error"] == f"Contention: {text}"
+    assert dead_letter["error"].startswith(f"{text}, {limit}")
+
+
+def test_throttling_does_not_use_up_the_attempts_at_a_conflict(timed: MakeTimed) -> None:
+    function = timed(seconds=900)
+    faults = [THROTTLED] * 20 + [cancelled("None", CONFLICT)] * 10
+    assert len(function.run(message("a"), writes=faults).groups) == 31
+    assert function.amounts == {"a": 1}
+
+
+def test_the_reason_that_delayed_a_message_most_often_is_reported(timed: MakeTimed) -> None:
+    function = timed(seconds=900)
+    faults = [THROTTLED] * 20 + [cancelled("None", CONFLICT)] * 11
+    function.run(message("a", **LAST), writes=faults)
+    [dead_letter] = map(facts, function.aws.dead_letters())
+    assert dead_letter["error"].startswith("Throttled: ")
+
+
+def test_of_a_group_the_throttled_and_the_conflicting_message_are_repeated_by_their_own_limits(
+    timed: MakeTimed,
+) -> None:
+    function = timed(seconds=60)
+    codes = {"b": "ThrottlingError", "d": CONFLICT}
+    log = Log(function.aws)
+    function.run(*batch_of(*GROUP), writes=cancelling(codes, times=10_000), reports=["b", "d"])
+    assert function.amounts == dict.fromkeys("ace", 1)
+    ended = [line for line in log.lines() if line["message"] == "will be retried"]
+    errors = {line["message_id"]: line["error"] for line in ended}
+    assert errors == {"b": "Throttled", "d": "Contention"}
+
+
+@pytest.mark.parametrize("operation", ["GetItem", "BatchGetItem"])
+def test_a_throttled_read_is_repeated_after_a_pause(timed: MakeTimed, operation: str) -> None:
+    def read_first(event: Note, tx: Transaction) -> None:
+        tx.get(COUNTERS, {"name": "other"})
+        if operation == "BatchGetItem" and len(function.handled) < 15:
+            raise ValueError  # the dedup record is looked up
+        count(event, tx)
+
+    function = timed(seconds=60, handler=read_first)
+    throttled = refused("ProvisionedThroughputExceededException")
+    with inject(function.aws.runtime.dynamodb, operation, *[throttled] * 14) as left:
+        function.run(message("a"))
+    assert left == []
+    assert len(function.pauses) == 14
+    assert function.amounts == {"a": 1}
+
+
+@pytest.mark.parametrize("operation", ["GetItem", WRITE])
+def test_throttling_for_a_whole_invocation_opens_the_breaker(
+    timed: MakeTimed, operation: str
+) -> None:
+    def read_first(event: Note, tx: Transaction) -> None:
+        tx.get(COUNTERS, {"name": "other"})
+        count(event, tx)
+
+    function = timed(seconds=1, handler=read_first)
+    function.keep_warm()
+    for name in "abc":
+        function.context.remaining_ms = TIME_MARGIN_MS + 1000
+        with inject(function.aws.runtime.dynamodb, operation, *[THROTTLED] * 1000):
+            function.run(message(name), reports=[name])
+    function.context.remaining_ms = TIME_MARGIN_MS + 1000
+    made = function.run(message("d"), reports=["d"])
+    assert made.dynamodb == []
+    assert made.delays["d"] >= 60

@@ -12,6 +12,7 @@ from once.commit.result import (
     COMMITTED,
     CONTENDED,
     DUPLICATE,
+    THROTTLED,
     UNAFFECTED,
     UNATTRIBUTED,
     CommitOutcome,
@@ -65,13 +66,13 @@ def test_an_existing_record_is_recognised_without_a_read(
 PASSING: dict[str, tuple[Fault, CommitResult]] = {
     "conflict": (cancelled("None", "TransactionConflict"), CONTENDED),
     "conflict on the record": (cancelled("TransactionConflict", "None"), CONTENDED),
-    "throttled item": (cancelled("None", "ThrottlingError"), BUSY),
-    "throttled table": (cancelled("None", "ProvisionedThroughputExceeded"), BUSY),
+    "throttled item": (cancelled("None", "ThrottlingError"), THROTTLED),
+    "throttled table": (cancelled("None", "ProvisionedThroughputExceeded"), THROTTLED),
     "in progress": (refused("TransactionInProgressException"), BUSY),
-    "conflict of the request": (refused("TransactionConflictException"), BUSY),
-    "throttled request": (refused("ThrottlingException"), BUSY),
-    "throughput": (refused("ProvisionedThroughputExceededException"), BUSY),
-    "limit of the account": (refused("RequestLimitExceeded"), BUSY),
+    "conflict of the request": (refused("TransactionConflictException"), CONTENDED),
+    "throttled request": (refused("ThrottlingException"), THROTTLED),
+    "throughput": (refused("ProvisionedThroughputExceededException"), THROTTLED),
+    "limit of the account": (refused("RequestLimitExceeded"), THROTTLED),
 }
 
 
@@ -234,7 +235,7 @@ def test_a_failing_transaction_leaves_the_others_unaffected(bench: Bench) -> Non
         (refused("AccessDeniedException"), [UNATTRIBUTED] * 2),
         (refused("SerializationException"), [UNATTRIBUTED] * 2),
         (refused("SomethingNew"), [UNATTRIBUTED] * 2),
-        (refused("ThrottlingException"), [BUSY] * 2),
+        (refused("ThrottlingException"), [THROTTLED] * 2),
         (refused("TransactionInProgressException"), [BUSY] * 2),
         (answer_lost(), [COMMITTED] * 2),
     ],
@@ -261,7 +262,7 @@ def test_transactions_of_different_lengths_get_their_own_reasons(bench: Bench) -
     short, other = bench.transaction("short"), bench.counting("other")
     codes = ["None", "None", "None", "None", "ThrottlingError", "None", "None"]
     with inject(bench.client, WRITE, cancelled(*codes)):
-        assert bench.commit(long, short, other) == [UNAFFECTED, BUSY, UNAFFECTED]
+        assert bench.commit(long, short, other) == [UNAFFECTED, THROTTLED, UNAFFECTED]
 
 
 def test_a_transaction_without_reasons_fails(bench: Bench) -> None:

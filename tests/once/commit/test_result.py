@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from once.commit.result import (
-    BUSY,
     COMMITTED,
     CONTENDED,
     DUPLICATE,
     STALE,
+    THROTTLED,
     UNAFFECTED,
     CommitOutcome,
     CommitResult,
@@ -57,8 +57,8 @@ FAILED, CONFLICT = reason(CONDITION), reason("TransactionConflict")
 A, B, C = SoldOut("a"), SoldOut("b"), SoldOut("c")
 CONTENTION = {
     "TransactionConflict": CONTENDED,
-    "ThrottlingError": BUSY,
-    "ProvisionedThroughputExceeded": BUSY,
+    "ThrottlingError": THROTTLED,
+    "ProvisionedThroughputExceeded": THROTTLED,
 }
 
 

@@ -191,12 +191,22 @@ def test_a_renewed_key_has_the_next_number_and_its_own_lifetime(pending: Pending
     ("fault", "error"),
     [
         (cancelled("TransactionConflict"), "TransactionCanceledException"),
+        (cancelled("ThrottlingError"), "DynamoDB throttled it"),
+        (refused("ThrottlingException"), "DynamoDB throttled it"),
         (refused("AccessDeniedException"), "ClientError AccessDeniedException"),
         (refused("InternalServerError", status=500), "InternalServerError"),
         (refused("TransactionCanceledException"), "TransactionCanceledException"),
         (never_sent(), "ReadTimeoutError"),
     ],
-    ids=["conflict", "denied", "server error", "no reasons", "no answer"],
+    ids=[
+        "conflict",
+        "throttled item",
+        "throttled",
+        "denied",
+        "server error",
+        "no reasons",
+        "no answer",
+    ],
 )
 def test_a_takeover_that_fails_names_the_error(pending: Pending, fault: Fault, error: str) -> None:
     pending.later()

@@ -16,6 +16,7 @@ from once.errors import (
     PermanentError,
     RequestRefused,
     RetryableError,
+    Throttled,
     Unanswered,
     Unexpected,
 )
@@ -219,7 +220,9 @@ def test_it_opens_after_three_failed_rounds_in_a_row(
     assert breaker.seconds_open == seconds
 
 
-@pytest.mark.parametrize("error", [NotDone(), Unanswered(), OutcomeUnknown(), RequestRefused()])
+@pytest.mark.parametrize(
+    "error", [NotDone(), Unanswered(), OutcomeUnknown(), RequestRefused(), Throttled()]
+)
 def test_an_error_of_a_dependency_opens_it(breaker: CircuitBreaker, error: OnceError) -> None:
     for _ in range(3):
         breaker.learn((error, 1))

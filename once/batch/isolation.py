@@ -17,7 +17,7 @@ from botocore.parsers import ResponseParserError
 from once.batch.message import Message
 from once.errors import summary_of
 from once.failures.quarantine import batches_by_size, first_seen, lineage, size_of, text, whole
-from once.intake.original_message import OriginalMessage
+from once.intake.original_message import OriginalMessage, trace_header
 from once.intake.reader import Delivery
 from once.names import DeadLetterAttribute, Limits
 from once.runtime.deadline import Deadline
@@ -119,7 +119,11 @@ def _copy(message: Message) -> _Copy | None:
     if found is None:
         return None
     body, attributes = found
-    entry: dict[str, Any] = {"MessageBody": body, "MessageAttributes": attributes}
+    entry: dict[str, Any] = {
+        "MessageBody": body,
+        "MessageAttributes": attributes,
+        **trace_header(delivery.record["attributes"]),
+    }
     if delivery.group is not None:
         entry["MessageGroupId"] = delivery.group
     return _Copy(message, entry, size_of(body, attributes))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote
 
 from once.errors import EffectUnknown, OnceError
-from once.intake.original_message import MOVED, NOT_ALLOWED, OriginalMessage, text_of
+from once.intake.original_message import MOVED, NOT_ALLOWED, OriginalMessage, text_of, trace_header
 from once.names import DeadLetterAttribute, Limits
 from once.settings import Settings
 
@@ -95,6 +95,7 @@ class Quarantine:
             QueueUrl=self._settings.dead_letter_url,
             MessageBody=body,
             MessageAttributes=attributes,
+            **trace_header(delivery.record["attributes"]),
             **grouping,
         )
 

@@ -27,6 +27,7 @@ MOVED = f"The message is in the attribute {DeadLetterAttribute.ORIGINAL_GZIP}"
 NOT_ALLOWED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 _RESERVED = "once-"
+_TRACE_HEADER = "AWSTraceHeader"
 _PARTS = ("stringValue", "binaryValue", "dataType")
 
 Attributes = dict[str, dict[str, Any]]
@@ -100,6 +101,19 @@ def as_lambda_shows(attributes: Mapping[str, Any]) -> Attributes:
         }
         for name, one in attributes.items()
     }
+
+
+def trace_header(system_attributes: Mapping[str, str]) -> dict[str, Any]:
+    """Return the argument of SendMessage that passes the X-Ray trace header of a message on.
+
+    It is empty for a message without one. The header is the only system attribute that can be sent,
+    and does not count for the size of a message. SQS's own redrive keeps it.
+    """
+    header = system_attributes.get(_TRACE_HEADER)
+    if not header:
+        return {}
+    value = {"DataType": "String", "StringValue": header}
+    return {"MessageSystemAttributes": {_TRACE_HEADER: value}}
 
 
 def text_of(attributes: Mapping[str, Any], name: str) -> str | None:

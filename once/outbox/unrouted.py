@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable, summary_of
 from once.failures.quarantine import allowed, carried, described, text
-from once.intake.original_message import OriginalMessage
+from once.intake.original_message import OriginalMessage, trace_header
 from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetterAttribute, Limits, Reason
 from once.runtime.sdk import sqs_client, ssm_client
 from once.settings import SweepSettings
@@ -208,7 +208,10 @@ class Sweep:
         }
         body, attributes = carried(original, {n: text(allowed(v)) for n, v in facts.items()})
         self.sqs.send_message(
-            QueueUrl=self.settings.unrouted_url, MessageBody=body, MessageAttributes=attributes
+            QueueUrl=self.settings.unrouted_url,
+            MessageBody=body,
+            MessageAttributes=attributes,
+            **trace_header(record.get("attributes") or {}),
         )
         about = {"message_id": record["messageId"], "reason": why.reason}
         self.logger.warning("unrouted", extra=about)

@@ -24,6 +24,7 @@ from msgspec.json import decode
 from once.errors import UNREADABLE
 from once.events.cloud_event import CloudEvent
 from once.failures.quarantine import Place, batches_by_size, fits, size_of, text
+from once.intake.original_message import trace_header
 from once.names import DeadLetterAttribute, Limits
 from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import BATCH_ENTRIES, call_for_each, client
@@ -61,6 +62,7 @@ class _Send(Struct, frozen=True):
     MessageAttributes: dict[str, _Attribute]
     MessageGroupId: str | None = None
     MessageDeduplicationId: str | None = None
+    MessageSystemAttributes: dict[str, _Attribute] = {}
 
 
 class ExportedMessage(Struct, frozen=True):
@@ -96,6 +98,8 @@ class ExportedMessage(Struct, frozen=True):
     def entry(self) -> dict[str, Any]:
         """Return the message as an entry of SendMessageBatch, without its id."""
         entry = {"MessageBody": self.send.MessageBody, "MessageAttributes": self._attributes()}
+        if system := _as_sent(self.send.MessageSystemAttributes):
+            entry["MessageSystemAttributes"] = system
         if self.send.MessageGroupId is not None:
             entry["MessageGroupId"] = self.send.MessageGroupId
         if self.send.MessageDeduplicationId is not None:
@@ -104,11 +108,15 @@ class ExportedMessage(Struct, frozen=True):
         return entry
 
     def _attributes(self) -> dict[str, Any]:
-        """The attributes as boto3 takes them."""
-        return {
-            name: {part: value for part in _PARTS if (value := getattr(one, part)) is not None}
-            for name, one in self.send.MessageAttributes.items()
-        }
+        return _as_sent(self.send.MessageAttributes)
+
+
+def _as_sent(attributes: Mapping[str, _Attribute]) -> dict[str, Any]:
+    """Return attributes as boto3 takes them."""
+    return {
+        name: {part: value for part in _PARTS if (value := getattr(one, part)) is not None}
+        for name, one in attributes.items()
+    }
 
 
 def export(path: Path, messages: Iterable[DeadLetter]) -> dict[str, str]:
@@ -185,6 +193,7 @@ def exported_line(message: DeadLetter) -> str:
                 name: {part: _text(content) for part, content in value.items()}
                 for name, value in attributes.items()
             },
+            **trace_header(message.received["Attributes"]),
             **order,
         },
     }

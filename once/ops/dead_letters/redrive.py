@@ -21,7 +21,7 @@ from typer import Option
 from once.errors import OnceError
 from once.events.identity import message_group
 from once.failures.quarantine import Place, allowed, batches_by_size, fits, key_text, size_of, text
-from once.intake.original_message import Attributes
+from once.intake.original_message import Attributes, trace_header
 from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetterAttribute, Limits
 from once.ops.aws.clients import BatchCall, RateLimiter, call_for_each, client
 from once.ops.aws.deployment import Deployment
@@ -380,8 +380,11 @@ class RedrivenMessage:
 
     def entry(self) -> dict[str, Any]:
         """Return the message as an entry of SendMessageBatch or PublishBatch, without its id."""
-        name = "MessageBody" if self.topic_arn is None else "Message"
-        return {name: self.body, "MessageAttributes": self.attributes, **self.grouping}
+        entry = {"MessageAttributes": self.attributes, **self.grouping}
+        if self.topic_arn is not None:
+            return {"Message": self.body, **entry}
+        header = trace_header(self.dead_letter.received["Attributes"])
+        return {"MessageBody": self.body, **entry, **header}
 
     @property
     def size(self) -> int:

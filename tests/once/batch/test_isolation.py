@@ -46,6 +46,16 @@ def test_an_often_received_message_is_moved_before_a_body_is_read(
     assert function.amounts == {}
 
 
+def test_a_moved_message_keeps_its_trace_header(function: Function) -> None:
+    traced = message("a", **THIRD)
+    traced["attributes"]["AWSTraceHeader"] = "Root=1-5759e988-bd862e3fe1be46a994272793"
+    made = function.run(traced, *batch_of("b", **THIRD))
+    [entries] = [p["Entries"] for name, p in made.sqs if name == "SendMessageBatch"]
+    value = {"DataType": "String", "StringValue": "Root=1-5759e988-bd862e3fe1be46a994272793"}
+    assert entries[0]["MessageSystemAttributes"] == {"AWSTraceHeader": value}
+    assert "MessageSystemAttributes" not in entries[1]
+
+
 def test_a_known_duplicate_is_acknowledged_in_the_isolation_queue_without_a_run(
     function: Function,
 ) -> None:

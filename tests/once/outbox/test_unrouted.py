@@ -26,6 +26,13 @@ def harness() -> SweepHarness:
     return SweepHarness()
 
 
+def test_an_unrouted_event_keeps_its_trace_header(harness: SweepHarness) -> None:
+    trace = {"AWSTraceHeader": "Root=1-5759e988-bd862e3fe1be46a994272793"}
+    harness.handle({**record(envelope(type=LOST)), "attributes": trace})
+    [message] = harness.unrouted()
+    assert message["Attributes"]["AWSTraceHeader"] == trace["AWSTraceHeader"]
+
+
 def array(text: str) -> dict[str, Any]:
     return {"type": string(text, "String.Array")}
 

@@ -51,6 +51,30 @@ def test_file_of_its_owner_is_on_the_disk_before_messages_are_deleted(
     assert Path("out").stat().st_mode & 0o777 == 0o600
 
 
+TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        [("redrive", "--yes", "--returning")],
+        [("purge", "--yes", "--export", "out"), ("import", "--yes", "out")],
+    ],
+    ids=["redrive", "import"],
+)
+def test_a_message_keeps_its_trace_header(shop: Shop, commands: list[tuple[str, ...]]) -> None:
+    trace = {"AWSTraceHeader": {"StringValue": TRACE, "DataType": "String"}}
+    queue = shop.aws.queue
+    shop.sqs.send_message(QueueUrl=queue, MessageBody="{", MessageSystemAttributes=trace)
+    shop.work_off()
+    sent = support.requests_of("sqs.SendMessageBatch")
+    for command in commands:
+        support.stdout_of("dlq", *command)
+    assert [each["MessageSystemAttributes"] for [each] in (one["Entries"] for one in sent)] == [
+        trace
+    ]
+
+
 def test_without_a_file_name_each_consumer_has_a_file_that_git_ignores(unread: Shop) -> None:
     subprocess.run(["git", "init", "--quiet"], check=True)
     unread.cloud.bury(RELAY, "event")

@@ -116,6 +116,14 @@ class RegistrationError(ConfigurationError):
     heading = "the consumer's registration is not valid"
 
 
+class WrongTrigger(OnceError):
+    """A function was invoked with an event of another service than its own.
+
+    Remedy: remove the trigger that the error names from the function; the constructs add the right
+    one. For a test in the console, take its template of the service.
+    """
+
+
 class PermanentError(OnceError, reason=Reason.PERMANENT):
     """Another attempt cannot succeed. Handlers may raise it, to quarantine a message."""
 
@@ -125,7 +133,7 @@ class Unparseable(PermanentError, reason=Reason.UNPARSEABLE):
 
 
 class InvalidEvent(PermanentError, reason=Reason.INVALID_EVENT):
-    """The body is JSON, but not a CloudEvents 1.0 envelope."""
+    """The body is JSON, but not a CloudEvents 1.0 envelope, or not the one of its `source=`."""
 
 
 class UnknownType(PermanentError, reason=Reason.UNKNOWN_TYPE):

@@ -25,6 +25,7 @@ from once.effects.calls import wait_for_answers
 from once.errors import OnceError, OutcomeUnknown, RequestRefused, Unexpected
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
+from once.intake.foreign_events import records_of
 from once.intake.reader import Disposition, MessageResult, RecordReader
 from once.names import Limits, Standing
 from once.runtime.deadline import Context, Deadline
@@ -125,11 +126,15 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], None]
 
     def handle(self, event: dict[str, Any], context: Context) -> "PartialItemFailureResponse":
-        """Process the records of one invocation, and return Lambda's partial batch answer."""
+        """Process the records of one invocation, and return Lambda's partial batch answer.
+
+        Raises:
+            WrongTrigger: the event is no batch of SQS messages.
+        """
         began = self.clock()
         deadline = Deadline(context.get_remaining_time_in_millis, self.margin_ms, self.sleep)
         metrics = BatchMetrics(self.metrics, self.clock)
-        deliveries = self.reader.receive(event["Records"])
+        deliveries = self.reader.receive(records_of(event, "aws:sqs"))
         messages = [Message(delivery, deadline, metrics) for delivery in deliveries]
         finished = self.settle(messages, deadline, metrics)
         metrics.report(finished)

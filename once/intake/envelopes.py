@@ -60,11 +60,11 @@ _Parse = Callable[[str], Any]
 _Form = TypeVar("_Form")
 
 
-def _converted(tree: Any, form: type[_Form], name: str, hint: str = "") -> _Form:
+def _converted(tree: Any, form: type[_Form], name: str) -> _Form:
     try:
         return msgspec.convert(tree, form)
     except msgspec.ValidationError as error:
-        raise InvalidEvent(f"not {name}: {fault_text(error)}{hint}") from None
+        raise InvalidEvent(f"not {name}: {fault_text(error)}") from None
 
 
 class _Rule(msgspec.Struct, rename={"detail_type": "detail-type"}):
@@ -115,14 +115,18 @@ class _Notification(msgspec.Struct, rename="pascal"):
     timestamp: str
 
 
-def _from_sns(source: SnsSource, body: str, parsed: _Parse) -> CloudEvent:
-    hint = ". If its subscription has raw delivery, turn that off"
-    found = _converted(parsed(body), _Notification, "a notification of SNS", hint)
+def _notification(tree: Any) -> _Notification:
+    found = _converted(tree, _Notification, "a notification of SNS")
     if found.type != "Notification":
         raise InvalidEvent(
             f"a message of SNS about a subscription ({found.type}), and no event: confirm it by "
             "the SubscribeURL in its body, or remove the subscription"
         )
+    return found
+
+
+def _from_sns(source: SnsSource, body: str, parsed: _Parse) -> CloudEvent:
+    found = _notification(parsed(body))
     if not found.message_id.strip():
         raise NoKey("the notification has no MessageId: SNS sets one on every message")
     if not source.is_plain:
@@ -227,13 +231,15 @@ class _Record(msgspec.Struct, rename="camel"):
 
 
 class _Records(msgspec.Struct):
-    """The envelope of S3, which sends one record in it."""
+    """The envelope of S3, which sends one record in it, to a queue or to a topic."""
 
     records: list[_Record] = msgspec.field(name="Records")
 
 
 def _from_s3(_: S3Source, body: str, parsed: _Parse) -> CloudEvent:
     tree = parsed(body)
+    if isinstance(tree, dict) and "TopicArn" in tree:  # the bucket notifies a topic
+        tree = parsed(_notification(tree).message)
     if isinstance(tree, dict) and tree.get("Event") == "s3:TestEvent" and "Records" not in tree:
         raise NoEvent("S3 has tested that it may send to the queue")
     records = _converted(tree, _Records, "a notification of S3").records

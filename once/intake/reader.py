@@ -7,6 +7,7 @@ SQS itself adds to a message, such as its receive count; `read` decodes the body
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import msgspec
@@ -14,6 +15,8 @@ from msgspec import Struct, field
 
 from once.errors import (
     InvalidData,
+    InvalidEvent,
+    NoKey,
     OnceError,
     Unexpected,
     UnknownType,
@@ -189,14 +192,30 @@ class RecordReader:
     def read(self, delivery: Delivery, deadline: Deadline) -> DecodedEvent | OnceError:
         """Read the body of a message; return its event, or the error that prevents reading it."""
         try:
-            delivery.decoded = self._decode(delivery, deadline)
-        except OnceError as error:
+            found = self._decode(delivery, deadline)
+            if isinstance(found.data, InvalidData):
+                fault = self._envelope_fault(delivery, deadline)
+                data = InvalidData(f"{found.data}; {fault}") if fault else found.data
+                found = msgspec.structs.replace(found, data=data)
+            delivery.decoded = found
+        except OnceError as failure:
+            error = failure
+            if isinstance(error, InvalidEvent | NoKey):
+                fault = self._envelope_fault(delivery, deadline)
+                error = InvalidEvent(fault) if fault else error
             # Its traceback and context would keep the decoded data alive.
             error.__context__ = None
             delivery.decoded = error.with_traceback(None)
         except BaseException as error:  # must not end the other messages of the batch
             delivery.decoded = Unexpected(error)
         return delivery.decoded
+
+    def _envelope_fault(self, delivery: Delivery, deadline: Deadline) -> str | None:
+        """Return the mistake of a body in another envelope than the declared one; None if none."""
+        from once.intake.foreign_events import envelope_fault  # few messages fail
+
+        parsed = partial(parse, max_bytes=self._settings.max_body_bytes, deadline=deadline)
+        return envelope_fault(delivery.record["body"], self._settings.event_source, parsed)
 
     def _decode(self, delivery: Delivery, deadline: Deadline) -> DecodedEvent:
         settings, body = self._settings, delivery.record["body"]

@@ -26,6 +26,7 @@ from once.errors import UNREADABLE, OnceError, SettingsError, Unpublishable, sum
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import allowed, batches_by_size, described, key_text, text
+from once.intake.foreign_events import records_of
 from once.names import (
     COMMIT_ATTRIBUTE,
     EVENT_TYPE_ATTRIBUTE,
@@ -318,7 +319,7 @@ class Relay:
         origins: dict[str, Origin] = {}
         events: list[OutgoingEvent] = []
         dead_letters: list[str] = []
-        for record in filter(is_new, event["Records"]):
+        for record in filter(is_new, records_of(event, "aws:dynamodb")):
             origin = Origin.of(record)
             try:
                 for found, error in found_in(record, origin.pk, self.settings):

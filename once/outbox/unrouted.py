@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable, summary_of
 from once.failures.quarantine import allowed, carried, described, text
+from once.intake.foreign_events import records_of
 from once.intake.original_message import OriginalMessage, trace_header
 from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetterAttribute, Limits, Reason
 from once.runtime.sdk import sqs_client, ssm_client
@@ -173,7 +174,7 @@ class Sweep:
 
     def handle(self, event: Mapping[str, Any]) -> "PartialItemFailureResponse":
         """Process a batch; report the messages that could not be sent, which SQS delivers again."""
-        records: Sequence[Mapping[str, Any]] = event["Records"]
+        records: Sequence[Mapping[str, Any]] = records_of(event, "aws:sqs")
         failed = []
         for record in records:
             try:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from once import Step
-from once.errors import OnceError, PermanentError, RetryableError
+from once.errors import OnceError, PermanentError, RetryableError, WrongTrigger
 from once.events.identity import key_hash
 from once.names import Limits
 from once.testing import Fault, answer_lost, inject, never_sent, refused
@@ -331,3 +331,40 @@ def test_two_spellings_of_an_event_are_one_event(function: Function) -> None:
     function.run(record(composed, "m-1"), record(other, "m-2"))
     assert function.amounts == {"é": 2}
     assert function.reasons() == []
+
+
+# An invocation by another service than SQS.
+
+HTTP = {"version": "2.0", "requestContext": {"http": {}}, "body": "secret"}
+TRIGGERS: dict[str, tuple[Any, str]] = {
+    **{
+        name: ({"Records": [{"eventSource": name, "body": "secret"}]}, f"records of {name}")
+        for name in ("aws:s3", "aws:kinesis", "aws:dynamodb")
+    },
+    "aws:sns": ({"Records": [{"EventSource": "aws:sns", "Sns": {}}]}, "records of aws:sns"),
+    "unknown": ({"Records": [{"eventSource": "secret"}]}, "records of no AWS service"),
+    "mixed": ({"Records": [message("a"), {"eventSource": "aws:s3"}]}, "records of aws:sqs"),
+    "records": ({"Records": {"secret": 1}}, "an object without records"),
+    "EventBridge": ({"detail-type": "x", "source": "y", "detail": {}}, "event of EventBridge"),
+    "HTTP": (HTTP, "an HTTP request"),
+    "Kafka": ({"eventSource": "aws:kafka", "records": {}}, "an event of aws:kafka"),
+    "Pipes": ([message("a")], "an array of messages of aws:sqs, as EventBridge Pipes sends it"),
+    "logs": ({"awslogs": {"data": "secret"}}, "log lines of CloudWatch Logs"),
+    "console": ({"key1": "secret", "key2": "b"}, "the console's test event hello-world"),
+    "{}": ({}, "an empty object"),
+    "[]": ([], "a JSON list"),
+    "null": (None, "null"),
+    "text": ("secret", "a JSON str"),
+}
+
+
+@pytest.mark.parametrize(("event", "what"), TRIGGERS.values(), ids=TRIGGERS)
+def test_an_event_of_another_trigger_is_named(function: Function, event: Any, what: str) -> None:
+    handler = function.consumer.bound_to(function.aws.runtime)
+    with pytest.raises(WrongTrigger) as caught:
+        handler(event, function.context)
+    text = str(caught.value)
+    assert "batches of an SQS queue (aws:sqs)" in text
+    assert what in text
+    assert "secret" not in text
+    assert function.handled == []

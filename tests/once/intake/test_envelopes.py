@@ -34,7 +34,7 @@ from tests.once.intake.documented_events import (
     published,
     stored,
 )
-from tests.once.support import failures
+from tests.once.support import facts, failures
 
 TOPIC = SNS["TopicArn"]
 ORDER = {"order_id": "o-1", "kind": "order.placed"}
@@ -161,7 +161,6 @@ BAD: dict[str, tuple[Source, Any, type[OnceError], str]] = {
     "a blank detail-type": (BRIDGE, {**EC2, "detail-type": " "}, InvalidEvent, "is blank"),
     "a blank id": (BRIDGE, changed(EC2, id=" "), NoKey, "no id"),
     "another source": (BRIDGE, changed(EC2, source="x"), UntrustedSource, "aws.ec2 or aws.s3"),
-    "raw delivery": (TOPIC_JSON, ORDER, InvalidEvent, "raw delivery, turn that off"),
     "a confirmation": (
         TOPIC_JSON,
         changed(SNS, Type="SubscriptionConfirmation"),
@@ -204,9 +203,18 @@ def test_a_bad_envelope_is_refused_with_its_reason(
     assert type(caught.value) is error
 
 
-def test_a_test_message_of_s3_is_no_event() -> None:
+@pytest.mark.parametrize("event", [S3_TEST, published(S3_TEST)], ids=["queue", "topic"])
+def test_a_test_message_of_s3_is_no_event(event: Event) -> None:
     with pytest.raises(NoEvent):
-        read(BUCKET, S3_TEST)
+        read(BUCKET, event)
+
+
+def test_a_bucket_may_notify_a_topic_whose_subscription_has_no_raw_delivery() -> None:
+    spaced = stored("a+b%2Bc.jpg")
+    assert read(BUCKET, published(spaced)) == read(BUCKET, spaced)
+    assert read(BUCKET, published(spaced)).subject == "a b+c.jpg"
+    with pytest.raises(InvalidEvent, match="SubscribeURL"):
+        read(BUCKET, changed(published(S3_PUT), Type="SubscriptionConfirmation"))
 
 
 @pytest.mark.parametrize(
@@ -360,3 +368,79 @@ def test_a_key_that_the_source_cannot_give_is_refused_at_load(
         pytest.raises(RegistrationError, match=text),
     ):
         aws.deliver(BOUGHT)
+
+
+# A body in another envelope than the declared one: which it is, and the line that reads it.
+
+PLAIN_ORDER: Event = {"order_id": "o-1", "kind": "placed"}
+RAW, DECLARE = "turn on raw message delivery", "declare source=Source."
+FOREIGN: dict[str, tuple[Source | None, Any, str, str]] = {
+    "SNS": (None, published(cloud_event("placed", ORDER)), "of SNS", RAW),
+    "SNS, plain JSON": (None, published(ORDER), "of SNS", f"{DECLARE}sns(…, type=…)"),
+    "SNS, text": (None, SNS, "of SNS", f"{DECLARE}sns(…, type=…)"),
+    "SNS, S3": (None, published(S3_PUT), "it: a notification of S3", f"{DECLARE}s3(…)"),
+    "SNS, EventBridge": (
+        None,
+        published(EC2),
+        "it: an event of EventBridge",
+        f"{DECLARE}event_bridge",
+    ),
+    "S3": (None, S3_PUT, "of S3", f"{DECLARE}s3(…)"),
+    "a test of S3": (None, S3_TEST, "of S3", f"{DECLARE}s3(…)"),
+    "EventBridge": (None, changed(EC2, id=""), "of EventBridge", f"{DECLARE}event_bridge(…)"),
+    "plain JSON": (None, PLAIN_ORDER, "a JSON object", f"{DECLARE}json(type=…)"),
+    "plain JSON with an id": (None, {"id": 7}, "a JSON object", f"{DECLARE}json(type=…)"),
+    "raw CloudEvent": (TOPIC_EVENTS, cloud_event("a", {}), "a CloudEvent", "turn off raw"),
+    "raw JSON": (TOPIC_JSON, ORDER, "a JSON object", "turn off raw message delivery"),
+    "raw S3": (TOPIC_EVENTS, S3_PUT, "of S3", f"{DECLARE}s3(…)"),
+    "plain JSON in a topic": (TOPIC_EVENTS, published(ORDER), "JSON object", "sns(…) with type="),
+    "S3 in a topic": (TOPIC_EVENTS, published(S3_PUT), "of S3", f"{DECLARE}s3(…)"),
+    "a rule's topic": (BRIDGE, published(EC2), "of EventBridge", RAW),
+    "CloudEvents by no rule": (BRIDGE, cloud_event("a", {}), "a CloudEvent", "declare no source="),
+    "plain JSON by no rule": (BRIDGE, ORDER, "a JSON object", f"{DECLARE}json(type=…)"),
+    "EventBridge for S3": (BUCKET, OBJECT_CREATED, "of EventBridge", f"{DECLARE}event_bridge"),
+    "SNS as plain JSON": (PLAIN, published(ORDER), "of SNS", RAW),
+    "S3 as plain JSON": (TYPED, S3_PUT, "of S3", f"{DECLARE}s3(…)"),
+    "a rule for a schedule": (NIGHTLY, changed(EC2, id=""), "of EventBridge", "event_bridge(…)"),
+}
+
+
+@pytest.mark.parametrize(("source", "event", "name", "remedy"), FOREIGN.values(), ids=FOREIGN)
+def test_a_foreign_envelope_is_named_with_the_line_that_reads_it(
+    source: Source | None, event: Any, name: str, remedy: str
+) -> None:
+    consumer = consumer_of("order.placed", Order, key=Key.field("order_id"))
+    with FakeAws(consumer, {"counts": "name"}, deliveries=1, event_source=source) as aws:
+        aws.deliver(event, fails=True)
+        [dead_letter] = map(facts, aws.dead_letters())
+    assert dead_letter["reason"] == "invalid-event"
+    assert dead_letter["error"].startswith("InvalidEvent: the body is a")
+    assert name in dead_letter["error"]
+    assert remedy in dead_letter["error"]
+
+
+def test_an_envelope_that_passes_for_plain_data_is_named_beside_the_fault_of_the_data() -> None:
+    consumer = consumer_of("order.placed", Order, key=Key.content())
+    with fake(consumer, PLAIN) as aws:
+        aws.deliver(published(ORDER), fails=True)
+        [dead_letter] = map(facts, aws.dead_letters())
+    assert dead_letter["reason"] == "invalid-data"
+    assert "of SNS in its envelope" in dead_letter["error"]
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ({**cloud_event("order.placed", ORDER), "id": None}, "no-key"),
+        ({**cloud_event("order.placed", ORDER), "specversion": "2"}, "invalid-event"),
+        ({**cloud_event("order.placed", {}), "specversion": None}, "invalid-event"),
+        ([ORDER], "invalid-event"),
+    ],
+)
+def test_a_faulty_event_in_the_declared_form_keeps_its_own_error(event: Any, reason: str) -> None:
+    consumer = consumer_of("order.placed", Order, key=Key.field("order_id"))
+    with FakeAws(consumer, {"counts": "name"}, deliveries=1) as aws:
+        aws.deliver(event, fails=True)
+        [dead_letter] = map(facts, aws.dead_letters())
+    assert dead_letter["reason"] == reason
+    assert "Source." not in dead_letter["error"]

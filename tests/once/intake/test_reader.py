@@ -119,7 +119,7 @@ EVENT = note("inside", event_id="e")
 @pytest.mark.parametrize(
     ("envelope", "own", "reason"),
     [
-        (published(EVENT), "MessageId", "no-key"),
+        (published(EVENT), "MessageId", "invalid-event"),
         ({**EC2, "detail": EVENT}, "id", "invalid-event"),
     ],
     ids=["SNS", "EventBridge"],

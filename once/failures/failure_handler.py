@@ -90,10 +90,13 @@ class FailureHandler:
             return 0  # it was not attempted, so it can be attempted at once
         if isinstance(error, InFlight):
             return ceil(error.seconds)  # an earlier delivery would find it in flight again
-        if isinstance(error, Suspended) or self._breaker.covers(error):
-            return round(self._breaker.delay(delivery.receive_count))
+        receives = delivery.receive_count
+        if isinstance(error, Suspended):
+            return round(self._breaker.postpone(delivery.record.message_id, receives))
+        if self._breaker.covers(error, receives):
+            return round(self._breaker.delay(receives))
         base, cap = self._settings.backoff_base_seconds, self._settings.backoff_cap_seconds
-        return round(full_jitter(delivery.receive_count - 1, base=base, cap=cap))
+        return round(full_jitter(receives - 1, base=base, cap=cap))
 
     def _log(self, text: str, delivery: Delivery, error: OnceError, **more: str) -> None:
         self._logger.warning(text, extra={**more, **delivery.log_fields, "error": error.summary})

@@ -271,8 +271,8 @@ class TestUnknownProvider:
         self, shop: Shop
     ) -> None:
         shop.during = _down
-        for _ in range(3):
-            shop.run(message("down"))
+        for number in range(3):
+            shop.run(message(f"down-{number}"))
         shop.aws.time = NOW + 10_000
         shop.called = []
         assert len(shop.run(*batch_of(*NAMES))) == len(NAMES)

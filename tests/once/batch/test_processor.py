@@ -213,7 +213,8 @@ def test_a_message_that_cannot_be_quarantined_is_not_acknowledged(
 def test_an_open_breaker_delays_neither_last_chances_nor_bad_bodies(function: Function) -> None:
     function.keep_warm()
     denied = refused("AccessDeniedException")
-    function.run(message("a", **THIRD), writes=[denied], reports=["a"])
+    for name in ("a", "other"):
+        function.run(message(name, **THIRD), writes=[denied], reports=[name])
     batch = message("b", **THIRD), record("{", "bad"), record("{", "unread", **THIRD)
     function.run(*batch, reports=["b", "unread"])
     assert function.reasons() == ["unparseable"]
@@ -315,9 +316,9 @@ def test_a_missing_table_dead_letters_no_message_and_opens_the_breaker(
 ) -> None:
     function, missing = make(handler), refused("ResourceNotFoundException")
     function.keep_warm()
-    for receive_count in (1, 2):
+    for name in ("b", "c", "a"):
         with inject(function.aws.runtime.dynamodb, operation, missing) as left:
-            function.run(message("a", receive_count=receive_count), reports=["a"])
+            function.run(message(name), reports=[name])
         assert left == []
     assert function.run(message("a", **THIRD), reports=["a"]).dynamodb == []
     assert function.reasons() == []

@@ -1,6 +1,10 @@
 """Delays of failed messages: at random, longer with each receive, and by the circuit breaker."""
 
+import heapq
+import itertools
 import json
+import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -21,7 +25,7 @@ from once.errors import (
     Unexpected,
 )
 from once.failures.circuit_breaker import CircuitBreaker
-from once.intake.reader import Disposition
+from once.intake.reader import Disposition, MessageResult
 from once.names import Limits
 from once.settings import Settings
 from once.testing import FakeContext, Fault, inject, never_sent, refused
@@ -105,16 +109,17 @@ def test_an_open_breaker_sets_the_delay(start: Start) -> None:
     aws, denied = start(), refused("AccessDeniedException")
     handle = consumer_of().bound_to(aws.runtime)
 
-    def delay(receive_count: int) -> list[int]:
-        batch = {"Records": [message("m", receive_count)]}
+    def delay(receive_count: int, name: str = "m") -> list[int]:
+        batch = {"Records": [message(name, receive_count)]}
         with calls(aws.runtime.sqs) as made:
             assert len(failures(handle(batch, FakeContext()))) == 1
         return [parameters["VisibilityTimeout"] for _, parameters in made]
 
-    with inject(aws.runtime.dynamodb, "TransactWriteItems", denied) as left:
-        assert delay(4) == [120 * 2**3]  # its failures on earlier receives open the breaker
+    with inject(aws.runtime.dynamodb, "TransactWriteItems", denied, denied) as left:
+        assert delay(4) == [120 * 2**3]  # it failed on earlier receives, by itself so far
+        assert delay(1, "n") == [120]  # two messages, and three failures, open the breaker
         assert left == []
-        assert delay(1) == [120 + 60]  # not attempted: the time left, and half a delay of jitter
+        assert delay(1, "o") == [120]  # not attempted: the time left, and half a delay of jitter
 
 
 @pytest.mark.parametrize(
@@ -166,7 +171,7 @@ def test_a_delay_that_cannot_be_set_is_logged_and_no_fault(
 # Circuit breaker: opens while a dependency fails.
 
 
-BASE, CAP = 120, 3600
+BASE, CAP, RECEIVES = 120, 3600, 5
 DOWN = NotDone("503")
 
 
@@ -190,6 +195,14 @@ def breaker(time: Time) -> CircuitBreaker:
     return CircuitBreaker(Settings(**names, **more, **settings), time)
 
 
+_numbers = itertools.count()
+
+
+def learn(breaker: CircuitBreaker, *ended: tuple[MessageResult, int], of: str = "") -> None:
+    """Let messages end at a receive: new ones, unless they are all of one id."""
+    breaker.learn(*((of or f"m-{next(_numbers)}", *one) for one in ended))
+
+
 FAIL, FAIL_5, FAIL_9 = ([(DOWN, receives)] for receives in (1, 5, 9))
 COMMIT = [(Disposition.COMMITTED, 12)]
 REFUSE, REPEAT = [(Disposition.REFUSED, 1)], [(Disposition.DUPLICATE, 9)]
@@ -197,7 +210,9 @@ ROUNDS: dict[str, tuple[list[list[Any]], float]] = {
     "no message": ([], 0),
     "two failures": ([FAIL] * 2, 0),
     "three failures": ([FAIL] * 3, BASE / 2),
-    "a message that was received five times": ([FAIL_5], 4 * BASE / 2),
+    "a message that was received five times": ([FAIL_5], 0),
+    "two such messages": ([FAIL_5] * 2, 2 * BASE / 2),
+    "such a message and another": ([FAIL_5, FAIL], BASE / 2),
     "earlier receives after a success": ([COMMIT, FAIL_9, FAIL_9], 0),
     "one failing message among successes": ([COMMIT, FAIL_9] * 50, 0),
     "a commit between failures": ([FAIL, FAIL, COMMIT, FAIL, FAIL], 0),
@@ -216,7 +231,7 @@ def test_it_opens_after_three_failed_rounds_in_a_row(
     breaker: CircuitBreaker, rounds: list[list[Any]], seconds: float
 ) -> None:
     for ended in rounds:
-        breaker.learn(*ended)
+        learn(breaker, *ended)
     assert breaker.seconds_open == seconds
 
 
@@ -225,9 +240,9 @@ def test_it_opens_after_three_failed_rounds_in_a_row(
 )
 def test_an_error_of_a_dependency_opens_it(breaker: CircuitBreaker, error: OnceError) -> None:
     for _ in range(3):
-        breaker.learn((error, 1))
+        learn(breaker, (error, 1))
     assert breaker.seconds_open > 0
-    assert breaker.covers(error)
+    assert breaker.covers(error, 1)
 
 
 @pytest.mark.parametrize(
@@ -235,24 +250,93 @@ def test_an_error_of_a_dependency_opens_it(breaker: CircuitBreaker, error: OnceE
 )
 def test_an_error_of_a_message_does_not_open_it(breaker: CircuitBreaker, error: OnceError) -> None:
     for _ in range(50):
-        breaker.learn((error, 5))
+        learn(breaker, (error, 5))
     assert breaker.seconds_open == 0
-    breaker.learn((DOWN, 3))
+    learn(breaker, (DOWN, 3))
+    learn(breaker, (DOWN, 1))
     assert breaker.is_open
-    assert not breaker.covers(error)
+    assert not breaker.covers(error, 5)
 
 
 def test_a_failure_after_its_delay_opens_it_for_twice_as_long(
     breaker: CircuitBreaker, time: Time
 ) -> None:
-    breaker.learn((DOWN, 3))
+    for _ in range(3):
+        learn(breaker, (DOWN, 1))
     time.now += BASE / 2 - 0.5
-    assert breaker.covers(DOWN)
+    assert breaker.covers(DOWN, 1)
     time.now += 0.5
     assert breaker.seconds_open == 0
-    assert not breaker.covers(DOWN)
-    breaker.learn((DOWN, 1))
+    assert not breaker.covers(DOWN, 1)
+    learn(breaker, (DOWN, 1))
     assert breaker.seconds_open == 2 * BASE / 2
+
+
+def test_one_message_alone_delays_itself_and_no_other(breaker: CircuitBreaker) -> None:
+    for receives in range(1, 12):
+        learn(breaker, (DOWN, receives), of="alone")
+        assert breaker.covers(DOWN, receives) is (receives >= 3)
+    assert not breaker.holds("other")
+
+
+def test_a_message_that_failed_before_a_success_is_no_evidence(breaker: CircuitBreaker) -> None:
+    bad = [f"bad-{n}" for n in range(10)]
+    learn(breaker, (DOWN, 1), of=bad[0])
+    learn(breaker, (Disposition.COMMITTED, 1))
+    breaker.learn(*((name, DOWN, 1) for name in bad), ("good", Disposition.COMMITTED, 1))
+    for name in bad * 3:
+        learn(breaker, (DOWN, 2), of=name)
+    assert not breaker.holds("other")
+    for _ in range(3):
+        learn(breaker, (DOWN, 1))
+    assert breaker.holds("other")
+
+
+def test_the_attempt_after_its_delay_is_left_to_messages_that_were_not_tried(
+    breaker: CircuitBreaker, time: Time
+) -> None:
+    for name in "abc":
+        learn(breaker, (DOWN, 1), of=name)
+    for name in "ax":
+        assert breaker.holds(name)
+    breaker.postpone("a", 1)
+    untried = breaker.postpone("x", 2)
+    time.now += BASE / 2
+    assert breaker.holds("a")
+    assert not breaker.holds("x")
+    time.now += untried  # it came back elsewhere
+    assert not breaker.holds("a")
+
+
+def test_orders_that_never_succeed_do_not_keep_sound_ones_from_their_attempt(
+    breaker: CircuitBreaker, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten of thirty messages always fail, in a function that is warm for all deliveries."""
+    draw = random.Random(51)
+    monkeypatch.setattr("random.uniform", draw.uniform)
+    names = [f"bad-{n}" if n < 10 else f"sound-{n}" for n in range(30)]
+    draw.shuffle(names)
+    queue = [(time.now + number, name, 1) for number, name in enumerate(names)]
+    done: dict[str, int] = {}
+    held = Counter[str]()
+    while queue:
+        at, name, receives = heapq.heappop(queue)
+        time.now = max(time.now, at)
+        if breaker.holds(name) and receives < RECEIVES:
+            held[name] += 1
+            delay = breaker.postpone(name, receives)
+        elif name.startswith("sound"):
+            learn(breaker, (Disposition.COMMITTED, receives), of=name)
+            done[name] = receives
+            continue
+        else:
+            learn(breaker, (DOWN, receives), of=name)
+            delay = breaker.delay(receives) if breaker.covers(DOWN, receives) else 2.0**receives
+        if receives < RECEIVES:
+            heapq.heappush(queue, (time.now + delay, name, receives + 1))
+    assert len(done) == 20
+    assert max(done.values()) <= 3
+    assert sum(held[name] for name in done) <= 20
 
 
 @pytest.mark.parametrize(
@@ -269,5 +353,6 @@ def test_a_delay_doubles_with_each_receive_and_half_of_it_is_jitter(
 
 
 def test_a_delay_is_never_shorter_than_the_breaker_stays_open(breaker: CircuitBreaker) -> None:
-    breaker.learn((DOWN, 5))
-    assert min(breaker.delay(1) for _ in range(200)) >= breaker.seconds_open
+    for _ in range(5):
+        learn(breaker, (DOWN, 1))
+    assert min(breaker.delay(1) for _ in range(200)) >= breaker.seconds_open > BASE

@@ -360,7 +360,7 @@ class MessageSteps(Struct, frozen=True):
                 "the function did not start, died, timed out or was throttled in each of its "
                 f"{delivery.receive_count - 1} deliveries"
             )
-        held = self.breaker.holds(delivery.record.message_id)
+        held = self.breaker.holds(delivery.record["messageId"])
         is_suspended = held and not delivery.is_last_chance
         if decoded is None and not is_suspended:
             decoded = self.reader.read(delivery, message.deadline)

@@ -266,7 +266,7 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
         # Among the others that go on are those which throttling has kept until the time was up.
         began = [message.began for message in going if message.result is not None]
         called = [
-            (m.delivery.record.message_id, m.result, m.delivery.receive_count)
+            (m.delivery.record["messageId"], m.result, m.delivery.receive_count)
             for m in going
             if m.result is not None and not _is_done_without_call(m)
         ]

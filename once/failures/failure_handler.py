@@ -92,7 +92,7 @@ class FailureHandler:
             return ceil(error.seconds)  # an earlier delivery would find it in flight again
         receives = delivery.receive_count
         if isinstance(error, Suspended):
-            return round(self._breaker.postpone(delivery.record.message_id, receives))
+            return round(self._breaker.postpone(delivery.record["messageId"], receives))
         if self._breaker.covers(error, receives):
             return round(self._breaker.delay(receives))
         base, cap = self._settings.backoff_base_seconds, self._settings.backoff_cap_seconds

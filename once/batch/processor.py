@@ -25,7 +25,7 @@ from once.effects.calls import wait_for_answers
 from once.errors import OnceError, OutcomeUnknown, RequestRefused, Unexpected
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
-from once.intake.foreign_events import records_of
+from once.intake.original_message import records_of
 from once.intake.reader import Disposition, MessageResult, RecordReader
 from once.names import Limits, Standing
 from once.runtime.deadline import Context, Deadline

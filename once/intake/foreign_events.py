@@ -31,20 +31,10 @@ _NAMES = {
 }
 
 
-def records_of(event: Any, service: str) -> list[Any]:
-    """Return the records of an invocation by a service, such as `aws:sqs`.
-
-    Raises:
-        WrongTrigger: the event is of another service, or of none.
-    """
-    match event:
-        case {"Records": list(records)} if all(
-            isinstance(each, dict) and each.get("eventSource", service) == service
-            for each in records
-        ) and not any("EventSource" in each for each in records):
-            return records
+def wrong_trigger(event: Any, service: str) -> WrongTrigger:
+    """Return the error of an invocation with another event than records of a service."""
     names = {"aws:sqs": "an SQS queue", "aws:dynamodb": "a DynamoDB stream"}
-    raise WrongTrigger(
+    return WrongTrigger(
         f"the function reads batches of {names[service]} ({service}), and was invoked with "
         f"{_trigger(event)}: remove that trigger, or test with an event of {service}"
     )

@@ -92,6 +92,26 @@ class OriginalMessage(Struct, frozen=True):
         return gzip.compress(content, compresslevel=1, mtime=0)
 
 
+def records_of(event: Any, service: str) -> list[Any]:
+    """Return the records of an invocation by a service, such as `aws:sqs`.
+
+    Raises:
+        WrongTrigger: the event is of another service, or of none.
+    """
+    records = event.get("Records") if isinstance(event, dict) else None
+    if isinstance(records, list) and all(_is_of(service, each) for each in records):
+        return records
+    from once.intake.foreign_events import wrong_trigger
+
+    raise wrong_trigger(event, service)
+
+
+def _is_of(service: str, record: Any) -> bool:
+    if not isinstance(record, dict) or "EventSource" in record:  # SNS's spelling
+        return False
+    return bool(record.get("eventSource", service) == service)
+
+
 def as_lambda_shows(attributes: Mapping[str, Any]) -> Attributes:
     """Return message attributes of ReceiveMessage in the form of Lambda's SQS events."""
     return {
@@ -103,7 +123,7 @@ def as_lambda_shows(attributes: Mapping[str, Any]) -> Attributes:
     }
 
 
-def trace_header(system_attributes: Mapping[str, str]) -> dict[str, Any]:
+def trace_header(system_attributes: Mapping[Any, str]) -> dict[str, Any]:
     """Return the argument of SendMessage that passes the X-Ray trace header of a message on.
 
     It is empty for a message without one. The header is the only system attribute that can be sent,

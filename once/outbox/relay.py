@@ -26,7 +26,7 @@ from once.errors import UNREADABLE, OnceError, SettingsError, Unpublishable, sum
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
 from once.failures.quarantine import allowed, batches_by_size, described, key_text, text
-from once.intake.foreign_events import records_of
+from once.intake.original_message import records_of
 from once.names import (
     COMMIT_ATTRIBUTE,
     EVENT_TYPE_ATTRIBUTE,

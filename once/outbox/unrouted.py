@@ -16,8 +16,7 @@ from botocore.exceptions import ClientError
 
 from once.errors import UNREADABLE, OnceError, PermanentError, Unparseable, summary_of
 from once.failures.quarantine import allowed, carried, described, text
-from once.intake.foreign_events import records_of
-from once.intake.original_message import OriginalMessage, trace_header
+from once.intake.original_message import OriginalMessage, records_of, trace_header
 from once.names import EVENT_TYPE_ATTRIBUTE, DeadLetterAttribute, Limits, Reason
 from once.runtime.sdk import sqs_client, ssm_client
 from once.settings import SweepSettings

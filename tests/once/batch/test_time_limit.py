@@ -242,9 +242,12 @@ def test_of_a_group_the_throttled_and_the_conflicting_message_are_repeated_by_th
 
 @pytest.mark.parametrize("operation", ["GetItem", "BatchGetItem"])
 def test_a_throttled_read_is_repeated_after_a_pause(timed: MakeTimed, operation: str) -> None:
+    handled: list[str] = []
+
     def read_first(event: Note, tx: Transaction) -> None:
         tx.get(COUNTERS, {"name": "other"})
-        if operation == "BatchGetItem" and len(function.handled) < 15:
+        handled.append(event.name)
+        if operation == "BatchGetItem" and len(handled) < 15:
             raise ValueError  # the dedup record is looked up
         count(event, tx)
 

@@ -33,7 +33,14 @@ from once.errors import (
     RetryableError,
     Throttled,
 )
-from once.events.cloud_event import CloudEvent, as_item, as_json, converter, fault_text
+from once.events.cloud_event import (
+    MODEL_FAULTS,
+    CloudEvent,
+    as_item,
+    as_json,
+    converter,
+    fault_text,
+)
 from once.events.outgoing import ClaimPlace, Draft, draft
 from once.names import COMMIT_ATTRIBUTE, Limits
 from once.settings import CommitSettings, TableSettings
@@ -101,7 +108,7 @@ class Table(Struct, Generic[ItemT], frozen=True):
         fields = {name: value for name, value in item.items() if name != COMMIT_ATTRIBUTE}
         try:
             return cast(ItemT, converter(self.model)(_plain(fields)))
-        except Exception as error:  # a check of the model's own may raise any
+        except MODEL_FAULTS as error:
             # Perhaps a newer version of the function wrote it: another attempt may succeed.
             raise RetryableError(
                 f"an item of {self.name} does not fit {self.model.__name__}: {fault_text(error)}"

@@ -180,6 +180,13 @@ _QUOTING = {
 """Beginnings of those texts of msgspec that quote the data, and what stands in their place."""
 
 
+MODEL_FAULTS = (
+    *(ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError),
+)
+"""Errors that a model, or a check of its own, raises for data. Others, such as MemoryError, say
+nothing of the data: the message is tried again."""
+
+
 def fault_text(error: Exception) -> str:
     """Return path and kind of a fault in data, for a text that must not hold a value.
 

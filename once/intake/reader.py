@@ -23,7 +23,7 @@ from once.errors import (
     Unparseable,
     UntrustedSource,
 )
-from once.events.cloud_event import DATAREF, CloudEvent, fault_text, read_event
+from once.events.cloud_event import DATAREF, MODEL_FAULTS, CloudEvent, fault_text, read_event
 from once.events.identity import key_and_fingerprint
 from once.events.strict_json import BYTE_ORDER_MARK, make_integers, parse
 from once.intake.original_message import MOVED, restored, text_of
@@ -279,13 +279,13 @@ def with_claimed_data(
 def _convert(event: CloudEvent, handler: Handler) -> Any:
     try:
         return handler.convert(event.data)
-    except Exception as error:  # a check of the model's own may raise any
+    except MODEL_FAULTS as error:
         text = f"{event.type} does not fit {handler.model.__name__}: {fault_text(error)}"
     # The model may have an integer where the producer writes 1.0. This is rarely needed, and not
     # done before: in a Decimal, 1.00 stays what the producer wrote.
     if isinstance(event.data, dict | list):
         make_integers(event.data)
-        with suppress(Exception):
+        with suppress(*MODEL_FAULTS):
             return handler.convert(event.data)
     return InvalidData(text)
 

@@ -86,7 +86,7 @@ def dead_lettered_by_the_relay(_: FakeAws) -> Item:
 
 
 MADE: dict[str, Callable[[FakeAws], Item]] = {
-    "without a key": lambda aws: dead_lettered(aws, "{}"),
+    "without a key": lambda aws: dead_lettered(aws, '{"specversion": "1.0"}'),
     "with a key": lambda aws: dead_lettered(aws, GOOD),
     "with attributes": lambda aws: dead_lettered(aws, GOOD, PRODUCERS),
     "compressed": lambda aws: dead_lettered(aws, UNSENDABLE, PRODUCERS),

@@ -28,7 +28,6 @@ from once.effects.declaration import (
 from once.effects.executor import EffectExecutor
 from once.effects.ledger import EffectLedger
 from once.errors import Refusal, RegistrationError
-from once.events.cloud_event import MODELS, field_names
 from once.events.identity import Key
 from once.events.outgoing import ClaimPlace
 from once.failures.circuit_breaker import CircuitBreaker
@@ -40,6 +39,7 @@ from once.intake.registration import (
     Rejection,
     effect_faults,
     item_dedup_faults,
+    table_faults,
     twice,
 )
 from once.names import CONSUMER_NAME
@@ -118,6 +118,7 @@ class Consumer:
         self.completions: dict[str, Completion] = {}
         self.hooks: list[Hook] = []
         self.tables: set[str] = set()
+        self._modelled: list[Table[Any]] = []
         self._faults: list[str] = []
 
     @overload
@@ -132,10 +133,10 @@ class Consumer:
         With a model, `Transaction.get` returns its items as objects of the model, and
         `Transaction.put` takes such objects.
         """
-        if model is not None and field_names(model) is None:
-            self._faults.append(f"table({name!r}): {model!r} is no model; give {MODELS}")
         self.tables.add(name)
-        return Table(name, model)
+        made = Table(name, model)
+        self._modelled += [made] if model is not None else []
+        return made
 
     def handles(
         self,
@@ -320,6 +321,7 @@ class Consumer:
             faults.append(f"the name {self.name!r} does not match {CONSUMER_NAME.pattern}")
         if not self.handlers:
             faults.append(f"{self.name} handles nothing; add a function with @consumer.handles")
+        faults += chain.from_iterable(map(table_faults, self._modelled))
         faults += chain.from_iterable(one.faults() for one in self.handlers.values())
         faults += chain.from_iterable(one.faults() for one in self.rejections.values())
         faults += chain.from_iterable(map(effect_faults, self.effects.values()))

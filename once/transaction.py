@@ -14,12 +14,13 @@ from decimal import Decimal
 from enum import Enum
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, cast, is_typeddict
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 from boto3.dynamodb.types import Binary, TypeDeserializer
 from botocore.exceptions import ClientError
 from msgspec import Struct, field
+from msgspec.json import encode
 
 from once.dynamodb_rules import Unfit, check_expressions, check_value, serialize
 from once.effects.declaration import Effect, RequestT
@@ -33,14 +34,8 @@ from once.errors import (
     RetryableError,
     Throttled,
 )
-from once.events.cloud_event import (
-    MODEL_FAULTS,
-    CloudEvent,
-    as_item,
-    as_json,
-    converter,
-    fault_text,
-)
+from once.events.cloud_event import MODEL_FAULTS, CloudEvent, fault_text
+from once.events.models import is_typed_dict, model_of
 from once.events.outgoing import ClaimPlace, Draft, draft
 from once.names import COMMIT_ATTRIBUTE, Limits
 from once.settings import CommitSettings, TableSettings
@@ -90,12 +85,16 @@ class Table(Struct, Generic[ItemT], frozen=True):
         Raises:
             InvalidWrite: it is no object of the model, and no mapping.
         """
-        if isinstance(given, Mapping):
+        if isinstance(given, Mapping) and not is_typed_dict(self.model):
             return dict(given)
-        if self.model is None or not isinstance(given, self.model):
+        kind = dict if is_typed_dict(self.model) else self.model
+        if kind is None or not isinstance(given, kind):
             wanted = "a dict" if self.model is None else f"{self.model.__name__} or a dict"
             raise InvalidWrite(f"{self.name} takes {wanted}, not {type(given).__name__}")
-        return as_item(given)
+        try:
+            return model_of(self.model).item_of(given)
+        except InvalidWrite as error:
+            raise InvalidWrite(f"a write to {self.name}: {error}") from None
 
     def read(self, item: Item) -> ItemT:
         """Return an item as an object of the model, or as a dict without one.
@@ -107,7 +106,7 @@ class Table(Struct, Generic[ItemT], frozen=True):
             return cast(ItemT, dict(item))
         fields = {name: value for name, value in item.items() if name != COMMIT_ATTRIBUTE}
         try:
-            return cast(ItemT, converter(self.model)(_plain(fields)))
+            return cast(ItemT, model_of(self.model).read_item(_plain(fields)))
         except MODEL_FAULTS as error:
             # Perhaps a newer version of the function wrote it: another attempt may succeed.
             raise RetryableError(
@@ -336,9 +335,14 @@ class Transaction:
             raise InvalidWrite("one effect an event: publish an event, and let it cause the next")
         if self.drafts:
             raise InvalidWrite(_PUBLISHED_EARLY)
-        if not isinstance(request, dict if is_typeddict(effect.model) else effect.model):
+        if not isinstance(request, dict if is_typed_dict(effect.model) else effect.model):
             raise InvalidWrite(f"the effect {effect.name!r} takes a {effect.model.__name__}")
-        self.request = (effect, as_json(request))
+        try:
+            self.request = (effect, encode(model_of(effect.model).written(request)))
+        except InvalidWrite as error:
+            raise InvalidWrite(
+                f"the request of {effect.name!r} breaks its model: {error}"
+            ) from None
 
     @property
     def reads(self) -> Set[ItemKey]:

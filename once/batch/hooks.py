@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from once.effects.declaration import takes
 from once.runtime.deadline import Deadline
 
 Kind = Literal["handler", "rejection", "completion", "effect"]
@@ -44,9 +45,7 @@ def hook_faults(function: HookFunction) -> Iterator[str]:
     place = f"{function.__module__}.{function.__qualname__} with @consumer.around"
     if not inspect.isgeneratorfunction(function):
         yield f"{place} is no generator function; give it one `yield`, and no other decorator"
-    try:
-        inspect.signature(function).bind(None)
-    except TypeError:
+    if not takes(function, 1):
         yield f"{place} is called with a Step; give it this one argument"
 
 

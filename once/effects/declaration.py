@@ -5,10 +5,12 @@ depend on those of its provider, so each effect states a policy; there is no def
 """
 
 import inspect
+import sys
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from functools import cache
-from typing import Any, Generic, Protocol, TypeVar, overload
+from types import SimpleNamespace
+from typing import Any, Generic, Protocol, TypeVar, get_type_hints, overload
 
 import msgspec
 from msgspec import Struct
@@ -100,12 +102,34 @@ class EffectDecorator(Protocol[RequestT]):
     ) -> Effect[RequestT, OutcomeT]: ...
 
 
+def takes(function: Callable[..., object], count: int) -> bool:
+    """Return whether a function can be called with so many arguments."""
+    try:
+        _signature(function).bind(*range(count))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _signature(function: Callable[..., object]) -> inspect.Signature:
+    """Return a signature, whose annotations may name what only type checkers import."""
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format
+
+        return inspect.signature(function, annotation_format=Format.FORWARDREF)
+    return inspect.signature(function)
+
+
 @cache
 def _returned_type(function: Callable[..., object]) -> Any:
     """Return the type that a function returns, by its annotation; None if there is none to use."""
     try:
-        found = inspect.signature(function, eval_str=True).return_annotation
+        found = _signature(function).return_annotation
+        if isinstance(found, str):  # only this one: the others may name what does not exist
+            scope = getattr(inspect.unwrap(function), "__globals__", {})
+            hints = SimpleNamespace(__annotations__={"returned": found})
+            found = get_type_hints(hints, scope, include_extras=True)["returned"]
         msgspec.json.Decoder(found)  # raises an error for a type that JSON cannot tell apart
     except Exception:  # an annotation may name anything
         return None
-    return None if found is inspect.Signature.empty else found
+    return None if found in (inspect.Signature.empty, type(None)) else found

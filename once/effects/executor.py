@@ -8,6 +8,7 @@ compared with the form in which it would be kept; otherwise only a recovery woul
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from inspect import formatannotation, isawaitable
 from types import FunctionType
 from typing import Any, NoReturn
@@ -34,7 +35,8 @@ from once.errors import (
     UnhandledRefusal,
     WrongOutcome,
 )
-from once.events.cloud_event import as_json, fault_text, json_in_model
+from once.events.cloud_event import fault_text
+from once.events.models import model_of
 from once.names import OUTCOME_BYTES, DeadLetterAttribute, Standing
 from once.runtime.deadline import Deadline
 
@@ -82,8 +84,7 @@ class EffectExecutor:
 
         Raises:
             OutOfTime: the time left in this invocation is shorter than one call's timeout.
-            InvalidWrite: the consumer does not declare the effect, or the request is not of its
-                model.
+            InvalidWrite: the consumer does not declare the effect.
         """
         self._check_time(deadline)
         effect, request = requested
@@ -92,12 +93,6 @@ class EffectExecutor:
                 f"the effect {effect.name!r} is not declared by this consumer: declare it with "
                 "@consumer.effect"
             )
-        try:  # a request that cannot be read back would stay pending
-            json_in_model(request, effect.model)
-        except msgspec.ValidationError as error:
-            raise InvalidWrite(
-                f"the request of {effect.name!r} breaks its model: {fault_text(error)}"
-            ) from None
         return self.ledger.open(effect, request, pk, deadline.seconds_to_the_end)
 
     def begin(self, pk: str, intent: Intent, deadline: Deadline) -> EffectAttempt:
@@ -138,7 +133,7 @@ class EffectExecutor:
         """
         effect, deadline = attempt.effect, attempt.deadline
         try:
-            request = json_in_model(attempt.intent.request, effect.model)
+            request = model_of(effect.model).read_text(attempt.intent.request)
         except msgspec.ValidationError as error:
             text = (
                 f"the pending request of {effect.name!r} does not fit its model any more: "
@@ -182,7 +177,7 @@ class EffectExecutor:
             f"committed ({why}) nor kept in its record. It is in the attribute "
             f"{DeadLetterAttribute.OUTCOME}: `once effects settle MESSAGE_ID --recorded --why "
             "TEXT` stores it",
-            outcome=_shown(attempt.outcome),
+            outcome=_shown(attempt.effect, attempt.outcome),
         )
 
     def stuck(self, found: Intent, error: PermanentError) -> OnceError:
@@ -397,16 +392,16 @@ def _sendable(kept: Mapping[str, Any]) -> str:
     return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
 
 
-def _form(outcome: Any) -> str:
+def _form(effect: Effect[Any, Any], outcome: Any) -> str:
     if isinstance(outcome, Refusal):
         return refused_text(type(outcome).__name__, outcome.args)
-    return returned_text(as_json(outcome))
+    return returned_text(msgspec.json.encode(model_of(effect.outcome_type).written(outcome)))
 
 
-def _shown(outcome: Any) -> str:
+def _shown(effect: Effect[Any, Any], outcome: Any) -> str:
     """Return an outcome as a dead letter shows it: in its kept form, or else as Python does."""
     text = f"a value of the type {type(outcome).__qualname__}"
-    for form in (_form, repr):
+    for form in (partial(_form, effect), repr):
         with suppress(Exception):  # a user's class may raise anything
             text = form(outcome)
             break
@@ -433,12 +428,13 @@ def kept_text(effect: Effect[Any, Any], outcome: Any) -> str:
         NotKept: it has no JSON form, or could not be restored from it.
     """
     try:
-        text = _form(outcome)
+        text = _form(effect, outcome)
+        kept = msgspec.json.decode(text, type=_Kept)
         if isinstance(outcome, Refusal):
-            again = type(outcome)(*msgspec.json.decode(text, type=_Kept).arguments)
+            again = type(outcome)(*kept.arguments)
             is_same = (again.args, vars(again)) == (outcome.args, vars(outcome))
         else:
-            is_same = bool(json_in_model(as_json(outcome), effect.outcome_type) == outcome)
+            is_same = bool(model_of(effect.outcome_type).read_text(bytes(kept.returned)) == outcome)
     except Exception as error:  # a user's class may raise anything
         raise NotKept(fault_text(error)) from error
     if not is_same:
@@ -458,7 +454,7 @@ def restored(effect: Effect[Any, Any], text: str, refusals: Iterable[type[Refusa
     try:
         kept = msgspec.json.decode(text, type=_Kept)
         if kept.refused is None:
-            return json_in_model(kept.returned, effect.outcome_type)
+            return model_of(effect.outcome_type).read_text(bytes(kept.returned))
         return _refusal_class(kept.refused, refusals)(*kept.arguments)
     except UnhandledRefusal:
         raise

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from once.errors import NoKey, TooLarge, Unparseable
 from once.events.cloud_event import CloudEvent
-from once.events.strict_json import MAX_SAFE_INTEGER, whole_number
+from once.events.strict_json import MAX_SAFE_INTEGER, Number, whole_number
 from once.names import Limits
 from once.runtime.deadline import Deadline
 
@@ -36,9 +36,9 @@ _MOST_CHARACTERS = 2 * Limits.PARTITION_KEY_BYTES
 _GROUP_ID = re.compile(r"[!-~]{1,128}")
 """Group ids that SNS and SQS accept: letters, digits and punctuation of ASCII, without spaces."""
 
-_SORTED = msgspec.json.Encoder(order="sorted")
+_SORTED = msgspec.json.Encoder(order="sorted", enc_hook=float)  # of a Number
 _BEYOND_U_FFFF = re.compile(rb"[\xf0-\xf4]")
-_CONTAINERS, _SAME = (dict, list), (str, bool, type(None))
+_CONTAINERS, _FRACTIONS, _SAME = (dict, list), (float, Number), (str, bool, type(None))
 _SMALLEST_PLAIN = 1e-4
 _STEPS = 1024
 """Values that are written between two looks at the clock."""
@@ -297,7 +297,7 @@ def has_plain_numbers(values: Iterable[Any]) -> bool:
         elif kind is int:
             if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
                 return False
-        elif kind is float:
+        elif kind in _FRACTIONS:
             if not _SMALLEST_PLAIN <= abs(value) < MAX_SAFE_INTEGER or value.is_integer():
                 return False
         elif kind not in _SAME:

@@ -16,16 +16,10 @@ import msgspec
 from msgspec import Struct, field
 
 from once.errors import UNREADABLE, InvalidWrite, OnceError, TooLarge, Unpublishable
-from once.events.cloud_event import (
-    DATAREF,
-    CloudEvent,
-    as_builtins,
-    event_of,
-    fault_text,
-    read_event,
-)
+from once.events.cloud_event import DATAREF, CloudEvent, event_of, fault_text, read_event
 from once.events.identity import consumer_of, has_plain_numbers, key_hash, message_group
-from once.events.strict_json import MAX_DEPTH, parse
+from once.events.models import as_builtins
+from once.events.strict_json import MAX_DEPTH, Number, parse
 from once.names import CAUSE_EXTENSION, SOURCE_PREFIX, Limits, Record
 
 if TYPE_CHECKING:
@@ -42,7 +36,12 @@ _INLINE_BYTES = Limits.TOPIC_MESSAGE_BYTES - 16 * 1024
 _OUTBOX_BYTES = 300 * 1024
 """The most data of all events in a record, of the 400 KB of an item."""
 
-_ENCODER = msgspec.json.Encoder()
+
+def _as_read(number: Number) -> msgspec.Raw:
+    return msgspec.Raw(number.digits.encode())
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_as_read)
 
 _MAX_STATE_CHARACTERS, _MAX_STATE_MEMBERS = 512, 32
 """Limits of W3C for `tracestate`: the characters to keep at least, and the members at most."""
@@ -101,7 +100,7 @@ def draft(
     """
     try:
         tree = as_builtins(data)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (InvalidWrite, TypeError, ValueError, RecursionError) as error:
         raise InvalidWrite(f"{event_type} cannot be published: {fault_text(error)}") from None
     return parsed_draft(event_type, tree, subject, grouped_by=grouped_by)
 

@@ -58,6 +58,23 @@ _STEPS = 1024
 _PART = 2**20
 
 
+class Number(float):
+    """A fraction whose producer wrote other digits than `repr` does, such as 0.10."""
+
+    __slots__ = ("digits",)
+    digits: str
+
+    @classmethod
+    def of(cls, digits: str) -> float:
+        """Return the number that a JSON text denotes, with its digits if they tell more."""
+        number = float(digits)
+        if repr(number) == digits:
+            return number
+        spelled = cls(number)
+        spelled.digits = digits
+        return spelled
+
+
 def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any:
     """Parse a JSON text of at most `max_bytes` in UTF-8, a long text until the deadline.
 
@@ -198,7 +215,7 @@ def _unsafe_integer() -> Unparseable:
 
 
 def _fraction(digits: str) -> float:
-    number = float(digits)
+    number = Number.of(digits)
     # So short a text has no more digits than a double, and is no large integer.
     if len(digits) > _DOUBLE_DIGITS or not number or math.isinf(number):
         _check_rounding(digits, number)

@@ -25,6 +25,7 @@ from once.errors import (
 )
 from once.events.cloud_event import DATAREF, MODEL_FAULTS, CloudEvent, fault_text, read_event
 from once.events.identity import key_and_fingerprint
+from once.events.models import model_of
 from once.events.strict_json import BYTE_ORDER_MARK, make_integers, parse
 from once.intake.original_message import MOVED, restored, text_of
 from once.intake.registration import Handler
@@ -278,7 +279,7 @@ def with_claimed_data(
 
 def _convert(event: CloudEvent, handler: Handler) -> Any:
     try:
-        return handler.convert(event.data)
+        return model_of(handler.model).read(event.data)
     except MODEL_FAULTS as error:
         text = f"{event.type} does not fit {handler.model.__name__}: {fault_text(error)}"
     # The model may have an integer where the producer writes 1.0. This is rarely needed, and not
@@ -286,7 +287,7 @@ def _convert(event: CloudEvent, handler: Handler) -> Any:
     if isinstance(event.data, dict | list):
         make_integers(event.data)
         with suppress(*MODEL_FAULTS):
-            return handler.convert(event.data)
+            return model_of(handler.model).read(event.data)
     return InvalidData(text)
 
 

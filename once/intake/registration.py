@@ -5,17 +5,17 @@ They are its handlers, its answers to refusals, its effects, and the functions t
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from once.effects.declaration import Effect, Policy
+from once.effects.declaration import Effect, Policy, takes
 from once.errors import Refusal
 from once.event_sources import Source, key_rule_fault
-from once.events.cloud_event import MODELS, converter, field_names
 from once.events.identity import Key
+from once.events.models import MODELS, is_model, model_of
 from once.names import CONSUMER_NAME, EVENT_TYPE
 from once.settings import Settings
-from once.transaction import FormerRecords, Transaction
+from once.transaction import FormerRecords, Table, Transaction
 
 _REMEDY = "deploy it with dedup=Dedup.RECORD"
 
@@ -28,8 +28,7 @@ CompletionFunction = Callable[[Any, Any, Transaction], None]
 class Handler:
     """A function for one event type, the model of its data, and the event's key rule.
 
-    `convert` makes an object of the model from an event's data. `former` are the records of the
-    deduplication that Once replaces, if they still count.
+    `former` are the records of the deduplication that Once replaces, if they still count.
     """
 
     event_type: str
@@ -38,10 +37,6 @@ class Handler:
     key: Key
     volatile: frozenset[str]
     former: FormerRecords | None = None
-    convert: Callable[[Any], Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "convert", converter(self.model))
 
     def faults(self) -> Iterator[str]:
         """Yield the mistakes in the registration, each with its remedy."""
@@ -53,7 +48,7 @@ class Handler:
             )
         if _would_never_run(self.function):
             yield f"{place} would never run; make it a plain function"
-        if not _takes(self.function, 2):
+        if not takes(self.function, 2):
             yield f"{place} is called with an event and a transaction; give it these two arguments"
         key = self.key if isinstance(self.key, Key) else None
         if key is None:
@@ -63,13 +58,17 @@ class Handler:
                 f"{place} has a key of no fields, the same for every event; name one in "
                 "Key.field(…)"
             )
-        known = field_names(self.model)
-        if known is None:
+        if not is_model(self.model):
             yield f"{place}: {self.model!r} is no model; give {MODELS}"
             return
-        in_key = {path.split(".")[0] for path in key.fields} if key else set()
-        for name in sorted((in_key | self.volatile) - known):
-            yield f"{place} names the field {name!r}, which {self.model.__name__} does not have"
+        model = model_of(self.model)
+        yield from (f"{place}: {fault}" for fault in model.faults)
+        if model.faults:
+            return
+        paths = {path: path.split(".") for path in key.fields} if key else {}
+        for name, steps in sorted((paths | {name: [name] for name in self.volatile}).items()):
+            if not model.reaches(*steps):
+                yield f"{place} names the field {name!r}, which {model.name} does not have"
 
     def source_faults(self, source: Source | None) -> Iterator[str]:
         """Yield the mistake of a key rule that cannot identify the events of this source."""
@@ -108,7 +107,7 @@ class Completion:
 
 
 def _answer_faults(function: Callable[..., object], what: str) -> Iterator[str]:
-    if _would_never_run(function) or not _takes(function, 3):
+    if _would_never_run(function) or not takes(function, 3):
         yield (
             f"{_name_of(function)} is called with an event, {what} and a transaction; make it a "
             "plain function of these three arguments"
@@ -127,12 +126,11 @@ def effect_faults(effect: Effect[Any, Any]) -> Iterator[str]:
             f"{place}: key_lifetime_seconds is how long the provider remembers a key; give it "
             "with Policy.PROVIDER_KEY, and with no other"
         )
-    if field_names(effect.model) is None:
-        yield f"{place}: {effect.model!r} is no model; give {MODELS}"
+    yield from _model_faults(place, effect.model)
     if effect.look_up is not None and effect.policy is not Policy.PROVIDER_KEY:
         yield f"{place}: a look-up serves Policy.PROVIDER_KEY alone; take it out"
     for function in filter(None, (effect.function, effect.look_up)):
-        if _would_never_run(function, is_awaited=True) or not _takes(function, 2):
+        if _would_never_run(function, is_awaited=True) or not takes(function, 2):
             yield (
                 f"{place}: {_name_of(function)} is called with a request and a Call; make it a "
                 "function of these two arguments, plain or `async def`"
@@ -140,8 +138,32 @@ def effect_faults(effect: Effect[Any, Any]) -> Iterator[str]:
         elif function is effect.function and effect.outcome_type is None:
             yield (
                 f"{place}: {_name_of(function)} does not say what it returns; annotate it with "
-                "a type that JSON can hold, such as a msgspec.Struct"
+                "a type that JSON can hold, such as a msgspec.Struct, and import the type at run "
+                "time, not under TYPE_CHECKING"
             )
+        elif function is effect.function:
+            outcome = model_of(effect.outcome_type)
+            yield from (
+                f"{place}: its outcome: {fault}"
+                for fault in (*outcome.faults, *outcome.write_faults)
+            )
+
+
+def table_faults(table: Table[Any]) -> Iterator[str]:
+    """Yield the mistakes in the model of a table, each with its remedy."""
+    yield from _model_faults(f"table({table.name!r})", table.model)
+
+
+def _model_faults(place: str, model: Any) -> Iterator[str]:
+    if is_model(model):
+        yield from _round_trip_faults(place, model)
+    else:
+        yield f"{place}: {model!r} is no model; give {MODELS}"
+
+
+def _round_trip_faults(place: str, kind: Any) -> Iterator[str]:
+    model = model_of(kind)
+    yield from (f"{place}: {fault}" for fault in (*model.faults, *model.write_faults))
 
 
 def twice(what: object, first: Callable[..., None], second: Callable[..., None]) -> str:
@@ -182,14 +204,6 @@ def _would_never_run(function: Callable[..., object], *, is_awaited: bool = Fals
         or inspect.isgeneratorfunction(function)
         or inspect.isasyncgenfunction(function)
     )
-
-
-def _takes(function: Callable[..., object], count: int) -> bool:
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
-        return False
-    return True
 
 
 def _name_of(function: Callable[..., object]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-from once.events.cloud_event import as_builtins
+from once.events.models import as_builtins
 from once.intake.original_message import as_lambda_shows
 
 

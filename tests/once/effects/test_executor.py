@@ -403,7 +403,7 @@ INVALID: dict[str, tuple[list[Any], str]] = {
     "another model": ([Other("a")], "the effect 'charge' takes a Charge"),
     "another type": (
         [Charge("a", "much")],  # type: ignore[arg-type]
-        "the request of 'charge' breaks its model: Expected `int`, got `str`",
+        "the request of 'charge' breaks its model: an object of Charge could not be read again",
     ),
     "another consumer's effect": (
         [EFFECT],

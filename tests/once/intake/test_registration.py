@@ -138,7 +138,7 @@ FIELDS: list[dict[str, Any]] = [
         "*is no model; give a msgspec.Struct, dataclass, TypedDict, *": [
             handling(model=model) for model in (dict, int, Struct(), None, "Note")
         ],
-        "*support.count for 'noted' names the field 'nmae', which Note does not have": [
+        "*support.count for 'noted' names the field 'nmae*', which Note does not have": [
             handling(**options) for options in FIELDS
         ],
         # Its event would be committed with nothing done.

@@ -106,8 +106,10 @@ def takes(function: Callable[..., object], count: int) -> bool:
     """Return whether a function can be called with so many arguments."""
     try:
         _signature(function).bind(*range(count))
-    except (TypeError, ValueError):
+    except TypeError:
         return False
+    except (NameError, ValueError):  # it has no signature that can be told: its first call decides
+        return True
     return True
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 from pydantic import Secret, SecretBytes, SecretStr, TypeAdapter
+from pydantic.dataclasses import is_pydantic_dataclass, rebuild_dataclass
 from pydantic_core import ValidationError, to_jsonable_python
 
 from once.events.strict_json import Number
@@ -41,8 +42,12 @@ class Rules:
     """
 
     def __init__(self, kind: Any) -> None:
+        # Annotations may name what is defined after their class; a NameError says what is missing.
+        if hasattr(kind, "model_rebuild"):
+            kind.model_rebuild()
+        elif is_pydantic_dataclass(kind):
+            rebuild_dataclass(kind)
         self._adapter = TypeAdapter[Any](kind)
-        # A class with names that were defined after it is completed by this look at it.
         self._schema: Schema = dict(self._adapter.core_schema)
         nodes = [*_nodes(self._schema, {}, is_sure=True)]
         self._named = {n["ref"]: n for n, _, _ in nodes if "ref" in n}
@@ -87,8 +92,10 @@ class Rules:
             raise ValueError(type(error).__name__) from None
 
     def dumped(self, value: Any, *, mode: Literal["json", "python"] = "json") -> Any:
-        """Return an object of the model, by its aliases."""
-        return self._adapter.dump_python(value, mode=mode, by_alias=True, warnings=False)
+        """Return an object of the model, by its aliases; a NamedTuple as an object of JSON."""
+        form = self._adapter.dump_python(value, mode=mode, by_alias=True, warnings=False)
+        is_named = isinstance(value, tuple) and hasattr(value, "_fields")
+        return dict(zip(value._fields, form, strict=True)) if is_named else form
 
     @staticmethod
     def leaf(value: Any) -> Any:
@@ -160,15 +167,15 @@ class Rules:
         if kind in ("union", "tagged-union"):
             return any(self._reaches(choice, steps, config) for choice in _choices(schema))
         if _is_fields(schema):
-            if _extra(schema, config) == "allow":
-                return True
-            for name, field in _fields(schema).items():
-                for path in _paths(name, field, config):
-                    if path[0] == steps[0] and (
-                        len(path) > 1 or self._reaches(field["schema"], steps[1:], {})
-                    ):
-                        return True
-            return False
+            found = [
+                len(path) > 1 or self._reaches(field["schema"], steps[1:], {})
+                for name, field in _fields(schema).items()
+                for path in _paths(name, field, config)
+                if path[0] == steps[0]
+            ]
+            return any(found) if found else _extra(schema, config) == "allow"
+        if kind == "dict":
+            return self._reaches(schema.get("values_schema", _ANY), steps[1:], config)
         inner = None if kind in _CODE else self._inner(schema)
         return inner is None or self._reaches(inner, steps, config)
 
@@ -213,7 +220,7 @@ def _choices(schema: Schema) -> list[Schema]:
 
 
 def _is_fields(schema: Schema) -> bool:
-    return schema["type"] in ("model-fields", "typed-dict", "dataclass-args")
+    return schema["type"] in ("model-fields", "typed-dict", "dataclass-args", "named-tuple")
 
 
 def _fields(schema: Schema) -> dict[str, Schema]:

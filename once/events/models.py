@@ -97,12 +97,13 @@ class Model:
             self._prepare()
         except NameError as error:
             self.faults = (
-                f"{self.name} has an annotation that cannot be evaluated, since {error}: import "
-                "the name at run time, not under TYPE_CHECKING, and define it in the module",
+                f"{self.name} has an annotation that cannot be evaluated, since "
+                f"{_first_line(error)}: import the name at run time, not under TYPE_CHECKING, and "
+                "define it in the module",
             )
         except Exception as error:  # a user's class may raise anything
-            first = (str(error).splitlines() or [""])[0]
-            self.faults = (f"{self.name} is not read: {type(error).__name__}: {first}",)
+            text = f"{type(error).__name__}: {_first_line(error)}"
+            self.faults = (f"{self.name} is not read: {text}",)
 
     def _prepare(self) -> None:
         parts = [*_parts(self.kind)]
@@ -278,6 +279,10 @@ class Model:
 
 
 _model_of = cache(Model)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]
 
 
 def as_builtins(value: Any) -> Any:

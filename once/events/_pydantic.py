@@ -19,6 +19,7 @@ Schema = Mapping[str, Any]
 
 _CODE = ("function-before", "function-wrap", "function-plain", "any", "call", "custom-error")
 """Kinds of schema in which code of the user decides what is read."""
+_ARRAYS = (list, tuple, set)
 _ANY: Schema = {"type": "any"}
 _SCALARS = (
     *("none", "bool", "int", "float", "decimal", "str", "bytes", "date", "time", "datetime"),
@@ -152,7 +153,7 @@ class Rules:
                 name: self._spelled(members.get(name, _ANY), member)
                 for name, member in data.items()
             }
-        if isinstance(data, list | set) and (items := _item_schemas(schema, len(data))):
+        if isinstance(data, _ARRAYS) and (items := _item_schemas(schema, len(data))):
             return [self._spelled(*pair) for pair in zip(items, data, strict=False)]
         inner = None if kind in (*_SCALARS, *_CODE) else self._inner(schema)
         return data if inner is None else self._spelled(inner, data)
@@ -304,6 +305,6 @@ def _digits(value: Any) -> Any:
 def _has(value: Any, kinds: tuple[type, ...]) -> bool:
     if isinstance(value, dict):
         value = value.values()
-    elif not isinstance(value, list | set):
+    elif not isinstance(value, _ARRAYS):
         return isinstance(value, kinds)
     return any(_has(member, kinds) for member in value)

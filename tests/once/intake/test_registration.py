@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from once import Call, Consumer, Key, Policy, Refusal, Transaction
+from once.effects.declaration import Effect
 from once.errors import RegistrationError
 from tests.in_memory import Start
 from tests.once.effects.provider import Charge, Paid
@@ -307,3 +308,26 @@ def test_effects_need_a_time_in_the_settings(start: Start) -> None:
     )
     with_time = replace(runtime.settings, effect_timeout_seconds=1)
     assert callable(consumer.bound_to(replace(runtime, settings=with_time)))
+
+
+def test_annotations_that_only_type_checkers_can_evaluate_do_not_end_the_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def charge(request: "Hidden", call: "Hidden") -> Note:  # type: ignore[name-defined]  # noqa: F821
+        return Note("a")
+
+    def complete(event: Note, outcome: Note, tx: Transaction) -> None: ...
+
+    def around(step: Any) -> Any:
+        yield
+
+    def lazy(function: object, **options: object) -> None:
+        raise NameError("name 'Hidden' is not defined")
+
+    effect = Effect[Any, Any]("charge", Note, Policy.AT_LEAST_ONCE, 0, charge)
+    assert effect.outcome_type is Note
+    # Python 3.14 evaluates annotations when they are looked at, and not before.
+    monkeypatch.setattr("inspect.signature", lazy)
+    consumer = rejecting(SoldOut, complete)
+    consumer.around(around)
+    assert callable(consumer.lambda_handler)

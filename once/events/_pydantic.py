@@ -66,6 +66,11 @@ class Rules:
                     "which pydantic does not read from JSON: make it a pydantic model, or give it "
                     "a BeforeValidator and a PlainSerializer"
                 )
+            if node["type"] == "json":
+                self.write_faults.append(
+                    "has a field of pydantic's Json, which reads a text and writes its value: give "
+                    "the field the type of the value"
+                )
             fields = _fields(node)
             for name, field in fields.items():
                 self._names |= {

@@ -9,7 +9,17 @@ model could never read again.
 import dataclasses
 import sys
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    MutableSequence,
+    MutableSet,
+    Sequence,
+    Set,
+)
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -30,8 +40,12 @@ if TYPE_CHECKING:
 MODELS = "a msgspec.Struct, dataclass, TypedDict, NamedTuple, attrs class or pydantic model"
 
 _SCALARS = (str, int, float, bool, bytes, date, datetime, time, timedelta, Decimal, UUID, Enum)
-_KNOWN = (*_SCALARS, type(None), bytearray, memoryview, msgspec.Raw, msgspec.UnsetType)
-_LIBRARY = ("builtins", "collections", "collections.abc", "types", "typing", "typing_extensions")
+_ARRAYS = (list, tuple, set, frozenset, Sequence, MutableSequence, Collection, Set, MutableSet)
+_KNOWN = {
+    *(*_SCALARS, *_ARRAYS, dict, Mapping, MutableMapping, NoneType, UnionType),
+    *(bytearray, memoryview, msgspec.Raw, msgspec.UnsetType, Annotated, Any),
+}
+"""Classes that msgspec reads from JSON, beside models and enumerations."""
 _RULES = ("annotated_types", "pydantic", "pydantic_core", "pydantic_extra_types")
 """Packages whose types and annotations only pydantic reads."""
 _LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length", "tz")
@@ -156,6 +170,13 @@ class Model:
             "of JSON, or make it a pydantic model"
             for each in strange
         )
+        self.write_faults = tuple(
+            f"{self.name} does not write {name} of {part.__name__}, since msgspec takes the name "
+            "for a private one: give it a name without the underscore"
+            for part in filter(_hides_names, parts)
+            for name in _hints(part)
+            if name.startswith("_")
+        )
         for each in filter(_is_base_model, parts):
             self.faults += model_of(each).faults
             self.write_faults += model_of(each).write_faults
@@ -235,12 +256,20 @@ class Model:
         except ValueError as error:
             raise msgspec.ValidationError(str(error)) from None
 
+    def _is_of_subclass(self, value: Any) -> bool:
+        """Return whether an object has a model of its own, whose further fields are written too."""
+        return type(value) is not self.kind and is_model(type(value))
+
     def _dumped(self, value: Any) -> Any:
+        if self._is_of_subclass(value):
+            return model_of(type(value)).written(value)
         if self._rules is not None:
             return self._rules.dumped(value)
         return msgspec.to_builtins(_with_names(value), str_keys=True, enc_hook=_dumped)
 
     def _dumped_item(self, value: Any) -> Any:
+        if self._is_of_subclass(value):
+            return model_of(type(value)).item_of(value)
         if self._rules is not None:
             value, leaf = self._rules.dumped(value, mode="python"), self._rules.leaf
         else:
@@ -262,7 +291,8 @@ class Model:
         try:
             again = read(form)
             # pydantic's own validators and serializers may contradict one another.
-            is_same = self._rules is None or again == value or write(again) == form
+            is_sure = self._rules is None or type(again) is not type(value)
+            is_same = is_sure or again == value or write(again) == form
         except Exception as error:
             text = (
                 str(error) if isinstance(error, msgspec.ValidationError) else type(error).__name__
@@ -303,6 +333,8 @@ def as_builtins(value: Any) -> Any:
 
 
 def _nested(kind: Any, data: Any) -> Any:
+    if not _is_base_model(kind):
+        raise TypeError(f"{kind.__name__} is no type that JSON can hold")
     try:
         return model_of(kind).read_item(data)
     except msgspec.ValidationError as error:  # msgspec adds the path to other errors only
@@ -365,7 +397,7 @@ def _annotations(model: Any) -> list[Any]:
         computed = model.__pydantic_decorators__
         returned = [each.info.return_type for each in computed.computed_fields.values()]
         return [part for f in fields.values() for part in (f.annotation, *f.metadata)] + returned
-    found = [*hints_of(model, include_extras=True).values()]
+    found = [*_hints(model).values()]
     if dataclasses.is_dataclass(model):
         found += [f.default for f in dataclasses.fields(model) if _has_rules(type(f.default))]
     return found
@@ -387,6 +419,10 @@ def _is_of_msgspec_alone(part: Any) -> bool:
     return is_class and (issubclass(part, msgspec.Struct) or hasattr(part, "__attrs_attrs__"))
 
 
+def _hides_names(part: Any) -> bool:
+    return dataclasses.is_dataclass(part) or hasattr(part, "__attrs_attrs__")
+
+
 def _is_secret(part: Any) -> bool:
     types = sys.modules.get("pydantic.types")
     kinds = (
@@ -402,14 +438,26 @@ def _limits(part: Any) -> bool:
 
 
 def _is_known(kind: type) -> bool:
-    return kind in _KNOWN or issubclass(kind, Enum) or kind.__module__ in _LIBRARY
+    return kind in _KNOWN or issubclass(kind, Enum)
+
+
+def _hints(model: Any) -> dict[str, Any]:
+    """Return the types of a model's fields by their names."""
+    hints = hints_of(model, include_extras=True)
+    if issubclass(model, msgspec.Struct):
+        names: Sequence[str] = model.__struct_fields__
+    elif dataclasses.is_dataclass(model):
+        names = [each.name for each in dataclasses.fields(model)]
+    else:
+        names = [each.name for each in getattr(model, "__attrs_attrs__", ())] or [*hints]
+    return {name: hints[name] for name in names if name in hints}
 
 
 def _members(model: Any) -> dict[str, Any]:
     """Return the types of a model's fields by their names in JSON."""
-    hints = hints_of(model, include_extras=True)
+    hints = _hints(model)
     if issubclass(model, msgspec.Struct):
-        return {f.encode_name: hints[f.name] for f in msgspec.structs.fields(model)}
+        return dict(zip(model.__struct_encode_fields__, hints.values(), strict=True))
     return hints
 
 
@@ -426,7 +474,7 @@ def _reaches(kind: Any, steps: Sequence[str], *, is_top: bool = False) -> bool:
     if origin is dict:
         return _reaches(arguments[1], steps[1:])
     if isinstance(kind, TypeVar) or origin is not None:  # such as a generic class
-        return origin not in (list, tuple, set, frozenset, Literal)
+        return origin not in (*_ARRAYS, Literal)
     if _has_rules(kind):
         return model_of(kind).reaches(*steps)
     if is_model(kind):

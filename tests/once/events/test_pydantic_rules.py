@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 import annotated_types
@@ -150,6 +150,27 @@ class StructOfRows(msgspec.Struct):
     rows: list[OnlyRead]
 
 
+@dataclass
+class Strange:
+    anything: object
+
+
+class Hiding(msgspec.Struct):
+    """A model of fields whose names msgspec does not write."""
+
+    inner: "Hidden"
+
+
+@dataclass
+class Hidden:
+    _no: int
+    known: ClassVar[Path] = Path()
+
+
+class Texts(BaseModel):
+    numbers: pydantic.Json[list[int]]
+
+
 class Foreign(BaseModel):
     amount: Annotated[int, msgspec.Meta(ge=1)]
 
@@ -217,6 +238,7 @@ class Named(msgspec.Struct):
         (AttrsOfLine, "uses Line of pydantic, which AttrsOfLine does not apply"),
         (StructOfUnion, "of pydantic, which StructOfUnion does not apply"),
         (StructOfAddress, "has a IPv4Address, which JSON cannot hold"),
+        (Strange, "has a object, which JSON cannot hold"),
         (Foreign, "has limits of msgspec.Meta, which pydantic does not apply"),
         (WithBareCard, "has a Card, which pydantic does not read from JSON"),
         (Late, "'NotImported' is not defined: import the name at run time"),
@@ -241,6 +263,8 @@ def test_a_model_that_no_library_reads_whole_is_refused(
         (Computed, "Computed writes the computed field 'twice', and forbids it"),
         (NeverWritten, "NeverWritten reads no, and never writes it: give the field a default"),
         (StructOfRows, "OnlyRead writes no as 'no'"),
+        (Hiding, "Hiding does not write _no of Hidden"),
+        (Texts, "Texts has a field of pydantic's Json"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -377,8 +401,25 @@ COMES_BACK: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
-def returning(model: Any, seen: list[Any], data: Any = None) -> Consumer:
-    """A consumer that writes an object of a model, or other data, and reads what it wrote."""
+class Parent(BaseModel):
+    name: str
+
+
+class Child(Parent):
+    more: int
+
+
+def test_an_object_of_a_subclass_is_written_whole(start: Start) -> None:
+    consumer = Consumer("notes")
+    table = consumer.table("counters", Parent)
+    consumer.handles("noted", Child)(lambda event, tx: tx.put(table, event))
+    aws = start(consumer)
+    aws.deliver(cloud_event("noted", {"name": "a", "more": 1}))
+    assert aws.then(table, "a") == {"name": "a", "more": 1}
+
+
+def returning(model: Any, seen: list[Any]) -> Consumer:
+    """A consumer that writes an object of a model, and reads what it wrote."""
     consumer = Consumer("notes")
     table = consumer.table("counters", model)
 

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum
 from types import new_class
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from uuid import UUID
 
 import attrs
@@ -38,13 +38,7 @@ class Size(IntEnum):
     LARGE = 2
 
 
-class Field(NamedTuple):
-    """A field: its type, and a value of it."""
-
-    kind: Any
-    value: Any
-
-
+# Each field is drawn as its type and a value of it.
 _INTEGERS = st.integers(-(2**53) + 1, 2**53 - 1)
 _DECIMALS = st.decimals(-(10**9), 10**9, allow_nan=False, places=3)
 _TIMES = st.datetimes(timezones=st.just(UTC))
@@ -69,17 +63,21 @@ _LEAF = st.one_of(
 )
 
 
+def _of(origin: Any, *arguments: Any) -> Any:
+    """Return a generic type, whose arguments type checkers cannot know."""
+    return origin[arguments]
+
+
 def _within(inner: st.SearchStrategy[tuple[Any, Any]]) -> st.SearchStrategy[tuple[Any, Any]]:
     return st.one_of(
-        inner.map(lambda each: (list[each[0]], [each[1]] * 2)),  # type: ignore[name-defined]
-        inner.map(lambda each: (tuple[each[0], ...], (each[1],))),  # type: ignore[name-defined]
-        inner.map(lambda each: (dict[str, each[0]], {"a": each[1]})),  # type: ignore[name-defined]
+        inner.map(lambda each: (_of(list, each[0]), [each[1]] * 2)),
+        inner.map(lambda each: (_of(tuple, each[0], ...), (each[1],))),
         st.tuples(_HASHABLE, inner).map(
-            lambda pair: (dict[pair[0][0], pair[1][0]], {pair[0][1]: pair[1][1]})  # type: ignore[name-defined]
+            lambda pair: (_of(dict, pair[0][0], pair[1][0]), {pair[0][1]: pair[1][1]})
         ),
-        _HASHABLE.map(lambda each: (set[each[0]], {each[1]})),  # type: ignore[name-defined]
+        _HASHABLE.map(lambda each: (_of(set, each[0]), {each[1]})),
         inner.map(lambda each: (each[0] | None, each[1])),
-        st.tuples(inner).map(lambda each: (each[0][0] | None, None)),
+        inner.map(lambda each: (each[0] | None, None)),
     )
 
 
@@ -91,11 +89,13 @@ def _annotated(fields: Mapping[str, Any]) -> Any:
     return new_class("Generated", (), {}, lambda names: names.update(__annotations__=dict(fields)))
 
 
+create_model: Any = pydantic.create_model  # type checkers refuse the fields of a mapping
+typed_dict: Any = TypedDict
 MAKES: dict[str, Make] = {
     "struct": lambda fields: msgspec.defstruct("Generated", fields.items(), rename="camel"),
     "dataclass": lambda fields: dataclasses.make_dataclass("Generated", fields.items()),
-    "typed dict": lambda fields: TypedDict("Generated", dict(fields)),  # type: ignore[operator]
-    "pydantic": lambda fields: pydantic.create_model(
+    "typed dict": lambda fields: typed_dict("Generated", dict(fields)),
+    "pydantic": lambda fields: create_model(
         "Generated",
         __config__={"strict": True, "alias_generator": str.upper, "extra": "forbid"},
         **{name: (kind, ...) for name, kind in fields.items()},

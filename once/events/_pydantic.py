@@ -62,7 +62,7 @@ class Rules:
         for node, config, is_sure in nodes:
             if node["type"] == "is-instance" and is_sure:
                 self.faults.append(
-                    f"has a {node['cls'].__name__}, "
+                    f"has a field of {node['cls'].__name__}, "
                     "which pydantic does not read from JSON: make it a pydantic model, or give it "
                     "a BeforeValidator and a PlainSerializer"
                 )

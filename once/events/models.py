@@ -67,8 +67,11 @@ _PARSED = msgspec.json.Decoder(float_hook=Number.of)
 
 def is_model(kind: Any) -> bool:
     """Return whether a class is a model."""
-    if not isinstance(kind, type):
-        return False
+    return isinstance(kind, type) and _is_model(kind)
+
+
+@cache
+def _is_model(kind: type) -> bool:
     return (
         issubclass(kind, msgspec.Struct)
         or dataclasses.is_dataclass(kind)
@@ -92,6 +95,10 @@ def model_of(kind: Any) -> "Model":
         return Model(kind)
 
 
+class _Unreadable(Exception):
+    """No library reads a model whole. The text follows its name, and has the remedy."""
+
+
 class Model:
     """A class, or another type that JSON can hold, with the functions that read and write it.
 
@@ -109,6 +116,8 @@ class Model:
         self._form = kind
         try:
             self._prepare()
+        except _Unreadable as fault:
+            self.faults = (f"{self.name} {fault}",)
         except NameError as error:
             self.faults = (
                 f"{self.name} has an annotation that cannot be evaluated, since "
@@ -123,11 +132,10 @@ class Model:
         parts = [*_parts(self.kind)]
         secret = next((part for part in parts if _is_secret(part)), None)
         if secret is not None:
-            self.faults = (
-                f"{self.name} has a {secret.__name__}: a secret has no place in an event or an "
-                "item; take the field out, or keep a reference to a secret store in it",
+            raise _Unreadable(
+                f"has a field of {secret.__name__}: a secret has no place in an event or an item; "
+                "take the field out, or keep a reference to a secret store in it"
             )
-            return
         own = [*_parts(self.kind, into_pydantic=False)]
         rules = [part for part in own if _has_rules(part) and not _is_base_model(part)]
         if not rules and not _is_base_model(self.kind):
@@ -142,17 +150,15 @@ class Model:
         foreign = [*filter(_is_of_msgspec_alone, own)]
         if rules and foreign and not hasattr(self.kind, "__pydantic_validator__"):
             rule = getattr(rules[0], "__name__", type(rules[0]).__name__)
-            self.faults = (
-                f"{self.name} uses {rule} of pydantic, which {foreign[0].__name__} does not apply: "
-                "make both pydantic models, or state limits with msgspec.Meta",
+            raise _Unreadable(
+                f"uses {rule} of pydantic, which {foreign[0].__name__} does not apply: make both "
+                "pydantic models, or state limits with msgspec.Meta"
             )
-            return
         if any(_limits(part) for part in parts):
-            self.faults = (
-                f"{self.name} has limits of msgspec.Meta, which pydantic does not apply: state "
-                "them with pydantic.Field",
+            raise _Unreadable(
+                "has limits of msgspec.Meta, which pydantic does not apply: state them with "
+                "pydantic.Field"
             )
-            return
         # Loaded late: only a function whose models are pydantic's has it.
         from once.events._pydantic import Rules
 
@@ -166,8 +172,8 @@ class Model:
         self._decoder = msgspec.json.Decoder(self._form, dec_hook=_nested, float_hook=Number.of)
         strange = (p for p in parts if isinstance(p, type) and not (_is_known(p) or is_model(p)))
         self.faults = tuple(
-            f"{self.name} has a {each.__name__}, which JSON cannot hold: give the field a type "
-            "of JSON, or make it a pydantic model"
+            f"{self.name} has a field of {each.__name__}, which JSON cannot hold: give the field a "
+            "type of JSON, or make the model one of pydantic"
             for each in strange
         )
         self.write_faults = tuple(
@@ -324,12 +330,16 @@ def as_builtins(value: Any) -> Any:
     """
     if is_model(type(value)):
         return model_of(type(value)).written(value)
-    if "pydantic" in sys.modules:  # msgspec would write its dataclasses without their aliases
-        if isinstance(value, dict):
-            value = {name: as_builtins(member) for name, member in value.items()}
-        elif isinstance(value, list | tuple | set | frozenset):
-            value = [as_builtins(member) for member in value]
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped)
+    return msgspec.to_builtins(_unfolded(value), str_keys=True, enc_hook=_dumped)
+
+
+def _unfolded(value: Any) -> Any:
+    """Return a value in which each object of a model is as its model writes it."""
+    if isinstance(value, dict):
+        return {name: _unfolded(member) for name, member in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [*map(_unfolded, value)]
+    return model_of(type(value)).written(value) if is_model(type(value)) else value
 
 
 def _nested(kind: Any, data: Any) -> Any:

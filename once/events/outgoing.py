@@ -18,7 +18,6 @@ from msgspec import Struct, field
 from once.errors import UNREADABLE, InvalidWrite, OnceError, TooLarge, Unpublishable
 from once.events.cloud_event import DATAREF, CloudEvent, event_of, fault_text, read_event
 from once.events.identity import consumer_of, has_plain_numbers, key_hash, message_group
-from once.events.models import as_builtins
 from once.events.strict_json import MAX_DEPTH, Number, parse
 from once.names import CAUSE_EXTENSION, SOURCE_PREFIX, Limits, Record
 
@@ -98,6 +97,8 @@ def draft(
     Raises:
         InvalidWrite: the data cannot be written as JSON, or its field gives no message group.
     """
+    from once.events.models import as_builtins  # the relay has no objects
+
     try:
         tree = as_builtins(data)
     except (InvalidWrite, TypeError, ValueError, RecursionError) as error:

@@ -59,20 +59,21 @@ _PART = 2**20
 
 
 class Number(float):
-    """A fraction whose producer wrote other digits than `repr` does, such as 0.10."""
+    """A fraction with the digits of its producer, which `repr` may write in another way: 0.10."""
 
     __slots__ = ("digits",)
     digits: str
 
-    @classmethod
-    def of(cls, digits: str) -> float:
-        """Return the number that a JSON text denotes, with its digits if they tell more."""
-        number = float(digits)
-        if repr(number) == digits:
-            return number
-        spelled = cls(number)
-        spelled.digits = digits
-        return spelled
+    @staticmethod
+    def of(digits: str) -> float:
+        """Return the number that a JSON text denotes, with its digits if `repr` has others."""
+        # `repr` is slow. It keeps up to 15 digits without a last zero and without an exponent.
+        is_short = len(digits) <= float_info.dig and "e" not in digits and "E" not in digits
+        if is_short and (digits[-1] != "0" or digits[-2] == "."):
+            return float(digits)
+        number = Number(digits)
+        number.digits = digits
+        return number
 
 
 def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any:

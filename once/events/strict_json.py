@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from itertools import accumulate
+from sys import float_info
 from typing import Any, NoReturn
 from unicodedata import combining
 

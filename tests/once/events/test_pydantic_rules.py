@@ -650,6 +650,7 @@ class PriceChoice(RootModel[PriceModel | list[Decimal]]): ...
         (PriceChoice, "[1.10]", "1.10"),
         (PriceChoice, '{"PRICE":1.10}', "1.10 0.5"),
         (PriceDict, '{"price":3.00}', "3.00"),
+        (PriceDict, '{"price":789.34000000000003}', "789.34000000000003"),
         (PriceTuple, '{"price":3.00}', "3.00"),
     ],
 )

@@ -32,6 +32,7 @@ from uuid import UUID
 import msgspec
 
 from once.errors import InvalidWrite
+from once.events.cloud_event import DataFault, fault_text
 from once.events.strict_json import Number
 
 if TYPE_CHECKING:
@@ -290,9 +291,8 @@ class Model:
         except InvalidWrite:
             raise
         except Exception as error:  # a serializer of the model may raise anything
-            text = f": {error}" if type(error) is TypeError and self._rules is None else ""
             raise InvalidWrite(
-                f"an object of {self.name} has no form in JSON ({type(error).__name__}){text}"
+                f"an object of {self.name} has no form in JSON: {fault_text(error)}"
             ) from None
         try:
             again = read(form)
@@ -300,11 +300,8 @@ class Model:
             is_sure = self._rules is None or type(again) is not type(value)
             is_same = is_sure or again == value or write(again) == form
         except Exception as error:
-            text = (
-                str(error) if isinstance(error, msgspec.ValidationError) else type(error).__name__
-            )
             raise InvalidWrite(
-                f"an object of {self.name} could not be read again: {text}"
+                f"an object of {self.name} could not be read again: {fault_text(error)}"
             ) from None
         if not is_same:
             raise InvalidWrite(
@@ -348,14 +345,14 @@ def _nested(kind: Any, data: Any) -> Any:
     try:
         return model_of(kind).read_item(data)
     except msgspec.ValidationError as error:  # msgspec adds the path to other errors only
-        raise ValueError(str(error)) from None
+        raise DataFault(fault_text(error)) from None
 
 
 def _dumped(value: Any, *, is_item: bool = False) -> Any:
     if isinstance(value, Number):
         return float(value)
     if not _is_base_model(type(value)):
-        raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+        raise DataFault(f"JSON has no form for an object of the type {type(value).__name__}")
     model = model_of(type(value))
     return model.item_of(value) if is_item else model.written(value)
 

@@ -401,7 +401,11 @@ def _form(effect: Effect[Any, Any], outcome: Any) -> str:
 def _shown(effect: Effect[Any, Any], outcome: Any) -> str:
     """Return an outcome as a dead letter shows it: in its kept form, or else as Python does."""
     text = f"a value of the type {type(outcome).__qualname__}"
-    for form in (partial(_form, effect), repr):
+    for form in (
+        partial(_form, effect),
+        lambda other: returned_text(msgspec.json.encode(other)),  # of another type than declared
+        repr,
+    ):
         with suppress(Exception):  # a user's class may raise anything
             text = form(outcome)
             break

@@ -334,7 +334,8 @@ def recorded_decision(effect: PendingEffect) -> Decision:
     except UNREADABLE:
         raise OpsError(
             "the outcome in the dead letter cannot be stored as it is, because it has no JSON form "
-            "or was over the limit: read it with `once dlq show`, and give --done or --refused"
+            "or was over the limit: read it with `once dlq show MESSAGE_ID`, and give --done or "
+            "--refused"
         ) from None
     summary = f"{name}, {outcome}" if name == "refused" else f"done, with the outcome {outcome}"
     return Decision(name, summary, _with_outcome(effect.outcome))

@@ -9,22 +9,18 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from docs.tools.marked_block import replaced
+from once.cdk.resting_cost import SQS_REQUEST, Line, Template, at_rest, properties_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "costs.md"
 
-ALARM_METRIC = 0.10
-DASHBOARD = 3.00
-KEY = 1.00
-SECRET = 0.40
 CUSTOM_METRIC = 0.30
 METRICS_OF_A_MAPPING = 4
 """Messages of a queue that were received, handed over, failed and deleted; filtered ones need a
 filter."""
-SQS_REQUEST = 0.40e-6
 SNS_PUBLISH = 0.50e-6
 LAMBDA_REQUEST = 0.20e-6
 LAMBDA_GB_SECOND = 0.0000133334
@@ -34,46 +30,12 @@ STORED_GB_MONTH = 0.25 + 0.20
 LOG_GB = 0.50
 TRACE = 5.00e-6
 
-POLLERS = 5
-"""Lambda's pollers of a standard queue at rest; each makes a long poll of 20 s."""
-POLLS = POLLERS * 30 * 24 * 3600 // 20
-"""Receives of a mapping in a month of 30 days."""
-
 MEMORY_GB = 0.5
 RECORD_BYTES = 350
 WINDOW_MONTHS = 45 / 30
 INVOCATION_LOG_BYTES = 1500
 TRACED_SHARE = 0.05
 MILLION = 1_000_000
-
-Template = Mapping[str, Any]
-
-
-class Line(NamedTuple):
-    """One line of a bill: what is counted, how many, and the price of one."""
-
-    name: str
-    quantity: float
-    price: float
-
-    @property
-    def cost(self) -> float:
-        """The amount of the line, in USD."""
-        return self.quantity * self.price
-
-
-def at_rest(*templates: Template) -> list[Line]:
-    """Return the bill of a month in which no message arrives."""
-    alarms = [*_properties("AWS::CloudWatch::Alarm", templates)]
-    mappings = [*_properties("AWS::Lambda::EventSourceMapping", templates)]
-    queues = [mapping for mapping in mappings if "StartingPosition" not in mapping]
-    return [
-        Line(f"metrics in {len(alarms)} alarms", sum(map(_alarm_metrics, alarms)), ALARM_METRIC),
-        Line("dashboard", _count("AWS::CloudWatch::Dashboard", templates), DASHBOARD),
-        Line("KMS keys of the alarm and ingress topics", _count("AWS::KMS::Key", templates), KEY),
-        Line("secret", _count("AWS::SecretsManager::Secret", templates), SECRET),
-        Line(f"receives by {len(queues)} mappings", len(queues) * POLLS, SQS_REQUEST),
-    ]
 
 
 def custom_metrics(*templates: Template) -> int:
@@ -85,7 +47,7 @@ def custom_metrics(*templates: Template) -> int:
 
 def mapping_metrics(*templates: Template) -> int:
     """Return how many metrics the mappings of queues have, charged like custom metrics."""
-    mappings = _properties("AWS::Lambda::EventSourceMapping", templates)
+    mappings = properties_of("AWS::Lambda::EventSourceMapping", *templates)
     counted = [m for m in mappings if "MetricsConfig" in m and "StartingPosition" not in m]
     return METRICS_OF_A_MAPPING * len(counted)
 
@@ -123,24 +85,8 @@ def _transaction_seconds(items: int) -> float:
     return 0.0236 + 0.00034 * items
 
 
-def _properties(kind: str, templates: tuple[Template, ...]) -> Iterator[Mapping[str, Any]]:
-    for template in templates:
-        for resource in template["Resources"].values():
-            if resource["Type"] == kind:
-                yield resource.get("Properties", {})
-
-
-def _count(kind: str, templates: tuple[Template, ...]) -> int:
-    return len([*_properties(kind, templates)])
-
-
-def _alarm_metrics(alarm: Mapping[str, Any]) -> int:
-    """Return the metrics that an alarm is charged for; an expression counts each of its own."""
-    return sum("MetricStat" in metric for metric in alarm.get("Metrics", [])) or 1
-
-
 def _metrics(templates: tuple[Template, ...]) -> Iterator[Mapping[str, Any]]:
-    for alarm in _properties("AWS::CloudWatch::Alarm", templates):
+    for alarm in properties_of("AWS::CloudWatch::Alarm", *templates):
         inside = (m["MetricStat"]["Metric"] for m in alarm.get("Metrics", []) if "MetricStat" in m)
         yield from (metric for metric in (alarm, *inside) if metric.get("Namespace") == "Once")
 

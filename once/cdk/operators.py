@@ -166,7 +166,7 @@ class OperatorPolicies(Construct):
         acknowledge_finding(
             policy,
             "AwsSolutions-IAM5[Resource::*]",
-            "CloudWatch has no resources that a policy could name.",
+            "Metrics and lists of event source mappings are no resources that a policy could name.",
         )
         for stack in self._stacks:
             rule = f"AwsSolutions-IAM5[Resource::{name_in_findings(self, stack)}]"
@@ -182,6 +182,7 @@ class OperatorPolicies(Construct):
             "ReadDedupRecords", [*table, "dynamodb:DescribeTable"], self._dedup_table.table_arn
         )
         yield allow("ReadMetrics", ["cloudwatch:GetMetricData"], "*")
+        yield allow("ReadMappings", ["lambda:ListEventSourceMappings"], "*")
         functions = self._relay, self._unrouted
         own_logs = (self._operator_log, *(each.log_group for each in functions))
         arns = [each.log_group_arn for each in own_logs]

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from botocore.exceptions import BotoCoreError, ClientError
 from rich.table import Table
 
 from once.names import RELAY, UNROUTED, Limits, page_url
@@ -16,12 +17,34 @@ from once.ops.errors import ExitCode, OpsError
 from once.ops.progress import saying
 
 if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sqs import SQSClient
 
 MAX_AGE = "1h"
 """Age of an oldest message from which its queue counts as stuck."""
 
 app = terminal.command_group()
+
+
+@dataclass(frozen=True, slots=True)
+class MappingStatus:
+    """An event source mapping of a function; `source` is the ARN of its queue or stream.
+
+    `result` is Lambda's `LastProcessingResult`, None if it has not polled yet.
+    """
+
+    source: str
+    state: str
+    result: str | None
+
+    @property
+    def fault(self) -> str | None:
+        """Why the function gets nothing from this source, as a text; None without a fault."""
+        if self.state.startswith("Disabl"):  # or is about to be
+            return f"its event source mapping of {self.source} is {self.state}"
+        if (self.result or "").startswith("PROBLEM"):
+            return f"its event source mapping of {self.source} says {self.result}"
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +60,7 @@ class QueueStatus:
         message_bytes: size of the largest message that each of these queues takes.
         start_error: the error with which the function fails to start; None without one. It is not
             looked for while the queues are empty.
+        mappings: the event source mappings of the function; empty if they are not known.
     """
 
     consumer: str
@@ -48,6 +72,12 @@ class QueueStatus:
     dead_letters: int
     message_bytes: int
     start_error: str | None = None
+    mappings: tuple[MappingStatus, ...] = ()
+
+    @property
+    def mapping_faults(self) -> list[str]:
+        """Why the function gets no messages, as texts."""
+        return [fault for each in self.mappings if (fault := each.fault)]
 
     @property
     def has_messages(self) -> bool:
@@ -73,7 +103,7 @@ class QueueStatus:
             found.append(f"a message has waited for {_age(self.oldest_seconds)}")
         if self.start_error:
             found.append(f"its function cannot start: {self.start_error}")
-        return found
+        return [*found, *self.mapping_faults]
 
 
 @app.command()
@@ -88,8 +118,9 @@ def status(
     """Show the messages in every queue, and what is stuck.
 
     The numbers are approximate on AWS. The command ends with exit code 4 if something
-    is stuck: there are dead letters or unrouted events, a function cannot start, or the
-    oldest message of a queue is older than --max-age. The age is not known for a queue
+    is stuck: there are dead letters or unrouted events, a function cannot start, an event
+    source mapping is disabled or has a problem, or the oldest message of a queue is older
+    than --max-age. The age is not known for a queue
     without recent use, nor in an embedded AWS. Failed starts are read from the last hour
     of the logs, if messages wait. A queue that refuses messages of 1 MiB is named below
     the table.
@@ -140,8 +171,27 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
     ]
     names = {each.consumer: f"{deployment.service}-{each.consumer}" for each in rows}
     read = [names[each.consumer] for each in rows if each.has_messages]
-    errors = start_errors(client("logs"), read)
-    return [replace(each, start_error=errors.get(names[each.consumer])) for each in rows]
+    errors, mappings = start_errors(client("logs"), read), _mappings()
+    return [
+        replace(each, start_error=errors.get(name), mappings=tuple(mappings.get(name, ())))
+        for each in rows
+        for name in [names[each.consumer]]
+    ]
+
+
+def _mappings() -> dict[str, list[MappingStatus]]:
+    """Return the mappings of the account by function; none if they may not be read."""
+    lambda_client: LambdaClient = client("lambda")
+    found: dict[str, list[MappingStatus]] = {}
+    try:
+        for page in lambda_client.get_paginator("list_event_source_mappings").paginate():
+            for each in page["EventSourceMappings"]:
+                function = each["FunctionArn"].split(":")[6]
+                source, result = each.get("EventSourceArn", ""), each.get("LastProcessingResult")
+                found.setdefault(function, []).append(MappingStatus(source, each["State"], result))
+    except (BotoCoreError, ClientError):  # such as an older policy of an operator
+        return {}
+    return found
 
 
 def _table(rows: Sequence[QueueStatus], max_age_seconds: float) -> Table:

@@ -66,6 +66,7 @@ def test_json_has_the_same_values(busy: Cloud) -> None:
         ["4 unrouted events"],
     ]
     assert [row.pop("start_error") for row in found["queues"]] == [None] * 4
+    assert [row.pop("mappings") for row in found["queues"]] == [[]] * 4
     assert [row.pop("message_bytes") for row in found["queues"]] == [Limits.MESSAGE_BYTES] * 4
     idle = {"visible": 0, "in_flight": 0, "delayed": 0, "oldest_seconds": None, "isolated": None}
     assert inventory == {"consumer": "inventory", **idle, "dead_letters": 3}
@@ -142,6 +143,35 @@ def test_the_platforms_line_tells_whether_a_start_failed(
     assert found == ({"once-orders": error} if error else {})
 
 
+@pytest.mark.usefixtures("cloud")
+@pytest.mark.parametrize(
+    ("function", "state", "result", "stuck"),
+    [
+        ("outbox_relay:live", "Enabled", "PROBLEM: Lambda failed to read the stream", True),
+        ("orders", "Disabling", None, True),
+        ("unrouted:live", "Enabled", "No records processed", False),
+        ("of_another_service", "Disabled", None, False),
+    ],
+)
+def test_a_mapping_that_reads_nothing_is_stuck(
+    function: str, state: str, result: str | None, *, stuck: bool
+) -> None:
+    name = function.partition(":")[0]
+    arn = f"arn:aws:lambda:us-east-1:123456789012:function:once-{function}"
+    mapping = {"FunctionArn": arn, "EventSourceArn": "arn:it", "State": state}
+    pages = {
+        "EventSourceMappings": [mapping | ({"LastProcessingResult": result} if result else {})]
+    }
+    answer_with("lambda.ListEventSourceMappings", lambda _: (OK, pages))
+    found = run("status", "--json")
+    assert found.exit_code == (ExitCode.STUCK if stuck else 0)
+    assert (f"{name}: its event source mapping of arn:it" in found.stderr) is stuck
+    shown = {row["consumer"]: row["mappings"] for row in json.loads(found.stdout)["queues"]}
+    assert shown.get(name, [{"source": "arn:it", "state": state, "result": result}]) == [
+        {"source": "arn:it", "state": state, "result": result}
+    ]
+
+
 def test_a_queue_that_refuses_large_messages_is_named(cloud: Cloud) -> None:
     assert "MaximumMessageSize" not in stdout_of("status")
     for output in (f"{StackOutput.QUEUE}Orders", f"{StackOutput.DEAD_LETTERS}Inventory"):
@@ -156,6 +186,8 @@ def test_a_queue_that_refuses_large_messages_is_named(cloud: Cloud) -> None:
     assert [row["message_bytes"] for row in queues[:2]] == [262144, 262144]
 
 
-def test_age_is_unknown_if_cloudwatch_refuses(cloud: Cloud) -> None:
+@pytest.mark.usefixtures("cloud")
+def test_age_is_unknown_if_cloudwatch_refuses() -> None:
     refuse("cloudwatch.GetMetricData")
+    refuse("lambda.ListEventSourceMappings")
     assert rows(stdout_of("status"))[1][4] == "–"

@@ -152,6 +152,8 @@ def needs(
         if row.start_error:
             text = f"its function cannot start: {row.start_error}"
             yield Need(name, text, None, "Deploy a version that starts.")
+        for fault in row.mapping_faults:
+            yield Need(name, fault, None, "Enable it, or deploy again.")
         if row.dead_letters:
             thing = "unrouted event" if name == UNROUTED else "dead letter"
             since = min((one.sent_at for one in own), default=None)

@@ -324,6 +324,11 @@ class Metric:
     """Time from the start of the function to its answer, for webhooks and their duplicates."""
     WEBHOOKS_FAILED = "WebhooksFailed"
     """Webhooks that could not be captured: the provider sends them again."""
+    WEBHOOKS_NOT_HANDED_ON = "WebhooksNotHandedOn"
+    """The failed ones, conflicts, and those that are unreadable or unpublishable, once more: one
+    metric for their alarm, since CloudWatch charges an alarm for each metric."""
+    WEBHOOKS_REJECTED = "WebhooksRejected"
+    """The forged, stale and too large ones, once more, for their alarm."""
 
 
 class Limits:

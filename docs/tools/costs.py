@@ -38,6 +38,13 @@ TRACED_SHARE = 0.05
 MILLION = 1_000_000
 
 
+def of_one_consumer(service: Template, name: str = "orders") -> Template:
+    """Return the part of the service's template that one consumer alone has."""
+    own = (name, "ThrottlesAlarm", "Dashboard")
+    resources = service["Resources"].items()
+    return {"Resources": {key: each for key, each in resources if key.startswith(own)}}
+
+
 def custom_metrics(*templates: Template) -> int:
     """Return how many custom metrics alarms and dashboard refer to, by name and function."""
     text = json.dumps(templates).replace("\\", "")
@@ -135,6 +142,9 @@ def page(text: str, *templates: Template) -> str:
             "one by one, an effect of 0.5 s": for_a_million(batch=1, effect_seconds=0.5),
         }
     )
+    *_, service = templates
+    one = [line for line in at_rest(of_one_consumer(service)) if line.quantity]
+    text = replaced(text, "one consumer", bill(one))
     text = replaced(text, "at rest", bill(at_rest(*templates)))
     text = replaced(text, "custom metrics", most)
     return replaced(text, "a million", million)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from once.cdk.deployment_options import Stage as Stage
     from once.cdk.errors import SynthError as SynthError
     from once.cdk.idempotent_consumer import IdempotentConsumer as IdempotentConsumer
-    from once.cdk.monitoring import add_table_alarms as add_table_alarms
+    from once.cdk.monitoring import add_shared_alarms as add_shared_alarms
     from once.cdk.monitoring import make_alarm_topic as make_alarm_topic
     from once.cdk.monitoring import notify as notify
     from once.cdk.monitoring import tables_row as tables_row

@@ -179,6 +179,8 @@ def _publishers(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(given))
 
 
+FEW, ALL = "few", "all"
+
 READ: dict[str, Callable[[str], Any]] = {
     "service": _matching(
         r"[a-z][a-z0-9-]{0,19}",
@@ -202,6 +204,7 @@ READ: dict[str, Callable[[str], Any]] = {
     "fifo_topic_dead_letters": _flag,
     "keep_data": _flag,
     "consumers_per_stack": _positive,
+    "alarms": _one_of(FEW, ALL),
 }
 """Reader of each value of the context; raises ValueError with the remedy."""
 
@@ -253,6 +256,8 @@ class DeploymentConfig:
         keep_data: False if the stacks may be deleted as a whole, with their data.
         consumers_per_stack: the most consumers of one stack, in which CloudFormation takes 500
             resources. Further ones get further stacks; a deployed one stays in its stack.
+        alarms: `few` for those on which a person acts; `all` for those on what the dashboard shows,
+            too (docs/adr/0080).
         external_functions: True if another tool makes the consumers' functions, their roles and
             their mappings: `once template`.
         faults: the malformed values of the context, each with its remedy.
@@ -285,6 +290,7 @@ class DeploymentConfig:
     fifo_topic_dead_letters: bool = True
     keep_data: bool = True
     consumers_per_stack: int = 14
+    alarms: str = FEW
     external_functions: bool = False
     faults: tuple[str, ...] = ()
 

@@ -1,7 +1,8 @@
 """Alarms and graphs of each part of the service, and the topic that the alarms notify.
 
-Each part adds its alarms and returns its row of the dashboard. An alarm names, in its description,
-the entry of the runbook that says what to do.
+Each part adds its alarms and returns its row of the dashboard. Without `alarms="all"` of the
+deployment, an alarm is an incident on which a person can act; docs/adr/0080 has the reason of each.
+Its description says how soon, the first step, and the entry of the runbook.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,9 +22,9 @@ from constructs import Construct, IConstruct
 
 from once.cdk._lambda_function import FunctionConstruct, Row
 from once.cdk._queues import ConsumerQueues
-from once.cdk.deployment_options import DeploymentConfig, imported_key
+from once.cdk.deployment_options import ALL, DeploymentConfig, imported_key
 from once.cdk.permissions import allow
-from once.cdk.props import ConsumerProps
+from once.cdk.props import ConsumerProps, Rollout
 from once.names import RELAY, UNROUTED, Limits, Metric, page_url
 
 SUM = "Sum"
@@ -37,18 +38,23 @@ _MOMENT = Duration.minutes(5)
 _WHILE = Duration.minutes(15)
 _HOUR = Duration.hours(1)
 
-_OLD_HOURS = 4 * 24
-"""Four days of the 14 that a dead letter is kept. One that SQS moved may be eight days old when it
-arrives: two days are left then."""
-_AGE_SECONDS = Limits.QUEUE_RETENTION_SECONDS // 2
-"""Half the retention: a weekend must fit between the alarm and the deletion of the message."""
+NOW, TODAY = "now", "today"
+"""How soon a person must act, the first word of a description."""
+_AGE_SECONDS = 60 * 60
+"""One hour of the four days after which SQS deletes a message."""
 WAIT_ALARM_SECONDS = 15 * 60
-"""The longest delay of one retry. A group waits for longer only if its messages keep failing, or if
-the function has too little capacity."""
+"""The longest delay of one retry. A quiet group waits for longer only if the function has too
+little capacity, or fails."""
 _STREAM_AGE_MS = 60 * 60 * 1000
 """One hour. A batch of the relay fails for good after 12 hours, and the stream keeps it for 24."""
 _PENDING_SECONDS = 60 * 60
 """One hour of the 23 in which a provider key is used: an operator still has time to act."""
+_LETTERS_PERIODS = 72
+"""Six hours of five minutes: letters that keep arriving are one incident."""
+_RETRIES = Limits.MIN_RECEIVE_COUNT
+"""In 15 minutes. A single message has fewer before its last receive, and is a dead letter then."""
+_RETRIES_PERIODS = 4
+"""An hour, in which messages that are retried again are the same incident."""
 _FAR_ABOVE_NORMAL = 20
 """Percent. The group size is adapted so that 10 % of the work is repeated; this is twice that."""
 _ENOUGH = 100
@@ -61,6 +67,8 @@ _THROTTLES = Limits.MIN_RECEIVE_COUNT
 _REJECTED = 10
 """In an hour. A guessed request, or one that was under way for long, is no fault; a wrong secret
 rejects every request, and providers send each several times an hour."""
+_LASTING = frozenset({"LettersAlarm", "RelayAlarm", "UnroutedAlarm"})
+"""Alarms on letters, whose end is not told: it may be a purge, and would look like a repair."""
 
 _DONE = (Metric.COMMITTED, Metric.REFUSED)
 _WORKED_ON = (*_DONE, Metric.RESENT, Metric.REDELIVERED, Metric.REDRIVEN)
@@ -78,31 +86,31 @@ _SHARES = (
 """Alarm, counted metric, metrics of the total, entry of the runbook, meaning. Duplicates that an
 operator has redriven raise no alarm."""
 
-_WEBHOOK_COUNTS = (
-    (
-        "FailedAlarm",
-        Metric.WEBHOOKS_FAILED,
-        _ERRORS,
-        "webhooks-failed",
-        "webhooks are not captured",
-    ),
-    ("ConflictsAlarm", Metric.WEBHOOK_CONFLICTS, 1, "webhook-conflicts", "one key, two webhooks"),
-    ("UnreadableAlarm", Metric.WEBHOOKS_UNREADABLE, 1, "webhooks-unreadable", "not handed on"),
-    (
-        "UnpublishableAlarm",
-        Metric.WEBHOOKS_UNPUBLISHABLE,
-        1,
-        "webhooks-unreadable",
-        "no event could be made",
-    ),
-    ("TooLargeAlarm", Metric.WEBHOOKS_TOO_LARGE, 1, "webhooks-too-large", "webhooks are refused"),
-)
-"""Alarm, counted metric, threshold in 15 minutes, entry of the runbook, meaning."""
-_REJECTIONS = (
-    ("ForgedAlarm", Metric.WEBHOOKS_FORGED, "no secret of the endpoint gives their signatures"),
-    ("StaleAlarm", Metric.WEBHOOKS_STALE, "their signatures are too old, or a clock is wrong"),
-)
-"""Alarm, counted metric, meaning."""
+_STATUS, _ROW = "once status", "look at the row of the dashboard"
+_STEPS = {
+    "dead-letters": (TODAY, "once dlq list"),
+    "old-messages": (NOW, _STATUS),
+    "messages-retried": (NOW, "look for `will be retried` in the log"),
+    "blocked-message-group": (NOW, "look for `will be retried` in the log"),
+    "quiet-groups-wait": (NOW, _STATUS),
+    "function-errors": (NOW, _STATUS),
+    "function-throttled": (NOW, "look at ConcurrentExecutions of the account"),
+    "relay": (NOW, _STATUS),
+    "unrouted-events": (TODAY, "once dlq list --consumer unrouted"),
+    "webhooks-not-handed-on": (TODAY, "once webhooks list"),
+    "webhooks-rejected": (TODAY, "look which endpoint the log names"),
+    "new-dead-letters": (NOW, "once dlq list --since 10m"),
+    "breaker-open": (NOW, "look for `will be retried` in the log"),
+    "pending-effects": (TODAY, "once effects list"),
+    "unknown-effects": (TODAY, "once dlq list --reason effect-unknown"),
+    "messages-not-handed-over": (NOW, _STATUS),
+    "conflicts": (TODAY, _ROW),
+    "resent-duplicates": (TODAY, _ROW),
+    "redelivered-duplicates": (TODAY, _ROW),
+    "table-throttled": (TODAY, _ROW),
+    "table-conflicts": (TODAY, _ROW),
+}
+"""How soon to act, and the first step, by the entry of the runbook."""
 _WIDTH = 4
 """Of the 24 columns: a row holds up to six graphs, and those of one kind stand in one column."""
 
@@ -122,14 +130,11 @@ def monitor_consumer(
     queue, isolation, dead_letters = queues.main, queues.isolation, queues.dead_letters
     waiting = [_visible(queue, "waiting")]
     oldest = [queue.metric_approximate_age_of_oldest_message(label="oldest, seconds")]
-    new_dead = part.on_dead_letters(dead_letters, "dead-letters")
-    part.on_age(queue)
+    part.on_letters("LettersAlarm", dead_letters, "dead-letters", "dead letters have arrived")
+    part.on_age(queue, isolation)
+    part.on_retries(blocks_group=props.blocks_group)
     if isolation is not None:
-        part.on_age(isolation, "isolated messages", alarm="IsolationAgeAlarm")
         waiting.append(_visible(isolation, "isolated"))
-    if props.blocks_group:
-        age, what = _oldest(queue), "a message may hold up its group"
-        part.add("BlockedAlarm", age, WAIT_ALARM_SECONDS, "blocked-message-group", what)
     if props.fifo:
         # A group in flight waits for the messages that were received from it.
         in_flight = "ApproximateNumberOfGroupsWithInflightMessages"
@@ -144,12 +149,16 @@ def monitor_consumer(
         waiting.append(_groups(queue, in_quiet, label="waiting in quiet groups"))
         waiting.append(_groups(queue, "ApproximateNumberOfNoisyGroups", label="noisy groups"))
         oldest.append(_groups(queue, quiet, label="oldest in quiet groups, seconds"))
-    waits = part.metric(Metric.BREAKER_OPEN)
-    faulty = [
-        new_dead,
-        part.add("BreakerAlarm", waits, 1, "breaker-open", "a dependency fails, messages wait"),
-        part.on_function(function),
-    ]
+    faulty = [part.on_errors(function)]
+    if part.has_all or props.rollout is not Rollout.ALL_AT_ONCE:
+        # They end soon: CodeDeploy starts no deployment while one of its alarms is active.
+        # Not the number of letters, which is approximate. A letter that SQS moved by itself does
+        # not count here: the function's errors come first.
+        sent = dead_letters.metric_number_of_messages_sent(period=_MOMENT, statistic=SUM)
+        what = "dead letters have arrived in five minutes"
+        faulty.append(part.add("NewLettersAlarm", sent, 1, "new-dead-letters", what, extra=True))
+        held, what = part.metric(Metric.BREAKER_OPEN), "a dependency fails, messages wait"
+        faulty.append(part.add("BreakerAlarm", held, 1, "breaker-open", what, extra=True))
     row = [
         _graph(f"{name}: queue", *waiting, _visible(dead_letters, "dead letters"), right=oldest),
         _graph(
@@ -159,6 +168,7 @@ def monitor_consumer(
             part.metric(Metric.RESENT, label="sent again"),
             part.metric(Metric.REDELIVERED, label="delivered again"),
             part.metric(Metric.REDRIVEN, label="redriven again"),
+            part.metric(Metric.RETRIED, label="retried"),
             part.metric(Metric.BREAKER_OPEN, label="held back"),
             *([part.metric(Metric.ISOLATED, label="isolated")] if isolation else []),
         ),
@@ -172,7 +182,8 @@ def monitor_consumer(
     ]
     if props.has_effects:
         row.append(part.on_effects(name))
-    if not part.local:  # the embedded AWS rejects metric math
+    if part.has_all:
+        part.on_throttles(function)
         for alarm, counted, total, entry, what in _SHARES:
             part.add(alarm, part.percent(counted, total), _FAR_ABOVE_NORMAL, entry, what)
         if props.mapping_metrics and mapping is not None:
@@ -183,19 +194,19 @@ def monitor_consumer(
 def monitor_relay(
     relay: FunctionConstruct, dead_letters: sqs.IQueue, mapping: lambda_.IEventSourceMapping
 ) -> Row:
-    """Alarm when an event was dead-lettered, a batch has failed, and when publishing falls behind.
+    """Alarm when an event was dead-lettered, a batch has failed, or publishing falls behind.
 
-    There is none on the function's errors: it raises an error to receive a batch again, and any
-    lasting cause shows in the age of the batch. The row shows delay, published events, unpublished
-    ones, and the function.
+    One alarm tells of all three, and `once status` which it is. There is none on the function's
+    errors: it raises an error to receive a batch again, and any lasting cause shows in the age of
+    the batch. The row shows delay, published events, unpublished ones, and the function.
     """
     part, function = _Part.of(relay), relay.function
-    part.on_dead_letters(dead_letters, "relay-dead-letters")
-    age = function.metric("IteratorAge", period=_MINUTE, statistic=MAXIMUM)
-    part.add("AgeAlarm", age, _STREAM_AGE_MS, "relay-behind", "events are published late")
-    failed = _mapping(FAILED_BATCHES, mapping, period=_MINUTE)
-    what = "unpublished records lie in the bucket"
-    part.add("FailuresAlarm", failed, 1, "relay-failed-batches", what)
+    age = function.metric("IteratorAge", period=_MOMENT, statistic=MAXIMUM)
+    failed = _mapping(FAILED_BATCHES, mapping)
+    others = {f"age / {_STREAM_AGE_MS}": ("age", age), "failed": ("failed", failed)}
+    part.on_letters("RelayAlarm", dead_letters, "relay", "events are not published", others)
+    if part.has_all:
+        part.on_hand_over(mapping, filtered=True)
     return [
         _graph(
             f"{RELAY}: behind, ms",
@@ -215,31 +226,37 @@ def monitor_relay(
 
 
 def monitor_unrouted(sweeping: FunctionConstruct, unrouted: sqs.IQueue, sweep: sqs.IQueue) -> Row:
-    """Alarm when an event reached no consumer, and when the sweep function fails.
+    """Alarm when an event reached no consumer, or the sweep function fails on it.
 
-    The row shows the kept events, the queue they are found in, and the function.
+    SQS moves an event into the unrouted queue if the function fails on it. The row shows the kept
+    events, the queue they are found in, and the function.
     """
     part, function = _Part.of(sweeping), sweeping.function
-    part.on_kept(unrouted)
-    kept = _messages(unrouted, _MINUTE, local=part.local)
-    part.add("UnroutedAlarm", kept, 1, "unrouted-events", "published events reached no consumer")
-    part.on_age(sweep)
-    part.on_function(function)
+    what = "published events reached no consumer"
+    part.on_letters("UnroutedAlarm", unrouted, "unrouted-events", what)
+    if part.has_all:
+        part.on_age(sweep)
+        part.on_errors(function)
+        part.on_throttles(function)
     shown = [_visible(unrouted, "kept"), _visible(sweep, "not yet looked at")]
     return [_graph(f"{UNROUTED}: events", *shown), _function(UNROUTED, function)]
 
 
 def monitor_ingress(ingress: FunctionConstruct) -> Row:
-    """Alarm when webhooks are not captured, not handed on, or rejected in large numbers.
+    """Alarm when webhooks are not captured or handed on, or rejected in large numbers.
 
     The row shows webhooks, those not handed on, time, and the function.
     """
     part, name, function = _Part.of(ingress), ingress.node.id, ingress.function
-    for alarm, metric, threshold, entry, what in _WEBHOOK_COUNTS:
-        part.add(alarm, part.metric(metric, period=_WHILE), threshold, entry, what)
-    for alarm, metric, what in _REJECTIONS:
-        part.add(alarm, part.metric(metric, period=_HOUR), _REJECTED, "webhooks-rejected", what)
-    part.on_function(function)
+    lost = part.metric(Metric.WEBHOOKS_NOT_HANDED_ON, period=_WHILE)
+    what = "webhooks were not captured or made no event"
+    part.add("WebhooksAlarm", lost, 1, "webhooks-not-handed-on", what)
+    refused = part.metric(Metric.WEBHOOKS_REJECTED, period=_HOUR)
+    what = "many webhooks are refused"
+    part.add("RejectedAlarm", refused, _REJECTED, "webhooks-rejected", what)
+    part.on_errors(function)
+    if part.has_all:
+        part.on_throttles(function)
     return [
         _graph(
             f"{name}: webhooks",
@@ -261,16 +278,30 @@ def monitor_ingress(ingress: FunctionConstruct) -> Row:
     ]
 
 
-def add_table_alarms(scope: Construct, name: str, table: dynamodb.ITable) -> None:
-    """Alarm when the dedup table delays commits, each of which writes to it."""
-    part = _Part(scope, name)
-    for kind, them in (("Read", "reads"), ("Write", "writes")):
-        throttled = table.metric(f"{kind}ThrottleEvents", period=_WHILE, statistic=SUM)
-        what = f"DynamoDB throttles {them}"
-        part.add(f"Dedup{kind}sAlarm", throttled, _ENOUGH, "table-throttled", what)
-    conflicts = table.metric("TransactionConflict", period=_WHILE, statistic=SUM)
-    what = "deliveries of the same events run at once"
-    part.add("DedupConflictsAlarm", conflicts, _ENOUGH, "table-conflicts", what)
+def add_shared_alarms(scope: Construct, table: dynamodb.ITable, config: DeploymentConfig) -> None:
+    """Alarm when Lambda throttles the account's functions; with "all", on the dedup table too.
+
+    The account's functions share their concurrency, so one alarm tells of all. A lasting fault of
+    the table shows in the retries of the consumers, each of whose commits writes to it.
+    """
+    part = _Part(scope, config.service, config)
+    part.on_throttles(None)
+    if not part.has_all:
+        return
+    throttles = {
+        each: table.metric(f"{each}ThrottleEvents", period=_WHILE, statistic=SUM)
+        for each in ("Read", "Write")
+    }
+    conflicts = {"Conflicts": table.metric("TransactionConflict", period=_WHILE, statistic=SUM)}
+    for alarm, metrics, entry, what in (
+        ("DedupThrottlesAlarm", throttles, "table-throttled", "DynamoDB throttles the dedup table"),
+        ("DedupConflictsAlarm", conflicts, "table-conflicts", "deliveries of an event run at once"),
+    ):
+        # An alarm in this namespace ignores missing data, and would never end without `FILL`.
+        named = {name.lower(): metric for name, metric in metrics.items()}
+        filled = ", ".join(f"FILL({name}, 0)" for name in named)
+        total = _math(f"SUM([{filled}])", named, _WHILE)
+        part.add(alarm, total, _ENOUGH, entry, what)
 
 
 def tables_row(tables: Mapping[str, dynamodb.ITable]) -> Row:
@@ -300,11 +331,16 @@ class _Part:
 
     scope: Construct
     name: str
-    local: bool = False
+    config: DeploymentConfig
 
     @classmethod
     def of(cls, construct: FunctionConstruct) -> Self:
-        return cls(construct, construct.full_name, construct.config.local)
+        return cls(construct, construct.full_name, construct.config)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether there are alarms beside the few. The embedded AWS evaluates none."""
+        return self.config.alarms == ALL and not self.config.local
 
     def metric(self, metric: str, **options: Any) -> cloudwatch.Metric:
         """Return a metric that the library emits: by default its sum in five minutes."""
@@ -325,63 +361,125 @@ class _Part:
         entry: str,
         what: str,
         periods: int = 1,
+        of: int = 1,
+        *,
+        extra: bool = False,
     ) -> cloudwatch.IAlarm:
         """Alarm from the threshold on; `entry` is the anchor in the runbook.
 
-        With several `periods`, the threshold must be reached in each of them.
+        The threshold must be reached in `periods` of the last `of`. An `extra` alarm notifies only
+        if the deployment has all alarms.
         """
+        soon, first = _STEPS[entry]
         return cloudwatch.Alarm(
             self.scope,
             alarm,
             metric=metric,
             threshold=threshold,
-            evaluation_periods=periods,
+            evaluation_periods=max(periods, of),
+            datapoints_to_alarm=periods if of > periods else None,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             # An idle queue reports nothing, and idle is not a fault.
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=f"{self.name}: {what}. {page_url(f'runbook#{entry}')}",
+            actions_enabled=False if extra and not self.has_all else None,
+            alarm_description=(
+                f"{soon}: {self.name}: {what}. First: {first}. {page_url(f'runbook#{entry}')}"
+            ),
         )
 
-    def on_dead_letters(self, dead_letters: sqs.IQueue, entry: str) -> cloudwatch.IAlarm:
-        """Alarm on present, new and old dead letters; return the alarm on new ones."""
-        dead = _messages(dead_letters, _MINUTE, local=self.local)
-        self.add("DeadLettersAlarm", dead, 1, entry, "dead letters wait for a decision")
-        return self.on_kept(dead_letters)
+    def on_letters(
+        self,
+        alarm: str,
+        letters: sqs.IQueue,
+        entry: str,
+        what: str,
+        others: Mapping[str, tuple[str, cloudwatch.IMetric]] = {},
+    ) -> None:
+        """Alarm when a queue of dead letters grows, and twice a week while some are left.
 
-    def on_kept(self, queue: sqs.IQueue) -> cloudwatch.IAlarm:
-        """Alarm on new and on old messages of such a queue; return the former."""
-        # Not the age of the oldest message: SQS leaves out messages that were received three times,
-        # and each look at a dead letter is a receive.
-        there = _messages(queue, _HOUR, local=self.local)
-        what = "dead letters have been there for four days and are deleted after 14"
-        self.add("OldLettersAlarm", there, 1, "old-dead-letters", what, _OLD_HOURS)
-        # Not a change of the number of messages, which is approximate. One that SQS moved by
-        # itself does not count here: the function's errors or throttles come first.
-        sent = queue.metric_number_of_messages_sent(period=_MOMENT, statistic=SUM)
-        what = "dead letters have arrived, perhaps beside others"
-        return self.add("NewLettersAlarm", sent, 1, "new-dead-letters", what)
+        Letters that keep arriving set it off once, and it ends six hours after the last. A purge
+        changes nothing. The embedded AWS rejects metric math: there it lasts as long as letters do.
 
-    def on_age(self, queue: sqs.IQueue, kept: str = "messages", alarm: str = "AgeAlarm") -> None:
-        """Alarm on a message that is old enough to be deleted soon."""
-        what = f"SQS will soon delete {kept}"
-        self.add(alarm, _oldest(queue), _AGE_SECONDS, "old-messages", what)
+        Args:
+            others: further terms that reach 1, each with the name and the metric it uses.
+        """
+        # Not `NumberOfMessagesSent`: a letter that SQS moved by itself does not count there. Not
+        # the age of the oldest: SQS leaves out messages that were received three times, and each
+        # look is a receive. A look hides a letter for a minute, which no maximum of five shows.
+        visible = letters.metric_approximate_number_of_messages_visible(
+            period=_MOMENT, statistic=MAXIMUM
+        )
+        if self.config.local:
+            self.add(alarm, visible, 1, entry, what)
+            return
+        # An alarm that ends begins again with a notification: so a forgotten letter is told on
+        # Monday and Thursday, at least twice before SQS deletes it after 14 days.
+        terms = [
+            "IF(DIFF(FILL(letters, 0)) > 0, 1, 0)",
+            "IF(letters > 0 AND HOUR(letters) == 8 AND (DAY(letters) == 1 OR DAY(letters) == 4), "
+            "1, 0)",
+            *others,
+        ]
+        metrics = {"letters": visible, **dict(others.values())}
+        # `MAX` of a list passes over a metric without data, such as that of a queue never used.
+        grown = _math(f"MAX([{', '.join(terms)}])", metrics)
+        self.add(alarm, grown, 1, entry, what, of=_LETTERS_PERIODS)
 
-    def on_function(self, function: lambda_.IFunction) -> cloudwatch.IAlarm:
-        """Alarm on throttles and errors; return the latter."""
-        throttles = function.metric_throttles(period=_WHILE, statistic=SUM)
-        what = "Lambda has no room for it"
-        self.add("ThrottlesAlarm", throttles, _THROTTLES, "function-throttled", what)
+    def on_age(self, *queues: sqs.IQueue | None) -> None:
+        """Alarm on a message that has waited for an hour in one of the queues."""
+        ages = [
+            queue.metric_approximate_age_of_oldest_message(period=_MOMENT, statistic=MAXIMUM)
+            for queue in queues
+            if queue is not None
+        ]
+        oldest: cloudwatch.IMetric = ages[0]
+        if len(ages) > 1 and not self.config.local:
+            named = {f"queue{number}": age for number, age in enumerate(ages)}
+            oldest = _math(f"MAX([{', '.join(named)}])", named)
+        what = "messages have waited for an hour"
+        self.add("AgeAlarm", oldest, _AGE_SECONDS, "old-messages", what)
+
+    def on_retries(self, *, blocks_group: bool) -> None:
+        """Alarm on messages that fail, or wait for an open breaker, before their last receive.
+
+        The library counts both. The age of the oldest message does not show them: SQS leaves out
+        messages that were received three times.
+        """
+        retried, what = self.metric(Metric.RETRIED, period=_WHILE), "messages fail and are retried"
+        if blocks_group:  # its message comes every 15 minutes, until it succeeds
+            what = "a message fails and blocks its group"
+            self.add("RetriesAlarm", retried, 1, "blocked-message-group", what, periods=2)
+        else:
+            of = _RETRIES_PERIODS
+            self.add("RetriesAlarm", retried, _RETRIES, "messages-retried", what, of=of)
+
+    def on_errors(self, function: lambda_.IFunction) -> cloudwatch.IAlarm:
+        """Alarm on invocations that fail as a whole."""
         errors = function.metric_errors(period=_WHILE, statistic=SUM)
         what = "the function fails as a whole"
         return self.add("ErrorsAlarm", errors, _ERRORS, "function-errors", what)
 
+    def on_throttles(self, function: lambda_.IFunction | None) -> None:
+        """Alarm on throttles of a function; None for all of the account."""
+        if function is None:
+            throttles = lambda_.Function.metric_all_throttles(period=_WHILE, statistic=SUM)
+        else:
+            throttles = function.metric_throttles(period=_WHILE, statistic=SUM)
+        what = "Lambda has no room for functions"
+        self.add("ThrottlesAlarm", throttles, _THROTTLES, "function-throttled", what)
+
     def on_effects(self, name: str) -> cloudwatch.IWidget:
-        """Alarm on effects without a known outcome; return the graph of all effects."""
-        late = self.metric(Metric.PENDING_SECONDS, statistic=MAXIMUM)
-        what = "an effect has had no outcome for an hour"
-        self.add("PendingAlarm", late, _PENDING_SECONDS, "pending-effects", what)
-        unknown, what = self.metric(Metric.EFFECTS_UNKNOWN), "an effect may have been done, or not"
-        self.add("UnknownAlarm", unknown, 1, "unknown-effects", what)
+        """Return the graph of all effects; with "all", alarm on those without a known outcome.
+
+        The message of a pending effect is retried, and that of an unknown one is a dead letter.
+        """
+        if self.has_all:
+            late = self.metric(Metric.PENDING_SECONDS, statistic=MAXIMUM)
+            what = "an effect has had no outcome for an hour"
+            self.add("PendingAlarm", late, _PENDING_SECONDS, "pending-effects", what)
+            unknown = self.metric(Metric.EFFECTS_UNKNOWN)
+            what = "an effect may have been done, or not"
+            self.add("UnknownAlarm", unknown, 1, "unknown-effects", what)
         pending = {"label": "pending, seconds", "statistic": MAXIMUM}
         return _graph(
             f"{name}: effects",
@@ -391,17 +489,19 @@ class _Part:
             right=[self.metric(Metric.PENDING_SECONDS, **pending)],
         )
 
-    def on_hand_over(self, mapping: lambda_.IEventSourceMapping) -> None:
-        """Alarm on messages that Lambda received and did not hand over."""
-        lost = cloudwatch.MathExpression(
-            expression="IF(FILL(invoked, 0) == 0, received, 0)",
-            using_metrics={
-                "received": _mapping("PolledEventCount", mapping),
-                "invoked": _mapping("InvokedEventCount", mapping),
-            },
-            period=_MOMENT,
-            label="messages",
-        )
+    def on_hand_over(self, mapping: lambda_.IEventSourceMapping, *, filtered: bool = False) -> None:
+        """Alarm on messages that Lambda received and did not hand over.
+
+        Args:
+            filtered: whether the mapping drops some by its filter.
+        """
+        names = {"received": "PolledEventCount", "invoked": "InvokedEventCount"}
+        left = "received"
+        if filtered:
+            names["dropped"] = "FilteredOutEventCount"
+            left = "received - FILL(dropped, 0)"
+        metrics = {name: _mapping(metric, mapping) for name, metric in names.items()}
+        lost = _math(f"IF(FILL(invoked, 0) == 0, {left}, 0)", metrics)
         what = "messages are received and the function never gets them"
         # A message may be received at the end of one period and handed over in the next: two
         # periods in a row without a hand-over are none of these.
@@ -417,12 +517,19 @@ class _Part:
         named = {f"other{number}": other for number, other in enumerate(others)}
         # A metric without events has no data, and a sum with missing data has none either.
         whole = " + ".join(["counted", *(f"FILL({name}, 0)" for name in named)])
-        return cloudwatch.MathExpression(
-            expression=f"IF(counted >= {_ENOUGH}, 100 * counted / ({whole}), 0)",
-            using_metrics={"counted": self.metric(counted, period=_WHILE), **named},
-            period=_WHILE,
-            label=f"{counted}, percent",
+        return _math(
+            f"IF(counted >= {_ENOUGH}, 100 * counted / ({whole}), 0)",
+            {"counted": self.metric(counted, period=_WHILE), **named},
+            _WHILE,
         )
+
+
+def _math(
+    expression: str, metrics: Mapping[str, cloudwatch.IMetric], period: Duration = _MOMENT
+) -> cloudwatch.MathExpression:
+    return cloudwatch.MathExpression(
+        expression=expression, using_metrics=metrics, period=period, label="alarm"
+    )
 
 
 def _metric(
@@ -441,32 +548,6 @@ def _groups(queue: sqs.IQueue, name: str, **options: Any) -> cloudwatch.Metric:
 def _mapping(name: str, mapping: lambda_.IEventSourceMapping, **options: Any) -> cloudwatch.Metric:
     of_mapping = {"EventSourceMappingUUID": mapping.event_source_mapping_id}
     return _metric("AWS/Lambda", name, of_mapping, **options)
-
-
-def _oldest(queue: sqs.IQueue) -> cloudwatch.Metric:
-    return queue.metric_approximate_age_of_oldest_message(period=_MINUTE, statistic=MAXIMUM)
-
-
-def _messages(
-    queue: sqs.IQueue, period: Duration, *, local: bool
-) -> cloudwatch.Metric | cloudwatch.MathExpression:
-    """Return the number of messages in a queue, those that a command hides included.
-
-    Without the hidden ones, an alarm would end and begin again with every look at them. The
-    embedded AWS rejects metric math: with `local`, only visible messages count.
-    """
-    visible = queue.metric_approximate_number_of_messages_visible(period=period, statistic=MAXIMUM)
-    hidden = queue.metric_approximate_number_of_messages_not_visible(
-        period=period, statistic=MAXIMUM
-    )
-    if local:
-        return visible
-    return cloudwatch.MathExpression(
-        expression="visible + hidden",
-        using_metrics={"visible": visible, "hidden": hidden},
-        period=period,
-        label="messages",
-    )
 
 
 def _visible(queue: sqs.IQueue, label: str) -> cloudwatch.Metric:
@@ -532,9 +613,10 @@ def make_alarm_topic(scope: Construct, config: DeploymentConfig | None = None) -
 
 
 def notify(topic: sns.ITopic, tree: Iterable[IConstruct]) -> None:
-    """Let every alarm in the tree notify the topic when it begins and when it ends."""
+    """Let every alarm in the tree notify the topic when it begins and when its fault has ended."""
     action = actions.SnsAction(topic)
     for construct in tree:
         if isinstance(construct, cloudwatch.Alarm):
             construct.add_alarm_action(action)
-            construct.add_ok_action(action)
+            if construct.node.id not in _LASTING:
+                construct.add_ok_action(action)

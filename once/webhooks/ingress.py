@@ -91,6 +91,14 @@ _BY_STANDING = {
     Standing.UNPUBLISHABLE: Metric.WEBHOOKS_UNPUBLISHABLE,
     Standing.CONFLICT: Metric.WEBHOOK_CONFLICTS,
 }
+_REJECTED = (Metric.WEBHOOKS_FORGED, Metric.WEBHOOKS_STALE, Metric.WEBHOOKS_TOO_LARGE)
+_TOTALS = {
+    **dict.fromkeys(_REJECTED, Metric.WEBHOOKS_REJECTED),
+    **dict.fromkeys(
+        (Metric.WEBHOOKS_FAILED, *_BY_STANDING.values()), Metric.WEBHOOKS_NOT_HANDED_ON
+    ),
+}
+"""The metric that an alarm watches, by each of those that it adds up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +227,7 @@ class WebhookIngress:
             figures: dict[str, list[float]] = {outcome.metric: [1]}
             if outcome.standing in _BY_STANDING:
                 figures[_BY_STANDING[outcome.standing]] = [1]
+            figures |= {_TOTALS[each]: [1] for each in figures.keys() & _TOTALS.keys()}
             if outcome.key_hash:
                 figures[Metric.WEBHOOK_MS] = [round((self.clock() - began) * 1000, 3)]
             self.metrics.report(figures, self.clock(), **given)

@@ -1,23 +1,31 @@
 """Alarms, the topic that they notify, and the dashboard."""
 
+import ast
+import operator
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from once.cdk.props import ConsumerProps
+from once.cdk.resting_cost import at_rest
 from once.names import RELAY, UNROUTED, Metric, page_url
 from stacks.consumers import CONSUMERS
-from tests.stacks.cloud import STATE, Cloud, Json, flat, listed, name_of
+from stacks.folders import ROOT
+from tests.stacks.cloud import Cloud, Json, flat, listed, name_of
+
+ADR = ROOT / "docs" / "adr" / "0080-few-alarms.md"
 
 HOUR = 60 * 60
 DAY = 24 * HOUR
-HIDDEN = "ApproximateNumberOfMessagesNotVisible"
-SENT = "NumberOfMessagesSent"
 VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
 
-DESCRIPTION = re.compile(rf"once-[a-z_-]+: [^.]+\. {re.escape(page_url('runbook'))}#[a-z-]+")
+DESCRIPTION = re.compile(
+    rf"(now|today): once(-[a-z_-]+)?: [^.]+\. First: [^.]+\. "
+    rf"{re.escape(page_url('runbook'))}#[a-z-]+"
+)
 
 Alarm = tuple[str, str, int, int, str]
 """Metric, statistic, period, threshold, and the one value of the dimension."""
@@ -43,129 +51,190 @@ def alarms(cloud: Cloud) -> list[Json]:
 def simple_alarms(cloud: Cloud, owner: str | None) -> dict[str, Alarm]:
     """Return an owner's alarms on one metric, by the names of their constructs."""
     found = {}
-    for resource in cloud.service["Resources"].values():
-        _, *owners, name, _ = resource["Metadata"]["aws:cdk:path"].split("/")
-        alarm = resource["Properties"] if resource["Type"] == "AWS::CloudWatch::Alarm" else {}
+    for path, alarm in alarms_by_path(cloud.service).items():
+        *owners, name = path
         if owners == ([owner] if owner else []) and "MetricName" in alarm:
             figures = (alarm[key] for key in ("MetricName", "Statistic", "Period", "Threshold"))
             found[name] = (*figures, watched(alarm))
     return found
 
 
-def on_function(cloud: Cloud, owner: str) -> dict[str, Alarm]:
-    function = cloud.text(owner, "Function")
+def alarms_by_path(template: Json) -> dict[tuple[str, ...], Json]:
+    """Return the alarms of a stack, by the names of their constructs below it."""
     return {
-        "ErrorsAlarm": ("Errors", "Sum", HOUR // 4, 3, function),
-        "ThrottlesAlarm": ("Throttles", "Sum", HOUR // 4, 5, function),
+        tuple(resource["Metadata"]["aws:cdk:path"].split("/")[1:-1]): resource["Properties"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::CloudWatch::Alarm"
     }
 
 
-def test_alarms_of_a_consumer(cloud: Cloud, consumer: ConsumerProps) -> None:
-    name, service = consumer.name, f"once-{consumer.name}"
-
-    def queue(part: str) -> str:
-        return cloud.text(consumer, part, attribute="QueueName")
-
-    expected = {
-        "NewLettersAlarm": (SENT, "Sum", 300, 1, queue("DeadLetters")),
-        "AgeAlarm": (AGE, "Maximum", 60, 2 * DAY, queue("Queue")),
-        "BreakerAlarm": (Metric.BREAKER_OPEN, "Sum", 300, 1, service),
-        **on_function(cloud, name),
-    }
-    if consumer.batch_size > 1:
-        expected["IsolationAgeAlarm"] = (AGE, "Maximum", 60, 2 * DAY, queue("Isolation"))
-    if consumer.effect_timeout_seconds:
-        expected["PendingAlarm"] = (Metric.PENDING_SECONDS, "Maximum", 300, HOUR, service)
-        expected["UnknownAlarm"] = (Metric.EFFECTS_UNKNOWN, "Sum", 300, 1, service)
-    assert simple_alarms(cloud, name) == expected
+def on_function(cloud: Cloud, owner: str) -> dict[str, Alarm]:
+    return {"ErrorsAlarm": ("Errors", "Sum", HOUR // 4, 3, cloud.text(owner, "Function"))}
 
 
-def alarm_on_messages(cloud: Cloud, owner: str | ConsumerProps, name: str) -> object:
-    """Return an alarm's expression and threshold, and each metric by its name in it."""
-    alarm = cloud.of(owner, name)
-    (expression,) = (q["Expression"] for q in alarm["Metrics"] if "Expression" in q)
+def on_math(alarm: Json) -> dict[str, tuple[str, str, int, str]]:
+    """Return each metric of an expression by its name in it."""
     metrics = {q["Id"]: q["MetricStat"] for q in alarm["Metrics"] if "MetricStat" in q}
-    named = {
+    return {
         name: (one["Metric"]["MetricName"], one["Stat"], one["Period"], watched(one["Metric"]))
         for name, one in metrics.items()
     }
-    return expression, alarm["Threshold"], named
 
 
-def on_messages(queue: str, period: int = 60) -> object:
-    common = ("Maximum", period, queue)
-    return (
-        "visible + hidden",
-        1,
-        {"visible": (VISIBLE, *common), "hidden": (HIDDEN, *common)},
-    )
+@pytest.fixture(scope="module")
+def every_alarm(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
+    """The shop with `alarms="all"`."""
+    return Cloud.synthesize(tmp_path_factory.mktemp("all"), alarms="all")
 
 
-def test_an_operator_who_looks_at_dead_letters_does_not_end_their_alarm(
-    cloud: Cloud, consumer: ConsumerProps
-) -> None:
-    for owner in (consumer, RELAY):
-        queue = cloud.text(owner, "DeadLetters", attribute="QueueName")
-        assert alarm_on_messages(cloud, owner, "DeadLettersAlarm") == on_messages(queue)
+def test_the_few_alarms_are_few_and_cost_little(cloud: Cloud, every_alarm: Cloud) -> None:
+    found = alarms_by_path(cloud.service)
+    shared = {(), (RELAY,), (UNROUTED,)}
+    owners = Counter(path[:-1] for path in found)
+    assert {owner: n for owner, n in owners.items() if owner not in shared and n > 5} == {}
+    assert sum(owners[owner] for owner in shared) <= 3
+    assert len(found) <= 30
+    bill = {line.name: line.cost for line in at_rest(cloud.state, cloud.service)}
+    assert sum(bill.values()) - bill["KMS key"] <= 9
+    assert found.keys() < alarms_by_path(every_alarm.service).keys()
+
+
+def test_alarms_of_a_consumer(cloud: Cloud, consumer: ConsumerProps) -> None:
+    name = consumer.name
+    assert simple_alarms(cloud, name) == {
+        "RetriesAlarm": (Metric.RETRIED, "Sum", HOUR // 4, 5, f"once-{name}"),
+        **on_function(cloud, name),
+    }
+    queues = {
+        f"queue{number}": (AGE, "Maximum", 300, cloud.text(name, part, attribute="QueueName"))
+        for number, part in enumerate(("Queue", "Isolation"))
+    }
+    age = cloud.of(consumer, "AgeAlarm")
+    assert (age["Threshold"], on_math(age)) == (HOUR, queues)
+    assert states(age, [{"queue0": HOUR - 1, "queue1": 0}, {"queue0": 0, "queue1": HOUR}]) == "_A"
 
 
 @pytest.mark.parametrize("owner", [*CONSUMERS, RELAY, UNROUTED], ids=name_of)
-def test_messages_dead_for_four_days_alarm_however_often_they_are_read(
-    cloud: Cloud, owner: str | ConsumerProps
-) -> None:
-    part = "Queue" if owner == UNROUTED else "DeadLetters"
-    queue = cloud.text(owner, part, attribute="QueueName")
-    alarm = cloud.of(owner, "OldLettersAlarm")
-    assert alarm_on_messages(cloud, owner, "OldLettersAlarm") == on_messages(queue, HOUR)
-    assert alarm["EvaluationPeriods"] * HOUR == 4 * DAY
-    # SQS counts the age of a message that it moved from its first queue: 8 days at most.
-    assert cloud.of(owner, part)["MessageRetentionPeriod"] > (8 + 4 + 1) * DAY
-
-
-def test_alarms_of_the_relay(cloud: Cloud) -> None:
-    failed = "OnFailureDestinationDeliveredEventCount"
-    letters = cloud.text(RELAY, "DeadLetters", attribute="QueueName")
-    assert simple_alarms(cloud, RELAY) == {
-        "NewLettersAlarm": (SENT, "Sum", 300, 1, letters),
-        "AgeAlarm": ("IteratorAge", "Maximum", 60, HOUR * 1000, cloud.text(RELAY, "Function")),
-        "FailuresAlarm": (failed, "Sum", 60, 1, cloud.text(RELAY, "Mapping")),
-    }
-
-
-def test_s3_the_first_unrouted_event_alarms(cloud: Cloud) -> None:
-    sweep = cloud.text(UNROUTED, "Sweep", attribute="QueueName")
-    assert alarm_on_messages(cloud, UNROUTED, "UnroutedAlarm") == on_messages(
-        cloud.text(UNROUTED, "Queue", attribute="QueueName")
+def test_each_queue_of_dead_letters_is_watched(cloud: Cloud, owner: str | ConsumerProps) -> None:
+    names = {RELAY: "RelayAlarm", UNROUTED: "UnroutedAlarm"}
+    alarm = cloud.of(owner, names.get(name_of(owner), "LettersAlarm"))
+    queue = cloud.text(
+        owner, "Queue" if owner == UNROUTED else "DeadLetters", attribute="QueueName"
     )
-    unrouted = cloud.text(UNROUTED, "Queue", attribute="QueueName")
-    assert simple_alarms(cloud, UNROUTED) == {
-        "NewLettersAlarm": (SENT, "Sum", 300, 1, unrouted),
-        "AgeAlarm": (AGE, "Maximum", 60, 2 * DAY, sweep),
-        **on_function(cloud, UNROUTED),
-    }
+    assert on_math(alarm)["letters"] == (VISIBLE, "Maximum", 300, queue)
+    assert "OKActions" not in alarm  # a purge is no repair
+    if owner == RELAY:
+        failed = "OnFailureDestinationDeliveredEventCount"
+        found = on_math(alarm)
+        assert found["age"] == ("IteratorAge", "Maximum", 300, cloud.text(RELAY, "Function"))
+        assert found["failed"] == (failed, "Sum", 300, cloud.text(RELAY, "Mapping"))
 
 
-def test_alarms_of_the_dedup_table(cloud: Cloud) -> None:
-    (dimension,) = cloud.of("DedupReadsAlarm")["Dimensions"]
-    assert cloud.exported(dimension["Value"]) == cloud.text(STATE, "dedup-records")
-    common = ("Sum", HOUR // 4, 100, flat(dimension["Value"]))
-    assert simple_alarms(cloud, None) == {
-        "DedupReadsAlarm": ("ReadThrottleEvents", *common),
-        "DedupWritesAlarm": ("WriteThrottleEvents", *common),
-        "DedupConflictsAlarm": ("TransactionConflict", *common),
-    }
+PERIODS = DAY // 300
+MONDAY_NOON = 12 * 12
+"""In periods of five minutes since Monday, 00:00 UTC."""
 
 
-def test_an_alarm_needs_one_figure_names_its_runbook_entry_and_notifies_of_begin_and_end(
-    cloud: Cloud, alarms: list[Json]
+def letters(alarm: Json, *figures: int | None, begin: int = MONDAY_NOON) -> str:
+    """Return the states of an alarm on letters, from the number of visible ones on."""
+    return states(alarm, [{} if n is None else {"letters": n} for n in figures], begin)
+
+
+def mails(found: str) -> int:
+    """Return how often an alarm begins."""
+    return len(re.findall("(?<!A)A", found))
+
+
+def test_letters_are_one_notification_for_an_incident(cloud: Cloud) -> None:
+    alarm = cloud.of("orders", "LettersAlarm")
+    idle = [None] * 3  # an idle queue reports nothing
+    # One letter every six minutes for a day, then none.
+    rising = [5 * n // 6 + 1 for n in range(PERIODS)]
+    assert mails(letters(alarm, *idle, *rising)) == 1
+    # A purge in the middle, and letters go on.
+    purged = [0 if 100 <= n < 103 else rising[n % 100] for n in range(PERIODS)]
+    assert mails(letters(alarm, *idle, *purged)) == 1
+    # The operator's looks hide all letters for a minute or more, on a day without new ones.
+    assert mails(letters(alarm, *idle, *[0 if n in (9, 20) else 7 for n in range(70)])) == 1
+    # A second wave, beside letters of the day before that still lie there.
+    assert mails(letters(alarm, *idle, *[3] * 100, *[4] * 30)) == 2
+
+
+def test_a_forgotten_letter_is_told_again_within_four_days(cloud: Cloud) -> None:
+    alarm = cloud.of("orders", "LettersAlarm")
+    found = letters(alarm, *[3] * 14 * PERIODS)  # it was there before
+    begins = [match.start() for match in re.finditer("(?<!A)A", found)]
+    assert len(begins) == 4
+    gaps = [later - one for one, later in zip([0, *begins], [*begins, 14 * PERIODS], strict=True)]
+    assert max(gaps) <= 4 * PERIODS
+
+
+def test_the_alarm_on_letters_lasts_as_long_as_they_do_on_the_embedded_aws(
+    local_cloud: Cloud,
 ) -> None:
-    for alarm in alarms:
-        assert alarm["TreatMissingData"] == "notBreaching"
-        assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
-        lasting = ("#old-dead-letters", "#messages-not-handed-over")
-        assert (alarm["EvaluationPeriods"] > 1) == alarm["AlarmDescription"].endswith(lasting)
-        assert DESCRIPTION.fullmatch(alarm["AlarmDescription"])
-        assert alarm["AlarmActions"] == alarm["OKActions"] == [cloud.ref("Alarms")]
+    queue = local_cloud.text("orders", "DeadLetters", attribute="QueueName")
+    found = simple_alarms(local_cloud, "orders")["LettersAlarm"]
+    assert found == (VISIBLE, "Maximum", 300, 1, queue)
+    assert not [a for a in local_cloud.every("AWS::CloudWatch::Alarm").values() if "Metrics" in a]
+
+
+def test_shared_alarms(cloud: Cloud, every_alarm: Cloud) -> None:
+    [alarm] = [each for path, each in alarms_by_path(cloud.service).items() if len(path) == 1]
+    found = (alarm["MetricName"], alarm["Statistic"], alarm["Period"], alarm["Threshold"])
+    assert found == ("Throttles", "Sum", HOUR // 4, 5)
+    assert "Dimensions" not in alarm  # of the account, whose functions share their concurrency
+    for name, metrics in {
+        "DedupThrottlesAlarm": {"ReadThrottleEvents", "WriteThrottleEvents"},
+        "DedupConflictsAlarm": {"TransactionConflict"},
+    }.items():
+        alarm = every_alarm.of(name)
+        assert {one["MetricName"] for one in metrics_of(alarm)} == metrics
+        assert {one["Namespace"] for one in metrics_of(alarm)} == {"AWS/DynamoDB"}
+        # It ends although the metric has no data: CloudWatch would keep the state.
+        first = next(iter(on_math(alarm)))
+        assert states(alarm, [{first: 99}, {first: 100}, {}]) == "_A_"
+        assert value(expression_of(alarm), [{}], 0) == 0
+
+
+def test_an_alarm_says_how_soon_the_first_step_and_its_entry_and_notifies(
+    cloud: Cloud, every_alarm: Cloud
+) -> None:
+    for each in (cloud, every_alarm):
+        for alarm in each.every("AWS::CloudWatch::Alarm").values():
+            assert alarm["TreatMissingData"] == "notBreaching"
+            assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+            assert DESCRIPTION.fullmatch(alarm["AlarmDescription"])
+            assert alarm["AlarmActions"] == [each.ref("Alarms")]
+            assert alarm.get("OKActions", alarm["AlarmActions"]) == alarm["AlarmActions"]
+            assert "ActionsEnabled" not in alarm
+
+
+ROW = re.compile(r"^\| (\w\d+(?: \w\d+)*) \|.*\| (\w+)/(\w+) \| `(\w+)` = (\d+) \|$", re.MULTILINE)
+
+
+def test_each_fault_of_the_guarantees_has_its_alarm_or_needs_none(cloud: Cloud) -> None:
+    page = (ROOT / "docs" / "guarantees.md").read_text().partition("## What goes wrong")[2]
+    catalogue = re.findall(r"^\| (\w\d+) \|", page, re.MULTILINE)
+    text = ADR.read_text()
+    (none,) = re.findall(r"^\| (\w\d+(?: \w\d+)*) \|.*\| none \| \|$", text, re.MULTILINE)
+    found = ROW.findall(text)
+    walked = " ".join([none, *(faults for faults, *_ in found)]).split()
+    assert sorted(set(walked)) == sorted(catalogue)
+    for faults, owner, name, metric, figure in found:
+        alarm = cloud.of(*([] if owner == "service" else [owner]), name)
+        names = {each[0]: key for key, each in on_math(alarm).items()} if "Metrics" in alarm else {}
+        key = names.get(metric, metric)
+        quiet, loud = {key: int(figure) - 1}, {key: int(figure)}
+        assert states(alarm, [quiet, quiet, loud, {}]).startswith("__A"), faults
+
+
+def test_each_alarm_of_the_shop_is_in_the_decision(cloud: Cloud, every_alarm: Cloud) -> None:
+    rows = re.findall(r"^\| `(\w+Alarm)` \|.*\| (kept|merged|graph)", ADR.read_text(), re.MULTILINE)
+    fates = dict(rows)
+    few = {path[-1] for path in alarms_by_path(cloud.service)}
+    every = {path[-1] for path in alarms_by_path(every_alarm.service)}
+    assert few - {"QuietGroupsAlarm"} == {n for n in fates if fates[n] == "kept"} & every
+    assert every <= fates.keys()
 
 
 def test_functions_emit_metrics_under_the_name_that_alarms_watch(
@@ -178,21 +247,98 @@ def test_functions_emit_metrics_under_the_name_that_alarms_watch(
     assert asked == emitted - {f"once-{RELAY}", f"once-{UNROUTED}"}
 
 
-def percent(alarm: Json, period: int = HOUR // 4, **figures: int) -> float | None:
-    """Evaluate an alarm's expression as CloudWatch does; None if a figure is missing."""
-    (expression,) = (q["Expression"] for q in alarm["Metrics"] if "Expression" in q)
-    queries = [query for query in alarm["Metrics"] if "MetricStat" in query]
-    for query in queries:
-        assert (query["MetricStat"]["Stat"], query["MetricStat"]["Period"]) == ("Sum", period)
-    functions = {
-        "IF": lambda condition, then, otherwise: then if condition else otherwise,
-        "FILL": lambda value, filling: filling if value is None else value,
-    }
-    values = {q["Id"]: figures.get(q["MetricStat"]["Metric"]["MetricName"]) for q in queries}
-    try:
-        return float(eval(expression, functions, values))
-    except (TypeError, ZeroDivisionError):  # a missing figure that the expression does not fill
+Figures = Sequence[Mapping[str, float]]
+"""The figures of each period, by the name of the metric in the alarm; a missing one has no data."""
+
+
+def expression_of(alarm: Json) -> ast.expr:
+    """Return what an alarm compares with its threshold, in the syntax of Python."""
+    texts = [q["Expression"] for q in alarm.get("Metrics", []) if "Expression" in q]
+    text = texts[0] if texts else alarm["MetricName"]
+    return ast.parse(text.replace(" AND ", " and ").replace(" OR ", " or "), mode="eval").body
+
+
+OPERATORS: dict[type, Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+}
+
+
+def value(node: ast.AST, figures: Figures, at: int) -> float | None:
+    """Evaluate an expression for a period, as CloudWatch does; None if there is no data for it."""
+    if at < 0:
         return None
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=name):
+            return figures[at].get(name)
+        case ast.Call(func=ast.Name(id="DIFF"), args=[one]):
+            before, now = value(one, figures, at - 1), value(one, figures, at)
+            return None if before is None or now is None else now - before
+        case ast.Call(func=ast.Name(id=("HOUR" | "DAY") as name)):
+            return figures[at][name]
+        case ast.Call(func=ast.Name(id=name), args=parts):
+            terms = parts[0].elts if isinstance(parts[0], ast.List) else parts
+            return FUNCTIONS[name](*(value(each, figures, at) for each in terms))
+    parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+    found = [known for part in parts if (known := value(part, figures, at)) is not None]
+    if len(found) < len(parts):
+        return None
+    match node:
+        case ast.BoolOp(op=by):
+            return (all if isinstance(by, ast.And) else any)(found)
+        case ast.BinOp(op=by) | ast.Compare(ops=[by]):
+            return OPERATORS[type(by)](*found)
+    raise AssertionError(ast.dump(node))
+
+
+def _known(function: Callable[[list[float]], float]) -> Callable[..., float | None]:
+    """Return a function of a list, which passes over missing data."""
+    return lambda *all_of_it: (
+        function(known) if (known := [each for each in all_of_it if each is not None]) else None
+    )
+
+
+FUNCTIONS: dict[str, Callable[..., float | None]] = {
+    "MAX": _known(max),
+    "SUM": _known(sum),
+    "FILL": lambda figure, filling: filling if figure is None else figure,
+    "IF": lambda known, then, other: None if known is None else then if known else other,
+}
+
+
+def states(alarm: Json, figures: Figures, begin: int = 0) -> str:
+    """Return the state of an alarm after each period: `A` in ALARM, `_` in OK.
+
+    Args:
+        begin: the first period since Monday, 00:00 UTC.
+    """
+    seconds = alarm.get("Period") or next(q["MetricStat"]["Period"] for q in alarm["Metrics"][1:])
+    times = [(begin + n) * seconds // HOUR for n in range(len(figures))]
+    timed = [
+        {**each, "HOUR": time % 24, "DAY": time // 24 % 7 + 1}
+        for each, time in zip(figures, times, strict=True)
+    ]
+    node, last = expression_of(alarm), alarm["EvaluationPeriods"]
+    # Missing data are not breaching.
+    breaching = [(value(node, timed, n) or 0) >= alarm["Threshold"] for n in range(len(timed))]
+    needed = alarm.get("DatapointsToAlarm", last)
+    counts = (sum(breaching[max(0, n - last + 1) : n + 1]) for n in range(len(timed)))
+    return "".join("A" if count >= needed else "_" for count in counts)
+
+
+def percent(alarm: Json, period: int = HOUR // 4, **figures: int) -> float | None:
+    """Evaluate an alarm's expression; None if a figure is missing."""
+    named = on_math(alarm)
+    assert {(each[1], each[2]) for each in named.values()} == {("Sum", period)}
+    given = {key: figures[each[0]] for key, each in named.items() if each[0] in figures}
+    return value(expression_of(alarm), [given], 0)
 
 
 DONE = {"Committed", "Refused"}
@@ -208,9 +354,9 @@ DUPLICATES = {"DuplicatesResent", "DuplicatesRedelivered", "DuplicatesRedriven"}
     ],
 )
 def test_a_fifth_of_conflicts_or_of_duplicates_alarms(
-    cloud: Cloud, consumer: ConsumerProps, name: str, metric: str, total: set[str]
+    every_alarm: Cloud, consumer: ConsumerProps, name: str, metric: str, total: set[str]
 ) -> None:
-    alarm, others = cloud.of(consumer, name), total - {metric}
+    alarm, others = every_alarm.of(consumer, name), total - {metric}
     assert alarm["Threshold"] == 20
     assert {watched(one) for one in metrics_of(alarm)} == {f"once-{consumer.name}"}
     assert {one["MetricName"] for one in metrics_of(alarm)} == total
@@ -233,11 +379,11 @@ def test_a_fifth_of_conflicts_or_of_duplicates_alarms(
     ],
 )
 def test_messages_that_are_received_and_never_handed_over_alarm(
-    cloud: Cloud, consumer: ConsumerProps, figures: dict[str, int], value: float | None
+    every_alarm: Cloud, consumer: ConsumerProps, figures: dict[str, int], value: float | None
 ) -> None:
-    alarm = cloud.of(consumer, "HandOverAlarm")
+    alarm = every_alarm.of(consumer, "HandOverAlarm")
     assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (1, 2)
-    assert {watched(one) for one in metrics_of(alarm)} == {cloud.text(consumer, "Mapping")}
+    assert {watched(one) for one in metrics_of(alarm)} == {every_alarm.text(consumer, "Mapping")}
     assert percent(alarm, 300, **figures) == value
 
 

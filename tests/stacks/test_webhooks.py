@@ -64,15 +64,10 @@ def test_settings_go_back_through_the_environment(either_cloud: Cloud) -> None:
 
 
 def test_alarms_of_the_ingress(cloud: Cloud) -> None:
-    quarter, service = HOUR // 4, f"once-{NAME}"
+    service = f"once-{NAME}"
     assert simple_alarms(cloud, NAME) == {
-        "FailedAlarm": (Metric.WEBHOOKS_FAILED, "Sum", quarter, 3, service),
-        "ConflictsAlarm": (Metric.WEBHOOK_CONFLICTS, "Sum", quarter, 1, service),
-        "UnreadableAlarm": (Metric.WEBHOOKS_UNREADABLE, "Sum", quarter, 1, service),
-        "UnpublishableAlarm": (Metric.WEBHOOKS_UNPUBLISHABLE, "Sum", quarter, 1, service),
-        "TooLargeAlarm": (Metric.WEBHOOKS_TOO_LARGE, "Sum", quarter, 1, service),
-        "ForgedAlarm": (Metric.WEBHOOKS_FORGED, "Sum", HOUR, 10, service),
-        "StaleAlarm": (Metric.WEBHOOKS_STALE, "Sum", HOUR, 10, service),
+        "WebhooksAlarm": (Metric.WEBHOOKS_NOT_HANDED_ON, "Sum", HOUR // 4, 1, service),
+        "RejectedAlarm": (Metric.WEBHOOKS_REJECTED, "Sum", HOUR, 10, service),
         **on_function(cloud, NAME),
     }
 

@@ -25,7 +25,7 @@ from once.cdk.app.registry import Registry, event_sources, published_types
 from once.cdk.checks.handlers_in_code import event_types_output
 from once.cdk.deployment_options import DEDUP, CustomerKey, DeploymentConfig, imported_key
 from once.cdk.idempotent_consumer import IdempotentConsumer
-from once.cdk.monitoring import add_table_alarms, make_alarm_topic, notify, tables_row
+from once.cdk.monitoring import add_shared_alarms, make_alarm_topic, notify, tables_row
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
@@ -321,7 +321,7 @@ class ServiceStack(_ConsumerStack):
         CfnOutput(self, StackOutput.SWEEP_QUEUE, value=self.unrouted.sweep.queue_url)
         if further:
             CfnOutput(self, StackOutput.FURTHER_STACKS, value=",".join(further))
-        add_table_alarms(self, f"{config.service}-{DEDUP}", state.dedup_table)
+        add_shared_alarms(self, state.dedup_table, config)
         self.alarm_topic = make_alarm_topic(self, config)
         notify(self.alarm_topic, self.node.find_all())
         CfnOutput(self, "AlarmTopic", value=self.alarm_topic.topic_arn)

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from docs.tools.costs import PAGE, at_rest, for_a_million, page
+from docs.tools.costs import PAGE, for_a_million, page
+from once.cdk.resting_cost import at_rest
 from stacks.consumers import CONSUMERS
 from tests.architecture.imports import ROOT
 from tests.stacks.cloud import SHOP, Cloud

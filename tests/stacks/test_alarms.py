@@ -255,7 +255,9 @@ def expression_of(alarm: Json) -> ast.expr:
     """Return what an alarm compares with its threshold, in the syntax of Python."""
     texts = [q["Expression"] for q in alarm.get("Metrics", []) if "Expression" in q]
     text = texts[0] if texts else alarm["MetricName"]
-    return ast.parse(text.replace(" AND ", " and ").replace(" OR ", " or "), mode="eval").body
+    tree = ast.parse(text.replace(" AND ", " and ").replace(" OR ", " or "), mode="eval")
+    assert isinstance(tree, ast.Expression)
+    return tree.body
 
 
 OPERATORS: dict[type, Callable[[float, float], float]] = {

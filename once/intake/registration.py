@@ -5,8 +5,9 @@ They are its handlers, its answers to refusals, its effects, and the functions t
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from once.effects.declaration import Effect, Policy, takes
 from once.errors import Refusal
@@ -24,8 +25,7 @@ RefusalFunction = Callable[[Any, Any, Transaction], None]
 CompletionFunction = Callable[[Any, Any, Transaction], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Handler:
+class Handler(Struct, frozen=True):
     """A function for one event type, the model of its data, and the event's key rule.
 
     `former` are the records of the deduplication that Once replaces, if they still count.
@@ -78,8 +78,7 @@ class Handler:
             yield f"{_name_of(self.function)} for {self.event_type!r} {fault}"
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(Struct, frozen=True):
     """A function that answers a business refusal."""
 
     refusal: type[Refusal]
@@ -92,8 +91,7 @@ class Rejection:
         yield from _answer_faults(self.function, "a refusal")
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """A function that fills the transaction for an effect's outcome."""
 
     effect: Effect[Any, Any]

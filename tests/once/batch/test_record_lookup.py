@@ -3,11 +3,11 @@
 import itertools
 import json
 import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from once.consumer import Consumer
 from once.effects.declaration import Policy

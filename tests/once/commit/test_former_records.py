@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import product
 from time import time
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from aws_lambda_powertools.utilities.idempotency import (
     idempotent_function,
 )
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAlreadyInProgressError
+from msgspec.structs import replace
 
 from once.consumer import Consumer
 from once.errors import PermanentError, RegistrationError

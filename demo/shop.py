@@ -20,7 +20,7 @@ from emulator.cdk_cli import Report, bootstrap, deploy
 from emulator.embedded_aws import EmbeddedAws
 from emulator.installed import ROOT
 from once.cdk import ConsumerProps
-from once.names import RELAY, UNROUTED
+from once.names import RELAY
 from once.ops.aws.deployment import Deployment
 from stacks.consumers import CONSUMERS
 
@@ -114,8 +114,7 @@ class Shop:
             tables={**self.deployment.tables, "dedup": self.deployment.dedup_table},
             dead_letters={
                 **{consumer.name: consumer.dead_letter_url for consumer in consumers},
-                RELAY: self.deployment.relay_dead_letter_url,
-                UNROUTED: self.deployment.unrouted_queue_url,
+                **self.deployment.kept_events,
             },
             log_groups={c.name: f"/aws/lambda/{c.function_name}" for c in consumers},
             subscribers=subscribers(CONSUMERS),
@@ -139,7 +138,8 @@ class Shop:
             timeout: how long to wait, in seconds.
         """
         with step("waiting until everything is processed"):
-            every = [*self.queues(*self.deployment.consumers), self.deployment.sweep_queue_url]
+            swept = filter(None, [self.deployment.sweep_queue_url])
+            every = [*self.queues(*self.deployment.consumers), *swept]
             try:
                 wait_until_quiescent(evidence or self.evidence(), queues or every, timeout=timeout)
             except TimeoutError as error:

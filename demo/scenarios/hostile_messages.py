@@ -184,7 +184,7 @@ def send_all(sqs: Any, sns: Any, deployment: Deployment) -> SentMessages:
 
     def topic(event_type: str, message: SampleMessage) -> None:
         attributes = {**message.attributes, "type": _text(event_type)}
-        arn = deployment.ingress_topic_arn
+        arn = deployment.ingress_topic(event_type)
         sns.publish(TopicArn=arn, Message=message.body, MessageAttributes=attributes)
 
     def queue(consumer: str, some: Sequence[SampleMessage]) -> None:

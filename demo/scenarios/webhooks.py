@@ -102,7 +102,7 @@ def webhooks(shop: Shop, deploy_seconds: float) -> bool:
     started = time.monotonic()
     ingress = shop.deployment.webhooks
     assert ingress is not None  # noqa: S101 - the app of this scenario has one
-    tap = _subscribed_tap(shop.aws, shop.deployment.events_topic_arn, RECEIPTS.events)
+    tap = _subscribed_tap(shop.aws, str(shop.deployment.events_topic_arn), RECEIPTS.events)
     shop.shorten_visibility(RECEIPTS.name)
     seed = drawn_seed()
     plan = WebhookPlan.draw(Random(seed))

@@ -76,7 +76,8 @@ def send_orders(
     Raises:
         OpsError: a message was not accepted, or the first ones were not processed in time.
     """
-    sqs, call = client_of("sqs"), to_topic(client_of("sns"), deployment.ingress_topic_arn)
+    sqs, topic = client_of("sqs"), deployment.ingress_topic(EVENT_TYPE)
+    call = to_topic(client_of("sns"), topic)
 
     def send_wave(name: str, wave: Sequence[BodyBatch]) -> None:
         with step(f"sending {sum(map(len, wave))} {name} (seed {planned.seed})", console=console):

@@ -16,7 +16,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
@@ -25,7 +24,7 @@ from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.nag import acknowledge_finding
 from once.cdk.permissions import allow, key_statements
 from once.cdk.props import ConsumerProps
-from once.cdk.topics import NO_EVENT
+from once.cdk.topics import NO_EVENT, subscribe
 from once.names import EVENT_TYPE_ATTRIBUTE
 
 
@@ -134,13 +133,12 @@ def _subscribe_to_topic(to: Destination, source: event_sources.SnsSource) -> Non
     policy = sns.SubscriptionFilter.string_filter(allowlist=selected)
     topic = sns.Topic.from_topic_arn(to.scope, "Topic", source.topic)
     has_dead_letters = to.props.fifo or to.config.fifo_topic_dead_letters or not topic.fifo
-    subscription = topic.add_subscription(
-        subscriptions.SqsSubscription(
-            to.queue,
-            raw_message_delivery=False,
-            filter_policy={attribute: policy} if attribute else None,
-            dead_letter_queue=to.dead_letters if has_dead_letters else None,
-        )
+    subscription = subscribe(
+        topic,
+        to.queue,
+        raw_message_delivery=False,
+        filter_policy={attribute: policy} if attribute else None,
+        dead_letter_queue=to.dead_letters if has_dead_letters else None,
     )
     subscription.node.add_dependency(*to.after)
 

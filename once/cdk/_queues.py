@@ -74,19 +74,22 @@ def queue_name(name: str, *, fifo: bool) -> str:
 def make_queue(
     scope: Construct,
     part: str,
-    name: str,
+    name: str | None,
     retention: int,
     *,
     config: DeploymentConfig,
     fifo: bool = False,
     **extra: Any,
 ) -> sqs.Queue:
-    """Return a queue that keeps messages for `retention` seconds; `name` is without a suffix."""
+    """Return a queue that keeps messages for `retention` seconds.
+
+    `name` is without a suffix; None to have it generated.
+    """
     key = config.keys.queues
     return sqs.Queue(
         scope,
         part,
-        queue_name=queue_name(name, fifo=fifo),
+        queue_name=name and queue_name(name, fifo=fifo),
         encryption=sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED,
         encryption_master_key=imported_key(scope, key),
         enforce_ssl=True,
@@ -97,27 +100,24 @@ def make_queue(
 
 
 def make_dead_letters(
-    scope: Construct, name: str, *sources: str, config: DeploymentConfig, fifo: bool = False
+    scope: Construct,
+    name: str | None,
+    *sources: str,
+    config: DeploymentConfig,
+    fifo: bool = False,
 ) -> sqs.Queue:
-    """Return the dead-letter queue of the function with this physical name.
+    """Return a dead-letter queue that only the queues with the physical names in `sources` may use.
 
-    SQS moves messages into it from the queues with the names in `sources`; it must be a FIFO queue
-    if these are.
+    It must be a FIFO queue if these are.
     """
     retention = Limits.DEAD_LETTER_RETENTION_SECONDS
-    letters = f"{name}-dead-letters"
-    queue = make_queue(scope, "DeadLetters", letters, retention, config=config, fifo=fifo)
-    restrict_sources(queue, *sources)
-    return queue
-
-
-def restrict_sources(queue: sqs.Queue, *sources: str) -> None:
-    """Let only the queues with these physical names use `queue` as their dead-letter queue."""
+    queue = make_queue(scope, "DeadLetters", name, retention, config=config, fifo=fifo)
     # By name: as each source refers to this queue, a reference back would be circular.
     arns = [Stack.of(queue).format_arn(service="sqs", resource=name) for name in sources]
     policy = {"redrivePermission": "byQueue", "sourceQueueArns": arns}
     made = cast(sqs.CfnQueue, queue.node.default_child)
     made.redrive_allow_policy = policy if arns else {"redrivePermission": "denyAll"}
+    return queue
 
 
 ISOLATION_DEMANDS: dict[str, Any] = {

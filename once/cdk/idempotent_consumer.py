@@ -57,9 +57,8 @@ class IdempotentConsumer(FunctionConstruct):
         tables: the business tables it may write, by the names that its handlers use.
         secrets: the ARNs of the secrets it may read, by the names in its properties.
         queue: the existing queue it reads; by default the construct makes one.
-        topics: the topics its own queue is subscribed to.
-        unrouted: the queue for events that SNS cannot deliver to its own queue. Those of a FIFO
-            consumer go to its dead letters, since SNS requires a FIFO queue there.
+        topics: the topics its own queue is subscribed to. Its dead letters get the events that SNS
+            cannot deliver.
         relay: publishes its events; required with `props.publishes`.
         sources: the CloudEvents sources that each of `props.events` may come from.
         bucket: the bucket of `Source.s3()`, if that does not name it.
@@ -79,7 +78,6 @@ class IdempotentConsumer(FunctionConstruct):
         secrets: Mapping[str, str] | None = None,
         queue: sqs.IQueue | None = None,
         topics: Topics | None = None,
-        unrouted: sqs.IQueue | None = None,
         relay: OutboxRelay | None = None,
         sources: Mapping[str, tuple[str, ...]] | None = None,
         bucket: s3.IBucket | None = None,
@@ -123,7 +121,11 @@ class IdempotentConsumer(FunctionConstruct):
         isolation = f"{self.full_name}-isolation" if isolates else None
         own = None if queue else _queues.queue_name(self.full_name, fifo=props.fifo)
         self.dead_letters = _queues.make_dead_letters(
-            self, self.full_name, *filter(None, (own, isolation)), config=config, fifo=props.fifo
+            self,
+            f"{self.full_name}-dead-letters",
+            *filter(None, (own, isolation)),
+            config=config,
+            fifo=props.fifo,
         )
         self.queue = queue or self._make_queue("Queue", self.full_name)
         self.isolation = self._make_queue("Isolation", isolation) if isolation else None
@@ -192,8 +194,7 @@ class IdempotentConsumer(FunctionConstruct):
                 demands = self.alias, self.isolation, _queues.ISOLATION_DEMANDS
                 serving.append(_queues.map_queue(self, "IsolationMapping", *demands))
         if topics is not None:
-            undelivered = self.dead_letters if props.fifo else unrouted
-            topics.subscribe(self.queue, props, dead_letters=undelivered, after=serving)
+            topics.subscribe(self.queue, props, dead_letters=self.dead_letters, after=serving)
         if queue is None:
             parts = (self.queue, self.dead_letters)
             connect(Destination(self, self.props, config, *parts, serving), bucket)

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack
+from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
@@ -578,26 +577,14 @@ def _graph(
 
 
 def make_alarm_topic(scope: Construct, config: DeploymentConfig | None = None) -> sns.Topic:
-    """Return an encrypted topic to which the alarms of this account and region may publish.
+    """Return a topic to which the alarms of this account and region may publish, over TLS only.
 
-    Operators subscribe to it.
+    Operators subscribe to it. Without a key for topics it is not encrypted: an alarm says no more
+    than its name and description, and CloudWatch may not use the AWS managed key of SNS.
     """
     config = config or DeploymentConfig.from_context(scope.node)
     by_alarms = iam.ServicePrincipal("cloudwatch.amazonaws.com")
     key = imported_key(scope, config.keys.topics)
-    if key is None:
-        # CloudWatch may not use the AWS managed key of SNS: it would drop notifications silently.
-        key = kms.Key(
-            scope,
-            "AlarmKey",
-            description="Once: encrypts what alarms say on their way to subscribers",
-            enable_key_rotation=True,
-            # It encrypts no stored data.
-            removal_policy=RemovalPolicy.DESTROY,
-        )
-        use = ["kms:Decrypt", "kms:GenerateDataKey*"]
-        # In a key's own policy, `*` is this key.
-        key.add_to_resource_policy(allow("Alarms", use, "*", principal=by_alarms))
     topic = sns.Topic(scope, "Alarms", master_key=key, enforce_ssl=True)
     alarms = Stack.of(scope).format_arn(
         service="cloudwatch",

@@ -55,8 +55,8 @@ class OperatorPolicies(Construct):
         consumers: the consumers whose queues and logs are opened.
         dedup_table: the table of dedup records.
         topics: the topics of the deployment.
-        relay: the outbox relay.
-        unrouted: the unrouted events.
+        relay: the outbox relay, if there is one.
+        unrouted: the unrouted events, if any are kept.
         operator_log: the log group of the operators' changes.
         claims: the claim-check bucket, if there is one.
         captures: the table of captured webhooks, if there is a webhook ingress.
@@ -73,8 +73,8 @@ class OperatorPolicies(Construct):
         consumers: Sequence[IdempotentConsumer],
         dedup_table: dynamodb.ITable,
         topics: Topics,
-        relay: OutboxRelay,
-        unrouted: UnroutedEvents,
+        relay: OutboxRelay | None = None,
+        unrouted: UnroutedEvents | None = None,
         operator_log: logs.ILogGroup,
         claims: s3.IBucket | None = None,
         captures: dynamodb.ITable | None = None,
@@ -90,7 +90,10 @@ class OperatorPolicies(Construct):
         # They look at any data, and send it as producers do.
         objects = ("*",), (f"{PRODUCER_OBJECTS}*",)
         self._claims = None if claims is None else ClaimAccess(claims, *objects)
-        self._other_dead_letters = relay.dead_letters.queue_arn, unrouted.queue.queue_arn
+        self._other_dead_letters = [
+            *([relay.dead_letters] if relay else []),
+            *([unrouted.queue] if unrouted else []),
+        ]
         stacks = (f"{config.service}-state", f"{config.service}-service", *further_stacks)
         self._stacks = [
             Stack.of(self).format_arn(
@@ -98,9 +101,9 @@ class OperatorPolicies(Construct):
             )
             for name in stacks
         ]
-        dead_letters, keys = (relay.dead_letters, unrouted.queue), config.keys
+        keys = config.keys
         self._keys: list[KeyUse] = [
-            *(("sqs", queue.encryption_master_key) for queue in dead_letters),
+            *(("sqs", queue.encryption_master_key) for queue in self._other_dead_letters),
             *(("dynamodb", table.encryption_key) for table in (dedup_table, captures) if table),
             *(("sns", key.arn) for key in [keys.topics] if key),
             *(("secretsmanager", key.arn) for key in [keys.secrets] if key and endpoint_secrets),
@@ -183,24 +186,28 @@ class OperatorPolicies(Construct):
         )
         yield allow("ReadMetrics", ["cloudwatch:GetMetricData"], "*")
         yield allow("ReadMappings", ["lambda:ListEventSourceMappings"], "*")
-        functions = self._relay, self._unrouted
+        functions = filter(None, (self._relay, self._unrouted))
         own_logs = (self._operator_log, *(each.log_group for each in functions))
         arns = [each.log_group_arn for each in own_logs]
         yield allow("ReadOwnLogs", ["logs:FilterLogEvents"], *arns)
-        yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
-        yield allow("ReadOtherLetters", _READ_DEAD_LETTERS, *self._other_dead_letters)
+        if self._unrouted is not None:
+            yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
+        if others := [queue.queue_arn for queue in self._other_dead_letters]:
+            yield allow("ReadOtherLetters", _READ_DEAD_LETTERS, *others)
         if self._claims is not None:
             yield from self._claims.read_statements()
 
     def _common_changes(self) -> Iterator[iam.PolicyStatement]:
         log = ["logs:CreateLogStream", "logs:PutLogEvents"]
         yield allow("LogChanges", log, self._operator_log.log_group_arn)
-        yield allow("MoveOtherLetters", _MOVE_DEAD_LETTERS, *self._other_dead_letters)
-        ingress = filter(None, (self._topics.ingress, self._topics.ordered_ingress))
+        if others := [queue.queue_arn for queue in self._other_dead_letters]:
+            yield allow("MoveOtherLetters", _MOVE_DEAD_LETTERS, *others)
         if self._claims is not None:
             yield from self._claims.write_statements()
-        yield allow("PublishUnrouted", ["sns:Publish"], *(topic.topic_arn for topic in ingress))
-        yield allow("Republish", ["lambda:InvokeFunction"], self._relay.alias.function_arn)
+        if ingress := [topic.topic_arn for topic in self._topics.of_producers]:
+            yield allow("PublishUnrouted", ["sns:Publish"], *ingress)
+        if self._relay is not None:
+            yield allow("Republish", ["lambda:InvokeFunction"], self._relay.alias.function_arn)
         yield allow(
             "SettleEffects",
             ["dynamodb:UpdateItem"],

@@ -72,21 +72,23 @@ class OutboxRelay(FunctionConstruct):
         super().__init__(scope, RELAY, config)
         self.publishes, stream_arn = publishes, dedup_table.table_stream_arn
         self.groups = topics.groups.among({t for types in publishes.values() for t in types})
-        ordered = topics.ordered_events
+        events, ordered = topics.events, topics.ordered_events
         if stream_arn is None:
             fault = (
                 "the dedup table has no stream; make it with DedupTable, or import it with the ARN "
                 "of its stream of new and old images"
             )
             raise SynthError("the outbox relay cannot be built", [fault])
-        if self.groups.ordered and ordered is None:
+        if events is None or (self.groups.ordered and ordered is None):
             fault = (
-                "it publishes types that a FIFO consumer takes from producers, so there is no FIFO "
-                "topic for them; move them to events= of that consumer"
+                "its topics= lack one for the types that it publishes; give Topics.make all "
+                "consumers=, and these types in published=, and take none of them in external="
             )
             raise SynthError("the outbox relay cannot be built", [fault])
         failures = failures or RelayFailures(self, "Failures", key=config.keys.buckets)
-        self.dead_letters = make_dead_letters(self, self.full_name, config=config)
+        # Without a name: it is retained when the last type leaves, and must not stand in the way of
+        # the next one.
+        self.dead_letters = make_dead_letters(self, None, config=config)
         acknowledge_finding(
             self.dead_letters,
             "AwsSolutions-SQS3",
@@ -95,7 +97,7 @@ class OutboxRelay(FunctionConstruct):
         retain_messages(self, config)
         # On AWS this action includes batches; the embedded AWS has an action for batches.
         publish = ["sns:Publish", *(["sns:PublishBatch"] if config.local else [])]
-        topic_arns = [topic.topic_arn for topic in (topics.events, ordered) if topic]
+        topic_arns = [topic.topic_arn for topic in topics.of_consumers]
         # Lambda itself writes the failed batches, with the function's role.
         places = failures.bucket_arn, failures.arn_for_objects("*")
         ours = {"StringEquals": {"s3:ResourceAccount": Stack.of(self).account}}
@@ -122,7 +124,7 @@ class OutboxRelay(FunctionConstruct):
         )
         settings = RelaySettings(
             service=config.service,
-            topic_arn=topics.events.topic_arn,
+            topic_arn=events.topic_arn,
             dead_letter_url=self.dead_letters.queue_url,
             publishes=publishes,
             time_margin_ms=config.time_margin_ms,

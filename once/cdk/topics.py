@@ -1,14 +1,15 @@
 """The topics: producers publish to `ingress`, and the relay alone publishes to `events`.
 
-Each has a FIFO topic beside it if some consumer takes its types in order.
+A topic exists if a line declares types for it: one that takes types of producers, one that
+publishes. Types that some consumer takes in order have a FIFO topic of their own.
 
-A principal of this account publishes to `ingress` with `sns:Publish` alone: the key's policy lets
-it use the key through SNS, as that of the AWS managed key does. That key would admit no AWS service
-and no other account.
+A principal of this account publishes to `ingress` with `sns:Publish` alone: the AWS managed key of
+SNS lets it use the key through SNS. That key admits no AWS service and no other account, so a
+deployment with `ingress_publishers` has a key of its own.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
@@ -31,26 +32,32 @@ NO_EVENT = "once, no event"
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topics that consumers subscribe to.
+    """The topics that consumers subscribe to; None for one without types.
 
     Attributes:
         ingress: the topic of the producers.
         events: the topic of the events that consumers publish through the relay.
-        ordered_ingress: the FIFO topic of the producers' ordered types; None without such types.
-        ordered_events: the FIFO topic of the consumers' ordered types; None without such types.
+        ordered_ingress: the FIFO topic of the producers' ordered types.
+        ordered_events: the FIFO topic of the consumers' ordered types.
         groups: the message groups of the types.
         fifo_dead_letters: whether a standard queue's subscription to a FIFO topic has a dead-letter
             queue, which is a standard one.
+        whole: the topics whose one consumer takes every event, without a filter policy.
+        filtered: the topics of which a filter policy may drop an event that no consumer takes.
         subscribed: the subscriptions of consumers, those made later included.
+        swept: the parts that must exist before a filter policy drops events.
     """
 
-    ingress: sns.Topic
-    events: sns.Topic
+    ingress: sns.Topic | None = None
+    events: sns.Topic | None = None
     ordered_ingress: sns.Topic | None = None
     ordered_events: sns.Topic | None = None
     groups: MessageGroups = field(default_factory=MessageGroups)
     fifo_dead_letters: bool = True
+    whole: tuple[sns.Topic, ...] = ()
+    filtered: tuple[sns.Topic, ...] = ()
     subscribed: DependencyGroup = field(default_factory=DependencyGroup, init=False)
+    swept: DependencyGroup = field(default_factory=DependencyGroup, init=False)
 
     @classmethod
     def make(
@@ -59,45 +66,68 @@ class Topics:
         *,
         config: DeploymentConfig | None = None,
         consumers: Collection[ConsumerProps] = (),
+        published: Collection[str] = (),
     ) -> Self:
         """Return the topics, encrypted and for TLS only, with their ARNs as outputs.
 
         Args:
-            consumers: every consumer of the deployment; without them all types are unordered.
+            consumers: every consumer of the deployment whose queue is subscribed.
+            published: the types that the relay publishes beside those in `publishes=` of these.
         """
         config = config or DeploymentConfig.from_context(scope.node)
         publishers = config.ingress_publishers
         own = imported_key(scope, config.keys.topics)
-        ingress_key = own or _ingress_key(scope, publishers, local=config.local)
         groups = MessageGroups.of(consumers)
         external = {event for each in consumers for event in each.ingress_types}
-        internal = {event for each in consumers for event in each.events}
+        published = {*published, *(event for each in consumers for event in each.publishes)}
+        internal = {*published, *(event for each in consumers for event in each.events)}
+        ingress_key = own
+        if external and publishers and own is None:
+            ingress_key = _ingress_key(scope, publishers, local=config.local)
+
+        def topic(part: str, types: Collection[str], key: kms.IKey | None) -> sns.Topic | None:
+            return _topic(scope, part, key) if types else None
+
         topics = cls(
-            ingress=sns.Topic(scope, "Ingress", master_key=ingress_key, enforce_ssl=True),
-            events=sns.Topic(scope, "Events", master_key=own, enforce_ssl=True),
-            ordered_ingress=(
-                _fifo_topic(scope, "OrderedIngress", ingress_key)
-                if groups.ordered & external
-                else None
-            ),
-            ordered_events=(
-                _fifo_topic(scope, "OrderedEvents", own) if groups.ordered & internal else None
-            ),
+            ingress=topic("Ingress", external - groups.ordered, ingress_key),
+            events=topic("Events", internal, own),
+            ordered_ingress=topic("OrderedIngress", external & groups.ordered, ingress_key),
+            ordered_events=topic("OrderedEvents", internal & groups.ordered, own),
             groups=groups,
             fifo_dead_letters=config.fifo_topic_dead_letters,
         )
-        for topic in filter(None, (topics.events, topics.ordered_events)):
-            if own is None:
-                # The AWS managed key of SNS: any principal of this account may publish with it. It
-                # exists from its first use by this name on, and has no ARN before.
-                made = cast(sns.CfnTopic, topic.node.default_child)
-                made.kms_master_key_id = "alias/aws/sns"
-        for output, topic in topics.by_output().items():
-            retain_messages(topic, config)
-            CfnOutput(scope, output, value=topic.topic_arn)
-        for topic in topics._producers:
-            _allow_publishers(topic, publishers)
-        return topics
+        for output, each in topics.by_output().items():
+            retain_messages(each, config)
+            CfnOutput(scope, output, value=each.topic_arn)
+        for each in topics.of_producers:
+            _allow_publishers(each, publishers)
+        whole = topics._whole(consumers, published)
+        taken = [
+            *(topics.of_producers if external else ()),
+            *(topics.of_consumers if any(each.events for each in consumers) else ()),
+        ]
+        filtered = tuple(each for each in taken if each not in whole)
+        return replace(topics, whole=whole, filtered=filtered)
+
+    def _whole(
+        self, consumers: Collection[ConsumerProps], published: set[str]
+    ) -> tuple[sns.Topic, ...]:
+        """Return each topic of which one consumer, whatever its lines, may take all events.
+
+        A topic beside a FIFO topic is none: an event of a type that belongs on the other would
+        reach a part of its consumers.
+        """
+        active = [each for each in consumers if not each.retiring]
+        external = [each for each in active if each.ingress_types]
+        internal = [each for each in active if each.events]
+        found: list[sns.Topic] = []
+        # A producer could send an internal event to a consumer that takes internal types.
+        if _one(external) and len(self.of_producers) == 1 and not any(c.events for c in external):
+            found += self.of_producers
+        # A type that only others take, or that the consumer itself publishes, is not for its queue.
+        if _one(internal) and len(self.of_consumers) == 1 and published <= {*internal[0].events}:
+            found += self.of_consumers
+        return tuple(found)
 
     def by_output(self) -> dict[str, sns.Topic]:
         """Return the topics that exist, by the key of the output that names each."""
@@ -113,14 +143,10 @@ class Topics:
         self, external: Collection[str], events: Collection[str]
     ) -> Iterator[tuple[sns.Topic, tuple[str, ...]]]:
         """Yield each topic that exists, with the types of producers or consumers it carries."""
-        pairs = (
-            (self.ingress, self.ordered_ingress, external),
-            (self.events, self.ordered_events, events),
-        )
-        for standard, fifo, types in pairs:
-            yield standard, tuple(each for each in types if each not in self.groups.ordered)
-            if fifo is not None:
-                yield fifo, tuple(each for each in types if each in self.groups.ordered)
+        for topics, types in ((self.of_producers, external), (self.of_consumers, events)):
+            for topic in topics:
+                ordered = self.groups.ordered
+                yield topic, tuple(each for each in types if (each in ordered) is topic.fifo)
 
     def routes_to(self, consumers: Collection[ConsumerProps]) -> dict[sns.Topic, tuple[str, ...]]:
         """Return the types that consumers take, by topic; a retiring one takes none."""
@@ -134,13 +160,14 @@ class Topics:
         queue: sqs.IQueue,
         props: ConsumerProps,
         *,
-        dead_letters: sqs.IQueue | None,
+        dead_letters: sqs.IQueue,
         after: Sequence[IDependable],
     ) -> None:
         """Deliver the events that a consumer takes into its queue.
 
-        The queue is also subscribed where it takes no type, with a filter that selects no event:
-        to both topics of its kind, standard or FIFO, and to every topic while it is retiring.
+        There is no filter policy if it takes all events of the topic. The queue is also subscribed
+        where it takes no type, with a filter that selects no event: to both topics of its kind,
+        standard or FIFO, and to every topic while it is retiring.
         Without this, the last type to leave a line would take the subscription out of the template.
         AWS would retain and still deliver to it, while the queue's new policy refuses its events.
 
@@ -149,31 +176,37 @@ class Topics:
         """
         for topic, types in self.routes(props.ingress_types, props.events):
             own = topic.fifo == props.fifo and (
-                props.source is None or topic not in self._producers
+                props.source is None or topic not in self.of_producers
             )
             if types or own:
-                selected = list(types) if types and not props.retiring else [NO_EVENT]
-                policy = sns.SubscriptionFilter.string_filter(allowlist=selected)
-                subscription = topic.add_subscription(
-                    subscriptions.SqsSubscription(
-                        queue,
-                        raw_message_delivery=True,
-                        filter_policy={EVENT_TYPE_ATTRIBUTE: policy},
-                        dead_letter_queue=self.dead_letters_of(topic, dead_letters),
-                    )
+                takes = bool(types) and not props.retiring
+                policy = sns.SubscriptionFilter.string_filter(
+                    allowlist=list(types) if takes else [NO_EVENT]
                 )
-                subscription.node.add_dependency(*after)
+                takes_all = takes and topic in self.whole
+                subscription = subscribe(
+                    topic,
+                    queue,
+                    raw_message_delivery=True,
+                    filter_policy=None if takes_all else {EVENT_TYPE_ATTRIBUTE: policy},
+                    dead_letter_queue=self.dead_letters_of(topic, dead_letters),
+                )
+                subscription.node.add_dependency(*after, self.swept)
                 self.subscribed.add(subscription)
 
-    def dead_letters_of(self, topic: sns.ITopic, queue: sqs.IQueue | None) -> sqs.IQueue | None:
+    def dead_letters_of(self, topic: sns.ITopic, queue: sqs.IQueue) -> sqs.IQueue | None:
         """Return the dead-letter queue of a subscription to a topic, if it may have this one."""
-        is_fifo = queue is not None and queue.fifo
-        return queue if is_fifo or self.fifo_dead_letters or not topic.fifo else None
+        return queue if queue.fifo or self.fifo_dead_letters or not topic.fifo else None
 
     @property
-    def _producers(self) -> tuple[sns.Topic, ...]:
-        """The topics of the producers."""
+    def of_producers(self) -> tuple[sns.Topic, ...]:
+        """The topics to which producers publish."""
         return tuple(filter(None, (self.ingress, self.ordered_ingress)))
+
+    @property
+    def of_consumers(self) -> tuple[sns.Topic, ...]:
+        """The topics to which the relay publishes."""
+        return tuple(filter(None, (self.events, self.ordered_events)))
 
     def restrict_events_to(self, role: iam.IRole, *, local: bool) -> None:
         """Deny publishing the consumers' events to every principal but the relay's role."""
@@ -185,7 +218,7 @@ class Topics:
                     service="sts", region="", resource="assumed-role", resource_name=session
                 )
             )
-        for topic in filter(None, (self.events, self.ordered_events)):
+        for topic in self.of_consumers:
             # No exception for administrators: they can change the policy, which is logged.
             topic.add_to_resource_policy(
                 iam.PolicyStatement(
@@ -200,16 +233,43 @@ class Topics:
             )
 
 
-def _fifo_topic(scope: Construct, part: str, key: kms.IKey | None) -> sns.Topic:
-    return sns.Topic(
+def subscribe(topic: sns.ITopic, queue: sqs.IQueue, **options: Any) -> sns.Subscription:
+    """Deliver a topic's messages into a queue, with the options of the CDK's `SqsSubscription`."""
+    # `topic.add_subscription` would put the topic's path, with a hash, into the logical id.
+    bound = subscriptions.SqsSubscription(queue, **options).bind(topic)
+    scope = cast(Construct, bound.subscriber_scope)
+    subscription = sns.Subscription(
         scope,
-        part,
-        master_key=key,
-        enforce_ssl=True,
-        fifo=True,
-        content_based_deduplication=False,  # publishers give the deduplication id
-        fifo_throughput_scope=sns.FifoThroughputScope.MESSAGE_GROUP,
+        f"{topic.node.id}Subscription",
+        topic=topic,
+        protocol=bound.protocol,
+        endpoint=bound.endpoint,
+        region=bound.region,
+        **options,
     )
+    if bound.subscription_dependency is not None:
+        subscription.node.add_dependency(bound.subscription_dependency)
+    return subscription
+
+
+def _one(lines: Collection[ConsumerProps]) -> bool:
+    """Tell whether all lines are of one consumer: while it is renamed, it has two."""
+    return len({each.identity for each in lines}) == 1
+
+
+def _topic(scope: Construct, part: str, key: kms.IKey | None) -> sns.Topic:
+    fifo: dict[str, Any] = {
+        "fifo": True,
+        "content_based_deduplication": False,  # publishers give the deduplication id
+        "fifo_throughput_scope": sns.FifoThroughputScope.MESSAGE_GROUP,
+    }
+    more = fifo if part.startswith("Ordered") else {}
+    topic = sns.Topic(scope, part, master_key=key, enforce_ssl=True, **more)
+    if key is None:
+        # The AWS managed key of SNS: any principal of this account may publish with it. It exists
+        # from its first use by this name on, and has no ARN before.
+        cast(sns.CfnTopic, topic.node.default_child).kms_master_key_id = "alias/aws/sns"
+    return topic
 
 
 EVENT_BRIDGE, S3 = "events", "s3"

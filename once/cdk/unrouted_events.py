@@ -1,26 +1,23 @@
 """The construct of the unrouted queue: published events to which no consumer subscribes."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 
 from aws_cdk import Annotations, Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
-from aws_cdk import aws_ssm as ssm
 from constructs import Construct, IDependable
 
 from once.cdk import functions
 from once.cdk._lambda_function import FunctionConstruct
-from once.cdk._queues import make_queue, restrict_sources, retain_messages
+from once.cdk._queues import make_queue, retain_messages
 from once.cdk.checks.constructs import CONSTRUCT_METADATA
 from once.cdk.checks.consumer_set import route_warnings
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.monitoring import monitor_unrouted
 from once.cdk.permissions import LOG_ACTIONS, MAPPING_ACTIONS, allow, function_role, key_statements
 from once.cdk.props import ConsumerProps, WebhookProps
-from once.cdk.topics import Topics
+from once.cdk.topics import Topics, subscribe
 from once.names import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
 from once.settings import SweepSettings
 
@@ -34,21 +31,23 @@ MAX_CONCURRENCY = 5
 class UnroutedEvents(FunctionConstruct):
     """The unrouted queue, and the function that fills it from the sweep queue.
 
-    The topics of producers deliver every event to the sweep queue: no filter policy can select the
-    events without attributes. Those of consumers, on which each event has a type, deliver the types
-    that no consumer subscribes to. A FIFO topic and the standard one beside it are told apart, so
-    that a type published to the wrong one is unrouted. Synthesis warns of published types without a
+    It reads the topics of which a filter policy may drop an event, `topics.filtered`. Those of
+    producers deliver every event to the sweep queue: no filter policy can select the events without
+    attributes. Those of consumers, on which each event has a type, deliver the types that no
+    consumer subscribes to. A FIFO topic and the standard one beside it are told apart, so that a
+    type published to the wrong one is unrouted. Synthesis warns of published types without a
     subscriber and of loops through several consumers.
 
-    `queue` is the unrouted queue, and the dead-letter queue of subscriptions; `sweep`, `function`
-    and `alias`, the published version that reads `sweep`, are the other parts.
+    `queue` is the unrouted queue, and the dead-letter queue of `sweep` and its subscriptions. Their
+    names are generated: they are retained when the last filter policy leaves the service, and must
+    not stand in the way of the next one.
 
     Args:
         topics: the topics whose events are checked.
         consumers: every consumer of the deployment.
         webhooks: the webhook ingress of the deployment, if there is one.
         further: the parameters of stacks that are deployed after this one, each with those of the
-            consumers that are there. Such a stack makes the parameter with `add_further_routes`.
+            consumers that are there. Such a stack writes its `routes_to` into the parameter.
     """
 
     def __init__(
@@ -66,16 +65,17 @@ class UnroutedEvents(FunctionConstruct):
         # The function writes no state, so it may read a queue without deduplication.
         self.node.add_metadata(CONSTRUCT_METADATA, UNROUTED)
         self._topics = topics
-        name, timeout = self.full_name, 5 if config.local else 30
+        timeout = 5 if config.local else 30
         window = 0 if config.local else WINDOW_SECONDS
         later = [each for lines in further.values() for each in lines]
-        routes = topics.routes_to([each for each in consumers if each not in later])
+        here = topics.routes_to([each for each in consumers if each not in later])
+        routes = {topic: types for topic, types in here.items() if topic in topics.filtered}
         kept, swept = Limits.DEAD_LETTER_RETENTION_SECONDS, Limits.QUEUE_RETENTION_SECONDS
-        self.queue = make_queue(self, "Queue", name, kept, config=config)
+        self.queue = make_queue(self, "Queue", None, kept, config=config)
         self.sweep = make_queue(
             self,
             "Sweep",
-            f"{name}-sweep",
+            None,
             swept,
             config=config,
             visibility_timeout=Duration.seconds(Limits.VISIBILITY_FACTOR * timeout + window),
@@ -84,7 +84,6 @@ class UnroutedEvents(FunctionConstruct):
                 queue=self.queue, max_receive_count=Limits.MIN_RECEIVE_COUNT
             ),
         )
-        restrict_sources(self.queue, f"{name}-sweep")
         settings = SweepSettings(
             routes={topic.topic_arn: types for topic, types in routes.items()},
             unrouted_url=self.queue.queue_url,
@@ -126,32 +125,16 @@ class UnroutedEvents(FunctionConstruct):
             max_concurrency=MAX_CONCURRENCY,
             report_batch_item_failures=True,
         )
+        retain_messages(self, config)
         for topic, types in routes.items():
-            if topic in {topics.ingress, topics.ordered_ingress}:
-                self._subscribe(topic)
+            if topic in topics.of_producers:
+                # A filter policy of a consumer waits for it.
+                topics.swept.add(self._subscribe(topic))
             else:
                 self._subscribe(topic, but=types, after=[topics.subscribed])
-        retain_messages(self, config)
         for warning in route_warnings(consumers, webhooks):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
         self._row = monitor_unrouted(self, self.queue, self.sweep)
-
-    def add_further_routes(
-        self, scope: Construct, name: str, topics: Topics, consumers: Collection[ConsumerProps]
-    ) -> None:
-        """Write the types of a further stack's consumers into its parameter, named as in `further`.
-
-        `topics` have the subscriptions of this stack alone.
-        """
-        routes = {topic.topic_arn: types for topic, types in topics.routes_to(consumers).items()}
-        ssm.StringParameter(
-            scope,
-            "Routes",
-            parameter_name=name,
-            string_value=json.dumps(routes),
-            description="Once: the event types that this stack's consumers subscribe to",
-            tier=ssm.ParameterTier.INTELLIGENT_TIERING,  # advanced only over 4 KB
-        ).node.add_dependency(topics.subscribed)
 
     def _subscribe(
         self,
@@ -159,16 +142,20 @@ class UnroutedEvents(FunctionConstruct):
         *,
         but: Collection[str] = (),
         after: Sequence[IDependable] = (),
-    ) -> None:
-        """Deliver a topic's events to the sweep queue, except those of the types in `but`."""
+    ) -> sns.Subscription:
+        """Deliver a topic's events to the sweep queue, except those of the types in `but`.
+
+        A subscription that has left the service is deleted, unlike those of consumers: it would go
+        on to fill a queue that no function reads.
+        """
         others = sns.SubscriptionFilter.string_filter(denylist=list(but))
-        subscription = topic.add_subscription(
-            subscriptions.SqsSubscription(
-                self.sweep,
-                # In SNS's envelope: a raw delivery carries ten message attributes at most.
-                raw_message_delivery=False,
-                filter_policy={EVENT_TYPE_ATTRIBUTE: others} if but else None,
-                dead_letter_queue=self._topics.dead_letters_of(topic, self.queue),
-            )
+        subscription = subscribe(
+            topic,
+            self.sweep,
+            # In SNS's envelope: a raw delivery carries ten message attributes at most.
+            raw_message_delivery=False,
+            filter_policy={EVENT_TYPE_ATTRIBUTE: others} if but else None,
+            dead_letter_queue=self._topics.dead_letters_of(topic, self.queue),
         )
         subscription.node.add_dependency(*after)
+        return subscription

@@ -238,7 +238,7 @@ class Republication:
         if self._consumer:
             return _delivery(self._events_of, queue_sender(clients.client("sqs"), self._consumer))
         lambda_ = clients.client("lambda", read_timeout_seconds=_MAX_FUNCTION_SECONDS)
-        return with_retries(partial(invoke_relay, lambda_, self._deployment.relay_function_name))
+        return with_retries(partial(invoke_relay, lambda_, self._deployment.relay))
 
 
 def republish(

@@ -8,7 +8,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.table import Table
 
-from once.names import RELAY, UNROUTED, Limits, page_url
+from once.names import UNROUTED, Limits, page_url
 from once.ops import terminal
 from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import Deployment
@@ -144,7 +144,8 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
     """Return the status of all queues; the relay and unrouted events come last."""
     sqs: SQSClient = client("sqs")
     consumers = [*deployment.consumers.values()]
-    urls = [*(url for one in consumers for url in one.queue_urls), deployment.sweep_queue_url]
+    swept = [*filter(None, [deployment.sweep_queue_url])]
+    urls = [*(url for one in consumers for url in one.queue_urls), *swept]
     ages = dict(zip(urls, oldest_message_seconds(client("cloudwatch"), urls), strict=True))
 
     def row(consumer: str, dead_letter_url: str, *queue_urls: str) -> QueueStatus:
@@ -166,8 +167,10 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
 
     rows = [
         *(row(one.name, one.dead_letter_url, *one.queue_urls) for one in consumers),
-        row(RELAY, deployment.relay_dead_letter_url),
-        row(UNROUTED, deployment.unrouted_queue_url, deployment.sweep_queue_url),
+        *(
+            row(owner, url, *(swept if owner == UNROUTED else []))
+            for owner, url in deployment.kept_events.items()
+        ),
     ]
     names = {each.consumer: f"{deployment.service}-{each.consumer}" for each in rows}
     read = [names[each.consumer] for each in rows if each.has_messages]

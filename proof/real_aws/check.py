@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from demo.audit import Evidence
 from emulator.child_processes import ProcessFailed
-from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, UNROUTED
+from once.names import EVENT_TYPE_ATTRIBUTE
 from once.ops.aws.clients import total_depth
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
@@ -109,8 +109,7 @@ class Target:
             tables={**self.parts.tables, "dedup": self.parts.dedup_table},
             dead_letters={
                 **{each.name: each.dead_letter_url for each in consumers},
-                RELAY: self.parts.relay_dead_letter_url,
-                UNROUTED: self.parts.unrouted_queue_url,
+                **self.parts.kept_events,
             },
             log_groups={each.name: f"/aws/lambda/{each.function_name}" for each in consumers},
             subscribers=SUBSCRIBERS,

@@ -227,6 +227,15 @@ CHECKED = "parcel.checked"
 REFUSED = {
     "consumer 'refunds': max_concurrency=1; choose 2 to 1000": [replace(ONE, max_concurrency=1)],
     "consumer 'refunds': 2 consumers have this name; rename all but one": [ONE, ONE],
+    "the consumers 're_funds' and 'refunds' would have the same logical ids, which have no "
+    "underscores; rename one of them": [
+        ONE,
+        replace(ONE, name="re_funds"),
+    ],
+    "the tables 'pay_outs' and 'payouts' would have the same logical ids, which have no "
+    "underscores; rename one of them": [
+        replace(ONE, tables=(TableProps("pay_outs", "id"), TableProps("payouts", "id")))
+    ],
     "table 'refunds' has the keys ('order_id',) and ('order_id', 'line'); declare it once and "
     "share it": [ONE, replace(RETURNS, tables=(TableProps("refunds", ("order_id", "line")),))],
     "consumer 'refunds': events has 'parcel.checked', which no consumer and no endpoint "

@@ -107,9 +107,9 @@ def test_a_type_without_a_subscriber_is_a_warning() -> None:
     [(name, text)] = route_warnings([*others, replace(last, publishes=("lost",))])
     assert name == "once:no-subscriber:lost"
     assert text == (
-        "consumer 'c' publishes 'lost', which no consumer takes, so each such event goes into the "
-        "unrouted queue; add the type to events= of a consumer, take it out of publishes=, or "
-        "acknowledge this warning"
+        "consumer 'c' publishes 'lost', which no consumer takes: each such event goes into the "
+        "unrouted queue, or, in a service without one, stays in its dedup record only; add the "
+        "type to events= of a consumer, take it out of publishes=, or acknowledge this warning"
     )
 
 
@@ -121,7 +121,7 @@ def shown(stack: cdk.Stack) -> list[str]:
 def test_an_app_of_its_own_warns_until_each_warning_is_acknowledged(tmp_path: Path) -> None:
     stack = cdk.Stack(cdk.App(outdir=str(tmp_path), context={"local": True}), "app")
     lines = [line("a", "y", "x"), line("b", "x", "y lost")]
-    UnroutedEvents(stack, topics=Topics.make(stack), consumers=lines)
+    UnroutedEvents(stack, topics=Topics.make(stack, consumers=lines), consumers=lines)
     assert len(shown(stack)) == 2
     for each in ids(*lines):
         cdk.Annotations.of(stack).acknowledge_warning(each, "it ends after one round")

@@ -79,7 +79,7 @@ def operators(consumers: int) -> dict[str, Json]:
         stack,
         consumers=[parts.consumer(number) for number in range(consumers)],
         dedup_table=dynamodb.Table.from_table_arn(stack, "table", table),
-        topics=Topics.make(stack),
+        topics=Topics.make(stack, consumers=[ConsumerProps("a", external=("b",))]),
         relay=relay,
         unrouted=unrouted,
         operator_log=OperatorLog(stack, "operator-log"),

@@ -105,11 +105,11 @@ class Deployment:
 
     def wait_until_swept(self) -> None:
         """Wait until the sweep function has received every published event."""
-        wait_until_empty(self.sqs, [self.parts.sweep_queue_url], timeout=REST_SECONDS)
+        wait_until_empty(self.sqs, [str(self.parts.sweep_queue_url)], timeout=REST_SECONDS)
 
     def wait_at_rest(self) -> None:
         """Wait until every order has come to an end of the saga."""
-        queues = [*self._queues(SAGA), self.parts.sweep_queue_url]
+        queues = [*self._queues(SAGA), str(self.parts.sweep_queue_url)]
         wait_until_quiescent(self.evidence(), queues, timeout=REST_SECONDS)
 
     def _queues(self, consumers: Iterable[str]) -> list[str]:

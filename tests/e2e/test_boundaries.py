@@ -66,7 +66,7 @@ def test_s2_an_internal_event_on_the_ingress_topic_reaches_no_consumer(
 def test_s2_an_internal_event_under_an_external_type_is_quarantined(
     service: Deployment, order: str
 ) -> None:
-    event, ingress = captured(order, "/once/payments"), service.parts.ingress_topic_arn
+    event, ingress = captured(order, "/once/payments"), str(service.parts.ingress_topic_arn)
     publish(service, ingress, event, "order.placed")
     for consumer in ("orders", "inventory"):  # both subscribe to order.placed
         assert reasons(service.dead_letters(consumer, 1)) == {"untrusted-source"}
@@ -86,7 +86,7 @@ def test_s2_a_forged_event_that_is_sent_to_a_queue_is_quarantined(
 def test_s2_the_events_topic_denies_even_the_root_of_the_account(
     service: Deployment, order: str
 ) -> None:
-    event, events = captured(order, "/once/payments"), service.parts.events_topic_arn
+    event, events = captured(order, "/once/payments"), str(service.parts.events_topic_arn)
     with pytest.raises(ClientError) as refused:
         publish(service, events, event, "payment.captured")
     assert refused.value.response["Error"]["Code"] == "AuthorizationError"

@@ -111,7 +111,7 @@ class Changing:
         """Wait until the queues of consumers, those for dead letters included, are empty."""
         parts = [self.parts.consumer(name) for name in consumers]
         urls = [url for part in parts for url in (*part.queue_urls, part.dead_letter_url)]
-        wait_until_empty(self.sqs, [*urls, self.parts.sweep_queue_url], timeout=REST_SECONDS)
+        wait_until_empty(self.sqs, [*urls, str(self.parts.sweep_queue_url)], timeout=REST_SECONDS)
 
     def items(self, table: str) -> list[dict[str, str]]:
         """Return the items of a table, with values as text."""

@@ -11,6 +11,7 @@ from once.events.identity import Key
 from once.names import Limits, Record, StackOutput
 from once.ops.aws.clients import ATTEMPTS, client
 from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.dead_letters.dead_letter import dead_letter_queues
 from once.ops.dedup_records import DedupRecordReader, ItemTable, read_record, record_lines
 from once.ops.errors import OpsError
 from tests.once.item_orders import Orders, event, running
@@ -21,13 +22,16 @@ from tests.ops.support import OK, answer_with, refusal, requests_of, stderr_of
 from tests.ops.tracing import TABLE, Saga, moments, placed
 
 # Written out: stacks that are deployed already have these keys.
-OUTPUTS = {
+OPTIONAL = {
     "IngressTopicArn": "ingress",
     "EventsTopicArn": "events",
     "RelayFunction": "once-outbox_relay",
     "RelayDeadLetters": "relay-messages",
     "UnroutedQueue": "unrouted",
     "SweepQueue": "sweep",
+}
+OUTPUTS = {
+    **OPTIONAL,
     "DedupTable": "dedup",
     "OperatorLog": "operator-log",
     "TableDeadThings": "once-state-deadthings",
@@ -73,13 +77,22 @@ def test_outputs_of_deployed_stacks_are_read() -> None:
 
 
 def test_error_for_a_missing_output_says_to_deploy_again() -> None:
-    for key in OUTPUTS.keys() - {"TableDeadThings", "IsolationRelayedMail2"}:
+    for key in OUTPUTS.keys() - {"TableDeadThings", "IsolationRelayedMail2", *OPTIONAL}:
         left = {name: value for name, value in OUTPUTS.items() if name != key}
         if key == "FunctionRelayedMail2":  # without its function, there is no consumer
             assert Deployment.of("once", left).consumers == {}
             continue
         with pytest.raises(OpsError, match=f"no output '{key}': deploy them again"):
             Deployment.of("once", left)
+
+
+def test_a_deployment_without_relay_and_topics_says_what_it_lacks() -> None:
+    smallest = Deployment.of("once", {k: v for k, v in OUTPUTS.items() if k not in OPTIONAL})
+    with pytest.raises(OpsError, match="'once' has no ingress topic: no consumer takes events of"):
+        smallest.ingress_topic("a")
+    with pytest.raises(OpsError, match="'once' has no outbox relay: no consumer publishes"):
+        _ = smallest.relay
+    assert [each.owner for each in dead_letter_queues(smallest)] == ["relayed_mail_2"]
 
 
 def test_consumers_of_further_stacks_are_found_with_those_of_the_service_stack(

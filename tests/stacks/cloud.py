@@ -58,7 +58,8 @@ class Cloud:
     """Both templates.
 
     A resource is found by the names on its construct's path: `orders` and `Queue`, or `Ingress`. A
-    consumer stands for its name. The first name of a resource in the state stack is `STATE`.
+    consumer stands for its name. The first name of a resource in the state stack is `STATE`; a
+    business table is found by its own.
     """
 
     directory: Path
@@ -90,8 +91,10 @@ class Cloud:
         }
 
     def _find(self, names: Sequence[Name]) -> tuple[str, Json]:
-        path = [*map(name_of, names), "Resource"]
-        return self._found["/".join(path if path[0] == STATE else ["once-service", *path])]
+        path = "/".join([*map(name_of, names), "Resource"])
+        if names[0] != STATE:
+            return self._found[f"once-service/{path}"]
+        return self._found.get(path) or self._found[path.replace("/Resource", "-table/Resource")]
 
     def id_of(self, *names: Name) -> str:
         """Return the logical id of a resource."""

@@ -139,7 +139,7 @@ def test_each_action_is_allowed_on_the_resources_that_it_needs_only(cloud: Cloud
         if service == "dynamodb":
             assert reachable(cloud, action) == dedup | more.get(name, set())
     assert reachable(cloud, "secretsmanager:GetSecretValue") == {
-        cloud.text(STATE, f"secret-endpoint-{each.name}", attribute="Id")
+        cloud.text(STATE, f"{each.name}-endpoint-secret", attribute="Id")
         for each in WEBHOOKS.endpoints
     }
 

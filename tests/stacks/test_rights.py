@@ -218,7 +218,7 @@ def test_a_consumer_reaches_its_own_resources_only(cloud: Cloud, consumer: Consu
     if isolation:
         expected["Isolate"] = arns(cloud, consumer, *isolation)
     if consumer.secrets:
-        secrets = (f"secret-{name}" for name in consumer.secrets)
+        secrets = (f"{name}-secret" for name in consumer.secrets)
         expected["ReadSecrets"] = in_state(cloud, *secrets, attribute="Id")
     if consumer.sends_email:
         sender = "arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/*"
@@ -247,7 +247,7 @@ def test_the_librarys_functions_reach_their_own_resources_only(cloud: Cloud) -> 
 
 
 def test_the_ingress_reaches_its_own_resources_and_keys_only(cloud: Cloud) -> None:
-    name, secret = WEBHOOKS.name, "secret-endpoint-stripe"
+    name, secret = WEBHOOKS.name, "stripe-endpoint-secret"
     assert reached(cloud, name) == {
         **of_records(cloud),
         "CaptureInTransactions": in_state(cloud, CAPTURES),

@@ -110,14 +110,15 @@ def test_settings_hold_the_types_that_each_topic_delivers_to_consumers(cloud: Cl
         assert selected - {NO_EVENT} == set(settings.routes[cloud.text(topic)])
 
 
-def test_s3_what_sns_cannot_deliver_to_a_consumer_is_unrouted(
+def test_s3_what_sns_cannot_deliver_is_a_dead_letter_of_the_consumer_or_unrouted(
     cloud: Cloud, consumer: ConsumerProps, sweep: dict[str, Json]
 ) -> None:
     found = cloud.subscriptions(consumer, "Queue")
     assert found
-    for subscription in (*found.values(), *sweep.values()):
-        policy = subscription["RedrivePolicy"]
-        assert policy == {"deadLetterTargetArn": cloud.arn(UNROUTED, "Queue")}
+    kept = [(found, cloud.arn(consumer, "DeadLetters")), (sweep, cloud.arn(UNROUTED, "Queue"))]
+    for subscriptions, arn in kept:
+        for each in subscriptions.values():
+            assert each["RedrivePolicy"] == {"deadLetterTargetArn": arn}
 
 
 @pytest.mark.parametrize("part", ["Queue", "Sweep"])

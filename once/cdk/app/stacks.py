@@ -7,21 +7,33 @@ After a first creation that failed, CloudFormation deletes what it has just made
 the rollback would fail too. Their names are generated: the next attempt does not meet them.
 """
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from aws_cdk import CfnOutput, CrossStackReferences, ReferenceStrength, RemovalPolicy, Stack
+from aws_cdk import (
+    Annotations,
+    CfnElement,
+    CfnOutput,
+    CrossStackReferences,
+    ReferenceStrength,
+    RemovalPolicy,
+    Stack,
+)
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_ses as ses
 from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from once.cdk import retained_data
 from once.cdk._lambda_function import Row
 from once.cdk.app.registry import Registry, event_sources, published_types
+from once.cdk.checks.consumer_set import route_warnings
 from once.cdk.checks.handlers_in_code import event_types_output
 from once.cdk.deployment_options import DEDUP, CustomerKey, DeploymentConfig, imported_key
 from once.cdk.idempotent_consumer import IdempotentConsumer
@@ -39,13 +51,40 @@ CAPTURES = "captures"
 """Construct id of the table of captures."""
 
 
-class StateStack(Stack):
+class _ReadableStack(Stack):
+    """A stack whose logical ids are the paths of the constructs, without the CDK's hashes.
+
+    `box/DeadLetters` is `boxDeadLetters`. Names have small letters, and each part after a name
+    begins with a capital one, so that no two paths give one id unless two names differ in their
+    underscores only, which is a fault of the registry.
+    """
+
+    def _allocate_logical_id(self, cfn_element: CfnElement) -> str:
+        path = cfn_element.node.path.removeprefix(f"{self.node.path}/")
+        return logical_id(path)
+
+
+def logical_id(path: str) -> str:
+    """Return the logical id of a path of constructs within a stack."""
+    # A value for other stacks, which the CDK names by the expression.
+    path = re.sub(r'^Publish/Output{"(?:Ref|Fn::GetAtt)":', "Publish/", path)
+    parts = [part for part in path.split("/") if part not in _UNNAMED]
+    first, *others = re.split(r"[^a-z0-9]+", "/".join(parts).replace("_", ""), flags=re.IGNORECASE)
+    return "".join([first, *(each[:1].upper() + each[1:] for each in others)])
+
+
+_UNNAMED = {"Resource", "Default"}
+"""Ids of the CDK's constructs that say nothing."""
+
+
+class StateStack(_ReadableStack):
     """The dedup table, the operator log, and the registry's tables, secrets and sender of e-mail.
 
     `endpoint_secrets` are the ARNs of the secrets of the ingress's endpoints. `captures` is the
     table of captured webhooks, None without an ingress. `relay_failures` is the bucket for failed
-    batches of the relay. `operator_log` is the log group of the changes that operators make.
-    `claims` is the claim-check bucket, None if neither a consumer nor the ingress needs one.
+    batches of the relay, None if there is nothing to publish. `operator_log` is the log group of
+    the changes that operators make. `claims` is the claim-check bucket, None if neither a consumer
+    nor the ingress needs one.
 
     Args:
         registry: the consumers and the webhook ingress.
@@ -82,15 +121,18 @@ class StateStack(Stack):
             self.captures = retained_data.CaptureTable(self, CAPTURES, key=keys.tables)
             CfnOutput(self, StackOutput.CAPTURES, value=self.captures.table_name)
         self.endpoint_secrets = {
-            endpoint.name: self._make_secret(f"endpoint-{endpoint.name}")
+            endpoint.name: self._make_secret(f"{endpoint.name}-endpoint")
             for endpoint in (() if webhooks is None else webhooks.endpoints)
         }
         for endpoint, arn in self.endpoint_secrets.items():
             key = output_key(endpoint.replace("-", "_"))  # `stripe-eu` → `StripeEu`
             CfnOutput(self, f"{StackOutput.ENDPOINT_SECRET}{key}", value=arn)
         self.operator_log = retained_data.OperatorLog(self, "operator-log", key=keys.logs)
-        self.relay_failures = retained_data.RelayFailures(self, "relay-failures", key=keys.buckets)
-        CfnOutput(self, "RelayFailures", value=self.relay_failures.bucket_name)
+        self.relay_failures = None
+        if published_types(consumers, webhooks):
+            failures = retained_data.RelayFailures(self, "relay-failures", key=keys.buckets)
+            CfnOutput(self, "RelayFailures", value=failures.bucket_name)
+            self.relay_failures = failures
         self.claims = None
         storing = webhooks if webhooks is not None and webhooks.needs_claims else None
         if storing is not None or any(each.claim_check_mb for each in consumers):
@@ -119,7 +161,9 @@ class StateStack(Stack):
         if (existing := self._existing(props.name)) is not None:
             return existing
         made = replace(props, warm_throughput=self._config.warm(props.warm_throughput))
-        return retained_data.RetainedTable(self, props.name, made, key=self._config.keys.tables)
+        return retained_data.RetainedTable(
+            self, f"{props.name}-table", made, key=self._config.keys.tables
+        )
 
     def _existing(self, name: str) -> dynamodb.ITable | None:
         existing = self._config.existing_tables.get(name)
@@ -137,7 +181,7 @@ class StateStack(Stack):
     def _make_secret(self, name: str) -> str:
         secret = secretsmanager.Secret(
             self,
-            f"secret-{name}",
+            f"{name}-secret",
             encryption_key=imported_key(self, self._config.keys.secrets),
             description="Once: set its value with `aws secretsmanager put-secret-value`",
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
@@ -155,7 +199,7 @@ class StateStack(Stack):
         return made.attr_id
 
 
-class _ConsumerStack(Stack):
+class _ConsumerStack(_ReadableStack):
     """A stack with consumers, and the parts of the service that they share."""
 
     consumers: list[IdempotentConsumer]
@@ -189,7 +233,6 @@ class _ConsumerStack(Stack):
                 props,
                 config=config,
                 topics=None if props.name in config.existing_queues else topics,
-                unrouted=service.unrouted.queue,
                 queue=self._existing_queue(props.name),
                 relay=service.relay,
                 sources=event_sources(props, registry.consumers, registry.webhooks),
@@ -252,7 +295,10 @@ class _ConsumerStack(Stack):
 
 
 class ServiceStack(_ConsumerStack):
-    """Topics, an `IdempotentConsumer` for each of its lines, relay, alarms, dashboard.
+    """An `IdempotentConsumer` for each of its lines, with the topics, relay and alarms they need.
+
+    `relay` is None if no line publishes, `unrouted` if no filter policy drops an event, `webhooks`
+    without an ingress.
 
     Args:
         registry: the consumers and the webhook ingress, each with its folder.
@@ -275,26 +321,34 @@ class ServiceStack(_ConsumerStack):
         super().__init__(scope, name, registry, config, state, description=about, **options)
         consumers, webhooks = list(registry.consumers), registry.webhooks
         subscribed = self._subscribed(consumers)
-        self.topics = Topics.make(self, config=config, consumers=subscribed)
-        self.unrouted = UnroutedEvents(
-            self,
-            config=config,
-            topics=self.topics,
-            consumers=subscribed,
-            webhooks=webhooks,
-            further={
-                _routes_of(stack): self._subscribed(lines) for stack, lines in further.items()
-            },
-        )
-        self.relay = OutboxRelay(
-            self,
-            config=config,
-            topics=self.topics,
-            publishes=published_types(consumers, webhooks),
-            dedup_table=state.dedup_table,
-            failures=state.relay_failures,
-        )
-        self.topics.restrict_events_to(self.relay.role, local=config.local)
+        publishes = published_types(consumers, webhooks)
+        published = {event for types in publishes.values() for event in types}
+        self.topics = Topics.make(self, config=config, consumers=subscribed, published=published)
+        self.unrouted = None
+        if self.topics.filtered:
+            self.unrouted = UnroutedEvents(
+                self,
+                config=config,
+                topics=self.topics,
+                consumers=subscribed,
+                webhooks=webhooks,
+                further={
+                    _routes_of(stack): self._subscribed(lines) for stack, lines in further.items()
+                },
+            )
+        for warning in () if self.unrouted else route_warnings(consumers, webhooks):
+            Annotations.of(self).add_warning_v2(warning.id, warning.text)
+        self.relay = None
+        if published:
+            self.relay = OutboxRelay(
+                self,
+                config=config,
+                topics=self.topics,
+                publishes=publishes,
+                dedup_table=state.dedup_table,
+                failures=state.relay_failures,
+            )
+            self.topics.restrict_events_to(self.relay.role, local=config.local)
         elsewhere = [each for lines in further.values() for each in lines]
         here = [each for each in consumers if each not in elsewhere]
         self._add_consumers(here, self.topics, self)
@@ -315,10 +369,13 @@ class ServiceStack(_ConsumerStack):
             CfnOutput(self, StackOutput.WEBHOOK_URL, value=self.webhooks.url)
             CfnOutput(self, StackOutput.WEBHOOK_FUNCTION, value=function.function_name)
             CfnOutput(self, StackOutput.WEBHOOK_ENDPOINTS, value=endpoints)
-        CfnOutput(self, StackOutput.RELAY_FUNCTION, value=self.relay.function.function_name)
-        CfnOutput(self, StackOutput.RELAY_DEAD_LETTERS, value=self.relay.dead_letters.queue_url)
-        CfnOutput(self, StackOutput.UNROUTED_QUEUE, value=self.unrouted.queue.queue_url)
-        CfnOutput(self, StackOutput.SWEEP_QUEUE, value=self.unrouted.sweep.queue_url)
+        if self.relay is not None:
+            function, letters = self.relay.function, self.relay.dead_letters
+            CfnOutput(self, StackOutput.RELAY_FUNCTION, value=function.function_name)
+            CfnOutput(self, StackOutput.RELAY_DEAD_LETTERS, value=letters.queue_url)
+        if self.unrouted is not None:
+            CfnOutput(self, StackOutput.UNROUTED_QUEUE, value=self.unrouted.queue.queue_url)
+            CfnOutput(self, StackOutput.SWEEP_QUEUE, value=self.unrouted.sweep.queue_url)
         if further:
             CfnOutput(self, StackOutput.FURTHER_STACKS, value=",".join(further))
         add_shared_alarms(self, state.dedup_table, config)
@@ -331,9 +388,8 @@ class ServiceStack(_ConsumerStack):
             endpoint_secrets=[*state.endpoint_secrets.values()],
             further_stacks=list(further),
         )
-        rows = [self.relay.dashboard_row(), self.unrouted.dashboard_row(), tables_row(state.tables)]
-        if self.webhooks is not None:
-            rows.insert(0, self.webhooks.dashboard_row())
+        parts = filter(None, (self.webhooks, self.relay, self.unrouted))
+        rows = [*(each.dashboard_row() for each in parts), tables_row(state.tables)]
         self._add_dashboard(config.service, rows)
 
 
@@ -365,8 +421,16 @@ class FurtherStack(_ConsumerStack):
         super().__init__(scope, name, registry, config, state, description=about, **options)
         topics = replace(service.topics)  # the sweep waits for no subscription of this stack
         self._add_consumers(lines, topics, service)
-        own = self._subscribed(lines)
-        service.unrouted.add_further_routes(self, _routes_of(name), topics, own)
+        routes = topics.routes_to(self._subscribed(lines))
+        # Also without a sweep: CloudFormation takes no stack without a resource.
+        ssm.StringParameter(
+            self,
+            "Routes",
+            parameter_name=_routes_of(name),
+            string_value=json.dumps({topic.topic_arn: types for topic, types in routes.items()}),
+            description="Once: the event types that this stack's consumers subscribe to",
+            tier=ssm.ParameterTier.INTELLIGENT_TIERING,  # advanced only over 4 KB
+        ).node.add_dependency(topics.subscribed)
         notify(service.alarm_topic, self.node.find_all())
         if self.consumers:
             self._add_operators(service, shared=False)

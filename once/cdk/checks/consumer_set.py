@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from itertools import groupby, product
+from itertools import combinations, groupby, product
 from typing import NamedTuple
 
 from once.cdk.checks import faults_where
@@ -36,6 +36,7 @@ def consumer_set_faults(
             for fault in consumer_props_faults(each, config)
         ),
         *_name_faults(typed),
+        *_logical_id_faults(typed),
         *_publisher_faults(typed, ingress),
         *_shared_table_faults(typed),
         *group_set_faults(typed),
@@ -73,6 +74,21 @@ def _name_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
                 "skips the events of the other, and take different types; give both the same "
                 "external=, events= and source= if this is a rename, or one of them another name"
             )
+
+
+def _logical_id_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    kinds = {
+        "consumers": [each.name for each in consumers],
+        "tables": [table.name for each in consumers for table in each.tables],
+        "secrets": [secret for each in consumers for secret in each.secrets],
+    }
+    for kind, names in kinds.items():
+        for name, other in combinations(sorted({*names}), 2):
+            if name.replace("_", "") == other.replace("_", ""):
+                yield (
+                    f"the {kind} {name!r} and {other!r} would have the same logical ids, which "
+                    "have no underscores; rename one of them"
+                )
 
 
 def _publisher_faults(
@@ -192,9 +208,10 @@ def route_warnings(
         if event not in taken:
             yield RouteWarning(
                 f"once:no-subscriber:{event}",
-                f"{publishes} {event!r}, which no consumer takes, so each such event goes into the "
-                "unrouted queue; add the type to events= of a consumer, take it out of "
-                f"{option}, or acknowledge this warning",
+                f"{publishes} {event!r}, which no consumer takes: each such event goes into the "
+                "unrouted queue, or, in a service without one, stays in its dedup record only; add "
+                f"the type to events= of a consumer, take it out of {option}, or acknowledge this "
+                "warning",
             )
     yield from _loops(consumers)
 

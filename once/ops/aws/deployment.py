@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from botocore.exceptions import ClientError
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from once.events import cloud_event
 from once.events.identity import RULES, Key, fingerprint, message_group
 from once.events.outgoing import GROUP_EXTENSION, OutgoingEvent
 from once.failures.quarantine import text
-from once.names import EVENT_TYPE_ATTRIBUTE, ExternalOutput, StackOutput
+from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, UNROUTED, ExternalOutput, StackOutput
 from once.ops.aws.clients import client
 from once.ops.errors import NotFoundError, OpsError
 from once.webhooks.endpoint import Endpoint
@@ -182,23 +182,23 @@ class DeployedWebhooks:
 class Deployment:
     """Resources of a deployment; consumers and tables by their logical names.
 
-    `ordered_ingress_topic_arn` is the FIFO topic of the producers; None without ordered types.
-    `claim_bucket` is the claim-check bucket; None if no consumer has one. `webhooks` is the webhook
-    ingress, if there is one.
+    A part that no line of the registry needs is None: the topics of the producers, the FIFO one
+    for ordered types; relay and topic of the consumers' events; the unrouted queue and the sweep
+    queue; the claim-check bucket; the webhook ingress.
     """
 
     service: str
-    ingress_topic_arn: str
-    events_topic_arn: str
-    relay_function_name: str
-    relay_dead_letter_url: str
-    unrouted_queue_url: str
-    sweep_queue_url: str
     dedup_table: str
     operator_log: str
     tables: Mapping[str, str]
     consumers: Mapping[str, DeployedConsumer]
+    ingress_topic_arn: str | None = None
     ordered_ingress_topic_arn: str | None = None
+    events_topic_arn: str | None = None
+    relay_function_name: str | None = None
+    relay_dead_letter_url: str | None = None
+    unrouted_queue_url: str | None = None
+    sweep_queue_url: str | None = None
     claim_bucket: str | None = None
     webhooks: DeployedWebhooks | None = None
 
@@ -234,17 +234,17 @@ class Deployment:
             tables = _with_prefix(outputs, StackOutput.TABLE).items()
             return cls(
                 service=service,
-                ingress_topic_arn=outputs[StackOutput.INGRESS_TOPIC],
-                events_topic_arn=outputs[StackOutput.EVENTS_TOPIC],
-                relay_function_name=outputs[StackOutput.RELAY_FUNCTION],
-                relay_dead_letter_url=outputs[StackOutput.RELAY_DEAD_LETTERS],
-                unrouted_queue_url=outputs[StackOutput.UNROUTED_QUEUE],
-                sweep_queue_url=outputs[StackOutput.SWEEP_QUEUE],
                 dedup_table=outputs[StackOutput.DEDUP_TABLE],
                 operator_log=outputs[StackOutput.OPERATOR_LOG],
                 tables={re.sub(r"\B(?=[A-Z])", "_", word).lower(): name for word, name in tables},
                 consumers={consumer.name: consumer for consumer in consumers},
+                ingress_topic_arn=outputs.get(StackOutput.INGRESS_TOPIC),
                 ordered_ingress_topic_arn=outputs.get(StackOutput.ORDERED_INGRESS_TOPIC),
+                events_topic_arn=outputs.get(StackOutput.EVENTS_TOPIC),
+                relay_function_name=outputs.get(StackOutput.RELAY_FUNCTION),
+                relay_dead_letter_url=outputs.get(StackOutput.RELAY_DEAD_LETTERS),
+                unrouted_queue_url=outputs.get(StackOutput.UNROUTED_QUEUE),
+                sweep_queue_url=outputs.get(StackOutput.SWEEP_QUEUE),
                 claim_bucket=outputs.get(StackOutput.CLAIM_BUCKET),
                 webhooks=DeployedWebhooks.of(service, outputs),
             )
@@ -265,8 +265,26 @@ class Deployment:
 
     def ingress_topic(self, event_type: str) -> str:
         """Return the ARN of the topic to which producers publish a type."""
-        ordered = self.ordered_ingress_topic_arn
-        return ordered if ordered and self.is_ordered(event_type) else self.ingress_topic_arn
+        ordered = self.ordered_ingress_topic_arn if self.is_ordered(event_type) else None
+        return (
+            ordered
+            or self.ingress_topic_arn
+            or self._no_part("ingress topic: no consumer takes events of producers from it")
+        )
+
+    @property
+    def relay(self) -> str:
+        """The name of the relay's function."""
+        return self.relay_function_name or self._no_part("outbox relay: no consumer publishes")
+
+    @property
+    def kept_events(self) -> dict[str, str]:
+        """URLs of the queues of the relay and of unrouted events, by `RELAY` and `UNROUTED`."""
+        urls = {RELAY: self.relay_dead_letter_url, UNROUTED: self.unrouted_queue_url}
+        return {owner: url for owner, url in urls.items() if url is not None}
+
+    def _no_part(self, part: str) -> NoReturn:
+        raise OpsError(f"{self.service!r} has no {part}")
 
     def group_field(self, event_type: str) -> str | None:
         """Return the field of the data that gives the message group of a type, if it has one."""

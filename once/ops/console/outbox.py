@@ -6,7 +6,7 @@ from typing import Any
 
 from once.errors import OnceError
 from once.events.outgoing import events_in
-from once.names import Metric, Record
+from once.names import RELAY, Metric, Record
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
 from once.ops.console.jobs import Job, Progress, number_field
@@ -28,6 +28,8 @@ _OPTIONS = ("since", "until", "consumer", "to")
 def outbox_page(request: Request) -> Response:
     """Return the page of the last hour's events."""
     state = state_of(request)
+    if state.deployment.relay_function_name is None:
+        return page(request, "outbox.html", relay=None)
     reading = state.readings.latest(
         "outbox", lambda: _read_relay(state.deployment, datetime.now(UTC)), max_age(request)
     )
@@ -52,7 +54,7 @@ def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for event in events:
         groups.setdefault((event["type"], event["standing"]), []).append(event)
-    function = deployment.relay_function_name
+    function = deployment.relay
     figures = read_figures([function], now, (Metric.PUBLISHED, Metric.RELAY_LAG_MS))
     by_minute = figures.minutes(function, [Metric.PUBLISHED])
     published = int(sum(by_minute))
@@ -63,7 +65,7 @@ def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
         "published": published,
         "chart": BarChart(by_minute, label, now - PERIOD, now),
         "longest_delay_ms": max(figures.minutes(function, [Metric.RELAY_LAG_MS])),
-        "dead_letters": depth(client("sqs"), deployment.relay_dead_letter_url).total,
+        "dead_letters": depth(client("sqs"), deployment.kept_events[RELAY]).total,
         "recent": recent,
         # Waiting events come first.
         "groups": sorted(groups.values(), key=lambda some: (not some[0]["waits"], -len(some))),

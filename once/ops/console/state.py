@@ -195,9 +195,11 @@ class ConsoleState:
     place: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        _, _, _, region, account, _ = self.deployment.ingress_topic_arn.split(":", 5)
-        self.place = {"account": account, "region": region}
-        endpoint = client("sqs").meta.endpoint_url
+        sqs = client("sqs").meta
+        self.place = {"region": sqs.region_name}
+        for one in self.deployment.consumers.values():
+            self.place = {"account": one.queue_url.split("/")[-2], **self.place}
+        endpoint = sqs.endpoint_url
         if not str(urlsplit(endpoint).hostname).endswith((".amazonaws.com", ".amazonaws.com.cn")):
             self.place["endpoint"] = endpoint
 

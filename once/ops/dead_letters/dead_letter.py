@@ -15,7 +15,7 @@ from once.errors import UNREADABLE, Unparseable
 from once.events.claim_check import ClaimStore
 from once.failures.quarantine import Place, key_of
 from once.intake.original_message import Attribute, OriginalMessage, as_lambda_shows, restored
-from once.names import RELAY, UNROUTED, DeadLetterAttribute, Limits
+from once.names import UNROUTED, DeadLetterAttribute, Limits
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
 from once.ops.terminal import NOT_READABLE, parse_timestamp
@@ -93,8 +93,8 @@ def dead_letter_queues(
 ) -> list[DeadLetterQueue]:
     """Return a deployment's dead-letter queues, or those of one consumer, relay or `unrouted`."""
     others = {
-        RELAY: DeadLetterQueue(RELAY, deployment.relay_dead_letter_url, None),
-        UNROUTED: DeadLetterQueue(UNROUTED, deployment.unrouted_queue_url, None, deployment),
+        owner: DeadLetterQueue(owner, url, None, deployment if owner == UNROUTED else None)
+        for owner, url in deployment.kept_events.items()
     }
     if consumer in others:
         return [others[consumer]]

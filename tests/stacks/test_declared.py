@@ -1,0 +1,129 @@
+"""Each declaration brings its own resources: counts of a growing service, and updates both ways."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from once.cdk import STRIPE, ConsumerProps, Endpoint, Source, TableProps, WebhookProps
+from tests.stacks.cloud import Cloud, Json
+from tests.stacks.test_updates import Templates, Variant, kept_and_replaced, synthesized
+
+BOX = ConsumerProps("box", external=("box.asked",), tables=(TableProps("box", "box_id"),))
+"""The line that `once new service` writes."""
+PUBLISHES = replace(BOX, publishes=("box.made",))
+TAKES = ConsumerProps("log", events=("box.made",))
+SECOND = ConsumerProps("audit", external=("box.asked",))
+HOOKS = WebhookProps(endpoints=(Endpoint("stripe", STRIPE, types=("paid",)),))
+EVENT_BRIDGE = Source.event_bridge("shop", envelope_id=True)
+SMALLEST = "smallest"
+VARIANTS = {
+    SMALLEST: Variant((BOX,), None),
+    "publishes": Variant((PUBLISHES,), None),
+    "takes what it publishes": Variant((PUBLISHES, TAKES), None),
+    "second consumer": Variant((BOX, SECOND), None),
+    "webhook": Variant((BOX,), HOOKS),
+    "renaming": Variant((BOX, replace(BOX, name="crate", renamed_from="box")), None),
+    "source": Variant((replace(BOX, source=EVENT_BRIDGE),), None),
+    "every option": Variant((PUBLISHES, TAKES, SECOND), HOOKS),
+}
+FUNCTION, QUEUE = "AWS::Lambda::Function", "AWS::SQS::Queue"
+TOPIC, BUCKET, KEY = "AWS::SNS::Topic", "AWS::S3::Bucket", "AWS::KMS::Key"
+COUNTED = (FUNCTION, QUEUE, TOPIC, BUCKET, KEY)
+
+
+@cache
+def deployed(name: str) -> Templates:
+    with TemporaryDirectory() as folder:
+        return synthesized(Path(folder), VARIANTS[name])
+
+
+def resources(name: str) -> Iterator[Json]:
+    for _, template in deployed(name):
+        yield from template["Resources"].values()
+
+
+COUNTS = {
+    # Functions, queues, topics with that of alarms, buckets, keys
+    SMALLEST: (1, 3, 2, 0, 0),
+    "publishes": (2, 4, 3, 1, 0),  # the relay
+    "takes what it publishes": (3, 7, 3, 1, 0),
+    "second consumer": (3, 8, 2, 0, 0),  # and the sweep
+    "webhook": (3, 4, 3, 1, 0),
+    "renaming": (2, 6, 2, 0, 0),
+    "source": (1, 3, 1, 0, 0),
+    "every option": (6, 12, 3, 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_each_declaration_brings_its_own_parts(name: str) -> None:
+    kinds = Counter(each["Type"] for each in resources(name))
+    assert tuple(kinds[each] for each in COUNTED) == COUNTS[name]
+
+
+def test_the_smallest_service_has_thirty_resources() -> None:
+    kinds = Counter(each["Type"] for each in resources(SMALLEST))
+    del kinds["AWS::CloudWatch::Alarm"]
+    assert kinds.total() == 24
+
+
+def test_the_shop_has_no_key(cloud: Cloud) -> None:
+    assert cloud.every(KEY) == {}
+
+
+@pytest.mark.parametrize("name", [each for each in VARIANTS if each != SMALLEST])
+@pytest.mark.parametrize("direction", ["grows", "shrinks"])
+def test_an_update_replaces_nothing_and_leaves_no_name_that_is_taken(
+    name: str, direction: str
+) -> None:
+    before, after = deployed(SMALLEST), deployed(name)
+    if direction == "shrinks":
+        before, after = after, before
+    assert kept_and_replaced(before, after) == []
+    assert "Fn::ImportValue" not in json.dumps([template for _, template in (*before, *after)])
+    # What stays behind when a declaration leaves has no name that it needs to come back; the queues
+    # of a consumer do, and the runbook deletes them.
+    lines = {line.name for line in VARIANTS[name].lines} - {BOX.name}
+    for (_, old), (_, new) in zip(before, after, strict=True):
+        for logical_id in old["Resources"].keys() - new["Resources"].keys():
+            gone = old["Resources"][logical_id]
+            named = {key for key in gone.get("Properties", {}) if key.endswith("Name")}
+            stays = gone.get("DeletionPolicy", "Delete") != "Delete"
+            assert not (named and stays) or logical_id.startswith(tuple(lines)), logical_id
+
+
+def test_a_sole_consumer_takes_all_events_and_one_of_several_its_own() -> None:
+    def filters(name: str) -> list[object]:
+        found = [each for each in resources(name) if each["Type"] == "AWS::SNS::Subscription"]
+        return [each["Properties"].get("FilterPolicy") for each in found]
+
+    assert filters(SMALLEST) == [None]
+    assert filters("renaming") == [None, None]  # both lines are one consumer
+    assert [each for each in filters("second consumer") if each] == [{"type": ["box.asked"]}] * 2
+
+
+def test_a_filter_waits_for_the_sweep_which_keeps_what_it_drops() -> None:
+    _, service = deployed("second consumer")[-1]
+    found = {
+        logical_id: each
+        for logical_id, each in service["Resources"].items()
+        if each["Type"] == "AWS::SNS::Subscription"
+    }
+    sweep = "unroutedSweepIngressSubscription"
+    assert "DependsOn" in found[sweep]  # the queue's policy
+    for logical_id in found.keys() - {sweep}:
+        assert sweep in found[logical_id]["DependsOn"]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_logical_ids_begin_with_a_name_and_say_the_part_without_a_hash(name: str) -> None:
+    for stack, template in deployed(name):
+        hashed = [key for key in template["Resources"] if re.search("[0-9A-F]{8}", key)]
+        assert [key for key in hashed if "Version" not in key] == [], stack

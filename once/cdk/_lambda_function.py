@@ -79,6 +79,7 @@ class FunctionConstruct(Construct):
         settings: Environment,
         variables: Mapping[str, str] = {},
         *,
+        about: str,
         timeout_seconds: int,
         memory_mb: int,
         aws_services: Collection[str] | None = (),
@@ -88,8 +89,9 @@ class FunctionConstruct(Construct):
     ) -> None:
         """Make the function whose `handler.py` is in `folder`, and its alias.
 
-        Its package has the models of the library's AWS services and of `aws_services`; None for
-        all. The alias moves to a new version after the parts in `after` have changed.
+        `about` is its description. Its package has the models of the library's AWS services and of
+        `aws_services`; None for all. The alias moves to a new version after the parts in `after`
+        have changed.
         """
         config = self.config
         environment = {
@@ -113,6 +115,7 @@ class FunctionConstruct(Construct):
             self,
             "Function",
             function_name=self.full_name,
+            description=about,
             runtime=config.runtime,
             architecture=lambda_.Architecture.ARM_64,
             handler=f"functions.{self.node.id}.handler.lambda_handler",

@@ -173,6 +173,7 @@ class IdempotentConsumer(FunctionConstruct):
                 rights,
                 settings,
                 variables,
+                about=f"Once: consumer {props.name}",
                 timeout_seconds=self.props.timeout_seconds,
                 memory_mb=self.props.memory_mb,
                 aws_services=props.aws_services,

@@ -136,6 +136,7 @@ class OutboxRelay(FunctionConstruct):
             functions.FOLDER / RELAY,
             role,
             settings,
+            about="Once: publishes the events of committed dedup records",
             timeout_seconds=10 if config.local else 60,
             memory_mb=MEMORY_MB,
         )

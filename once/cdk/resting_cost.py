@@ -4,6 +4,7 @@ Prices are list prices for us-east-1 in USD, without free tiers. docs/costs.md s
 were read on 2026-11-22.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -46,6 +47,40 @@ def at_rest(*templates: Template) -> list[Line]:
         Line("secret", _count("AWS::SecretsManager::Secret", *templates), SECRET),
         Line(f"receives by {len(queues)} mappings", len(queues) * POLLS, SQS_REQUEST),
     ]
+
+
+_PARTS = {
+    "AWS::DynamoDB::Table": "table",
+    "AWS::Lambda::Function": "function",
+    "AWS::SQS::Queue": "queue",
+    "AWS::SNS::Topic": "topic",
+    "AWS::S3::Bucket": "bucket",
+    "AWS::KMS::Key": "key",
+    "AWS::CloudWatch::Alarm": "alarm",
+}
+
+
+def summary(service: str, *templates: Template) -> str:
+    """Return three lines: the resources of a service, and its cost at rest."""
+    kinds = Counter(each["Type"] for one in templates for each in one["Resources"].values())
+    parts = [
+        f"{kinds[kind]} {word}{'s' if kinds[kind] > 1 else ''}"
+        for kind, word in _PARTS.items()
+        if kinds[kind]
+    ]
+    dashboards, bill = 0.0, []
+    for line in at_rest(*templates):
+        if line.price == DASHBOARD:
+            dashboards += line.cost
+        elif line.quantity:
+            bill.append(line)
+    amounts = " + ".join(f"{line.cost:.2f} ({line.name})" for line in bill)
+    return (
+        f"{service}: {kinds.total()} resources: {', '.join(parts)}\n"
+        f"at rest {sum(line.cost for line in bill):.2f} USD a month = {amounts}\n"
+        f"and {dashboards:.2f} for dashboards, of which an account has three free; list prices of "
+        "us-east-1\n"
+    )
 
 
 def properties_of(kind: str, *templates: Template) -> Iterator[Mapping[str, Any]]:

@@ -212,4 +212,5 @@ class OperatorLog(logs.LogGroup):
             retention=logs.RetentionDays.ONE_YEAR,
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
-        CfnOutput(scope, StackOutput.OPERATOR_LOG, value=self.log_group_name)
+        about = "log of the changes that operators make"
+        CfnOutput(scope, StackOutput.OPERATOR_LOG, value=self.log_group_name, description=about)

@@ -98,7 +98,8 @@ class Topics:
         )
         for output, each in topics.by_output().items():
             retain_messages(each, config)
-            CfnOutput(scope, output, value=each.topic_arn)
+            kind = "to which producers publish" if each in topics.of_producers else "of the relay"
+            CfnOutput(scope, output, value=each.topic_arn, description=f"topic {kind}")
         for each in topics.of_producers:
             _allow_publishers(each, publishers)
         whole = topics._whole(consumers, published)

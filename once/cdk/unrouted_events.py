@@ -108,6 +108,7 @@ class UnroutedEvents(FunctionConstruct):
             functions.FOLDER / UNROUTED,
             function_role(self, "Sweep", statements, config),
             settings,
+            about="Once: keeps the events that no consumer takes",
             timeout_seconds=timeout,
             memory_mb=MEMORY_MB,
             aws_services=("ssm",) if further else (),

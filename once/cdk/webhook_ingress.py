@@ -122,6 +122,7 @@ class WebhookIngress(FunctionConstruct):
             cast(Path, props.folder),
             role,
             self.settings,
+            about="Once: verifies and captures webhooks",
             timeout_seconds=props.timeout_seconds,
             memory_mb=props.memory_mb,
             aws_services=props.aws_services,

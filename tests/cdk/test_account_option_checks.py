@@ -146,7 +146,7 @@ LINE = ConsumerProps("refunds", external=("seat.refunded",), tables=(SEATS,))
             "network: its endpoints lack 'secretsmanager', which consumer 'refunds' needs; add",
         ),
         (
-            LINE,
+            replace(LINE, publishes=("seat.freed",)),
             {"network": replace(NETWORK, endpoints=("dynamodb", "sqs"))},
             "network: its endpoints lack 'sns', which the outbox relay needs; add the endpoint "
             "com.amazonaws.<region>.sns to the VPC and name it in endpoints=",
@@ -162,7 +162,7 @@ LINE = ConsumerProps("refunds", external=("seat.refunded",), tables=(SEATS,))
             "existing_tables has 'halls', and no consumer has this table; take it out",
         ),
         (
-            LINE,
+            replace(LINE, publishes=("seat.freed",)),
             {"existing_tables": {"dedup-records": TABLE}},
             "existing_tables['dedup-records'] has no stream, which the outbox relay reads; enable",
         ),
@@ -184,6 +184,12 @@ def test_an_option_that_the_consumers_cannot_use_is_a_fault(
     config: DeploymentConfig = replace(DeploymentConfig(), **options)
     [found] = unfit_option_faults(config, [line])
     assert fault in found
+
+
+def test_without_a_relay_neither_sns_nor_a_stream_is_needed() -> None:
+    network = replace(NETWORK, endpoints=("dynamodb", "sqs"))
+    config = DeploymentConfig(network=network, existing_tables={"dedup-records": TABLE})
+    assert unfit_option_faults(config, [LINE]) == []
 
 
 def test_a_nat_gateway_reaches_every_service() -> None:

@@ -24,6 +24,7 @@ from once.cdk.deployed_names import DeployedNames, missing_name_faults
 from once.cdk.deployment_options import DeploymentConfig, Stage
 from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps, WebhookProps, output_key
+from once.cdk.resting_cost import summary
 from once.names import StackOutput
 
 _CONSUMER_STACK = re.compile(r"(.+)-service(?:-(\d+))?")
@@ -40,6 +41,8 @@ def run_app(
 ) -> None:
     """Synthesize the app, or record deployed names; exit with a text if that has faults.
 
+    Synthesis prints the resources of each deployment and its cost at rest, in three lines.
+
     Args:
         config: the configuration without stages, and on the embedded AWS; by default the defaults.
         stages: the deployments; without any there is one, in the account of the credentials.
@@ -52,7 +55,9 @@ def run_app(
             case []:
                 app = App()
                 assemble(app, registry, config, stages)
-                synthesize(app)
+                made = synthesize(app)
+                if not DeploymentConfig.from_context(app.node, base=config).local:
+                    sys.stderr.write(_summaries(made))
             case ["record", outputs]:
                 if new := record_names(registry, json.loads(Path(outputs).read_text())):
                     name = registry.deployed.name
@@ -61,6 +66,15 @@ def run_app(
                 sys.exit(_USAGE)
     except SynthError as error:
         sys.exit(f"\n{error}\n")
+
+
+def _summaries(made: CloudAssembly) -> str:
+    """Return, for each deployment, three lines with its resources and its cost at rest."""
+    services: dict[str, list[Any]] = {}
+    for stack in made.stacks:
+        if named := re.fullmatch(r"(.+)-(?:state|service(?:-\d+)?)", stack.stack_name):
+            services.setdefault(named[1], []).append(stack.template)
+    return "".join(summary(name, *templates) for name, templates in services.items())
 
 
 def record_names(registry: Registry, outputs: Mapping[str, Collection[str]]) -> list[str]:

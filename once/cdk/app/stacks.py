@@ -63,6 +63,9 @@ class _ReadableStack(Stack):
         path = cfn_element.node.path.removeprefix(f"{self.node.path}/")
         return logical_id(path)
 
+    def _output(self, key: str, value: str, about: str) -> None:
+        CfnOutput(self, key, value=value, description=about)
+
 
 def logical_id(path: str) -> str:
     """Return the logical id of a path of constructs within a stack."""
@@ -107,37 +110,41 @@ class StateStack(_ReadableStack):
         self.dedup_table = self._existing(DEDUP) or retained_data.DedupTable(
             self, DEDUP, warm, key=keys.tables
         )
-        CfnOutput(self, StackOutput.DEDUP_TABLE, value=self.dedup_table.table_name)
+        self._output(StackOutput.DEDUP_TABLE, self.dedup_table.table_name, "table of dedup records")
         tables = dict.fromkeys(table for each in consumers for table in each.tables)
         secrets = dict.fromkeys(secret for each in consumers for secret in each.secrets)
         self._tables = {table.name: self._table(table) for table in tables}
         for table_name, table in self._tables.items():
-            CfnOutput(self, f"{StackOutput.TABLE}{output_key(table_name)}", value=table.table_name)
+            key = f"{StackOutput.TABLE}{output_key(table_name)}"
+            self._output(key, table.table_name, f"table {table_name}")
         self._secrets = {secret: self._make_secret(secret) for secret in secrets}
         for secret, arn in self._secrets.items():
-            CfnOutput(self, f"Secret{output_key(secret)}", value=arn)
+            self._output(f"Secret{output_key(secret)}", arn, f"secret {secret}: set its value")
         self.captures = None
         if webhooks is not None:
             self.captures = retained_data.CaptureTable(self, CAPTURES, key=keys.tables)
-            CfnOutput(self, StackOutput.CAPTURES, value=self.captures.table_name)
+            self._output(StackOutput.CAPTURES, self.captures.table_name, "captured webhooks")
         self.endpoint_secrets = {
             endpoint.name: self._make_secret(f"{endpoint.name}-endpoint")
             for endpoint in (() if webhooks is None else webhooks.endpoints)
         }
         for endpoint, arn in self.endpoint_secrets.items():
             key = output_key(endpoint.replace("-", "_"))  # `stripe-eu` → `StripeEu`
-            CfnOutput(self, f"{StackOutput.ENDPOINT_SECRET}{key}", value=arn)
+            about = f"secret of the endpoint {endpoint}: set its value"
+            self._output(f"{StackOutput.ENDPOINT_SECRET}{key}", arn, about)
         self.operator_log = retained_data.OperatorLog(self, "operator-log", key=keys.logs)
         self.relay_failures = None
         if published_types(consumers, webhooks):
             failures = retained_data.RelayFailures(self, "relay-failures", key=keys.buckets)
-            CfnOutput(self, "RelayFailures", value=failures.bucket_name)
+            about = "bucket for batches that the relay failed to publish"
+            self._output("RelayFailures", failures.bucket_name, about)
             self.relay_failures = failures
         self.claims = None
         storing = webhooks if webhooks is not None and webhooks.needs_claims else None
         if storing is not None or any(each.claim_check_mb for each in consumers):
             self.claims = retained_data.ClaimBucket(self, "claims", config, storing)
-            CfnOutput(self, StackOutput.CLAIM_BUCKET, value=self.claims.bucket_name)
+            about = "bucket for the large data of events"
+            self._output(StackOutput.CLAIM_BUCKET, self.claims.bucket_name, about)
         if config.create_email_identity and any(each.sends_email for each in consumers):
             # A person verifies the address once; a new identity would have to be verified again.
             email = ses.Identity.email(config.email_sender)
@@ -245,19 +252,25 @@ class _ConsumerStack(_ReadableStack):
         ]
         for consumer in self.consumers:
             isolation = consumer.isolation
-            outputs = {
-                StackOutput.QUEUE: consumer.queue.queue_url,
-                **({StackOutput.ISOLATION_QUEUE: isolation.queue_url} if isolation else {}),
-                StackOutput.DEAD_LETTERS: consumer.dead_letters.queue_url,
-                StackOutput.FUNCTION: consumer.function.function_name,
-                StackOutput.IDENTITY: consumer.props.identity,
-                StackOutput.EVENT_TYPES: event_types_output(consumer.props),
+            made = {
+                StackOutput.QUEUE: ("queue", consumer.queue.queue_url),
+                StackOutput.DEAD_LETTERS: ("dead-letter queue", consumer.dead_letters.queue_url),
+                StackOutput.FUNCTION: ("function", consumer.function.function_name),
+                StackOutput.IDENTITY: ("name in dedup keys", consumer.props.identity),
+                StackOutput.EVENT_TYPES: (
+                    "event types, and the rules of their keys",
+                    event_types_output(consumer.props),
+                ),
             }
-            word = output_key(consumer.props.name)
-            for prefix, value in outputs.items():
-                CfnOutput(self, f"{prefix}{word}", value=value)
+            if isolation is not None:
+                made[StackOutput.ISOLATION_QUEUE] = ("isolation queue", isolation.queue_url)
+            name = consumer.props.name
+            word = output_key(name)
+            for prefix, (about, value) in made.items():
+                self._output(f"{prefix}{word}", value, f"{name}: {about}")
             for suffix, value in consumer.contract.items():
-                CfnOutput(self, f"{word}{suffix}", value=value)
+                about = "for the tool that makes its function"
+                self._output(f"{word}{suffix}", value, f"{name}: {about}")
 
     def _existing_queue(self, name: str) -> sqs.IQueue | None:
         existing = self._config.existing_queues.get(name)
@@ -281,10 +294,13 @@ class _ConsumerStack(_ReadableStack):
             config=self._config,
             **options,
         )
-        made = {"OperatorReads": operators.read_only, "OperatorChanges": operators.changes}
-        for output, policies in made.items():
+        made = {
+            "OperatorReads": ("policies for commands that only read", operators.read_only),
+            "OperatorChanges": ("policies for commands that change something", operators.changes),
+        }
+        for output, (about, policies) in made.items():
             arns = ",".join(policy.managed_policy_arn for policy in policies)
-            CfnOutput(self, output, value=arns)
+            self._output(output, arns, about)
 
     def _add_dashboard(self, name: str, more: Iterable[Row] = ()) -> None:
         if not self._config.local:  # the embedded AWS has no metrics to show
@@ -366,22 +382,28 @@ class ServiceStack(_ConsumerStack):
                 claims=state.claims,
             )
             function, endpoints = self.webhooks.function, self.webhooks.endpoints_output
-            CfnOutput(self, StackOutput.WEBHOOK_URL, value=self.webhooks.url)
-            CfnOutput(self, StackOutput.WEBHOOK_FUNCTION, value=function.function_name)
-            CfnOutput(self, StackOutput.WEBHOOK_ENDPOINTS, value=endpoints)
+            url = self.webhooks.url
+            self._output(StackOutput.WEBHOOK_URL, url, "address, before the name of an endpoint")
+            self._output(StackOutput.WEBHOOK_FUNCTION, function.function_name, "webhook ingress")
+            self._output(StackOutput.WEBHOOK_ENDPOINTS, endpoints, "endpoints of webhooks")
         if self.relay is not None:
             function, letters = self.relay.function, self.relay.dead_letters
-            CfnOutput(self, StackOutput.RELAY_FUNCTION, value=function.function_name)
-            CfnOutput(self, StackOutput.RELAY_DEAD_LETTERS, value=letters.queue_url)
+            self._output(StackOutput.RELAY_FUNCTION, function.function_name, "outbox relay")
+            about = "dead-letter queue of the outbox relay"
+            self._output(StackOutput.RELAY_DEAD_LETTERS, letters.queue_url, about)
         if self.unrouted is not None:
-            CfnOutput(self, StackOutput.UNROUTED_QUEUE, value=self.unrouted.queue.queue_url)
-            CfnOutput(self, StackOutput.SWEEP_QUEUE, value=self.unrouted.sweep.queue_url)
+            kept, sweep = self.unrouted.queue, self.unrouted.sweep
+            about = "events that no consumer takes"
+            self._output(StackOutput.UNROUTED_QUEUE, kept.queue_url, about)
+            about = "copies of events, of which some no consumer takes"
+            self._output(StackOutput.SWEEP_QUEUE, sweep.queue_url, about)
         if further:
-            CfnOutput(self, StackOutput.FURTHER_STACKS, value=",".join(further))
+            self._output(StackOutput.FURTHER_STACKS, ",".join(further), "further stacks")
         add_shared_alarms(self, state.dedup_table, config)
         self.alarm_topic = make_alarm_topic(self, config)
         notify(self.alarm_topic, self.node.find_all())
-        CfnOutput(self, "AlarmTopic", value=self.alarm_topic.topic_arn)
+        about = "topic of the alarms: subscribe to it"
+        self._output("AlarmTopic", self.alarm_topic.topic_arn, about)
         self._add_operators(
             self,
             captures=state.captures,

@@ -210,7 +210,7 @@ def unfit_option_faults(
             for service, user in _needed_endpoints(typed, webhooks).items()
             if service not in endpoints
         ]
-    return [*faults, *_existing_faults(config, typed)]
+    return [*faults, *_existing_faults(config, typed, webhooks)]
 
 
 def _queue_key_faults(
@@ -236,7 +236,9 @@ def _needed_endpoints(
     consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
 ) -> dict[str, str]:
     """Return a function that calls it, by service."""
-    needed = {"dynamodb": "every consumer", "sqs": "every consumer", "sns": "the outbox relay"}
+    needed = {"dynamodb": "every consumer", "sqs": "every consumer"}
+    if _publishes(consumers, webhooks):
+        needed["sns"] = "the outbox relay"
     for each in consumers:
         kinds = {type(workflow) for workflow in each.starts}
         calls = {
@@ -256,12 +258,20 @@ def _needed_endpoints(
     return needed
 
 
-def _existing_faults(config: DeploymentConfig, consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+def _publishes(consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None) -> bool:
+    """Tell whether there is an outbox relay."""
+    hands_on = webhooks is not None and webhooks.event_types
+    return bool(hands_on or any(each.publishes for each in consumers))
+
+
+def _existing_faults(
+    config: DeploymentConfig, consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
+) -> Iterator[str]:
     tables = {table.name for each in consumers for table in each.tables} | {DEDUP}
     for name in config.existing_tables.keys() - tables:
         yield f"existing_tables has {name!r}, and no consumer has this table; take it out"
     dedup = config.existing_tables.get(DEDUP)
-    if dedup is not None and dedup.stream_arn is None:
+    if dedup is not None and dedup.stream_arn is None and _publishes(consumers, webhooks):
         yield (
             f"existing_tables[{DEDUP!r}] has no stream, which the outbox relay reads; enable one "
             "of new and old images on the table, and give ExistingTable(arn, stream_arn='arn:…')"

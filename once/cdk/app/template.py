@@ -67,10 +67,10 @@ def write_packages(
     with TemporaryDirectory() as scratch:
         app = App(outdir=scratch, analytics_reporting=False, context=dict(context))
         config = replace(config or DeploymentConfig(), external_functions=True)
-        services = assemble(app, registry, config)
+        stacks = assemble(app, registry, config)
         synthesize(app)
         config = DeploymentConfig.from_context(app.node, base=config)
-    made = [each for one in services for each in (one.relay, one.unrouted) if each]
+    made = [each for one in stacks for each in (one.relay, one.unrouted) if each]
     lines: list[Line] = [*registry.consumers, *([registry.webhooks] if registry.webhooks else [])]
     sources = {each.name: (registry.folder_of(each), each.aws_services) for each in lines}
     sources |= {each.node.id: (functions.FOLDER / each.node.id, ()) for each in made}

@@ -78,21 +78,19 @@ class Topics:
         publishers = config.ingress_publishers
         own = imported_key(scope, config.keys.topics)
         groups = MessageGroups.of(consumers)
-        external = {event for each in consumers for event in each.ingress_types}
-        published = {*published, *(event for each in consumers for event in each.publishes)}
-        internal = {*published, *(event for each in consumers for event in each.events)}
+        outer, inner = flows(consumers, published)
         ingress_key = own
-        if external and publishers and own is None:
+        if outer.types and publishers and own is None:
             ingress_key = _ingress_key(scope, publishers, local=config.local)
 
         def topic(part: str, types: Collection[str], key: kms.IKey | None) -> sns.Topic | None:
             return _topic(scope, part, key) if types else None
 
         topics = cls(
-            ingress=topic("Ingress", external - groups.ordered, ingress_key),
-            events=topic("Events", internal, own),
-            ordered_ingress=topic("OrderedIngress", external & groups.ordered, ingress_key),
-            ordered_events=topic("OrderedEvents", internal & groups.ordered, own),
+            ingress=topic("Ingress", outer.types - groups.ordered, ingress_key),
+            events=topic("Events", inner.types, own),
+            ordered_ingress=topic("OrderedIngress", outer.types & groups.ordered, ingress_key),
+            ordered_events=topic("OrderedEvents", inner.types & groups.ordered, own),
             groups=groups,
             fifo_dead_letters=config.fifo_topic_dead_letters,
         )
@@ -102,33 +100,12 @@ class Topics:
             CfnOutput(scope, output, value=each.topic_arn, description=f"topic {kind}")
         for each in topics.of_producers:
             _allow_publishers(each, publishers)
-        whole = topics._whole(consumers, published)
-        taken = [
-            *(topics.of_producers if external else ()),
-            *(topics.of_consumers if any(each.events for each in consumers) else ()),
-        ]
-        filtered = tuple(each for each in taken if each not in whole)
-        return replace(topics, whole=whole, filtered=filtered)
-
-    def _whole(
-        self, consumers: Collection[ConsumerProps], published: set[str]
-    ) -> tuple[sns.Topic, ...]:
-        """Return each topic of which one consumer, whatever its lines, may take all events.
-
-        A topic beside a FIFO topic is none: an event of a type that belongs on the other would
-        reach a part of its consumers.
-        """
-        active = [each for each in consumers if not each.retiring]
-        external = [each for each in active if each.ingress_types]
-        internal = [each for each in active if each.events]
-        found: list[sns.Topic] = []
-        # A producer could send an internal event to a consumer that takes internal types.
-        if _one(external) and len(self.of_producers) == 1 and not any(c.events for c in external):
-            found += self.of_producers
-        # A type that only others take, or that the consumer itself publishes, is not for its queue.
-        if _one(internal) and len(self.of_consumers) == 1 and published <= {*internal[0].events}:
-            found += self.of_consumers
-        return tuple(found)
+        pairs = ((outer, topics.of_producers), (inner, topics.of_consumers))
+        return replace(
+            topics,
+            whole=tuple(each for flow, of_flow in pairs if flow.is_whole for each in of_flow),
+            filtered=tuple(each for flow, of_flow in pairs if flow.is_filtered for each in of_flow),
+        )
 
     def by_output(self) -> dict[str, sns.Topic]:
         """Return the topics that exist, by the key of the output that names each."""
@@ -251,6 +228,57 @@ def subscribe(topic: sns.ITopic, queue: sqs.IQueue, **options: Any) -> sns.Subsc
     if bound.subscription_dependency is not None:
         subscription.node.add_dependency(bound.subscription_dependency)
     return subscription
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The events that producers publish, or those that consumers publish.
+
+    Attributes:
+        types: their types.
+        is_taken: whether a line takes one of them.
+        is_whole: whether one consumer, whatever its lines, may take all events without a filter.
+    """
+
+    types: frozenset[str]
+    is_taken: bool
+    is_whole: bool
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether a filter policy may drop an event that no consumer takes."""
+        return self.is_taken and not self.is_whole
+
+
+def flows(consumers: Collection[ConsumerProps], published: Collection[str]) -> tuple[Flow, Flow]:
+    """Return the events of producers, and those of consumers.
+
+    `published` are the types that the relay publishes beside those of these consumers.
+    """
+    own = {*published, *(event for each in consumers for event in each.publishes)}
+    external = {event for each in consumers for event in each.ingress_types}
+    internal = {event for each in consumers for event in each.events}
+    ordered = MessageGroups.of(consumers).ordered
+    active = [each for each in consumers if not each.retiring]
+    outer = [each for each in active if each.ingress_types]
+    inner = [each for each in active if each.events]
+    is_whole = (
+        _one(outer)
+        # A producer could send an internal event to a consumer that takes internal types.
+        and not any(each.events for each in outer)
+        # On one of two topics, an event of the other would reach a part of its consumers.
+        and (external <= ordered or external.isdisjoint(ordered))
+    )
+    inner_is_whole = (
+        _one(inner)
+        # A type that it does not take, such as one that it publishes, is not for its queue.
+        and own <= {*inner[0].events}
+        and ordered.isdisjoint(own | internal)
+    )
+    return (
+        Flow(frozenset(external), bool(external), is_whole),
+        Flow(frozenset(own | internal), bool(internal), inner_is_whole),
+    )
 
 
 def _one(lines: Collection[ConsumerProps]) -> bool:

@@ -18,9 +18,11 @@ from aws_cdk import App
 from once.cdk import functions
 from once.cdk._lambda_function import PACKAGES
 from once.cdk.app.assembly import Line, assemble, record_names, synthesize
-from once.cdk.app.registry import Registry
+from once.cdk.app.registry import Registry, published_types
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.packaging.function_package import package
+from once.cdk.topics import flows
+from once.names import RELAY, UNROUTED
 
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of all files in a package, so that the same content gives the same bytes."""
@@ -59,21 +61,17 @@ def write_templates(
 def write_packages(
     registry: Registry, folder: Path, config: DeploymentConfig | None, context: Mapping[str, Any]
 ) -> list[Path]:
-    """Write the package of each function into a folder; return their paths.
-
-    Raises:
-        SynthError: the registry has faults; lists all of them.
-    """
-    with TemporaryDirectory() as scratch:
-        app = App(outdir=scratch, analytics_reporting=False, context=dict(context))
-        config = replace(config or DeploymentConfig(), external_functions=True)
-        stacks = assemble(app, registry, config)
-        synthesize(app)
-        config = DeploymentConfig.from_context(app.node, base=config)
-    made = [each for one in stacks for each in (one.relay, one.unrouted) if each]
+    """Write the package of each function into a folder; return their paths."""
+    app = App(analytics_reporting=False, context=dict(context))
+    config = DeploymentConfig.from_context(app.node, base=config)
+    publishes = published_types(registry.consumers, registry.webhooks)
+    subscribed = [each for each in registry.consumers if each.name not in config.existing_queues]
+    published = {event for types in publishes.values() for event in types}
+    sweeps = any(flow.is_filtered for flow in flows(subscribed, published))
+    own = [*([RELAY] if published else []), *([UNROUTED] if sweeps else [])]
     lines: list[Line] = [*registry.consumers, *([registry.webhooks] if registry.webhooks else [])]
     sources = {each.name: (registry.folder_of(each), each.aws_services) for each in lines}
-    sources |= {each.node.id: (functions.FOLDER / each.node.id, ()) for each in made}
+    sources |= {each: (functions.FOLDER / each, ()) for each in own}
     (folder / PACKAGES).mkdir(parents=True, exist_ok=True)
     written = []
     for name, (source, services) in sources.items():

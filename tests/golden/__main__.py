@@ -1,7 +1,8 @@
 """`python -m tests.golden`: adds the golden data of new consumers; what is there stays as it is.
 
 A case for every event type without one, with data of another consumer's case or of the sample in
-`events/`; one for every webhook of `test_captures`; and the logical ids of new queues and tables.
+`events/`; one for every webhook of `test_captures`; the logical ids of new queues and tables; and
+the table of docs/architecture.md with what each declaration makes.
 With arguments, one case with data of your own: `python -m tests.golden CONSUMER TYPE DATA`.
 """
 
@@ -14,11 +15,12 @@ from typing import Any
 
 import typer
 
+from docs.tools.marked_block import write
 from once.names import SCHEMA_VERSION
 from tests.golden import test_captures
 from tests.golden.test_consumers import known_data, missing, new_case
 from tests.golden.versions import FOLDER, golden
-from tests.stacks import logical_ids
+from tests.stacks import logical_ids, test_declared
 from tests.stacks.cloud import Cloud
 
 CASES = FOLDER / f"v{SCHEMA_VERSION}" / "consumers.json"
@@ -34,6 +36,7 @@ def main(arguments: Sequence[str]) -> None:
         add_case(consumer, event_type)
     _add_captures()
     _add_logical_ids()
+    write(test_declared.ARCHITECTURE, "declared", test_declared.declared())
 
 
 def add_case(consumer: str, event_type: str, given: str | None = None) -> None:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from docs.tools.marked_block import replaced
 from once.cdk import (
     STRIPE,
     ConsumerProps,
@@ -22,6 +23,7 @@ from once.cdk import (
     run_app,
 )
 from once.cdk.resting_cost import DASHBOARD, at_rest
+from stacks.folders import ROOT
 from tests.stacks.booking_office import lines_in, registry_in
 from tests.stacks.cloud import Cloud, Json
 from tests.stacks.test_updates import Templates, Variant, kept_and_replaced, synthesized
@@ -44,6 +46,8 @@ VARIANTS = {
     "source": Variant((replace(BOX, source=EVENT_BRIDGE),), None),
     "every option": Variant((PUBLISHES, TAKES, SECOND), HOOKS),
 }
+ALARM = "AWS::CloudWatch::Alarm"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 FUNCTION, VERSION, QUEUE = "AWS::Lambda::Function", "AWS::Lambda::Version", "AWS::SQS::Queue"
 TOPIC, BUCKET, KEY = "AWS::SNS::Topic", "AWS::S3::Bucket", "AWS::KMS::Key"
 COUNTED = (FUNCTION, QUEUE, TOPIC, BUCKET, KEY)
@@ -81,8 +85,34 @@ def test_each_declaration_brings_its_own_parts(name: str) -> None:
 
 def test_the_smallest_service_has_thirty_resources() -> None:
     kinds = Counter(each["Type"] for each in resources(SMALLEST))
-    del kinds["AWS::CloudWatch::Alarm"]
+    del kinds[ALARM]
     assert kinds.total() == 24
+
+
+DECLARED = {
+    SMALLEST: "the smallest service",
+    "publishes": "`publishes=`",
+    "takes what it publishes": "`publishes=`, and a line that takes it",
+    "second consumer": "a second line for the same events",
+    "webhook": "`webhooks=` with an endpoint",
+}
+
+
+def declared() -> str:
+    """Return the table of docs/architecture.md: counts and cost at rest, without the dashboard."""
+    kinds = {"resources": "", "functions": FUNCTION, "queues": QUEUE, "alarms": ALARM}
+    lines = [f"| | {' | '.join(kinds)} | USD |", f"|---|{'---:|' * (len(kinds) + 1)}"]
+    for name, shown in DECLARED.items():
+        found = [each["Type"] for each in resources(name)]
+        counts = [found.count(kind) if kind else len(found) for kind in kinds.values()]
+        cost = sum(line.cost for line in at_rest(*(t for _, t in deployed(name)))) - DASHBOARD
+        lines.append(f"| {shown} | {' | '.join(map(str, counts))} | {cost:.2f} |")
+    return "\n".join(lines)
+
+
+def test_the_page_shows_what_each_declaration_makes() -> None:
+    text = ARCHITECTURE.read_text()
+    assert text == replaced(text, "declared", declared()), "run `.venv/bin/python -m tests.golden`"
 
 
 def test_the_shop_has_no_key(cloud: Cloud) -> None:
@@ -142,7 +172,7 @@ def test_a_template_is_readable(name: str) -> None:
             assert logical_id.startswith(owner) or owner not in lines
             # A version's id changes with its content, so that a new one is made.
             assert each["Type"] == VERSION or not re.search("[0-9A-F]{8}", logical_id)
-            if each["Type"] in {FUNCTION, "AWS::CloudWatch::Alarm"}:
+            if each["Type"] in {FUNCTION, ALARM}:
                 told = {*each["Properties"]} & {"Description", "AlarmDescription"}
                 assert told, logical_id
         for key, output in template["Outputs"].items():

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from once.cdk.app.registry import event_sources
-from once.cdk.props import ConsumerProps, output_key
+from once.cdk.props import ConsumerProps
 from once.cdk.topics import NO_EVENT
 from once.events.cloud_event import read_event
 from once.names import RELAY, SCHEMA_VERSION, UNROUTED, Limits
@@ -247,10 +247,10 @@ def test_settings_have_the_values_of_the_registry_and_the_consumers_own_resource
     assert settings.dead_letter_url == cloud.text(consumer, "DeadLetters")
     isolation = cloud.text(consumer, "Isolation") if consumer.batch_size > 1 else None
     assert settings.isolation_queue_url == isolation
-    assert settings.dedup_table == "<PublishDedupRecords>"
+    assert cloud.id_of(STATE, "dedup-records") in settings.dedup_table
     assert set(settings.tables) == {table.name for table in consumer.tables}
     for table in consumer.tables:
-        assert settings.tables[table.name].name == f"<Publish{output_key(table.name)}Table>"
+        assert cloud.id_of(STATE, table.name) in settings.tables[table.name].name
         assert settings.tables[table.name].key == table.keys
 
 

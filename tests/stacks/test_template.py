@@ -31,7 +31,7 @@ RIGHTS = {"Policies", "Statement"}
 
 KEPT = {"DeletionPolicy", "UpdateReplacePolicy"}
 """`test_state` looks at them: the embedded AWS retains no queue."""
-VERSION = re.compile(r"(?<=CurrentVersion)[0-9a-f]{32}")
+VERSION = re.compile(r"(?<=CurrentVersion)[0-9A-F]{8}[0-9a-f]{32}")
 """In the logical id of a function's version: a hash of the function's properties."""
 ONE_METRIC = {
     *("Metrics", "MetricName", "Namespace", "Dimensions", "Period", "Statistic"),

@@ -282,7 +282,7 @@ def test_an_alias_points_to_a_version_of_its_code_and_variables_that_is_deleted_
     assert (alias["Name"], alias["FunctionName"]) == ("live", function)
     [name, attribute] = alias["FunctionVersion"]["Fn::GetAtt"]
     assert attribute == "Version"
-    assert re.search("CurrentVersion[0-9a-f]{32}$", name)  # a hash of both
+    assert re.search("CurrentVersion[0-9A-F]{8}[0-9a-f]{32}$", name)  # a hash of both
     version = cloud.service["Resources"][name]
     assert (version["Type"], version["Properties"]) == (
         "AWS::Lambda::Version",

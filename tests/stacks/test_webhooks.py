@@ -5,7 +5,7 @@ from once.names import Metric
 from once.settings import TableSettings
 from once.webhooks.endpoint import CAPTURES, WebhookSettings
 from stacks.webhooks import WEBHOOKS
-from tests.stacks.cloud import Cloud, Json, environment, flat, listed
+from tests.stacks.cloud import STATE, Cloud, Json, environment, flat, listed
 from tests.stacks.full_service import ENDPOINTS, Stacks
 from tests.stacks.test_alarms import on_function, simple_alarms
 
@@ -58,9 +58,9 @@ def test_settings_go_back_through_the_environment(either_cloud: Cloud) -> None:
         secrets=found.secrets,
         capture_seconds=30 * DAY_SECONDS,
     )
-    assert "DedupRecords" in found.dedup_table
-    assert "Captures" in found.tables[CAPTURES].name
-    assert "StripeEndpointSecret" in found.secrets["stripe"]
+    assert either_cloud.id_of(STATE, "dedup-records") in found.dedup_table
+    assert either_cloud.id_of(STATE, CAPTURES) in found.tables[CAPTURES].name
+    assert either_cloud.id_of(STATE, SECRET) in found.secrets["stripe"]
 
 
 def test_alarms_of_the_ingress(cloud: Cloud) -> None:

@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from aws_cdk import (
     Annotations,
-    CfnElement,
     CfnOutput,
+    CfnResource,
     CrossStackReferences,
     ReferenceStrength,
     RemovalPolicy,
@@ -24,6 +24,7 @@ from aws_cdk import (
 )
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_ses as ses
 from aws_cdk import aws_sqs as sqs
@@ -51,26 +52,26 @@ CAPTURES = "captures"
 """Construct id of the table of captures."""
 
 
-class _ReadableStack(Stack):
-    """A stack whose logical ids are the paths of the constructs, without the CDK's hashes.
+def name_resources(stack: Stack) -> None:
+    """Give each resource of a finished stack its path as logical id, without the CDK's hash.
 
     `box/DeadLetters` is `boxDeadLetters`. Names have small letters, and each part after a name
     begins with a capital one, so that no two paths give one id unless two names differ in their
-    underscores only, which is a fault of the registry.
+    underscores only, which is a fault of the registry. Versions of functions keep their hash.
     """
+    # An override of `allocate_logical_id` would be asked at every reference, over the process of
+    # the CDK, which takes seconds.
+    for each in stack.node.find_all():
+        if isinstance(each, CfnResource) and not isinstance(each, lambda_.CfnVersion):
+            path = each.node.path.removeprefix(f"{stack.node.path}/")
+            each.override_logical_id(_logical_id(path))
 
-    def _allocate_logical_id(self, cfn_element: CfnElement) -> str:
-        path = cfn_element.node.path.removeprefix(f"{self.node.path}/")
-        return logical_id(path)
 
-    def _output(self, key: str, value: str, about: str) -> None:
-        CfnOutput(self, key, value=value, description=about)
+def _output(stack: Stack, key: str, value: str, about: str) -> None:
+    CfnOutput(stack, key, value=value, description=about)
 
 
-def logical_id(path: str) -> str:
-    """Return the logical id of a path of constructs within a stack."""
-    # A value for other stacks, which the CDK names by the expression.
-    path = re.sub(r'^Publish/Output{"(?:Ref|Fn::GetAtt)":', "Publish/", path)
+def _logical_id(path: str) -> str:
     parts = [part for part in path.split("/") if part not in _UNNAMED]
     first, *others = re.split(r"[^a-z0-9]+", "/".join(parts).replace("_", ""), flags=re.IGNORECASE)
     return "".join([first, *(each[:1].upper() + each[1:] for each in others)])
@@ -80,7 +81,7 @@ _UNNAMED = {"Resource", "Default"}
 """Ids of the CDK's constructs that say nothing."""
 
 
-class StateStack(_ReadableStack):
+class StateStack(Stack):
     """The dedup table, the operator log, and the registry's tables, secrets and sender of e-mail.
 
     `endpoint_secrets` are the ARNs of the secrets of the ingress's endpoints. `captures` is the
@@ -110,20 +111,22 @@ class StateStack(_ReadableStack):
         self.dedup_table = self._existing(DEDUP) or retained_data.DedupTable(
             self, DEDUP, warm, key=keys.tables
         )
-        self._output(StackOutput.DEDUP_TABLE, self.dedup_table.table_name, "table of dedup records")
+        _output(
+            self, StackOutput.DEDUP_TABLE, self.dedup_table.table_name, "table of dedup records"
+        )
         tables = dict.fromkeys(table for each in consumers for table in each.tables)
         secrets = dict.fromkeys(secret for each in consumers for secret in each.secrets)
         self._tables = {table.name: self._table(table) for table in tables}
         for table_name, table in self._tables.items():
             key = f"{StackOutput.TABLE}{output_key(table_name)}"
-            self._output(key, table.table_name, f"table {table_name}")
+            _output(self, key, table.table_name, f"table {table_name}")
         self._secrets = {secret: self._make_secret(secret) for secret in secrets}
         for secret, arn in self._secrets.items():
-            self._output(f"Secret{output_key(secret)}", arn, f"secret {secret}: set its value")
+            _output(self, f"Secret{output_key(secret)}", arn, f"secret {secret}: set its value")
         self.captures = None
         if webhooks is not None:
             self.captures = retained_data.CaptureTable(self, CAPTURES, key=keys.tables)
-            self._output(StackOutput.CAPTURES, self.captures.table_name, "captured webhooks")
+            _output(self, StackOutput.CAPTURES, self.captures.table_name, "captured webhooks")
         self.endpoint_secrets = {
             endpoint.name: self._make_secret(f"{endpoint.name}-endpoint")
             for endpoint in (() if webhooks is None else webhooks.endpoints)
@@ -131,25 +134,26 @@ class StateStack(_ReadableStack):
         for endpoint, arn in self.endpoint_secrets.items():
             key = output_key(endpoint.replace("-", "_"))  # `stripe-eu` → `StripeEu`
             about = f"secret of the endpoint {endpoint}: set its value"
-            self._output(f"{StackOutput.ENDPOINT_SECRET}{key}", arn, about)
+            _output(self, f"{StackOutput.ENDPOINT_SECRET}{key}", arn, about)
         self.operator_log = retained_data.OperatorLog(self, "operator-log", key=keys.logs)
         self.relay_failures = None
         if published_types(consumers, webhooks):
             failures = retained_data.RelayFailures(self, "relay-failures", key=keys.buckets)
             about = "bucket for batches that the relay failed to publish"
-            self._output("RelayFailures", failures.bucket_name, about)
+            _output(self, "RelayFailures", failures.bucket_name, about)
             self.relay_failures = failures
         self.claims = None
         storing = webhooks if webhooks is not None and webhooks.needs_claims else None
         if storing is not None or any(each.claim_check_mb for each in consumers):
             self.claims = retained_data.ClaimBucket(self, "claims", config, storing)
             about = "bucket for the large data of events"
-            self._output(StackOutput.CLAIM_BUCKET, self.claims.bucket_name, about)
+            _output(self, StackOutput.CLAIM_BUCKET, self.claims.bucket_name, about)
         if config.create_email_identity and any(each.sends_email for each in consumers):
             # A person verifies the address once; a new identity would have to be verified again.
             email = ses.Identity.email(config.email_sender)
             sender = ses.EmailIdentity(self, "sender", identity=email)
             sender.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        name_resources(self)
 
     @property
     def tables(self) -> Mapping[str, dynamodb.ITable]:
@@ -206,7 +210,7 @@ class StateStack(_ReadableStack):
         return made.attr_id
 
 
-class _ConsumerStack(_ReadableStack):
+class _ConsumerStack(Stack):
     """A stack with consumers, and the parts of the service that they share."""
 
     consumers: list[IdempotentConsumer]
@@ -267,10 +271,10 @@ class _ConsumerStack(_ReadableStack):
             name = consumer.props.name
             word = output_key(name)
             for prefix, (about, value) in made.items():
-                self._output(f"{prefix}{word}", value, f"{name}: {about}")
+                _output(self, f"{prefix}{word}", value, f"{name}: {about}")
             for suffix, value in consumer.contract.items():
                 about = "for the tool that makes its function"
-                self._output(f"{word}{suffix}", value, f"{name}: {about}")
+                _output(self, f"{word}{suffix}", value, f"{name}: {about}")
 
     def _existing_queue(self, name: str) -> sqs.IQueue | None:
         existing = self._config.existing_queues.get(name)
@@ -300,7 +304,7 @@ class _ConsumerStack(_ReadableStack):
         }
         for output, (about, policies) in made.items():
             arns = ",".join(policy.managed_policy_arn for policy in policies)
-            self._output(output, arns, about)
+            _output(self, output, arns, about)
 
     def _add_dashboard(self, name: str, more: Iterable[Row] = ()) -> None:
         if not self._config.local:  # the embedded AWS has no metrics to show
@@ -383,27 +387,27 @@ class ServiceStack(_ConsumerStack):
             )
             function, endpoints = self.webhooks.function, self.webhooks.endpoints_output
             url = self.webhooks.url
-            self._output(StackOutput.WEBHOOK_URL, url, "address, before the name of an endpoint")
-            self._output(StackOutput.WEBHOOK_FUNCTION, function.function_name, "webhook ingress")
-            self._output(StackOutput.WEBHOOK_ENDPOINTS, endpoints, "endpoints of webhooks")
+            _output(self, StackOutput.WEBHOOK_URL, url, "address, before the name of an endpoint")
+            _output(self, StackOutput.WEBHOOK_FUNCTION, function.function_name, "webhook ingress")
+            _output(self, StackOutput.WEBHOOK_ENDPOINTS, endpoints, "endpoints of webhooks")
         if self.relay is not None:
             function, letters = self.relay.function, self.relay.dead_letters
-            self._output(StackOutput.RELAY_FUNCTION, function.function_name, "outbox relay")
+            _output(self, StackOutput.RELAY_FUNCTION, function.function_name, "outbox relay")
             about = "dead-letter queue of the outbox relay"
-            self._output(StackOutput.RELAY_DEAD_LETTERS, letters.queue_url, about)
+            _output(self, StackOutput.RELAY_DEAD_LETTERS, letters.queue_url, about)
         if self.unrouted is not None:
             kept, sweep = self.unrouted.queue, self.unrouted.sweep
             about = "events that no consumer takes"
-            self._output(StackOutput.UNROUTED_QUEUE, kept.queue_url, about)
+            _output(self, StackOutput.UNROUTED_QUEUE, kept.queue_url, about)
             about = "copies of events, of which some no consumer takes"
-            self._output(StackOutput.SWEEP_QUEUE, sweep.queue_url, about)
+            _output(self, StackOutput.SWEEP_QUEUE, sweep.queue_url, about)
         if further:
-            self._output(StackOutput.FURTHER_STACKS, ",".join(further), "further stacks")
+            _output(self, StackOutput.FURTHER_STACKS, ",".join(further), "further stacks")
         add_shared_alarms(self, state.dedup_table, config)
         self.alarm_topic = make_alarm_topic(self, config)
         notify(self.alarm_topic, self.node.find_all())
         about = "topic of the alarms: subscribe to it"
-        self._output("AlarmTopic", self.alarm_topic.topic_arn, about)
+        _output(self, "AlarmTopic", self.alarm_topic.topic_arn, about)
         self._add_operators(
             self,
             captures=state.captures,
@@ -413,6 +417,7 @@ class ServiceStack(_ConsumerStack):
         parts = filter(None, (self.webhooks, self.relay, self.unrouted))
         rows = [*(each.dashboard_row() for each in parts), tables_row(state.tables)]
         self._add_dashboard(config.service, rows)
+        name_resources(self)
 
 
 class FurtherStack(_ConsumerStack):
@@ -457,6 +462,7 @@ class FurtherStack(_ConsumerStack):
         if self.consumers:
             self._add_operators(service, shared=False)
             self._add_dashboard(name)
+        name_resources(self)
 
 
 def _routes_of(stack: str) -> str:

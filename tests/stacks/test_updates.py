@@ -350,7 +350,7 @@ def test_codedeploy_moves_the_alias_of_a_gradual_rollout_and_alarms_move_it_back
     quiet = [
         n for n, each in resources.items() if each["Properties"].get("ActionsEnabled") is False
     ]
-    assert sorted(name[:-8] for name in quiet) == ["mailsBreakerAlarm", "mailsNewLettersAlarm"]
+    assert sorted(quiet) == ["mailsBreakerAlarm", "mailsNewLettersAlarm"]
     rollback = settings["AutoRollbackConfiguration"]
     assert rollback["Enabled"] is True
     assert "DEPLOYMENT_STOP_ON_ALARM" in rollback["Events"]

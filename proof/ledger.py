@@ -348,13 +348,20 @@ class Ledger:
         return any(item[Record.STATE] == {"S": State.PENDING} for _, item in records)
 
     def _lost_its_reason(self, place: Place, dead_letter: Message) -> bool:
-        """Tell whether the function could not dead-letter a message at its last receives."""
+        """Tell whether the function could not dead-letter a message at its last receives.
+
+        It could not on a standard queue either if it received the message alone in the last one.
+        """
         if dead_letter.reason:
             return False
-        sources = (queue.messages.get(dead_letter.id) for queue in place.sources)
-        processes = [p for message in sources if message for p in message.receivers]
-        last = processes[place.line.receive_limit - 1 :]
-        return any(process in self._world.disturbed for process in last)
+        for queue in place.sources:
+            if message := queue.messages.get(dead_letter.id):
+                last = message.receivers[place.line.receive_limit - 1 :]
+                others = [each for each in queue.messages.values() if each is not message]
+                with_others = any(last[-1:] == [p] for each in others for p in each.receivers)
+                ends = queue is place.queue and not queue.is_fifo and bool(last) and not with_others
+                return ends or any(process in self._world.disturbed for process in last)
+        return False
 
     def expire(self) -> None:
         """Let every record expire, and TTL remove it."""

@@ -147,12 +147,11 @@ class Service:
         function = Function(
             line.name, line.timeout_seconds, partial(self._new_consumer, line), line.batch_size
         )
-        kind, most = (
-            (".fifo", Limits.MAX_RECEIVE_COUNT) if line.fifo else ("", line.max_receive_count + 1)
-        )
+        most = line.max_receive_count
+        kind, limit = (".fifo", Limits.MAX_RECEIVE_COUNT) if line.fifo else ("", most)
         dead = Queue(f"{line.name}-dead{kind}")
-        queue = Queue(f"{line.name}{kind}", line.visibility, most, dead)
-        isolation = Queue(f"{line.name}-isolation", line.visibility, most, dead)
+        queue = Queue(f"{line.name}{kind}", line.visibility, limit, dead)
+        isolation = Queue(f"{line.name}-isolation", line.visibility, most + 1, dead)
         alone = None if line.fifo or line.batch_size == 1 else isolation
         return Place(line, queue, alone, dead, function, consumer)
 

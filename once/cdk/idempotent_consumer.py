@@ -46,9 +46,9 @@ class IdempotentConsumer(FunctionConstruct):
     An existing `queue` is not changed, and nothing is made for `props.source`. If it is imported by
     its ARN, synthesis cannot check these attributes, which must hold: its visibility timeout is at
     least `props.visibility`; it keeps messages for four days at most, which the dedup window counts
-    with; its redrive policy, if it has one, has a `maxReceiveCount` over `props.receive_limit` (of
-    1,000 on a FIFO queue, so that SQS takes no waiting message out of its group), and a dead-letter
-    queue of its own. If it is encrypted with a key of AWS KMS, import it with
+    with; its redrive policy, if it has one, has a `maxReceiveCount` of `props.max_receive_count` or
+    more (of 1,000 on a FIFO queue, so that SQS takes no waiting message out of its group), and a
+    dead-letter queue of its own. If it is encrypted with a key of AWS KMS, import it with
     `Queue.from_queue_attributes(…, key_arn=…)`, and the role may use the key.
 
     Args:
@@ -127,8 +127,16 @@ class IdempotentConsumer(FunctionConstruct):
             config=config,
             fifo=props.fifo,
         )
-        self.queue = queue or self._make_queue("Queue", self.full_name)
-        self.isolation = self._make_queue("Isolation", isolation) if isolation else None
+        self.queue = queue or self._make_queue(
+            "Queue", self.full_name, props.max_receive_count
+        )
+        # One receive more, in which a message that ends the function is dead-lettered unread, with
+        # its reason: it has been the only one of its batch in all others (ADR 0081).
+        self.isolation = (
+            self._make_queue("Isolation", isolation, props.max_receive_count + 1)
+            if isolation
+            else None
+        )
         queues = _queues.ConsumerQueues(self.queue, self.isolation, self.dead_letters)
         tables = {table.name: tables[table.name] for table in props.tables}
         secrets = {name: secrets[name] for name in props.secrets}
@@ -248,12 +256,12 @@ class IdempotentConsumer(FunctionConstruct):
             },
         }
 
-    def _make_queue(self, part: str, name: str) -> sqs.Queue:
-        # Only a safety net: on the last receive the library itself dead-letters a message, with a
-        # reason. On a FIFO queue it must not take messages out of their group, as SQS counts
-        # receives of those that wait for another one.
+    def _make_queue(self, part: str, name: str, receives: int) -> sqs.Queue:
+        # In the last receive the library itself dead-letters a message that fails, with a reason.
+        # SQS moves those that end the function in it. On a FIFO queue it must not take messages out
+        # of their group, as SQS counts receives of those that wait for another one.
         fifo = self.props.fifo
-        limit = Limits.MAX_RECEIVE_COUNT if fifo else self.props.receive_limit + 1
+        limit = Limits.MAX_RECEIVE_COUNT if fifo else receives
         return _queues.make_queue(
             self,
             part,

@@ -173,7 +173,8 @@ class ConsumerProps:
         claim_check_mb: the largest event that it takes or publishes through the claim-check bucket,
             in MiB; 0 for a consumer without one.
         mapping_metrics: whether Lambda counts the messages that it received and handed over.
-        max_receive_count: receives after which the function dead-letters a message.
+        max_receive_count: the receives of a message. In the last one the function dead-letters a
+            message that fails; after it SQS does so, except on a FIFO queue.
         effect_timeout_seconds: the longest that one call to the outside world may take; 0 if the
             consumer makes none.
         effect_concurrency: the most such calls that one invocation makes at a time; by default the
@@ -323,7 +324,8 @@ class ConsumerProps:
     def receive_limit(self) -> int:
         """The receives after which the function dead-letters a message that keeps failing.
 
-        With `blocks_group` that is the most SQS allows, less the one after which SQS does it.
+        With `blocks_group` that is the most SQS allows, less one in which a message that ended the
+        function each time is dead-lettered with its reason.
         """
         return Limits.MAX_RECEIVE_COUNT - 1 if self.blocks_group else self.max_receive_count
 

@@ -237,7 +237,7 @@ def test_dead_letter_leads_to_the_records_of_its_event(saga: Saga) -> None:
     [message] = [moment for moment in moments("o-1") if moment["what"] == "quarantined"]
     assert message["sent_back"] == ["id-1 invalid-data 2026-07-30T14:00:00+00:00"]
     [died] = moments("o-2")
-    assert died["reason"] == "none was recorded: the function died"
+    assert died["reason"] == "none was recorded: the function never finished it"
 
 
 def test_dead_letters_of_caused_events_are_found(saga: Saga) -> None:

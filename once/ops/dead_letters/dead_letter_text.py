@@ -18,7 +18,7 @@ from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, Ve
 from once.ops.dead_letters.dead_letter import DIED, DeadLetter, QueueStay
 from once.ops.dead_letters.search import SHOWN_ID, error_pattern
 
-NO_REASON = "no reason recorded: the function died"
+NO_REASON = "no reason recorded: the function never finished it"
 
 
 def reason_text(reason: str | None) -> str:

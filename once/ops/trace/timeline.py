@@ -284,7 +284,7 @@ def _dead_letter_entry(message: DeadLetter) -> TimelineEntry:
     event = event_of(message)
     details: dict[str, DetailValue | None] = {
         "key": message.key,
-        "reason": message.reason or "none was recorded: the function died",
+        "reason": message.reason or "none was recorded: the function never finished it",
         "error": message.error,
         "first_seen": message.first_seen,
         "receive_count": message.receive_count,

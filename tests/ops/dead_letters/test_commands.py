@@ -25,7 +25,7 @@ from once.ops.dead_letters.redrive import redriven_message
 from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import facts, rows, stderr_of, stdout_of
 
-DIED = "no reason recorded: the function died"
+DIED = "no reason recorded: the function never finished it"
 FAILED, UNREAD = "retries-exhausted", "unparseable"
 
 

@@ -127,9 +127,7 @@ class IdempotentConsumer(FunctionConstruct):
             config=config,
             fifo=props.fifo,
         )
-        self.queue = queue or self._make_queue(
-            "Queue", self.full_name, props.max_receive_count
-        )
+        self.queue = queue or self._make_queue("Queue", self.full_name, props.max_receive_count)
         # One receive more, in which a message that ends the function is dead-lettered unread, with
         # its reason: it has been the only one of its batch in all others (ADR 0081).
         self.isolation = (

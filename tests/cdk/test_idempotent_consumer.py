@@ -1,6 +1,7 @@
 """`IdempotentConsumer` in an app of its own: existing parts, and faults with their remedies."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,19 @@ def short_queue(stack: cdk.Stack) -> sqs.Queue:
     return own_queue(stack, 179)
 
 
+def with_receives(receives: int, **options: Any) -> Callable[[cdk.Stack], sqs.Queue]:
+    def queue(stack: cdk.Stack) -> sqs.Queue:
+        letters = sqs.DeadLetterQueue(
+            queue=sqs.Queue(stack, "Letters", **options), max_receive_count=receives
+        )
+        visibility = cdk.Duration.seconds(TICKETS.visibility)
+        return sqs.Queue(
+            stack, "Own", visibility_timeout=visibility, dead_letter_queue=letters, **options
+        )
+
+    return queue
+
+
 def fifo_queue(stack: cdk.Stack) -> sqs.IQueue:
     return sqs.Queue.from_queue_arn(stack, "Fifo", f"{QUEUE_ARN}.fifo")
 
@@ -146,6 +160,13 @@ REFUSED: dict[str, Json] = {
     | {"topics": Topics.make},
     "its queue has a visibility timeout of 30 s; raise it to": {"queue": own_queue},
     "its queue has a visibility timeout of 179 s; raise it to": {"queue": short_queue},
+    "its queue has a maxReceiveCount of 4; raise it to 5": {"queue": with_receives(4)},
+    "its queue has a maxReceiveCount of 11; raise it to 12": {
+        "queue": with_receives(11),
+        "max_receive_count": 12,
+    },
+    "its queue has a maxReceiveCount of 999; raise it to 1000": FIFO
+    | {"queue": with_receives(999, fifo=True)},
     "folder=None; give the path of the folder that holds its handler.py": {"folder": None},
     "folder=x; give the path of the folder that holds its handler.py": {"folder": Path("x")},
 }
@@ -160,6 +181,10 @@ def test_a_fault_states_mistake_and_remedy(stack: cdk.Stack, fault: str, given: 
         make(stack, replace(TICKETS, **change), **parts)
     [found] = caught.value.faults
     assert found.startswith(fault)
+
+
+def test_an_existing_queue_has_the_receives_of_the_line(stack: cdk.Stack) -> None:
+    make(stack, queue=with_receives(TICKETS.max_receive_count)(stack))
 
 
 def test_properties_of_wrong_types_are_faults(stack: cdk.Stack) -> None:

@@ -18,7 +18,7 @@ from once.cdk.checks.property_types import has_type
 from once.cdk.props import MESSAGE_BODY_BYTES, ConsumerProps, WebhookProps
 from once.cdk.topics import Topics
 from once.event_sources import S3Source, ScheduleSource
-from once.names import UNROUTED, page_url
+from once.names import UNROUTED, Limits, page_url
 
 
 def wiring_faults(
@@ -76,9 +76,13 @@ def wiring_faults(
 
 def _queue_faults(props: ConsumerProps, queue: sqs.IQueue, topics: Topics | None) -> Iterator[str]:
     made = queue.node.default_child
-    visibility: float = props.visibility  # of an imported queue, CloudFormation does not know it
+    visibility: float = props.visibility
     if isinstance(made, sqs.CfnQueue):
         visibility = 30 if made.visibility_timeout is None else made.visibility_timeout
+    # Of an imported queue, neither is known.
+    least = Limits.MAX_RECEIVE_COUNT if props.fifo else props.max_receive_count
+    letters = queue.dead_letter_queue if isinstance(queue, sqs.Queue) else None
+    receives = least if letters is None else letters.max_receive_count
     yield from faults_where(
         {
             "it has queue= and a schedule, which is not made for an existing queue; leave queue= "
@@ -90,6 +94,8 @@ def _queue_faults(props: ConsumerProps, queue: sqs.IQueue, topics: Topics | None
             "out": props.fifo and not queue.fifo,
             f"its queue has a visibility timeout of {visibility:.0f} s; raise it to "
             f"{props.visibility}: 6 × timeout + batch window": visibility < props.visibility,
+            f"its queue has a maxReceiveCount of {receives:.0f}; raise it to {least}, or SQS "
+            "dead-letters messages before the function can state the reason": receives < least,
             "it has queue= and topics=; subscribe the existing queue yourself and leave topics= "
             "out, or leave queue= out": topics is not None,
         }

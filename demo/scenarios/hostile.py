@@ -186,6 +186,7 @@ def count_effects(sent: SentMessages, final: FinalState, stock: int) -> dict[str
         "letters_without_reason": sum(
             "once-reason" not in message.get("MessageAttributes", {})
             for message in final.dead_letters
+            if not {*sent.fatal}.intersection(_words(message["Body"]))
         ),
         "lost": len(healthy - committed - dead) + len({*sent.refused} - refused),
         "doubled": sum(max(0, count - 1) for count in times) + excess,

@@ -36,6 +36,8 @@ class SentMessages:
         orders: healthy orders.
         counters: healthy counter events.
         refused: messages that no consumer can process; each must be dead-lettered.
+        fatal: those of `refused` that end the function. SQS dead-letters one without a reason if it
+            is alone in its last receive.
         forged: forged events; none may leave a trace in a table.
         sent_at: `time.monotonic` at the sending of each healthy message.
     """
@@ -44,6 +46,7 @@ class SentMessages:
     counters: Collection[str]
     refused: Collection[str]
     forged: Collection[str]
+    fatal: Collection[str] = ()
     sent_at: dict[str, float] = field(default_factory=dict)
 
 
@@ -225,6 +228,7 @@ def send_all(sqs: Any, sns: Any, deployment: Deployment) -> SentMessages:
         counters={message.name for message in counters},
         refused=refused,
         forged=forged,
+        fatal={message.name for message in fatal},
         sent_at=sent_at,
     )
 

@@ -77,6 +77,13 @@ def test_a_clean_run_has_no_fault() -> None:
     }
 
 
+def test_sqs_may_move_a_message_that_ends_the_function_without_a_reason() -> None:
+    sent = replace(SENT, fatal={"dying-0"}, refused={*SENT.refused, "dying-0"})
+    moved = {"Body": messages.counter("dying-0", "die").body}
+    found = count_effects(sent, replace(CLEAN, dead_letters=[DEAD_LETTER, moved]), STOCK)
+    assert (found["dead_lettered"], found["letters_without_reason"], found["lost"]) == (2, 0, 0)
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_changes_its_figures_only(name: str) -> None:
     final, changed = FAULTS[name]

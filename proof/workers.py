@@ -63,7 +63,9 @@ def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[A
     context, began = get_context("spawn"), time.monotonic()
     shared = context.Array("q", len(parts)), context.Event()
     longest = sorted(range(len(parts)), key=lambda number: -parts[number].seconds)
-    with ProcessPoolExecutor(processes, context, _begin, (shared,)) as pool:
+    # A process for each part: with the memory that an earlier part has freed, the growth of a
+    # reading's memory would be measured too small.
+    with ProcessPoolExecutor(processes, context, _begin, (shared,), max_tasks_per_child=1) as pool:
         futures = {number: pool.submit(_execute, number, parts[number]) for number in longest}
         waiting = {*futures.values()}
         while waiting:

@@ -52,10 +52,19 @@ class Part:
         return self.work(*self.arguments, tell)
 
 
-def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[Any]:
+def run_parts(
+    parts: Sequence[Part], processes: int, console: Console, *, apart: bool = False
+) -> list[Any]:
     """Execute the parts, the longest first, and return their results in order.
 
     Shows every 15 seconds how much is left at most, and how long that will take.
+
+    Args:
+        parts: the parts.
+        processes: number of parts that are executed at a time.
+        console: where the progress is shown.
+        apart: whether each part has a process of its own. With the memory that an earlier part has
+            freed, the growth of the memory would be measured too small.
 
     Raises:
         Exception: the error of the first part that fails; the others end.
@@ -63,9 +72,10 @@ def run_parts(parts: Sequence[Part], processes: int, console: Console) -> list[A
     context, began = get_context("spawn"), time.monotonic()
     shared = context.Array("q", len(parts)), context.Event()
     longest = sorted(range(len(parts)), key=lambda number: -parts[number].seconds)
-    # A process for each part: with the memory that an earlier part has freed, the growth of a
-    # reading's memory would be measured too small.
-    with ProcessPoolExecutor(processes, context, _begin, (shared,), max_tasks_per_child=1) as pool:
+    per_process = 1 if apart else None
+    with ProcessPoolExecutor(
+        processes, context, _begin, (shared,), max_tasks_per_child=per_process
+    ) as pool:
         futures = {number: pool.submit(_execute, number, parts[number]) for number in longest}
         waiting = {*futures.values()}
         while waiting:

@@ -42,7 +42,7 @@ def run(inputs: int, seed: int | None = None, processes: int = 2) -> int:
     for file in report.REPORTS.glob(f"{NAME}*.json"):
         file.unlink()  # or it would be mistaken for the report of this run, if that is interrupted
     began = time.monotonic()
-    results = run_parts(_parts(inputs, seed), processes, console)
+    results = run_parts(_parts(inputs, seed), processes, console, apart=True)
     found = {parser.name: one for parser, one in zip(PARSERS, results, strict=False)}
     measured = [*chain(*results[len(PARSERS) :])]
     failures = _failures(found, seed)

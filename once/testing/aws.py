@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, Self
+from unittest import SkipTest
 from unittest.mock import patch
 
 import boto3
@@ -204,6 +205,8 @@ class FakeAws:
             Exception: the error of the first message that fails, unless `fails` is set: the
                 exception of the handler, or an error of `once.errors`. Its notes say what became
                 of each message. All messages have been processed before.
+            BaseException: the user's code raised `KeyboardInterrupt` or, as `pytest.fail` and
+                `pytest.skip` do, an exception that ends a test. The delivery ends at once.
             AssertionError: no message failed, and `fails` is True; a call of `fails_at` was not
                 made; or a further delivery changed something.
         """
@@ -247,7 +250,7 @@ class FakeAws:
     ) -> "tuple[PartialItemFailureResponse, _Failed]":
         handle = self._consumer.bound_to(self.runtime)
         role = _function_role(self.runtime.dynamodb, test=self.dynamodb, grants=self._grants)
-        with role, _failed_messages() as failed:
+        with role, _ends_of_tests(), _failed_messages() as failed:
             return handle({"Records": [*records]}, FakeContext(remaining_ms)), failed
 
     def fails_at(self, call: str, *faults: Fault | None) -> None:
@@ -402,6 +405,25 @@ def _function_role(library: object, *, test: object, grants: Collection[str]) ->
         return call(client, operation, parameters)
 
     with patch.object(BaseClient, "_make_api_call", guarded):
+        yield
+
+
+@contextmanager
+def _ends_of_tests() -> Iterator[None]:
+    """Let exceptions that end a test pass through the consumer, which takes any for a failure."""
+    ends: tuple[type[BaseException], ...] = (KeyboardInterrupt, SkipTest)
+    if pytest := sys.modules.get("pytest"):
+        ends += tuple(end.Exception for end in (pytest.fail, pytest.skip, pytest.exit))
+    initialize = Unexpected.__init__
+
+    # The consumer makes an Unexpected of each exception that it does not know.
+    def passing(self: Unexpected, error: BaseException) -> None:
+        found = error.subgroup(ends) if isinstance(error, BaseExceptionGroup) else None
+        if found or isinstance(error, ends):
+            raise error
+        initialize(self, error)
+
+    with patch.object(Unexpected, "__init__", passing):
         yield
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import SkipTest
 
 import boto3
 import pytest
@@ -31,7 +32,7 @@ from redelivery.world.world import accelerated
 from stacks.folders import ROOT
 from stacks.registry import REGISTRY
 from tests.in_memory import Start
-from tests.once.effects.provider import Till
+from tests.once.effects.provider import Provider, Till, start_till
 from tests.once.support import (
     COUNTERS,
     Bench,
@@ -136,6 +137,28 @@ def test_a_write_that_dynamodb_refuses_is_raised_with_what_became_of_each_messag
 def test_an_expected_failure_that_does_not_come_is_an_error(start: Start) -> None:
     with pytest.raises(AssertionError, match="no message failed: take fails=True out"):
         start().deliver(note(), fails=True)
+
+
+ENDS = [KeyboardInterrupt(), SkipTest("no"), BaseExceptionGroup("a task's", [KeyboardInterrupt()])]
+ENDS += [kind.Exception("by the user") for kind in (pytest.fail, pytest.skip, pytest.exit)]
+
+
+@pytest.mark.parametrize("place", ["model", "handler", "effect"])
+@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
+def test_an_exception_that_ends_a_test_ends_the_delivery_at_once(
+    start: Start, provider: Provider, error: BaseException, place: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    model = type("Failing", (Note,), {"__post_init__": fail}) if place == "model" else Note
+    provider.plan = [error]
+    of_effect = place == "effect"
+    aws = start_till(start, provider).aws if of_effect else start(consumer_of(fail, model=model))
+    with pytest.raises(type(error)) as ended:
+        aws.deliver(note(), receive_count=5, fails=True)
+    assert ended.value is error
+    assert aws.dead_letters() == []
 
 
 def test_an_effect_without_an_outcome_is_raised(till: Till) -> None:

@@ -42,6 +42,7 @@ from once.errors import (
     ValueReturned,
 )
 from once.failures.circuit_breaker import CircuitBreaker
+from once.failures.quarantine import queue_id
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult, RecordReader
 from once.intake.registration import Completion, Rejection
 from once.names import Limits, Metric, Standing
@@ -360,7 +361,7 @@ class MessageSteps(Struct, frozen=True):
                 "the function did not start, died, timed out or was throttled in each of its "
                 f"{delivery.receive_count - 1} deliveries"
             )
-        held = self.breaker.holds(delivery.record["messageId"])
+        held = self.breaker.holds(queue_id(delivery))
         is_suspended = held and not delivery.is_last_chance
         if decoded is None and not is_suspended:
             decoded = self.reader.read(delivery, message.deadline)

@@ -25,6 +25,7 @@ from once.effects.calls import wait_for_answers
 from once.errors import OnceError, OutcomeUnknown, RequestRefused, Unexpected
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
+from once.failures.quarantine import queue_id
 from once.intake.original_message import records_of
 from once.intake.reader import Disposition, MessageResult, RecordReader
 from once.names import Limits, Standing
@@ -266,7 +267,7 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
         # Among the others that go on are those which throttling has kept until the time was up.
         began = [message.began for message in going if message.result is not None]
         called = [
-            (m.delivery.record["messageId"], m.result, m.delivery.receive_count)
+            (queue_id(m.delivery), m.result, m.delivery.receive_count)
             for m in going
             if m.result is not None and not _is_done_without_call(m)
         ]

@@ -30,7 +30,7 @@ class CircuitBreaker:
 
     A failure is evidence only if the message itself is unlikely to be the cause. A message that
     failed before a success, and fails again, is no evidence. Neither is a single message that fails
-    repeatedly. Messages are identified by their id in SQS.
+    repeatedly. Messages are identified by their id in the consumer's queue.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:

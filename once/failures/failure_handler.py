@@ -15,7 +15,7 @@ from once.errors import (
     summary_of,
 )
 from once.failures.circuit_breaker import CircuitBreaker
-from once.failures.quarantine import Quarantine
+from once.failures.quarantine import Quarantine, queue_id
 from once.intake.reader import Delivery, Disposition
 from once.runtime.deadline import Deadline, full_jitter
 from once.settings import Settings
@@ -92,7 +92,7 @@ class FailureHandler:
             return ceil(error.seconds)  # an earlier delivery would find it in flight again
         receives = delivery.receive_count
         if isinstance(error, Suspended):
-            return round(self._breaker.postpone(delivery.record["messageId"], receives))
+            return round(self._breaker.postpone(queue_id(delivery), receives))
         if self._breaker.covers(error, receives):
             return round(self._breaker.delay(receives))
         base, cap = self._settings.backoff_base_seconds, self._settings.backoff_cap_seconds

@@ -219,6 +219,12 @@ def lineage(delivery: "Delivery") -> str:
     return ",".join((*stays, delivery.record["messageId"]))
 
 
+def queue_id(delivery: "Delivery") -> str:
+    """Return the id of a message in its consumer's queue; a moved message has another one."""
+    *_, earlier, own = ("", *lineage(delivery).split(","))
+    return (delivery.is_isolated and earlier) or own
+
+
 def _earlier(delivery: "Delivery", name: str) -> str:
     """Return an attribute of an earlier quarantine, which a producer may have forged."""
     return text_of(delivery.record.get("messageAttributes") or {}, name) or ""

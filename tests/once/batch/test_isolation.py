@@ -118,6 +118,24 @@ def test_while_a_dependency_fails_no_message_is_moved_or_read(
     assert function.isolated() == []
 
 
+def test_a_moved_message_that_failed_leaves_the_next_attempt_to_untried_ones(
+    function: Function,
+) -> None:
+    function.keep_warm()
+    function.aws.time = 1_700_000_000.0
+    for name in "abc":
+        function.run(message(name), reports=[name], writes=[refused("AccessDeniedException")])
+    delay = function.run(message("untried"), reports=["untried"]).delays["untried"]
+    function.aws.time += 60
+    function.run(message("a", **THIRD), message("b", **THIRD))
+    [sent, _] = function.isolated()
+    made = function.run(isolated_again(sent), reports=[sent["MessageId"]])
+    assert made.dynamodb == []
+    function.aws.time += delay
+    function.run(isolated_again(sent))
+    assert function.amounts == {"a": 1}
+
+
 def test_after_the_time_is_up_no_message_is_moved_or_read(function: Function) -> None:
     function.context.remaining_ms = 4000
     batch = [message("fatal"), *batch_of("a", "fatal b", **THIRD)]

@@ -71,7 +71,7 @@ class Function:
     def invoke(self, process: Process, event: dict[str, Any], clock: Callable[[], float]) -> Any:
         """Return the answer of a warm or a new process, which stays warm unless it is killed."""
         process.knows_nothing = not self.idle
-        handle = self.idle.pop() if self.idle else self.make()
+        handle = process.instance = self.idle.pop() if self.idle else self.make()
         self.busy += 1
         try:
             return handle(event, context(process.deadline, clock))

@@ -28,7 +28,7 @@ CHUNK = 50
 MUTANT_SEEDS = 2000
 _TURNS = (
     *("shop", "items, alone", "fifo", "effects", "webhooks", "shop"),
-    *("effects", "items, in groups", "fifo, blocking", "shop", "webhooks", "effects"),
+    *("effects", "items, in groups", "fifo, blocking", "shop", "webhooks", "failing orders"),
 )
 """The scenario of each seed, in turns."""
 _FAULT_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)

@@ -19,6 +19,7 @@ from once.effects import calls
 from once.effects.executor import EffectExecutor, _Run
 from once.effects.ledger import EffectLedger
 from once.events import outgoing
+from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
 from once.names import Record
@@ -234,6 +235,12 @@ _SIDE_BY_SIDE: Changes = {
     ),
 }
 
+_FAILING: Changes = {
+    "the attempt after a delay goes to any message": edit(
+        CircuitBreaker.holds, "is_half_open and self._knows(message_id)", "False"
+    ),
+}
+
 _IN_ORDER: Changes = {
     "ordered events relayed from dedup records": instead(dedup_record.sequenced_types, "return []"),
     "several events of a group in one call": instead(relay.Publisher.next_of, "return [*events]"),
@@ -346,6 +353,7 @@ MUTANTS: Mapping[str, Broken] = dict(
         *_broken(_IN_SHOP, "shop"),
         *_broken(_SIDE_BY_SIDE, "effects"),
         *_broken(_WITHIN_HOOKS, "effects"),
+        *_broken(_FAILING, "failing orders"),
         *_broken(_IN_ORDER, "fifo", "fifo, blocking"),
         *_broken(_ON_ITEMS, "items, alone", "items, in groups", suffix=", on items"),
         *_broken(_AT_THE_INGRESS, "webhooks", suffix=", at the ingress"),

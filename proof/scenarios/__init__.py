@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from proof.ledger import Scenario
-from proof.scenarios.effects import Effects
+from proof.scenarios.effects import Effects, FailingOrders
 from proof.scenarios.fifo import BlockingFifo, Fifo
 from proof.scenarios.item_dedup import ItemsAlone, ItemsInGroups
 from proof.scenarios.shop import Shop
@@ -12,6 +12,7 @@ from proof.scenarios.webhooks import Webhooks
 SCENARIOS: Mapping[str, type[Scenario]] = {
     "shop": Shop,
     "effects": Effects,
+    "failing orders": FailingOrders,
     "fifo": Fifo,
     "fifo, blocking": BlockingFifo,
     "items, alone": ItemsAlone,

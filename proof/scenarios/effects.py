@@ -7,9 +7,10 @@ made leads to an e-mail. A hook around each effect raises errors that say anythi
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -34,7 +35,9 @@ from once.names import SOURCE_PREFIX
 from proof.ledger import Scenario, Told, check, event_of
 from proof.service import Service
 from proof.world.faults import Plan, PlatformFault
-from proof.world.tasks import START
+from proof.world.queues import Message, Queue
+from proof.world.services import FAILING
+from proof.world.tasks import START, Process
 from proof.world.world import World
 from stacks import consumers as shop
 
@@ -59,6 +62,7 @@ class Effect(Struct, frozen=True):
         copies: number of messages with its event.
         declined: whether the card is declined.
         processed: whether the provider reports the outcome of the charge only later.
+        fails: whether the provider refuses the charge until the operator mends it.
     """
 
     number: int
@@ -66,11 +70,13 @@ class Effect(Struct, frozen=True):
     copies: int = 1
     declined: bool = False
     processed: bool = False
+    fails: bool = False
 
     @property
     def body(self) -> str:
         """Its event."""
         _, publisher, kind = _EVENTS[self.kind]
+        method = card(declined=self.declined, processed=self.processed)
         event = {
             "specversion": "1.0",
             "id": f"{publisher}.{self.number}",
@@ -81,7 +87,7 @@ class Effect(Struct, frozen=True):
                 "email": f"o-{self.number}@example.com",
                 "currency": "EUR",
                 "amount": 100,
-                "payment_method": card(declined=self.declined, processed=self.processed),
+                "payment_method": FAILING if self.fails else method,
             },
         }
         return json.dumps(event)
@@ -280,6 +286,81 @@ class Effects(Scenario):
             started["packing" if ":packing" in arn else "fulfilment"][_order_in(text)] += 1
         made = {"payments": self.world.provider.charged(), "notifications": mails, **started}
         return {name: made[name] for name in made if name in self.service.places}
+
+
+_ALONE = replace(_LINES["payments"], batch_size=1, max_receive_count=5)
+
+
+class FailingOrders(Effects):
+    """Charges, some of which fail as long as faults last, among sound ones."""
+
+    _seen = 0
+
+    @property
+    def _queue(self) -> Queue:
+        return self.service.places["payments"].queue
+
+    @classmethod
+    def draw(cls, seed: int) -> tuple[Any, ...]:
+        """Return one or two sound charges among three or four that fail."""
+        draw = random.Random(f"failing orders {seed}")
+        fails = [True] * draw.choice([3, 4]) + [False] * draw.choice([1, 2])
+        draw.shuffle(fails)
+        return tuple(Effect(number, fails=each) for number, each in enumerate(fails))
+
+    def consumers(self) -> Mapping[ConsumerProps, Consumer]:
+        """Return the consumers of charges and e-mails; an invocation has one charge."""
+        mailed = _LINES["notifications"]
+        return {_PUBLISHER: Consumer("inventory"), _ALONE: payments, mailed: notifications}
+
+    def begin(self) -> None:
+        """Request the charges that fail, one after the other, and then the sound ones."""
+        for effect in self.traffic:
+            later = effect.number if effect.fails else self.world.random.choice([10, 60])
+            self.world.tasks.at(self.world.tasks.now + later, partial(self.send_again, effect))
+
+    def recover(self) -> None:
+        """Mend the orders that fail, so that a redrive charges them."""
+        self.world.provider.is_mended = True
+
+    @property
+    def version(self) -> Any:
+        """The number of requests to the provider as well: each is checked at its time."""
+        return super().version, len(self.world.charging)
+
+    def check_state(self) -> None:
+        """Check that no attempt that a sound order waits for was spent. Raises Violation.
+
+        An instance of a function knows its own attempts only. Until it charges again, it attempts
+        no order a second time that fails, unless at the last receive, while an order that it has
+        held back untried is about to come back.
+        """
+        super().check_state()
+        queue, charging, seen = self._queue, self.world.charging, self._seen
+        self._seen = len(charging)
+        for number, process in enumerate(charging[seen:], seen):
+            own = [p for p in charging[:number] if p.instance is process.instance]
+            [message] = [m for m in queue.ever if process in m.receivers]
+            again = {*own} & {*message.receivers} - {process, *self.world.disturbed}
+            if FAILING in message.body and again and message.receives < _ALONE.receive_limit:
+                held = [m.body for m in queue.ever if self._is_held(m, process.instance, own)]
+                check("a failing order took the attempt of a sound one", held)
+
+    def _is_held(self, message: Message, instance: object, charging: Sequence[Process]) -> bool:
+        """Tell whether an instance has held back a sound order that is about to come back.
+
+        The instance has made no charge since, except of orders that fail.
+        """
+        receivers = message.receivers
+        if FAILING in message.body or not receivers or message.deleted:
+            return False
+        is_untried = {*self.world.disturbed, *self.world.charging}.isdisjoint(receivers)
+        # Receives while the function was throttled have delayed it for longer.
+        is_own = receivers[-1].instance is instance and message.receives == len(receivers)
+        since = [p for p in charging if p.deadline > receivers[-1].deadline]
+        failing = {p for m in self._queue.ever if FAILING in m.body for p in m.receivers}
+        is_coming = message.visible_at > self.world.tasks.now + 1  # delays are whole seconds
+        return is_untried and is_own and failing.issuperset(since) and is_coming
 
 
 def _order_in(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from demo.payment_sandbox import PaymentSandbox, Request, Response, key_in_use
+from demo.payment_sandbox import PaymentSandbox, Request, Response, key_in_use, rate_limited
 from proof.world.calls import ServiceError
 
 SECRET = "sk_test_world"  # noqa: S105
@@ -16,8 +16,18 @@ _PROCESSED = "pm_processed"
 """Part of a payment method whose charge is answered before Stripe knows the outcome."""
 
 
+FAILING = "pm_failing"
+"""A payment method that the provider refuses until the operator mends it, and takes no other."""
+
+
 class Provider:
-    """The payment sandbox, with requests that are executed later."""
+    """The payment sandbox, with requests that are executed later.
+
+    Attributes:
+        is_mended: whether it takes the failing payment method too.
+    """
+
+    is_mended = False
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.api = PaymentSandbox(clock=clock)
@@ -27,6 +37,8 @@ class Provider:
         """Execute a request; it is in conflict with a late one of the same key."""
         if request.idempotency_key in self._executing:
             return key_in_use(request.idempotency_key).answer
+        if FAILING in request.body and not self.is_mended:
+            return rate_limited()
         answer = self.api.answer(request)
         assert answer is not None  # noqa: S101
         if _PROCESSED in request.body and answer.body.get("status") == "succeeded":
@@ -36,7 +48,8 @@ class Provider:
     def begin(self, request: Request) -> Callable[[], object]:
         """Accept a late request, and return the function that executes it."""
         key = request.idempotency_key
-        if key is None or key in self._executing:
+        is_refused = FAILING in request.body and not self.is_mended
+        if key is None or key in self._executing or is_refused:
             return lambda: None
         self._executing.add(key)
 

@@ -27,6 +27,7 @@ class Process:
     Attributes:
         fatal: the id of the message that it does not survive reading, if there is one.
         knows_nothing: whether its function has had no answer of a provider yet.
+        instance: the warm function that it runs in, which later processes may share.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Process:
     dead: bool = False
     fatal: str = ""
     knows_nothing: bool = False
+    instance: object = None
 
 
 @dataclass(eq=False)

@@ -47,6 +47,7 @@ class World:
         disturbed: the processes of which a call had a fault.
         fatal: the bodies that no process survives reading.
         early: the calls of effects that began before the first one in their function was answered.
+        charging: the process of each request that reached the provider of payments.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class World:
         self.disturbed: set[Process] = set()
         self.fatal: frozenset[str] = frozenset()
         self.early: list[str] = []
+        self.charging: list[Process] = []
         self._calling: Counter[Process] = Counter()
         self._seed = seed
 
@@ -161,6 +163,8 @@ class World:
                 return self.objects.answer(call.operation, call.request)
             case "states" | "lambda":
                 return self.workflows.answer(call.operation, call.request)
+        if self.tasks.current is not None:
+            self.charging.append(self.tasks.current.process)
         return self.provider.answer(call.request)
 
     def _planned(self, call: Call) -> Action | None:

@@ -24,6 +24,7 @@ from proof.world.faults import Fault, PlatformFault, script
 SEEDS = {
     "shop": 15,
     "effects": 96,
+    "failing orders": 30,
     "fifo": 8,
     "fifo, blocking": 8,
     "items, alone": 5,

@@ -11,7 +11,7 @@ PY := $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
 RUNTIME_LOCK := once/cdk/packaging/requirements.txt
-UNIT := tests $(addprefix --ignore=tests/, e2e integration emulator proof wheel \
+UNIT := tests $(addprefix --ignore=tests/, e2e integration proof wheel \
 	lab/test_load.py demo/scenarios/test_soak.py)
 # Files of tests/once that take over three CPU seconds by themselves: simulations of cost and of a switch.
 SLOW := $(addprefix tests/once/, batch/test_group_size.py commit/test_former_records.py)
@@ -57,8 +57,8 @@ types: installed
 	@echo "mypy"   && $(BIN)/mypy
 
 tests: installed $(CLI_VENV)/.ready
-	@$(BIN)/pytest --collect-only -qq >/dev/null || :  # what all workers import is compiled once
-	@$(BIN)/pytest -n 3
+	@$(BIN)/pytest --collect-only -qq $(TESTS) >/dev/null || :  # what all workers import is compiled once
+	@$(BIN)/pytest -n 3 $(TESTS)
 
 lint: setup ## ruff and mypy alone
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

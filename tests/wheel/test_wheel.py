@@ -54,4 +54,5 @@ def test_every_distribution_is_built_with_its_modules(wheels: dict[str, Path]) -
     for name, module in ENTRY_POINTS.items():
         with zipfile.ZipFile(wheels[name]) as archive:
             assert module in archive.namelist()
+            assert not [file for file in archive.namelist() if "/tests/" in file]
             assert {info.date_time[:3] for info in archive.infolist()} == {(2000, 1, 1)}

@@ -27,7 +27,7 @@ TOGETHER = {
     "deployed": ("tests/e2e",),
     "aws": (
         "tests/proof/real_aws/test_embedded.py",
-        *("tests/integration", "tests/emulator", "tests/demo/payment_sandbox"),
+        *("tests/integration", "emulator/tests", "tests/demo/payment_sandbox"),
         *("tests/demo/test_", "tests/demo/scenarios/test_soak.py", "tests/lab/test_load"),
     ),
     "wheel": ("tests/wheel",),
@@ -76,6 +76,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def aws() -> Iterator[EmbeddedAws]:
+    """An embedded AWS, which the tests of a worker share."""
     with embedded_aws() as running:
         yield running
 

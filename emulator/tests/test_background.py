@@ -1,14 +1,16 @@
 """An embedded AWS in the background: found by later commands, and gone after the last one."""
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from demo.quiescence import wait_until
 from emulator.local.background import Background
+from emulator.tests.processes import still_running, wait_until_gone
 from once.ops.errors import OpsError
 
 
@@ -19,16 +21,12 @@ def background(tmp_path: Path) -> Iterator[Background]:
     found.end()
 
 
-def is_alive(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-
-
-def processes(background: Background) -> list[psutil.Process]:
+def processes(background: Background) -> list[int]:
     """Return the process in the background and its descendants."""
     home = str(background.home)
     every = [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"]]
     [server] = [p for p in every if p.info["cmdline"][-1] == home]
-    return [server, *server.children(recursive=True)]
+    return [process.pid for process in (server, *server.children(recursive=True))]
 
 
 def test_it_is_started_once_and_its_end_leaves_nothing(background: Background) -> None:
@@ -40,7 +38,7 @@ def test_it_is_started_once_and_its_end_leaves_nothing(background: Background) -
     running = processes(background)
     assert len(running) >= 3
     assert background.end()
-    assert not any(map(is_alive, running))
+    assert still_running(running) == []
     assert [path.name for path in background.home.iterdir()] == ["lock"]
     assert not background.end()
     with pytest.raises(OpsError, match="no embedded AWS runs for this folder"):
@@ -51,8 +49,8 @@ def test_after_a_crash_commands_say_so_and_a_new_one_starts(background: Backgrou
     background.start()
     first = background.connection()
     running = processes(background)
-    running[0].kill()
-    wait_until("it is gone", lambda: not any(map(is_alive, running[1:])), timeout=120)
+    os.kill(running[0], signal.SIGKILL)
+    wait_until_gone(running[1:])
     with pytest.raises(OpsError, match=r"has ended by itself; its log is .*process\.log"):
         background.connection()
     assert background.start()

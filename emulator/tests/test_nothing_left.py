@@ -7,14 +7,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
-from demo.quiescence import wait_until
 from emulator.installed import ROOT
-
-PATIENCE_SECONDS = 120.0
-"""A bound for a busy machine."""
+from emulator.tests.processes import still_running, wait_until_gone
 
 PARENT = """
 import signal
@@ -45,21 +41,10 @@ class Parent:
         self.state_dir = Path(state_dir)
         self.pids = [int(pid) for pid in pids]
 
-    @property
-    def is_gone(self) -> bool:
-        return not self.state_dir.exists() and not any(map(_is_running, self.pids))
-
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
         self.process.communicate()
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.fixture
@@ -72,6 +57,8 @@ def parent() -> Iterator[Parent]:
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_after_a_signal(parent: Parent, sent: signal.Signals) -> None:
     assert len(parent.pids) >= 2
-    assert not parent.is_gone
+    assert still_running(parent.pids) == parent.pids
+    assert parent.state_dir.exists()
     os.kill(parent.process.pid, sent)
-    wait_until("nothing is left", lambda: parent.is_gone, timeout=PATIENCE_SECONDS)
+    wait_until_gone(parent.pids)  # the supervisor among them, which deletes the directory
+    assert not parent.state_dir.exists()

@@ -186,7 +186,7 @@ def test_the_pictures_of_the_console_are_of_its_pages_as_they_are_now() -> None:
 
 RUN_BY = {
     "README.md": "tests/docs/test_examples.py",
-    "conformance/README.md": "tests/conformance/test_distribution.py",
+    "conformance/README.md": "conformance/tests/test_distribution.py",
     "docs/effects.md": "tests/docs/test_examples.py",
     "docs/fifo.md": "tests/docs/test_examples.py",
     "docs/handlers.md": "tests/docs/test_examples.py",

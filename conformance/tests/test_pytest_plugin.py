@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.imports import ROOT
+from .support import KIT
 
 CONFTEST = """
 from pathlib import Path
 from redelivery import SubjectError, pytest_plugin
-from tests.conformance import support as reports
+from conformance.tests import support as reports
 
 def check(subject, **options):
     with Path("checks").open("a") as checks:
@@ -101,7 +101,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", "--junitxml=x"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "conformance", ROOT)))},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (KIT, KIT.parent)))},
         capture_output=True,
         text=True,
         check=False,
@@ -186,7 +186,7 @@ def test_the_plugin_imports_nothing_slow() -> None:
     code = "import sys, redelivery.pytest_plugin; print(*{n.split('.')[0] for n in sys.modules})"
     printed = subprocess.check_output(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "conformance")},
+        env={**os.environ, "PYTHONPATH": str(KIT)},
         text=True,
     )
     assert "pytest" in printed.split()

@@ -16,7 +16,8 @@ from redelivery.examination import examine
 from redelivery.faults import Fault
 from redelivery.world.queue import failed_ids
 from redelivery.world.world import START, world
-from tests.conformance.support import kinds, results, subject
+
+from .support import kinds, results, subject
 
 BATCH = [{"messageId": "a"}, {"messageId": "b"}]
 

@@ -24,7 +24,8 @@ from redelivery import (
 )
 from redelivery.command import main
 from redelivery.project import parse_table
-from tests.conformance.support import DOUBLED, FAILED, IDLE, LOST, PASSED, UNTRUSTWORTHY, result
+
+from .support import DOUBLED, FAILED, IDLE, LOST, PASSED, UNTRUSTWORTHY, result
 
 SHORT = "check app.handler --event order.json --table orders:order_id"
 LONG = (

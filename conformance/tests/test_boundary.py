@@ -12,7 +12,8 @@ from redelivery import Method, Subject, SubjectError, Table
 from redelivery.boundary.aws import AwsRequest, Names
 from redelivery.boundary.outside import Refused
 from redelivery.examination import examine
-from tests.conformance.support import kinds, results, subject
+
+from .support import kinds, results, subject
 
 PUT = """
     import json, boto3

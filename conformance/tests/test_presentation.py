@@ -10,7 +10,8 @@ import pytest
 from redelivery import Difference, Kind, Report
 from redelivery.formats import FORMATS
 from redelivery.presentation import print_report, print_scenario, text_of
-from tests.conformance.support import DOUBLED, FAILED, IDLE, LOST, PASSED, UNTRUSTWORTHY, result
+
+from .support import DOUBLED, FAILED, IDLE, LOST, PASSED, UNTRUSTWORTHY, result
 
 COMMAND = f"redelivery check app.handler {'--event events/order.json ' * 4}--replay"
 HOSTILE = "\x7f\x1b[31mred\x1b[0m\x07 \x9b2J [bold]not markup[/bold] :warning: ‮ \ud800\nnext"

@@ -17,7 +17,10 @@ from docs.findings.results import table
 from lab.stores import SERVERS, servers
 from redelivery import Fault, Subject, Table
 from redelivery.examination import examine
-from tests.architecture.imports import ROOT
+
+from .support import KIT
+
+ROOT = KIT.parent
 
 PAGE = (ROOT / "docs" / "conformance-findings.md").read_text()
 RESULTS: dict[str, Any] = json.loads((ROOT / "docs" / "findings" / "results.json").read_text())

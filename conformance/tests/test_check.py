@@ -14,8 +14,9 @@ from redelivery.examination import examine
 from redelivery.formats import document
 from redelivery.samples import Message, Samples
 from redelivery.scenarios.scenario import pairs, scenarios
-from tests.conformance.support import subject
-from tests.conformance.test_corpus import IN_FULL
+
+from .support import subject
+from .test_corpus import IN_FULL
 
 HAS_RANDOM_KEYS = """
     import boto3

@@ -8,6 +8,9 @@ from typing import Any
 from redelivery import Difference, Fault, Kind, Report, Result, Subject, Table
 from redelivery.examination import examine
 
+KIT = Path(__file__).parents[1]
+"""The folder of the distribution."""
+
 ORDER = {"order_id": "o-1", "amount": 5}
 
 

@@ -1,5 +1,6 @@
 """The distribution: its wheel and what it needs, and its page, whose quickstart runs literally."""
 
+import ast
 import os
 import re
 import subprocess
@@ -18,10 +19,9 @@ from redelivery import MEANING, Fault, Kind, Subject, Table, check
 from redelivery.command import ExitCode, app
 from redelivery.formats import document
 from redelivery.project import subjects
-from tests.architecture.imports import ROOT, targets
-from tests.conformance.support import FAILED
 
-KIT = ROOT / "conformance"
+from .support import FAILED, KIT
+
 GIVEN = {"botocore": "boto3", "urllib3": "boto3", "yaml": "pyyaml"}
 """Modules that a dependency of another name brings."""
 FOR_MOTO = {"py_partiql_parser"}
@@ -71,13 +71,23 @@ def test_its_metadata_has_the_page_the_command_and_the_plugin(
     ]
 
 
+def modules(source: str) -> Iterator[str]:
+    """Yield the modules that a source imports, which has no relative imports."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(name)):
+                yield name
+
+
 def test_its_dependencies_are_what_it_imports(metadata: Message) -> None:
     required = metadata.get_all("Requires-Dist", [])
     names = {re.split(r"[<>=\[]", text)[0].replace("-", "_") for text in required}
     imported = {
         name.partition(".")[0]
         for path in KIT.glob("redelivery/**/*.py")
-        for name in targets(path.read_text(), "redelivery.module")
+        for name in modules(path.read_text())
     }
     used = imported - sys.stdlib_module_names - OPTIONAL - {"redelivery"}
     assert {GIVEN.get(name, name) for name in used} == names - FOR_MOTO
@@ -86,7 +96,7 @@ def test_its_dependencies_are_what_it_imports(metadata: Message) -> None:
 # The page of the distribution: its quickstart runs literally, and its tables are complete.
 
 
-PAGE = (ROOT / "conformance" / "README.md").read_text()
+PAGE = (KIT / "README.md").read_text()
 QUICKSTART = PAGE.partition("## Quickstart\n")[2].partition("\n## ")[0]
 FILE = re.compile(r"`([\w.]+)`:\n\n```\w+\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(r"```sh\n(.*?)```", re.DOTALL)
@@ -131,7 +141,7 @@ def run_in(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "conformance")},
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(KIT)},
         capture_output=True,
         text=True,
         check=False,

@@ -10,9 +10,11 @@ BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
+# Distributions beside the library, each with its tests and a Makefile. To do without the kit, delete
+# its folder and its name here. The demo and the deployed tests need the emulator.
+BESIDE := emulator conformance
 RUNTIME_LOCK := once/cdk/packaging/requirements.txt
-UNIT := tests $(addprefix --ignore=tests/, e2e integration proof wheel \
-	lab/test_load.py demo/scenarios/test_soak.py)
+UNIT := tests $(addprefix --ignore=tests/, e2e integration proof wheel demo/scenarios/test_soak.py)
 # Files of tests/once that take over three CPU seconds by themselves: simulations of cost and of a switch.
 SLOW := $(addprefix tests/once/, batch/test_group_size.py commit/test_former_records.py)
 # Python compiles what is imported; to compile all that is installed takes half of an installation.
@@ -83,7 +85,7 @@ docs: setup ## the documentation site, into build/site; its links and anchors ar
 	@echo "build/site/index.html"
 
 redraw: synth ## redraw what follows from code and templates: package map, costs, pictures; those of the console from a run of the demo
-	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures && $(PY) -m lab.matrix
+	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures
 	@$(PY) -m demo run --pictures
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes; WRITE=1: docs/performance.md too)
@@ -137,13 +139,13 @@ lock: setup ## resolve the requirements anew, and lock them with hashes
 clean: ## everything that was generated
 	rm -rf $(VENV) $(AWS_VENV) $(CLI_VENV) node_modules .cache build cdk.out dist reports
 
-$(VENV)/.ready: requirements-dev.txt emulator/pyproject.toml conformance/pyproject.toml
+$(VENV)/.ready: requirements-dev.txt $(BESIDE:%=%/pyproject.toml)
 	@echo "installing Python packages ($(VENV))"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Once needs Python 3.11 or newer: make PYTHON=python3.x")'
 	@$(PYTHON) -m venv --clear $(VENV)
 	@awk '/^[a-z]/ { wanted = /^uv==/ } wanted' requirements-dev.txt | $(PY) -m pip $(PIP_INSTALL) -r /dev/stdin
 	@$(call INSTALL,$(PY),requirements-dev.txt)
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e emulator -e conformance
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . $(BESIDE:%=-e %)
 	@touch $@
 
 $(AWS_VENV)/.ready: emulator/requirements.txt | $(VENV)/.ready

@@ -28,7 +28,8 @@ TOGETHER = {
     "aws": (
         "tests/proof/real_aws/test_embedded.py",
         *("tests/integration", "emulator/tests", "tests/demo/payment_sandbox"),
-        *("tests/demo/test_", "tests/demo/scenarios/test_soak.py", "tests/lab/test_load"),
+        *("tests/demo/test_", "tests/demo/scenarios/test_soak.py"),
+        "conformance/tests/lab/test_load",
     ),
     "wheel": ("tests/wheel",),
     "templates": (

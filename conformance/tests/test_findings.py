@@ -11,19 +11,17 @@ from typing import Any
 import pytest
 import redis
 
-from docs.findings import __main__ as command
-from docs.findings.handlers import ALL, PublicHandler, ready
-from docs.findings.results import table
+from findings import __main__ as command
+from findings.handlers import ALL, PublicHandler, ready
+from findings.results import table
 from lab.stores import SERVERS, servers
 from redelivery import Fault, Subject, Table
 from redelivery.examination import examine
 
 from .support import KIT
 
-ROOT = KIT.parent
-
-PAGE = (ROOT / "docs" / "conformance-findings.md").read_text()
-RESULTS: dict[str, Any] = json.loads((ROOT / "docs" / "findings" / "results.json").read_text())
+PAGE = (KIT / "findings" / "README.md").read_text()
+RESULTS: dict[str, Any] = json.loads((KIT / "findings" / "results.json").read_text())
 COURSE = re.compile(r"\*\*(?:Course|Also)\*\* \(`([a-z-]+)")
 SOURCE = """
 import boto3, json

@@ -131,7 +131,7 @@ def test_its_handler_runs_without_another_option(sam: Path) -> None:
 
 
 # The shapes of three public applications of aws-samples/serverless-patterns, at the commit of
-# docs/findings: apigw-http-api-fifo-sqs-lambda-sns-sam, sqs-lambda-tenant-isolation-sam-py and
+# `findings`: apigw-http-api-fifo-sqs-lambda-sns-sam, sqs-lambda-tenant-isolation-sam-py and
 # serverless-message-processing. The originals of the first and the last were run with one more
 # option, their sample.
 PUBLISHES = """

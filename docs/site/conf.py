@@ -26,11 +26,11 @@ source_suffix = {".md": "markdown"}
 root_doc = "docs/index"
 include_patterns = [
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
-    *("docs/*.md", "docs/**/*.md", "conformance/README.md", "events/README.md"),
+    *("docs/*.md", "docs/**/*.md", "conformance/*.md", "conformance/**/*.md", "events/README.md"),
 ]
 exclude_patterns = [
     *(".*", "node_modules", "build", "cdk.out", "reports"),
-    *("once", "tests", "functions", "stacks", "demo", "emulator", "lab", "proof", "benchmarks"),
+    *("once", "tests", "functions", "stacks", "demo", "emulator", "proof", "benchmarks"),
 ]
 
 myst_heading_anchors = 4

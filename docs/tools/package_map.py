@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 BLOCK = "package map"
 
-FOLDERS = ("functions", "stacks", "demo", "emulator", "lab", "proof", "benchmarks")
-KIT = "redelivery"
-"""The conformance kit, whose packages lie below `conformance/`."""
+FOLDERS = ("functions", "stacks", "demo", "emulator", "proof", "benchmarks")
+KIT = "conformance"
+"""The folder of the conformance kit, whose packages have no parent package."""
 LIBRARY_PARTS = ("once.cdk", "once.ops", "once.testing")
 BASE = "base"
 
@@ -47,10 +47,11 @@ def node_of(name: str, nodes: Iterable[str]) -> str | None:
 
 def folder_graph(root: Path) -> Graph:
     """Return the imports between the top-level folders, the library in its parts."""
-    nodes = ("once", *LIBRARY_PARTS, *FOLDERS, KIT)
+    kit = sorted(file.parent for file in (root / KIT).glob("*/__init__.py"))
+    nodes = ("once", *LIBRARY_PARTS, *FOLDERS, *(folder.name for folder in kit))
     graph: Graph = {node: set() for node in nodes}
     places = [*((root / folder, root) for folder in ("once", *FOLDERS))]
-    places.append((root / "conformance" / KIT, root / "conformance"))
+    places += [(folder, root / KIT) for folder in kit]
     for folder, above in places:
         for module, tree in modules(folder, above):
             _add(graph, module, tree)

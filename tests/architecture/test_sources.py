@@ -8,7 +8,7 @@ import pytest
 
 from tests.architecture.imports import ROOT, sources, targets
 
-PACKAGES = ("once", "functions", "stacks", "demo", "emulator", "benchmarks", "lab")
+PACKAGES = ("once", "functions", "stacks", "demo", "emulator", "benchmarks")
 """The packages that keep the rule. Tests and `proof` may import private names."""
 
 

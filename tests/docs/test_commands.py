@@ -14,8 +14,11 @@ from once.ops.__main__ import command_line
 from tests.architecture.imports import ROOT
 
 PAGES = [
-    *sorted(path for files in ("*.md", "docs/**/*.md") for path in ROOT.glob(files)),
-    *(ROOT / "conformance" / "README.md", ROOT / "events" / "README.md"),
+    *sorted(
+        path
+        for files in ("*.md", "docs/**/*.md", "conformance/**/*.md", "events/*.md")
+        for path in ROOT.glob(files)
+    ),
 ]
 ONCE = command_line()
 SHELL = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
@@ -97,7 +100,7 @@ def unknown_aws_words(line: str) -> list[str]:
     return [word for word in given if word not in known]
 
 
-FOLDERS = "once|functions|stacks|demo|emulator|lab|proof|benchmarks|tests|docs|events|conformance"
+FOLDERS = "once|functions|stacks|demo|emulator|proof|benchmarks|tests|docs|events|conformance"
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 COMMAND = re.compile(
     r"`(?:once )?((?:status|dlq|trace|outbox|(?<=once )(?:send|local))(?: [^`]*)?)`"

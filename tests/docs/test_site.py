@@ -61,7 +61,7 @@ def links(site: Path) -> tuple[set[Path], list[str]]:
 
 
 def test_every_page_is_reached_by_a_link_and_no_link_is_dead(site: Path) -> None:
-    sources = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    sources = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("conformance/**/*.md"), ROOT / "README.md"]
     pages = {(site / each.relative_to(ROOT)).with_suffix(".html") for each in sources}
     linked, dead = links(site)
     assert pages - linked == set()

@@ -1,5 +1,5 @@
 """The duplicate-orders lab: one consumer in each known way to process a message once, under faults.
 
-In: `lab/approaches`, one small file for each way. Out: a matrix of approaches and faults, with the
+In: `approaches`, one small file for each way. Out: a matrix of approaches and faults, with the
 conformance kit's verdict in each cell.
 """

@@ -132,7 +132,7 @@ _runs: list[str] = []
 
 def _counted_body(record: SQSRecord) -> str:
     body: str = _body(record)
-    if sys._getframe(1).f_code.co_name == "record_handler":  # noqa: SLF001
+    if sys._getframe(1).f_code.co_name == "record_handler":
         _runs.append(body)
     return body
 

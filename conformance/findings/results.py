@@ -1,4 +1,4 @@
-"""The results of checks: as JSON, and as the table of `docs/conformance-findings.md`."""
+"""The results of checks: as JSON, and as the table of `README.md`."""
 
 import datetime as dt
 import platform
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from docs.findings.handlers import PublicHandler
+from findings.handlers import PublicHandler
 from redelivery import Report, Result
 
 Outcome = Mapping[str, Any]

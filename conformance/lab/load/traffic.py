@@ -52,7 +52,7 @@ def traffic(messages: int) -> Traffic:
     at_once, later = batches(TWICE, range(0, number, 2)), batches(TWICE, range(1, number, 2))
     single = batches(SINGLE, range(messages - number))
     groups = [[batch] for batch in (*single, *later)] + [[batch, batch] for batch in at_once]
-    Random(0).shuffle(groups)  # noqa: S311
+    Random(0).shuffle(groups)
     orders = tuple(order for batch in (*single, *at_once, *later) for order in batch)
     return Traffic(orders, tuple(batch for group in groups for batch in group), later)
 

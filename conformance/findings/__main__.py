@@ -1,4 +1,4 @@
-"""`python -m docs.findings`: checks the public handlers in a folder of clones."""
+"""`python -m findings`: checks the public handlers in a folder of clones."""
 
 import argparse
 import json
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from docs.findings.handlers import ALL, PublicHandler, ready
-from docs.findings.results import Outcome, document, outcome, table
+from findings.handlers import ALL, PublicHandler, ready
+from findings.results import Outcome, document, outcome, table
 from lab.stores import servers
 from redelivery import SubjectError, check
 
@@ -102,7 +102,7 @@ def _pack(handler: PublicHandler, clones: Path, target: Path) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m docs.findings", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m findings", description=__doc__)
     add = parser.add_argument
     add("--clones", type=Path, required=True, help="the folder with the clones")
     add("--commands", action="store_true", help="print the commands that make the clones")

@@ -20,7 +20,7 @@ from redelivery import Fault, SubjectError
 WIDTH = 160
 """Width of the output where it is not a terminal, such as in the log of a CI job."""
 
-REPORT = Path(__file__).resolve().parents[1] / "reports" / "lab.json"
+REPORT = Path(__file__).resolve().parents[2] / "reports" / "lab.json"
 
 
 def lab(
@@ -32,7 +32,7 @@ def lab(
     ] = None,
     seed: Annotated[int, typer.Option(help="Draws values and interleavings.")] = 1,
     draw: Annotated[
-        bool, typer.Option("--picture", help="Write docs/img/lab.svg and its data, too.")
+        bool, typer.Option("--picture", help="Write img/lab.svg and its data, too.")
     ] = False,
 ) -> None:
     """Run each approach under each fault, and print the matrix.

@@ -1,6 +1,6 @@
 """The matrix of approaches and faults on a terminal, and as a picture for the pages.
 
-`python -m lab.matrix` draws docs/img/lab.svg anew from docs/img/lab.json, the report of a full run.
+`python -m lab.matrix` draws `img/lab.svg` anew from `img/lab.json`, the report of a full run.
 `python -m lab --picture` writes both.
 """
 
@@ -20,7 +20,7 @@ from lab.checks import NEVER_FIRED, Cell, write
 from redelivery import Fault, Kind, Report
 from redelivery.presentation import print_scenario
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "img"
+FOLDER = Path(__file__).resolve().parent / "img"
 _NUMBERED = {Kind.LOST, Kind.DOUBLED}
 """The kinds whose number is shown; the others are shown by name."""
 

@@ -1,4 +1,4 @@
-"""The results of a load run: counted, on the terminal, in a file, and on the page docs/lab.md.
+"""The results of a load run: counted, on the terminal, in a file, and on the lab's page.
 
 `python -m lab.load.report` writes the page's table from the last `reports/lab-load.json`.
 """
@@ -16,9 +16,8 @@ from rich.table import Table
 from lab.load.deployment import Deployment
 from lab.load.traffic import Traffic, order_in
 
-_ROOT = Path(__file__).resolve().parents[2]
-FILE = _ROOT / "reports" / "lab-load.json"
-PAGE = _ROOT / "docs" / "lab.md"
+FILE = Path(__file__).resolve().parents[3] / "reports" / "lab-load.json"
+PAGE = Path(__file__).resolve().parents[1] / "README.md"
 BEGIN, END = "<!-- load: begin -->", "<!-- load: end -->"
 
 _COUNTS = ("doubled", "lost", "dead_letters")
@@ -114,7 +113,7 @@ def rewritten(page: str, found: Report) -> str:
         ValueError: the page does not have both markers once.
     """
     if page.count(BEGIN) != 1 or page.count(END) != 1:
-        raise ValueError(f"docs/lab.md needs {BEGIN} and {END}, once each, for its table")
+        raise ValueError(f"{PAGE} needs {BEGIN} and {END}, once each, for its table")
     before, _, rest = page.partition(BEGIN)
     lines = [
         f"{found['messages']:,} orders, {found['duplicates']} of them sent twice; the last four",

@@ -113,7 +113,6 @@ def _once(_: Mapping[str, str]) -> Subject:
         key="id",
         tables=(_ORDERS_TABLE, Table("dedup", key="pk", ttl="expires_at")),
         environment=settings.to_env(),
-        keep=("once",),
     )
 
 

@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from subprocess import DEVNULL, Popen
 
 import psutil
@@ -15,7 +14,8 @@ from lab.checks import run_one
 from lab.stores import SERVERS, servers
 from lab.subjects import APPROACHES
 from redelivery import Fault, Kind
-from tests.architecture.imports import ROOT
+
+from ..support import KIT
 
 LOST, DOUBLED, DEAD_LETTERED = Kind.LOST, Kind.DOUBLED, Kind.DEAD_LETTERED
 PASSED: frozenset[Kind] = frozenset()
@@ -67,7 +67,7 @@ def test_known_cells(name: str, urls: dict[str, str]) -> None:
 def test_every_approach_has_a_known_cell_and_every_file_an_approach(urls: dict[str, str]) -> None:
     assert {*CELLS, "once"} == set(APPROACHES)
     handlers = {approach.subject(urls).handler for approach in APPROACHES.values()}
-    files = {path.stem for path in Path("lab/approaches").glob("*.py")}
+    files = {path.stem for path in (KIT / "lab" / "approaches").glob("*.py")}
     assert {handler.split(".")[2] for handler in handlers} == files - {"__init__", "checkout"}
 
 
@@ -96,7 +96,7 @@ def test_a_cell_is_told_step_by_step(
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "claim_first, answer-lost-retried: 1 of 2 scenarios fail"
     assert "   1 SQS delivers m1 to process 1" in lines
-    assert "\n".join(lines) in Path("docs/lab.md").read_text()
+    assert "\n".join(lines) in (KIT / "lab" / "README.md").read_text()
 
 
 def test_the_picture_needs_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,8 +116,8 @@ def children_when(pid: int, names: set[str], processes: int) -> list[psutil.Proc
 
 def test_no_server_is_left_when_the_lab_is_killed() -> None:
     command = [sys.executable, "-m", "lab", "--approach", "redis_short"]
-    paths = {"PYTHONPATH": f"{ROOT}:{ROOT / 'conformance'}"}
-    lab = Popen(command, cwd=ROOT, env={**os.environ, **paths}, stdout=DEVNULL, stderr=DEVNULL)
+    paths = {"PYTHONPATH": f"{KIT.parent}:{KIT}"}
+    lab = Popen(command, cwd=KIT, env={**os.environ, **paths}, stdout=DEVNULL, stderr=DEVNULL)
     started = children_when(lab.pid, {"redis-server"}, processes=3)  # and two of the checks
     lab.kill()
     lab.wait(60)

@@ -17,7 +17,7 @@ from moto.core.base_backend import BackendDict
 from once.consumer import Consumer
 from once.testing import FakeAws
 from once.testing.pytest_plugin import once_aws  # an installation may be older than the entry point
-from redelivery.world.world import accelerated
+from tests.accelerated import accelerated
 from tests.once.effects.provider import Provider, Till, start_till
 from tests.once.support import Bench, consumer_of
 

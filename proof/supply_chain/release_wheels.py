@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proof.report import ROOT
 
-PROJECTS = (ROOT, ROOT / "emulator", ROOT / "conformance")
+PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("*/pyproject.toml")))
 _DATE = "946684800"
 """2000-01-01, as seconds: the time of every file in a wheel, whenever it is built."""
 

@@ -18,7 +18,7 @@ from typer.main import get_command, get_group
 from once.ops.aws import clients
 from once.ops.dead_letters import search as walk
 from once.ops.terminal import console
-from redelivery.world.world import accelerated
+from tests.accelerated import accelerated
 from tests.ops.cloud import REGION, Cloud
 from tests.ops.hostile import Mess
 from tests.ops.shop import Shop

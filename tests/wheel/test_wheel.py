@@ -1,5 +1,6 @@
 """Content and metadata of the wheel, its command line, and the wheels of a release."""
 
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -42,17 +43,16 @@ def test_another_build_at_another_time_and_place_gives_the_same_bytes(
     assert (built / wheel.name).read_bytes() == wheel.read_bytes()
 
 
-ENTRY_POINTS = {
-    "once_consumer": "once/ops/__main__.py",
-    "once_local": "emulator/local/command.py",
-    "pytest_redelivery": "redelivery/command.py",
-}
-
-
 def test_every_distribution_is_built_with_its_modules(wheels: dict[str, Path]) -> None:
-    assert wheels.keys() == ENTRY_POINTS.keys()
-    for name, module in ENTRY_POINTS.items():
-        with zipfile.ZipFile(wheels[name]) as archive:
-            assert module in archive.namelist()
-            assert not [file for file in archive.namelist() if "/tests/" in file]
+    assert len(wheels) == len(release_wheels.PROJECTS)
+    for wheel in wheels.values():
+        with zipfile.ZipFile(wheel) as archive:
+            files = archive.namelist()
+            [about] = [file for file in files if file.endswith("/entry_points.txt")]
+            modules = re.findall(r"= ([\w.]+)", archive.read(about).decode())
+            assert modules
+            for module in modules:
+                path = module.replace(".", "/")
+                assert {f"{path}.py", f"{path}/__init__.py"} & {*files}
+            assert not [file for file in files if "/tests/" in file]
             assert {info.date_time[:3] for info in archive.infolist()} == {(2000, 1, 1)}

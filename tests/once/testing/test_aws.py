@@ -28,9 +28,9 @@ from once.testing import (
 )
 from once.testing.pytest_plugin import _registry
 from once.transaction import Table
-from redelivery.world.world import accelerated
 from stacks.folders import ROOT
 from stacks.registry import REGISTRY
+from tests.accelerated import accelerated
 from tests.in_memory import Start
 from tests.once.effects.provider import Provider, Till, start_till
 from tests.once.support import (

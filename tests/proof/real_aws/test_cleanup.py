@@ -17,7 +17,7 @@ from proof.real_aws import command
 from proof.real_aws.check import FAILED, Check, Seen
 from proof.real_aws.cleanup import Cleanup
 from proof.real_aws.command import Cdk
-from redelivery.world.world import accelerated
+from tests.accelerated import accelerated
 from tests.proof.real_aws.fakes import FakeStacks, client_error
 
 PREFIX = "once-verify-0a1b2c3d"

@@ -23,7 +23,7 @@ GOAL = 0.95
 
 _KILLED = ("killed", "timeout")
 _NOT_COPIED = (".*", "__pycache__", "build", "cdk.out", "mutants", "node_modules", "reports")
-_IMPORTED = ("demo", "emulator", "events", "functions", "stacks")
+_IMPORTED = ("conftest.py", "demo", "emulator", "events", "functions", "stacks")
 _console = Console(markup=False, highlight=False, soft_wrap=True)
 _TESTER = ROOT / "proof" / "forked_mutants.py"
 # Without these two, pytest collects garbage and writes files for longer than most tests take.

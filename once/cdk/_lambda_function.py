@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -22,7 +22,7 @@ from constructs import Construct, IDependable
 
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.errors import SynthError
-from once.cdk.nag import acknowledge_finding
+from once.cdk.nag import acknowledge_finding, name_in_findings
 from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for
 from once.cdk.packaging.function_package import package
 from once.cdk.permissions import allow
@@ -38,6 +38,13 @@ Row = list[cloudwatch.IWidget]
 
 _NAME_BYTES = 100
 """Bytes by which the name, URL or ARN of a resource may be longer than its token."""
+
+
+class StoredSettings(NamedTuple):
+    """Settings in a parameter, and the statement that allows to read those of every version."""
+
+    parameter: IDependable
+    right: iam.PolicyStatement
 
 
 class FunctionConstruct(Construct):
@@ -102,8 +109,13 @@ class FunctionConstruct(Construct):
         }
         written, stored = self._write_settings(settings, environment)
         environment[SETTINGS] = written
+        reads: list[IDependable] = []
         if stored is not None:
-            role.add_to_principal_policy(stored)
+            policy = iam.Policy(self, "ReadSettings", statements=[stored.right], roles=[role])
+            for arn in stored.right.resources:
+                rule = f"AwsSolutions-IAM5[Resource::{name_in_findings(self, arn)}]"
+                acknowledge_finding(policy, rule, "Each version reads the settings of its own.")
+            reads = [policy, stored.parameter]
             aws_services = None if aws_services is None else {*aws_services, "ssm"}
         layers = [
             lambda_.LayerVersion.from_layer_version_arn(self, f"Layer{number}", arn)
@@ -158,6 +170,8 @@ class FunctionConstruct(Construct):
                 "python_runtime out",
             )
         version = function.current_version
+        # SnapStart initializes the version, which reads its settings, before the alias moves.
+        version.node.add_dependency(*reads)
         self.alias = lambda_.Alias(self, "Live", alias_name=LIVE_ALIAS, version=version)
         # With the policies that an app has added to the role.
         self.alias.node.add_dependency(role, *after)
@@ -170,11 +184,10 @@ class FunctionConstruct(Construct):
 
     def _write_settings(
         self, settings: Environment, others: Mapping[str, str]
-    ) -> tuple[str, iam.PolicyStatement | None]:
+    ) -> tuple[str, StoredSettings | None]:
         """Return the value of `ONCE_SETTINGS` beside other variables.
 
-        If Lambda would refuse it for its size, it is the path of a parameter, and comes with the
-        statement that allows to read it.
+        If Lambda would refuse it for its size, it is the path of a parameter, and comes with it.
         """
         text = settings.to_env()[SETTINGS]
         rest = sum(len(f"{name}{value}".encode()) for name, value in others.items())
@@ -192,9 +205,16 @@ class FunctionConstruct(Construct):
         content = json.dumps(Stack.of(self).resolve(text))
         path = f"/{self.full_name}/settings-{sha256(content.encode()).hexdigest()[:16]}"
         tier = ssm.ParameterTier.ADVANCED
-        ssm.StringParameter(self, "Settings", parameter_name=path, string_value=text, tier=tier)
-        arn = Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=path[1:])
-        return path, allow("ReadSettings", ["ssm:GetParameter"], arn)
+        made = ssm.StringParameter(
+            self, "Settings", parameter_name=path, string_value=text, tier=tier
+        )
+        if self.config.external_functions:
+            # The other tool deploys later: until then the function reads the earlier parameter.
+            made.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        # Of every content: an older version still starts while and after the policy changes.
+        name = f"{self.full_name}/settings-*"
+        arn = Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name)
+        return path, StoredSettings(made, allow("ReadSettings", ["ssm:GetParameter"], arn))
 
     def _shift_gradually(self, rollout: Rollout, alarms: Sequence[cloudwatch.IAlarm]) -> None:
         """Let CodeDeploy move the alias, and move it back if one of the alarms fires meanwhile.

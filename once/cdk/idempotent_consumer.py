@@ -217,7 +217,7 @@ class IdempotentConsumer(FunctionConstruct):
         props, isolation = self.props, self.isolation
         text, stored = self._write_settings(settings, variables)
         if stored is not None:
-            policy.add_statements(stored)
+            policy.add_statements(stored.right)
         if output_key(props.name).startswith((StackOutput.FUNCTION, StackOutput.TABLE)):
             fault = "its outputs would be read as those of a function or table; rename it"
             raise _unbuildable(props, [fault])

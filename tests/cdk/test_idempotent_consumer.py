@@ -1,6 +1,5 @@
 """`IdempotentConsumer` in an app of its own: existing parts, and faults with their remedies."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +14,11 @@ from aws_cdk.assertions import Template
 from once.cdk import (
     ConsumerProps,
     DedupTable,
+    DeploymentConfig,
     IdempotentConsumer,
+    Network,
     OutboxRelay,
+    Rollout,
     SynthError,
     TableProps,
     Topics,
@@ -202,21 +204,43 @@ def with_types(folder: Path, name: str) -> ConsumerProps:
     return replace(TICKETS, external=tuple(types), folder=folder)
 
 
-def test_settings_that_are_too_large_for_a_variable_are_a_parameter_that_the_function_reads(
+def test_settings_that_are_too_large_for_a_variable_are_a_parameter_that_every_version_reads(
     stack: cdk.Stack, tmp_path: Path
 ) -> None:
     folder = tmp_path / "functions"
     folder.mkdir()
-    make(stack, props := replace(with_types(folder, "a.type.with.a.long.name"), aws_services=()))
+    large = replace(with_types(folder, "a.type.with.a.long.name"), aws_services=())
+    rollout = Rollout.CANARY_10_PERCENT_5_MINUTES
+    props = replace(large, rollout=rollout, snap_start=True)
+    network = Network(subnets=("subnet-0a1b2c3d",), security_groups=("sg-0a1b2c3d",))
+    config = DeploymentConfig(network=network, python_runtime="3.13")
+    make(stack, props, config=config)
     template = Template.from_stack(stack)
     [parameter] = template.find_resources("AWS::SSM::Parameter").values()
     name, value = parameter["Properties"]["Name"], parameter["Properties"]["Value"]
     assert Settings.of_json(flat(value)).event_types == props.external
     [function] = template.find_resources("AWS::Lambda::Function").values()
     assert function["Properties"]["Environment"]["Variables"]["ONCE_SETTINGS"] == name
-    allowed = json.dumps(template.find_resources("AWS::IAM::Policy"))
-    assert "ssm:GetParameter" in allowed
-    assert f":parameter{name}" in allowed
+    [(policy_id, policy)] = template.find_resources("AWS::IAM::Policy").items()
+    [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "ssm:GetParameter"
+    # The serving version keeps its right until the alias has moved, which a rollout delays.
+    every = name.rpartition("-")[0]
+    assert flat(statement["Resource"]).endswith(f":parameter{every}-*")
+    # SnapStart starts the function when the version is published.
+    [version] = template.find_resources("AWS::Lambda::Version").values()
+    [parameter_id] = template.find_resources("AWS::SSM::Parameter")
+    assert {policy_id, parameter_id} <= {*version["DependsOn"]}
+
+
+def test_the_parameter_of_a_function_that_another_tool_deploys_later_is_retained(
+    stack: cdk.Stack, tmp_path: Path
+) -> None:
+    large = with_types(tmp_path, "a.type.with.a.long.name")
+    make(stack, large, config=DeploymentConfig(external_functions=True))
+    [parameter] = Template.from_stack(stack).find_resources("AWS::SSM::Parameter").values()
+    assert parameter["UpdateReplacePolicy"] == "Retain"
+    assert parameter["DeletionPolicy"] == "RetainExceptOnCreate"
 
 
 def test_settings_that_are_too_large_for_a_parameter_are_a_fault(

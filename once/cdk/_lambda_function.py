@@ -20,6 +20,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct, IDependable
 
+from once.cdk.checks.deployment_options import endpoint_faults
 from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.errors import SynthError
 from once.cdk.nag import acknowledge_finding, name_in_findings
@@ -117,6 +118,10 @@ class FunctionConstruct(Construct):
                 acknowledge_finding(policy, rule, "Each version reads the settings of its own.")
             reads = [policy, stored.parameter]
             aws_services = None if aws_services is None else {*aws_services, "ssm"}
+        if stored is not None or "ssm" in (aws_services or ()):
+            needed = {"ssm": f"the function {self.full_name!r}"}
+            if faults := endpoint_faults(config, needed):
+                raise SynthError(f"the function {self.full_name!r} cannot be built", faults)
         layers = [
             lambda_.LayerVersion.from_layer_version_arn(self, f"Layer{number}", arn)
             for number, arn in enumerate(config.layers)

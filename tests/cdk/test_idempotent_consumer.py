@@ -231,6 +231,9 @@ def test_settings_that_are_too_large_for_a_variable_are_a_parameter_that_every_v
     [version] = template.find_resources("AWS::Lambda::Version").values()
     [parameter_id] = template.find_resources("AWS::SSM::Parameter")
     assert {policy_id, parameter_id} <= {*version["DependsOn"]}
+    closed = replace(config, network=replace(network, endpoints=("dynamodb", "sqs")))
+    with pytest.raises(SynthError, match="'ssm', which the function 'once-tickets' needs"):
+        make(cdk.Stack(cdk.App(), "Closed"), props, config=closed)
 
 
 def test_the_parameter_of_a_function_that_another_tool_deploys_later_is_retained(

@@ -10,7 +10,15 @@ import aws_cdk as cdk
 import pytest
 from constructs import Construct
 
-from once.cdk import ConsumerProps, DeploymentConfig, Registry, TableProps, stack_size_faults
+from once.cdk import (
+    ConsumerProps,
+    DeploymentConfig,
+    Network,
+    Registry,
+    SynthError,
+    TableProps,
+    stack_size_faults,
+)
 from once.cdk.app.assembly import assemble, record_names
 from once.cdk.checks import constructs
 from once.cdk.checks.constructs import CONSTRUCT_METADATA
@@ -54,6 +62,17 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Templates, Template
     after = synthesized(folder / "after", large, DeploymentConfig(consumers_per_stack=3))
     assert record_names(large, {name: each["Outputs"] for name, each in after.items()})
     return before, after, large
+
+
+def test_routes_of_further_stacks_need_the_endpoint_of_parameter_store(tmp_path: Path) -> None:
+    lines = lines_in(tmp_path / "functions", [desk(number) for number in range(3)])
+    place = {"subnets": ("subnet-0a1b2c3d",), "security_groups": ("sg-0a1b2c3d",)}
+    network = Network(**place, endpoints=("dynamodb", "sqs"))
+    config = DeploymentConfig(consumers_per_stack=2, network=network)
+    with pytest.raises(SynthError, match="'ssm', which the function 'theatre-unrouted' needs"):
+        synthesized(tmp_path / "out", registry_in(tmp_path, lines), config)
+    large = replace(config, consumers_per_stack=3)
+    assert synthesized(tmp_path / "one", registry_in(tmp_path, lines), large)
 
 
 def functions(template: Json) -> set[str]:

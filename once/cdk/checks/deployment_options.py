@@ -201,15 +201,7 @@ def unfit_option_faults(
         return []
     typed = [each for each in consumers if has_type(each, ConsumerProps)]
     faults = [*_queue_key_faults(config, typed)]
-    endpoints = None if config.network is None else config.network.endpoints
-    if endpoints is not None:
-        faults += [
-            f"network: its endpoints lack {service!r}, which {user} needs; add the endpoint "
-            f"com.amazonaws.<region>.{service} to the VPC and name it in endpoints=, or give "
-            "endpoints=None if the subnets reach AWS through a NAT gateway"
-            for service, user in _needed_endpoints(typed, webhooks).items()
-            if service not in endpoints
-        ]
+    faults += endpoint_faults(config, _needed_endpoints(typed, webhooks))
     return [*faults, *_existing_faults(config, typed, webhooks)]
 
 
@@ -230,6 +222,23 @@ def _queue_key_faults(
             names = ", ".join(repr(each.name) for each in users)
             reason = f"it delivers into the queues of {names}"
             yield from _missing_permission("queues", key, service, reason)
+
+
+def endpoint_faults(config: DeploymentConfig, needed: Mapping[str, str]) -> list[str]:
+    """Return a fault for each service that the network does not reach.
+
+    `needed` has a function that calls it, by service.
+    """
+    endpoints = None if config.network is None else config.network.endpoints
+    if endpoints is None:
+        return []
+    return [
+        f"network: its endpoints lack {service!r}, which {user} needs; add the endpoint "
+        f"com.amazonaws.<region>.{service} to the VPC and name it in endpoints=, or give "
+        "endpoints=None if the subnets reach AWS through a NAT gateway"
+        for service, user in needed.items()
+        if service not in endpoints
+    ]
 
 
 def _needed_endpoints(

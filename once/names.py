@@ -25,8 +25,12 @@ def page_url(page: str) -> str:
 CONSUMER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """A consumer's name is part of its folder's import path, and its first name of each dedup key."""
 
-EVENT_TYPE = re.compile(r"[^\s,*]([^,*]*[^\s,*])?")
-"""An event type. A queue selects it literally: an asterisk would select nothing else."""
+EVENT_TYPE = re.compile(r'[^\s,*"\\]([^,*"\\]*[^\s,*"\\])?')
+"""An event type. A queue selects it literally: an asterisk would select nothing else.
+
+SNS needs a second escape for a quotation mark and a backslash in a filter policy.
+"""
+EVENT_TYPE_RULE = "without commas, asterisks, quotation marks, backslashes and outer spaces"
 
 OTLP_ENDPOINT = "ONCE_OTLP_ENDPOINT"
 """Variable of a function: base URL of the collector that takes its spans and metrics."""
@@ -361,7 +365,11 @@ class Limits:
     PARAMETER_BYTES = 8192
     """Of an advanced parameter in Parameter Store; a standard one takes half."""
     FILTER_VALUES = 150
-    """Event types that the filter policy of one subscription selects."""
+    """Event types that the filter policy of one subscription selects, or excludes."""
+    FILTER_POLICIES = 200
+    """Of one topic, by default."""
+    FIFO_SUBSCRIPTIONS = 100
+    """Of one FIFO topic."""
     VISIBILITY_SECONDS = 12 * 60 * 60
     MIN_RECEIVE_COUNT = 5
     MAX_RECEIVE_COUNT = 1000

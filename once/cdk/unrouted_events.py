@@ -149,6 +149,8 @@ class UnroutedEvents(FunctionConstruct):
         A subscription that has left the service is deleted, unlike those of consumers: it would go
         on to fill a queue that no function reads.
         """
+        if len(but) > Limits.FILTER_VALUES:
+            but = ()  # the function drops the events that have a route
         others = sns.SubscriptionFilter.string_filter(denylist=list(but))
         subscription = subscribe(
             topic,

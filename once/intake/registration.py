@@ -14,7 +14,7 @@ from once.errors import Refusal
 from once.event_sources import Source, key_rule_fault
 from once.events.identity import Key
 from once.events.models import MODELS, is_model, model_of
-from once.names import CONSUMER_NAME, EVENT_TYPE
+from once.names import CONSUMER_NAME, EVENT_TYPE, EVENT_TYPE_RULE
 from once.settings import Settings
 from once.transaction import FormerRecords, Table, Transaction
 
@@ -43,8 +43,8 @@ class Handler(Struct, frozen=True):
         place = f"{_name_of(self.function)} for {self.event_type!r}"
         if not (isinstance(self.event_type, str) and EVENT_TYPE.fullmatch(self.event_type)):
             yield (
-                f"{place}: no event has this type; name a whole CloudEvents `type`, without "
-                "commas, asterisks and outer spaces"
+                f"{place}: no event has this type; name a whole CloudEvents `type`, "
+                f"{EVENT_TYPE_RULE}"
             )
         if _would_never_run(self.function):
             yield f"{place} would never run; make it a plain function"

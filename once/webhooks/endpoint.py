@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from once.names import EVENT_TYPE
+from once.names import EVENT_TYPE, EVENT_TYPE_RULE
 from once.settings import CommitSettings, register_type
 
 MINUTE, HOUR, DAY = 60, 60 * 60, 24 * 60 * 60
@@ -434,7 +434,7 @@ def endpoint_faults(endpoint: Endpoint) -> Iterator[str]:
         if not (EVENT_TYPE.fullmatch(kind) and EVENT_TYPE.fullmatch(event_type)):
             yield (
                 f"{event_type!r} is not a valid event type: a queue selects types literally, "
-                "without commas, asterisks, or spaces at the ends"
+                f"{EVENT_TYPE_RULE}"
             )
     yield from profile_faults(endpoint.profile)
 

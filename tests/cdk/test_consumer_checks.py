@@ -66,6 +66,10 @@ def test_a_number_has_limits(
         ({"events": ("a,b",)}, "'a,b'", "without commas"),
         ({"events": ("payment.*",)}, "'payment.*'", "without commas, asterisks"),
         ({"events": ("payment.captured ",)}, "'payment.captured '", "and outer spaces"),
+        *(
+            ({"events": (f"payment{sign}x",)}, f"events has {f'payment{sign}x'!r}", "backslashes")
+            for sign in '"\\'
+        ),
         ({"external": MANY}, "external has 151 types", "split the consumer in two"),
         ({"events": MANY}, "events has 151 types", "at most 150; split the consumer in two"),
         *(
@@ -224,6 +228,12 @@ PAYOUTS = replace(ONE, name="payouts", renamed_from="credits")
 
 
 CHECKED = "parcel.checked"
+
+
+def of_number(count: int, name: str = "a", **options: Any) -> list[ConsumerProps]:
+    return [ConsumerProps(f"{name}{n}", external=(f"{name}.b",), **options) for n in range(count)]
+
+
 REFUSED = {
     "consumer 'refunds': max_concurrency=1; choose 2 to 1000": [replace(ONE, max_concurrency=1)],
     "consumer 'refunds': 2 consumers have this name; rename all but one": [ONE, ONE],
@@ -278,8 +288,16 @@ REFUSED = {
     ],
     "consumer 'refunds': events='parcel.checked'; give a tuple of types, such as "
     "('order.placed',)": [replace(ONE, events=cast(Any, CHECKED))],
+    "200 consumers subscribe to a standard topic, and SNS takes 199 beside the queue of unrouted "
+    "events; divide the consumers between two services": of_number(200),
+    "100 consumers subscribe to a FIFO topic, and SNS takes 99 beside the queue of unrouted "
+    "events; divide the consumers between two services": of_number(100, fifo=True, ordered_by="a"),
 }
 SOUND = {
+    "as many consumers as a topic takes": [
+        *of_number(199),
+        *of_number(99, "b", fifo=True, ordered_by="a"),
+    ],
     "one consumer": [ONE],
     "a standard consumer beside a FIFO one": [
         *(replace(RETURNS, fifo=True, ordered_by="shop"), replace(RETURNS, name="depot"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk.assertions import Annotations, Match
+from aws_cdk.assertions import Annotations, Match, Template
 
 from once.cdk import ConsumerProps, Topics, UnroutedEvents
 from once.cdk.checks.consumer_set import route_warnings
@@ -116,6 +116,19 @@ def test_a_type_without_a_subscriber_is_a_warning() -> None:
 def shown(stack: cdk.Stack) -> list[str]:
     found = Annotations.from_stack(stack).find_warning("*", Match.any_value())
     return [str(each.entry.data) for each in found]
+
+
+@pytest.mark.parametrize("count", [150, 151])
+def test_s3_more_types_than_a_filter_policy_takes_are_looked_at_without_one(
+    tmp_path: Path, count: int
+) -> None:
+    stack = cdk.Stack(cdk.App(outdir=str(tmp_path)), "app")
+    types = [f"type.{number}" for number in range(count)]
+    lines = [line("a", " ".join(types[:75])), line("b", " ".join(types[75:]))]
+    UnroutedEvents(stack, topics=Topics.make(stack, consumers=lines), consumers=lines)
+    [subscription] = Template.from_stack(stack).find_resources("AWS::SNS::Subscription").values()
+    policy = subscription["Properties"].get("FilterPolicy")
+    assert policy == ({"type": [{"anything-but": sorted(types)}]} if count == 150 else None)
 
 
 def test_an_app_of_its_own_warns_until_each_warning_is_acknowledged(tmp_path: Path) -> None:

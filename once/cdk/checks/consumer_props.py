@@ -28,6 +28,7 @@ from once.cdk.props import (
 from once.names import (
     CONSUMER_NAME,
     EVENT_TYPE,
+    EVENT_TYPE_RULE,
     MOST_COMMIT_THREADS,
     RELAY,
     RETENTION_DAYS,
@@ -61,7 +62,6 @@ START_SECONDS = 4
 """Longest duration of a start: two requests, each with a second to connect and one to answer."""
 TAKEN_VARIABLES = ("once_", "aws_", "secret_", "workflow_", "powertools_")
 """Prefixes of variables that Once, Lambda or Powertools sets."""
-EVENT_TYPE_RULE = "give the whole type, without commas, asterisks and outer spaces"
 NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"
 
 
@@ -113,7 +113,10 @@ def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
         types = getattr(consumer, name)
         for event in types:
             if not EVENT_TYPE.fullmatch(event):
-                yield f"{name} has {event!r}, which selects no event; {EVENT_TYPE_RULE}"
+                yield (
+                    f"{name} has {event!r}, which selects no event; give the whole type, "
+                    f"{EVENT_TYPE_RULE}"
+                )
         if name != "publishes" and len(types) > Limits.FILTER_VALUES:
             yield (
                 f"{name} has {len(types)} types, and a subscription of SNS selects at most "

@@ -11,7 +11,8 @@ from once.cdk.checks.handlers_in_code import caused_events
 from once.cdk.checks.property_types import has_type
 from once.cdk.checks.webhooks import webhook_set_faults
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import ConsumerProps, WarmThroughput, WebhookProps
+from once.cdk.props import ConsumerProps, MessageGroups, WarmThroughput, WebhookProps
+from once.names import Limits
 from once.settings import Dedup
 
 Route = tuple[str, str, str]
@@ -41,6 +42,7 @@ def consumer_set_faults(
         *_shared_table_faults(typed),
         *group_set_faults(typed),
         *_unread_claim_faults(typed),
+        *_subscription_faults(typed),
         *webhook_set_faults(webhooks, typed, config),
     ]
 
@@ -73,6 +75,22 @@ def _name_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
                 f"{' and '.join(map(named, found))} have the identity {identity!r}, so that each "
                 "skips the events of the other, and take different types; give both the same "
                 "external=, events= and source= if this is a rename, or one of them another name"
+            )
+
+
+def _subscription_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+    """Yield a fault for a topic with more subscriptions than SNS takes."""
+    ordered = MessageGroups.of(consumers).ordered
+    subscribed = [each for each in consumers if each.source is None or each.events]
+    on_fifo = [each for each in subscribed if each.fifo or not ordered.isdisjoint(each.event_types)]
+    for kind, lines, most in (
+        ("standard", [c for c in subscribed if not c.fifo], Limits.FILTER_POLICIES - 1),
+        ("FIFO", on_fifo, Limits.FIFO_SUBSCRIPTIONS - 1),
+    ):
+        if len(lines) > most:
+            yield (
+                f"{len(lines)} consumers subscribe to a {kind} topic, and SNS takes {most} beside "
+                "the queue of unrouted events; divide the consumers between two services"
             )
 
 

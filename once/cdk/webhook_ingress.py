@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import ArnFormat, RemovalPolicy, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
@@ -163,7 +163,8 @@ class WebhookIngress(FunctionConstruct):
         group = logs.LogGroup(
             self,
             "AccessLog",
-            log_group_name=f"/aws/apigateway/{self.full_name}",
+            # A group with another prefix is added to a policy of the account, which has a limit.
+            log_group_name=f"/aws/vendedlogs/apis/{self.full_name}",
             encryption_key=imported_key(self, config.keys.logs),
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.DESTROY,
@@ -171,7 +172,14 @@ class WebhookIngress(FunctionConstruct):
         fields = ",".join(f'"{name}":"$context.{value}"' for name, value in _LOGGED.items())
         made = cast(apigateway.CfnStage, stage.node.default_child)
         made.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
-            destination_arn=group.log_group_arn, format=f"{{{fields}}}"
+            # API Gateway stores it without the `:*` of `log_group_arn`: drift would report that.
+            destination_arn=Stack.of(self).format_arn(
+                service="logs",
+                resource="log-group",
+                resource_name=group.log_group_name,
+                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+            ),
+            format=f"{{{fields}}}",
         )
         acknowledge_finding(
             api,

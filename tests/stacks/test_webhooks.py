@@ -103,6 +103,13 @@ def test_the_http_api_takes_any_path_with_a_throttle_and_a_log(stacks: Stacks) -
     assert (stage["StageName"], stage["AutoDeploy"]) == ("$default", True)
     throttle = {"ThrottlingBurstLimit": 500, "ThrottlingRateLimit": 500}
     assert stage["DefaultRouteSettings"] == throttle
+    [(group, log)] = [
+        (key, each)
+        for key, each in stacks.every("AWS::Logs::LogGroup", "test").items()
+        if "AccessLog" in key
+    ]
+    assert log["LogGroupName"].startswith("/aws/vendedlogs/")
+    assert flat(stage["AccessLogSettings"]["DestinationArn"]).endswith(f":log-group:<{group}>")
     form = stage["AccessLogSettings"]["Format"]
     assert '"status":"$context.status"' in form
     assert "querystring" not in form.lower()

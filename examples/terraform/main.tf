@@ -4,6 +4,7 @@ data "aws_cloudformation_stack" "once" {
 
 resource "aws_iam_role" "tickets" {
   assume_role_policy = jsonencode({
+    Version   = "2012-10-17"
     Statement = [{ Effect = "Allow", Action = "sts:AssumeRole", Principal = { Service = "lambda.amazonaws.com" } }]
   })
 }

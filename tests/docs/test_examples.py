@@ -44,6 +44,14 @@ def test_the_handler_and_its_test_run(page: Path) -> None:
     assert set(names["consumer"].handlers) == {"seat.booked"}
 
 
+def test_every_policy_of_the_examples_has_the_version_of_todays_policy_language() -> None:
+    files = [p for p in (ROOT / "examples").rglob("*") if p.suffix in {".yaml", ".yml", ".tf"}]
+    texts = [file.read_text() for file in files]
+    counts = [(len(re.findall(r"\bStatement\b", t)), t.count("2012-10-17")) for t in texts]
+    assert sum(statements for statements, _ in counts) >= 4
+    assert all(statements == versions for statements, versions in counts)
+
+
 def test_the_readme_can_be_read_in_five_minutes() -> None:
     text = README.read_text()
     assert len(text.split()) <= 700

@@ -164,8 +164,8 @@ class OperatorPolicies(Construct):
         return [*statements, *key_statements(self, [*self._keys, *own])]
 
     def _policy(self, name: str, statements: list[iam.PolicyStatement]) -> iam.ManagedPolicy:
-        about = f"once: {name} of operators"
-        policy = iam.ManagedPolicy(self, name, description=about, statements=statements)
+        # No description: a changed one would replace the policy, and leave the old one attached.
+        policy = iam.ManagedPolicy(self, name, statements=statements)
         acknowledge_finding(
             policy,
             "AwsSolutions-IAM5[Resource::*]",
@@ -233,7 +233,8 @@ def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatem
     keys = dict.fromkeys(key for _, keys in tables for key in keys)
     only_records = {
         "ForAllValues:StringLike": {"dynamodb:Attributes": [*keys, f"{ITEM_RECORD_PREFIX}*"]},
-        "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+        # AWS does not say whether a request of `BatchGetItem` has this key.
+        "StringEqualsIfExists": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
     }
     arns = dict.fromkeys(table.table_arn for table, _ in tables)
     yield allow("ReadItemRecords", ["dynamodb:BatchGetItem"], *arns, conditions=only_records)

@@ -53,8 +53,10 @@ def _holds(operator: str, key: str, wanted: Sequence[str], context: Context) -> 
     if operator == "Null":
         return [str(key not in context).lower()] == list(wanted)
     quantifier, _, name = operator.rpartition(":")
-    test, negated = _OPERATORS[name]
+    test, negated = _OPERATORS[name.removesuffix("IfExists")]
     found = context.get(key, ())
+    if not found and name.endswith("IfExists"):
+        return True
 
     def one(value: str) -> bool:
         hit = any(test(value, each) for each in wanted)

@@ -33,6 +33,7 @@ from constructs import Construct
 
 from once.cdk._queues import ConsumerQueues
 from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.errors import SynthError
 from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps, WorkflowProps
 from once.names import EXECUTION_PREFIX, PRODUCER_OBJECTS, SOURCE_PREFIX, consumer_objects
@@ -40,6 +41,11 @@ from once.settings import ITEM_RECORD_PREFIX, Dedup
 
 POLICY_CHARACTERS = 6144
 """IAM's limit for a managed policy, without white space."""
+
+ROLE_CHARACTERS = 10_240
+"""IAM's limit for all inline policies of a role together."""
+_SETTINGS_CHARACTERS = 340
+"""Of the policy that reads stored settings, which is a second one of a role."""
 
 ONLY_IN_TRANSACTIONS = {
     "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
@@ -69,6 +75,7 @@ _LONGEST = {
     "AWS::Partition": "aws-us-gov",
     "AWS::Region": "ap-southeast-2",
     "AWS::AccountId": "111122223333",
+    "AWS::URLSuffix": "amazonaws.com.cn",
 }
 _LONGEST_ARN = "x" * 150
 """In place of an ARN that CloudFormation makes: those of log groups and tables are the longest."""
@@ -118,10 +125,15 @@ def key_statements(scope: Construct, uses: Iterable[KeyUse]) -> list[iam.PolicyS
     statements = []
     for number, (arn, used) in enumerate(services.items()):
         actions = sorted({action for service in used for action in _KEY_ACTIONS[service]})
-        through = [f"{service}.{Stack.of(scope).region}.amazonaws.com" for service in sorted(used)]
+        through = [calling_service(scope, service) for service in sorted(used)]
         only = {"StringEquals": {"kms:ViaService": through}}
         statements.append(allow(f"UseKey{number}", actions, arn, conditions=only))
     return statements
+
+
+def calling_service(scope: Construct, service: str) -> str:
+    """Return the value of `kms:ViaService` for a service, also in the regions of China."""
+    return f"{service}.{Stack.of(scope).region}.{Stack.of(scope).url_suffix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,12 +277,12 @@ def consumer_rights(
         statements.append(allow("Isolate", send, isolation.queue_arn))
     if secret_arns:
         statements.append(allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
-    identities = Stack.of(scope).format_arn(service="ses", resource="identity", resource_name="*")
+    mailing = _mailing(scope)
     if consumer.sends_email:
         as_sender = {"StringEquals": {"ses:FromAddress": config.email_sender}}
         # The embedded AWS checks neither identities nor the sender.
-        resource, conditions = ("*", None) if local else (identities, as_sender)
-        statements.append(allow("SendEmail", ["ses:SendEmail"], resource, conditions=conditions))
+        resources, conditions = (["*"], None) if local else (mailing, as_sender)
+        statements.append(allow("SendEmail", ["ses:SendEmail"], *resources, conditions=conditions))
     if claims is not None:
         statements += [*claims.read_statements(), *claims.write_statements()]
     statements += workflow_statements(scope, consumer.starts)
@@ -285,8 +297,8 @@ def consumer_rights(
     role: iam.Role | iam.ManagedPolicy
     if config.external_functions:
         document = _document(statements, config)
-        about = "once: a function"
-        role = iam.ManagedPolicy(scope, "Consumer", document=document, description=about)
+        # No description: a changed one would replace the policy, and leave the old one attached.
+        role = iam.ManagedPolicy(scope, "Consumer", document=document)
         _acknowledge_any(role)
     else:
         role = function_role(scope, "Consumer", statements, config)
@@ -302,13 +314,25 @@ def consumer_rights(
     if claims is not None:
         claims.acknowledge(role)
     if consumer.sends_email:
+        _acknowledge_mailing(role, mailing)
+    return role
+
+
+def _mailing(scope: Construct) -> list[str]:
+    """Return the resources of an e-mail; an identity may have a default configuration set."""
+    kinds = ("identity", "configuration-set")
+    stack = Stack.of(scope)
+    return [stack.format_arn(service="ses", resource=each, resource_name="*") for each in kinds]
+
+
+def _acknowledge_mailing(role: Construct, resources: Sequence[str]) -> None:
+    for resource in resources:
         acknowledge_finding(
             role,
-            f"AwsSolutions-IAM5[Resource::{name_in_findings(scope, identities)}]",
-            "SES may also check the recipient's identity, as in its sandbox; the condition "
-            "restricts the sender to one address.",
+            f"AwsSolutions-IAM5[Resource::{name_in_findings(role, resource)}]",
+            "SES may also check the recipient's identity, as in its sandbox, and the default "
+            "configuration set; the condition restricts the sender to one address.",
         )
-    return role
 
 
 def _state_statements(
@@ -369,6 +393,14 @@ def function_role(
 ) -> iam.Role:
     """Return the role of a function, which may also trace, and use the network of the VPC."""
     document = _document(statements, config)
+    most = ROLE_CHARACTERS - _SETTINGS_CHARACTERS
+    if (size := policy_characters(scope, document.to_json())) > most:
+        fault = (
+            f"its policy has up to {size} characters, and IAM takes {most} in a role beside the "
+            "right to its settings; give it fewer tables, secrets, workflows or endpoints, or "
+            "divide them between two functions"
+        )
+        raise SynthError(f"the function {scope.node.id!r} cannot be built", [fault])
     assumed_by = iam.ServicePrincipal("lambda.amazonaws.com")
     role = iam.Role(scope, "Role", assumed_by=assumed_by, inline_policies={policy: document})
     _acknowledge_any(role)
@@ -406,7 +438,12 @@ def _at_its_longest(value: Any) -> Any:
             return _LONGEST.get(name, _LONGEST_ARN)
         case {"Fn::Join": [separator, parts]}:
             return str(separator).join(map(_at_its_longest, parts))
-        case {"Fn::GetAtt": _} | {"Fn::GetStackOutput": _} | {"Fn::ImportValue": _}:
+        case (
+            {"Fn::GetAtt": _}
+            | {"Fn::GetStackOutput": _}
+            | {"Fn::ImportValue": _}
+            | {"Fn::Select": _}
+        ):
             return _LONGEST_ARN
         case dict():
             return {key: _at_its_longest(each) for key, each in value.items()}

@@ -22,7 +22,7 @@ from constructs import Construct, DependencyGroup, IDependable
 
 from once.cdk._queues import retain_messages
 from once.cdk.deployment_options import DeploymentConfig, imported_key
-from once.cdk.permissions import allow
+from once.cdk.permissions import allow, calling_service
 from once.cdk.props import ConsumerProps, MessageGroups
 from once.names import EVENT_TYPE_ATTRIBUTE, StackOutput
 
@@ -322,7 +322,7 @@ def _ingress_key(scope: Construct, publishers: Sequence[str], *, local: bool) ->
     )
     stack = Stack.of(scope)
     account = {"aws:SourceAccount": stack.account}
-    through_sns = {"kms:ViaService": f"sns.{stack.region}.amazonaws.com"}
+    through_sns = {"kms:ViaService": calling_service(scope, "sns")}
     topics = stack.format_arn(service="sns", resource="*")
     of_topics = {"StringLike": {"kms:EncryptionContext:aws:sns:topicArn": topics}}
     conditions: dict[str, dict[str, Any]] = {

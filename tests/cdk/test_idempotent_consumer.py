@@ -246,6 +246,18 @@ def test_the_parameter_of_a_function_that_another_tool_deploys_later_is_retained
     assert parameter["DeletionPolicy"] == "RetainExceptOnCreate"
 
 
+def test_a_role_that_is_larger_than_iam_takes_is_a_fault(stack: cdk.Stack) -> None:
+    # Tables of another stack, as those of `assemble`.
+    state = cdk.Stack(cdk.App(), "State")
+    tables = {
+        f"seats{n}": dynamodb.Table.from_table_arn(state, f"T{n}", f"{TABLE_ARN}-{'of' * 20}-{n}")
+        for n in range(40)
+    }
+    props = replace(TICKETS, tables=tuple(TableProps(name, "id") for name in tables))
+    with pytest.raises(SynthError, match=r"in a role .*; give it fewer tables, secrets"):
+        make(stack, props, tables=tables)
+
+
 def test_settings_that_are_too_large_for_a_parameter_are_a_fault(
     stack: cdk.Stack, tmp_path: Path
 ) -> None:

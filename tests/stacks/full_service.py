@@ -62,7 +62,9 @@ LAYER = f"arn:aws:lambda:{REGION}:{ACCOUNT}:layer:agent:7"
 NETWORK = Network(
     subnets=("subnet-0a1b2c3d", "subnet-4e5f6a7b"),
     security_groups=("sg-0a1b2c3d",),
-    endpoints=("dynamodb", "email", "lambda", "s3", "secretsmanager", "sns", "sqs", "states"),
+    endpoints=(
+        *("dynamodb", "email", "lambda", "s3", "secretsmanager", "sns", "sqs", "ssm", "states"),
+    ),
 )
 OPTIONS = DeploymentConfig(
     service="theatre-prod",

@@ -110,7 +110,8 @@ def test_each_role_may_use_the_key_through_each_service_that_it_calls(stacks: St
             called |= {action.split(":")[0] for action in actions} & ENCRYPTED
             if actions[0].startswith("kms:") and statement["Resource"] == KEY.arn:
                 names = statement["Condition"]["StringEquals"]["kms:ViaService"]
-                through |= {name.split(".")[0] for name in listed(names)}
+                through |= {flat(name).split(".")[0] for name in listed(names)}
+                assert all(flat(name).endswith(".<AWS::URLSuffix>") for name in listed(names))
         assert called
         assert called <= through
 

@@ -118,7 +118,7 @@ def test_s2_a_principal_with_every_right_publishes_to_ingress_and_no_events(
 # The key and the policy of the ingress topic let its publishers in alone.
 
 
-SNS = "sns.<AWS::Region>.amazonaws.com"
+SNS = "sns.<AWS::Region>.<AWS::URLSuffix>"
 OWN_ACCOUNT = "<AWS::AccountId>"
 OWN = {"StringEquals": {"kms:ViaService": SNS, "kms:CallerAccount": OWN_ACCOUNT}}
 

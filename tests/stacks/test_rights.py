@@ -221,8 +221,8 @@ def test_a_consumer_reaches_its_own_resources_only(cloud: Cloud, consumer: Consu
         secrets = (f"{name}-secret" for name in consumer.secrets)
         expected["ReadSecrets"] = in_state(cloud, *secrets, attribute="Id")
     if consumer.sends_email:
-        sender = "arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/*"
-        expected["SendEmail"] = {sender}
+        place = "arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>"
+        expected["SendEmail"] = {f"{place}:identity/*", f"{place}:configuration-set/*"}
         only = {"StringEquals": {"ses:FromAddress": "orders@example.com"}}
         assert condition(cloud, consumer, "SendEmail") == only
     assert reached(cloud, consumer) == expected
@@ -276,4 +276,5 @@ def test_only_lambda_assumes_a_role_and_no_other_policy_adds_to_it(
     assert "AWS::IAM::Policy" not in types(cloud.service)
     for policy in cloud.every("AWS::IAM::ManagedPolicy").values():  # those of operators
         assert not {"Roles", "Users", "Groups"} & policy.keys()
+        assert policy["Description"] == ""  # a changed one would replace an attached policy
     assert flat(cloud.of(owner, "Function")["Role"]) == cloud.text(owner, "Role", attribute="Arn")

@@ -16,7 +16,7 @@ import msgspec
 
 from once.cdk.checks.property_types import has_type
 from once.cdk.errors import SynthError
-from once.cdk.props import ConsumerProps, WebhookProps
+from once.cdk.props import ConsumerProps, Rollout, WebhookProps
 from once.names import page_url
 
 
@@ -30,6 +30,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         secrets: names of secrets.
         endpoints: names of the endpoints of each webhook ingress, by the ingress's name.
         stacks: the number of each consumer's stack; without those in the service stack, the first.
+        uses: the parts of the latest deployment that each consumer's code may use, by its name.
     """
 
     consumers: dict[str, str] = {}
@@ -38,6 +39,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     secrets: tuple[str, ...] = ()
     endpoints: dict[str, tuple[str, ...]] = {}
     stacks: dict[str, int] = {}
+    uses: dict[str, tuple[str, ...]] = {}
 
     @classmethod
     def of(
@@ -59,6 +61,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 else {webhooks.name: _sorted(each.name for each in webhooks.endpoints)}
             ),
             stacks=dict(stacks),
+            uses={each.name: used for each in registry if (used := _sorted(_uses(each)))},
         )
 
     @classmethod
@@ -91,7 +94,8 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def record(self, file: Path, service: str) -> list[str]:
         """Add the names to those that a file records for one deployment, and return the new ones.
 
-        Names are never taken out here: a person does that when they hold no data any more.
+        Names are never taken out here: a person does that when they hold no data any more. The
+        parts that a consumer uses are those of its latest deployment.
         """
         every = _read(file)
         known = every.get(service, DeployedNames())
@@ -105,6 +109,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 for name in (*known.endpoints, *self.endpoints)
             },
             stacks={**known.stacks, **self.stacks},
+            uses={n: u for n, u in known.uses.items() if n not in self.consumers} | self.uses,
         )
         file.write_text(json.dumps(msgspec.to_builtins(every), indent=2, sort_keys=True) + "\n")
         recorded = {*known.by_kind()}
@@ -132,6 +137,15 @@ def _read(file: Path) -> dict[str, DeployedNames]:
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*names}))
+
+
+def _uses(line: ConsumerProps) -> Iterator[str]:
+    """Yield each part that a line lets the consumer's code use."""
+    yield from (f"the table {table.name!r}" for table in line.tables)
+    yield from (f"the secret {name!r}" for name in line.secrets)
+    yield from (f"the workflow {workflow.name!r}" for workflow in line.starts)
+    yield from (f"the published type {event!r}" for event in line.publishes)
+    yield from (name for name in ("sends_email", "claim_check_mb") if getattr(line, name))
 
 
 STEPS = page_url("runbook#rename-or-remove-a-consumer")
@@ -173,6 +187,27 @@ def missing_name_faults(
                 "ingress a webhook that is sent again would be handed on again; put it back, or "
                 "delete the recorded name once the provider sends no more to it "
                 f"({ENDPOINT_STEPS})"
+            )
+
+
+ROLLOUT_STEPS = page_url("runbook#remove-a-table-secret-or-workflow")
+
+
+def lost_use_faults(deployed: DeployedNames, consumers: Iterable[ConsumerProps]) -> Iterator[str]:
+    """Yield a fault for each part that a line loses, while a rollout moves its traffic in steps.
+
+    Both versions have one role, and one relay, which change before the first step.
+    """
+    for each in consumers:
+        if not has_type(each, ConsumerProps) or each.rollout is Rollout.ALL_AT_ONCE:
+            continue
+        for lost in sorted({*deployed.uses.get(each.name, ())} - {*_uses(each)}):
+            yield (
+                f"consumer {each.name!r} loses {lost}, which its deployed code may use: until the "
+                f"rollout {each.rollout.name} ends, that code would be denied it, and an alarm "
+                "would move the traffic back. Put it back and deploy code that does not use it. "
+                "Then take it out of the line, and out of uses of the recorded names, in a later "
+                f"deployment ({ROLLOUT_STEPS})"
             )
 
 

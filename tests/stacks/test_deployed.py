@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,8 @@ from once.cdk import (
     ConsumerProps,
     DeployedNames,
     DeploymentConfig,
+    Rollout,
+    StateMachineProps,
     TableProps,
     missing_name_faults,
     output_key,
@@ -35,9 +38,9 @@ WITHOUT_LINE = "consumer 'inventory' was deployed and has no line"
 
 
 def faults(
-    consumers: Sequence[ConsumerProps], deployed: Path = DEPLOYED, *, local: bool = False
+    consumers: Sequence[ConsumerProps], deployed: Path = DEPLOYED, **options: Any
 ) -> list[str]:
-    config = DeploymentConfig(parameters=CONTEXT, local=local)
+    config = DeploymentConfig(parameters=CONTEXT, **options)
     registry = replace(REGISTRY, consumers=consumers, deployed=deployed)
     found = registry_faults(registry, config)
     return [fault for fault in found if not fault.startswith("functions/")]
@@ -103,6 +106,51 @@ def test_a_recorded_fifo_queue_cannot_become_a_standard_one(tmp_path: Path) -> N
     assert fault.startswith("consumer 'inventory' was deployed with a FIFO queue, which cannot")
     assert "renamed_from='inventory' and fifo=False" in fault
     assert [*missing_name_faults(DeployedNames.read(file, "once"), [plan])] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        ({"tables": ()}, "the table 'payments'"),
+        ({"secrets": ()}, "the secret 'stripe_key'"),
+        ({"publishes": ("payment.captured",)}, "the published type 'payment.refused'"),
+        ({"starts": ()}, "the workflow 'ship'"),
+        ({"sends_email": False}, "sends_email"),
+        ({"claim_check_mb": 0}, "claim_check_mb"),
+        ({"memory_mb": 512}, None),
+    ],
+)
+def test_a_part_leaves_a_line_with_a_gradual_rollout_in_a_later_deployment(
+    tmp_path: Path, change: dict[str, Any], lost: str | None
+) -> None:
+    file = tmp_path / "deployed.json"
+    file.write_text("{}")
+    line = ConsumerProps(
+        "payments",
+        external=("order.placed",),
+        publishes=("payment.captured", "payment.refused"),
+        tables=(TableProps("payments", "id"),),
+        secrets=("stripe_key",),
+        starts=(StateMachineProps("ship", "arn:aws:states:eu-west-1:1:stateMachine:ship"),),
+        sends_email=True,
+        claim_check_mb=1,
+        rollout=Rollout.CANARY_10_PERCENT_5_MINUTES,
+    )
+    DeployedNames.of([line]).record(file, "once")
+    changed = replace(line, **change)
+
+    def found(props: ConsumerProps, **options: Any) -> list[str]:
+        every = faults([props], file, **options)
+        return [fault for fault in every if "which its deployed code may use" in fault]
+
+    assert [lost is not None and f" loses {lost}, " in fault for fault in found(changed)] == (
+        [True] if lost else []
+    )
+    assert found(replace(changed, rollout=Rollout.ALL_AT_ONCE)) == []
+    assert found(changed, gradual_rollout=False) == []
+    # Recorded without it, once the code does not use it any more.
+    DeployedNames.of([changed]).record(file, "once")
+    assert found(changed) == []
 
 
 def test_the_fault_of_a_rename_names_both_lines_and_the_entry_of_the_runbook() -> None:

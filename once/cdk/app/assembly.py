@@ -20,7 +20,7 @@ from once.cdk.checks.constructs import stack_size_faults, unmanaged_mapping_faul
 from once.cdk.checks.consumer_set import consumer_set_faults
 from once.cdk.checks.deployment_options import deployment_faults, stage_faults, unfit_option_faults
 from once.cdk.checks.handlers_in_code import has_handler, syntax_faults
-from once.cdk.deployed_names import DeployedNames, missing_name_faults
+from once.cdk.deployed_names import DeployedNames, lost_use_faults, missing_name_faults
 from once.cdk.deployment_options import DeploymentConfig, Stage
 from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps, WebhookProps, output_key
@@ -263,7 +263,9 @@ def _lost_names(registry: Registry, config: DeploymentConfig) -> list[str]:
         names = _deployed(registry, config)
     except SynthError as error:
         return list(error.faults)
-    faults = missing_name_faults(names, registry.consumers, registry.webhooks)
+    faults = [*missing_name_faults(names, registry.consumers, registry.webhooks)]
+    if config.gradual_rollout:
+        faults += lost_use_faults(names, registry.consumers)
     return [f"{fault} ({registry.deployed.name})" for fault in faults]
 
 

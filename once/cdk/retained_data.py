@@ -49,7 +49,8 @@ class RetainedTable(dynamodb.Table):
             partition_key=partition,
             sort_key=sort[0] if sort else None,
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-            encryption=encryption.CUSTOMER_MANAGED if key else encryption.AWS_MANAGED,
+            # The key that AWS owns has no charge; the managed one costs a request of KMS in use.
+            encryption=encryption.CUSTOMER_MANAGED if key else encryption.DEFAULT,
             encryption_key=imported_key(scope, key),
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True

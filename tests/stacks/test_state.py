@@ -48,7 +48,7 @@ def test_table_is_protected_recoverable_encrypted_and_on_demand(cloud: Cloud, na
     expected = {
         "DeletionProtectionEnabled": True,
         "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-        "SSESpecification": {"SSEEnabled": True},
+        "SSESpecification": {"SSEEnabled": False},  # the key that AWS owns
         "BillingMode": "PAY_PER_REQUEST",
         "TableName": None,  # CloudFormation generates it
     }

@@ -86,6 +86,7 @@ docs: setup ## the documentation site, into build/site; its links and anchors ar
 
 redraw: synth ## redraw what follows from code and templates: package map, costs, pictures; those of the console from a run of the demo
 	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m demo.pictures
+	@$(PY) -m tests.stacks.test_declared
 	@$(PY) -m demo run --pictures
 
 bench: setup ## what each way of handling a batch costs; writes reports/bench.json (ten minutes; WRITE=1: docs/performance.md too)

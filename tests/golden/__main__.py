@@ -15,12 +15,11 @@ from typing import Any
 
 import typer
 
-from docs.tools.marked_block import write
 from once.names import SCHEMA_VERSION
 from tests.golden import test_captures
 from tests.golden.test_consumers import known_data, missing, new_case
 from tests.golden.versions import FOLDER, golden
-from tests.stacks import logical_ids, test_declared
+from tests.stacks import logical_ids
 from tests.stacks.cloud import Cloud
 
 CASES = FOLDER / f"v{SCHEMA_VERSION}" / "consumers.json"
@@ -36,7 +35,6 @@ def main(arguments: Sequence[str]) -> None:
         add_case(consumer, event_type)
     _add_captures()
     _add_logical_ids()
-    write(test_declared.ARCHITECTURE, "declared", test_declared.declared())
 
 
 def add_case(consumer: str, event_type: str, given: str | None = None) -> None:

@@ -58,7 +58,8 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def fuzzed(monkeypatch: pytest.MonkeyPatch) -> Fuzz:
     """Fuzzes these parsers in this process; returns the exit status and the report."""
 
-    def in_this_process(parts: list[Part], *_: object) -> list[Any]:
+    def in_this_process(parts: list[Part], *_: object, apart: bool) -> list[Any]:
+        assert apart
         return [part.result() for part in parts]
 
     def fuzzed(*parsers: Parser, costs: tuple[Cost, ...] = (CHEAP,), **options: Any) -> Any:

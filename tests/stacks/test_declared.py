@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from docs.tools.marked_block import replaced
+from docs.tools.marked_block import replaced, write
 from once.cdk import (
     STRIPE,
     ConsumerProps,
@@ -118,7 +118,7 @@ def declared() -> str:
 
 def test_the_page_shows_what_each_declaration_makes() -> None:
     text = ARCHITECTURE.read_text()
-    assert text == replaced(text, "declared", declared()), "run `.venv/bin/python -m tests.golden`"
+    assert text == replaced(text, "declared", declared()), "run `make redraw`"
 
 
 def test_the_shop_has_no_key_and_thirty_alarms_at_most(cloud: Cloud) -> None:
@@ -199,3 +199,7 @@ def test_synthesis_prints_what_it_makes_and_its_cost_at_rest(
     )
     assert cost.startswith(f"at rest {cost_at_rest(SMALLEST):.2f} USD a month = ")
     assert dashboards.startswith(f"and {DASHBOARD:.2f} for dashboards, of which an account has")
+
+
+if __name__ == "__main__":  # `make redraw`
+    write(ARCHITECTURE, "declared", declared())

@@ -43,7 +43,7 @@ class Topics:
         fifo_dead_letters: whether a standard queue's subscription to a FIFO topic has a dead-letter
             queue, which is a standard one.
         whole: the topics whose one consumer takes every event, without a filter policy.
-        filtered: the topics of which a filter policy may drop an event that no consumer takes.
+        filtered: the topics of which an event that no consumer takes may be dropped, and is swept.
         subscribed: the subscriptions of consumers, those made later included.
         swept: the parts that must exist before a filter policy drops events.
     """
@@ -101,10 +101,13 @@ class Topics:
         for each in topics.of_producers:
             _allow_publishers(each, publishers)
         pairs = ((outer, topics.of_producers), (inner, topics.of_consumers))
+        # Where there is a sweep, it also reads a topic of which no consumer takes anything.
+        is_swept = outer.is_filtered or inner.is_filtered
+        swept = [of_flow for flow, of_flow in pairs if is_swept and not flow.is_whole]
         return replace(
             topics,
             whole=tuple(each for flow, of_flow in pairs if flow.is_whole for each in of_flow),
-            filtered=tuple(each for flow, of_flow in pairs if flow.is_filtered for each in of_flow),
+            filtered=tuple(each for of_flow in swept for each in of_flow),
         )
 
     def by_output(self) -> dict[str, sns.Topic]:

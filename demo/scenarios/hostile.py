@@ -25,8 +25,6 @@ _STOCK = 1_000_000
 _PERIOD_SECONDS = 0.5
 _PRINT_SECONDS = 10.0
 _HOLD_SECONDS = 900
-_NO_SOURCES = ("-dead-letters", "-unrouted")
-"""Ends of the names of queues from which nothing is processed."""
 
 _KEYS = {
     "orders": "order_id",
@@ -102,7 +100,8 @@ def hostile(shop: Shop, deploy_seconds: float) -> bool:
     item = {"sku": {"S": SKU}, "available": {"N": str(_STOCK)}}
     aws.client("dynamodb").put_item(TableName=shop.deployment.table("stock"), Item=item)
     queues = list(sqs.list_queues().get("QueueUrls", []))
-    sources = [url for url in queues if not url.endswith(_NO_SOURCES)]
+    # Messages are processed from queues that have dead letters; from others, nothing is.
+    sources = [url for url in queues if _has_dead_letters(sqs, url)]
     monitor = RunMonitor(shop, sources)
     with background("monitor", monitor.run):
         with step("sending poison, bombs, forgeries, fatal messages, and healthy ones behind them"):
@@ -135,6 +134,11 @@ def hostile(shop: Shop, deploy_seconds: float) -> bool:
         good="every promise holds",
         passed=counted["healthy_committed"] == counted["healthy_sent"] > 0,
     )
+
+
+def _has_dead_letters(sqs: Any, url: str) -> bool:
+    answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
+    return "RedrivePolicy" in answer.get("Attributes", {})
 
 
 @dataclass(frozen=True, kw_only=True)

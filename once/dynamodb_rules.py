@@ -217,7 +217,7 @@ _OPERANDS = {
 
 
 class _Texts(NamedTuple):
-    """What the texts of a write say, whatever its values are.
+    """Facts of the expressions of a write that do not depend on its values.
 
     Attributes:
         placeholders: those that they use.

@@ -38,7 +38,7 @@ _WHILE = Duration.minutes(15)
 _HOUR = Duration.hours(1)
 
 NOW, TODAY = "now", "today"
-"""How soon a person must act, the first word of a description."""
+"""Urgency of an alarm: the first word of its description."""
 _AGE_SECONDS = 60 * 60
 """One hour of the four days after which SQS deletes a message."""
 WAIT_ALARM_SECONDS = 15 * 60
@@ -109,7 +109,7 @@ _STEPS = {
     "table-throttled": (TODAY, _ROW),
     "table-conflicts": (TODAY, _ROW),
 }
-"""How soon to act, and the first step, by the entry of the runbook."""
+"""Urgency and first step of each alarm, by its entry in the runbook."""
 _WIDTH = 4
 """Of the 24 columns: a row holds up to six graphs, and those of one kind stand in one column."""
 

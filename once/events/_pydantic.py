@@ -135,7 +135,8 @@ class Rules:
         if schema["type"] == "definition-ref":
             return self._named[schema["schema_ref"]]
         if schema["type"] == "chain":
-            return schema["steps"][0]  # type: ignore[no-any-return]
+            first: Schema = schema["steps"][0]
+            return first
         names = ("json_schema", "lax_schema", "schema")
         return next((schema[name] for name in names if name in schema), None)
 

@@ -29,7 +29,7 @@ ITEM: dict[str, Any] = {
     "bool": True,
     "null": None,
 }
-"""What is in the table before each write."""
+"""The item in the table before each write."""
 
 KEY = {"name": "a"}
 Write = Callable[[Transaction], None]

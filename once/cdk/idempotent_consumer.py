@@ -129,7 +129,7 @@ class IdempotentConsumer(FunctionConstruct):
         )
         self.queue = queue or self._make_queue("Queue", self.full_name, props.max_receive_count)
         # One receive more, in which a message that ends the function is dead-lettered unread, with
-        # its reason: it has been the only one of its batch in all others (ADR 0081).
+        # its reason: it has been the only one of its batch in all others (ADR 0001).
         self.isolation = (
             self._make_queue("Isolation", isolation, props.max_receive_count + 1)
             if isolation

@@ -1,7 +1,7 @@
 """Circuit breaker: while a dependency fails, delays messages instead of attempting them.
 
 While the breaker is open, messages return to the queue without an attempt. Their delay doubles with
-each receive (ADR 0013). The state is in memory and lasts while the function is warm. One message
+each receive (ADR 0011). The state is in memory and lasts while the function is warm. One message
 that fails among others that succeed does not open the breaker.
 """
 

@@ -4,7 +4,7 @@ Requests and answers have the payload format 2.0 of function URLs and HTTP APIs.
 
 The signed bytes alone decide how a body is read, and they are the key: the provider's id if the
 signature covers it, otherwise the hash of the body. Anybody can change a header that is not signed
-(ADR 0055): it joins the key only where the profile or the endpoint says so. No content of a
+(ADR 0044): it joins the key only where the profile or the endpoint says so. No content of a
 verified request raises an error.
 """
 

@@ -1,8 +1,8 @@
 """Tests mutmut's mutants in forks of a process that has collected the tests once.
 
-`mutmut run` forks for each mutant too, but runs pytest in the fork from the start, which takes twice
-the CPU (docs/mutants.md). Here each mutant is tested by the tests that call its function, until one
-of them fails: first those that have killed other mutants of the function in little time.
+`mutmut run` forks for each mutant too, but runs pytest in the fork from the start, which takes
+twice the CPU (docs/mutants.md). Here each mutant is tested by the tests that call its function,
+until one of them fails: first those that have killed other mutants of the function in little time.
 
 Executed by its path in a project with mutmut's settings: it must not import the code under test
 before mutmut has mutated it. Writes `mutants.json`: the status of each mutant by its name, and the

@@ -1,5 +1,6 @@
 """The documentation site builds without a warning, and no link in it is dead."""
 
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -66,6 +67,17 @@ def test_every_page_is_reached_by_a_link_and_no_link_is_dead(site: Path) -> None
     linked, dead = links(site)
     assert pages - linked == set()
     assert dead == []
+
+
+def test_each_decision_that_is_named_exists_and_is_listed() -> None:
+    folder = ROOT / "docs" / "adr"
+    records = {path.name[:4] for path in folder.glob("0*.md")}
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    code = (file for name in ("once", "proof", "stacks") for file in ROOT.glob(f"{name}/**/*.py"))
+    text = "\n".join(file.read_text() for file in (*pages, *code))
+    assert set(re.findall(r"\b(?:ADRs?\s+|docs/adr/)(\d{4})\b", text)) <= records
+    listed = re.findall(r"^\| \[(\d{4})\]", (folder / "README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(records)
 
 
 def test_every_error_has_a_meaning_and_a_remedy() -> None:

@@ -96,6 +96,8 @@ class ReadyQueue:
             (contended if message.attempts else fresh).append(message)
             if len(fresh) == count:
                 break
+        # One that has a group to itself may use up the round, and keep the others from theirs.
+        contended.sort(key=lambda message: message.attempts)
         if chosen := fresh or contended[:count]:
             return chosen
         return [] if calling else [_either_end(list(self._free()))]

@@ -1,5 +1,6 @@
 """The time of an invocation: messages that are ready commit, and the rest is reported in time."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from tests.once.batch.function import (
     Run,
     batch_of,
     cancelling,
+    events,
     message,
 )
 from tests.once.support import COUNTERS, Log, Note, count, facts, record
@@ -228,13 +230,21 @@ def test_the_reason_that_delayed_a_message_most_often_is_reported(timed: MakeTim
 
 
 def test_of_a_group_the_throttled_and_the_conflicting_message_are_repeated_by_their_own_limits(
-    timed: MakeTimed,
+    timed: MakeTimed, longest_delays: None
 ) -> None:
     function = timed(seconds=60)
     codes = {"b": "ThrottlingError", "d": CONFLICT}
     log = Log(function.aws)
-    function.run(*batch_of(*GROUP), writes=cancelling(codes, times=10_000), reports=["b", "d"])
+    choose, attempts = cancelling(codes, times=10_000), Counter[str]()
+
+    def count_attempts(entries: Entries) -> Fault | None:
+        attempts.update(events(entries))
+        return choose(entries)
+
+    function.run(*batch_of(*GROUP), writes=count_attempts, reports=["b", "d"])
     assert function.amounts == dict.fromkeys("ace", 1)
+    assert attempts["d"] == 11
+    assert 50 < attempts["b"] < 70  # of at most a second each, after the first of them
     ended = [line for line in log.lines() if line["message"] == "will be retried"]
     errors = {line["message_id"]: line["error"] for line in ended}
     assert errors == {"b": "Throttled", "d": "Contention"}

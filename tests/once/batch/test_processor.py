@@ -14,7 +14,7 @@ from once.names import Limits
 from once.testing import Fault, answer_lost, inject, never_sent, refused
 from once.transaction import Transaction
 from tests.in_memory import Start
-from tests.once.batch.function import LAST, SECOND, THIRD, Function, Make, batch_of, message
+from tests.once.batch.function import LAST, READ, SECOND, THIRD, Function, Make, batch_of, message
 from tests.once.support import (
     COUNTERS,
     Log,
@@ -84,6 +84,28 @@ def test_an_exception_of_a_handler_fails_only_its_message(
     assert invoke(aws, consumer, message("bad", receive_count=5)) == []
     [dead_letter] = map(facts, aws.dead_letters())
     assert dead_letter["error"].startswith(f"Unexpected: {type(error).__name__} at ")
+
+
+def test_an_error_of_the_sdk_that_has_no_meaning_fails_only_its_message(make: Make) -> None:
+    def handle(event: Note, tx: Transaction) -> None:
+        if event.name == "bad":
+            raise ValueError  # its dedup record is looked up
+        count(event, tx)
+
+    def fail(**_: Any) -> None:
+        raise RuntimeError
+
+    function = make(handle)
+    client = function.aws.runtime.dynamodb
+    client.meta.events.register(f"before-call.dynamodb.{READ}", fail)
+    try:
+        function.run(*batch_of("before", "bad", "after"), reports=["bad"])
+        function.run(message("bad", **LAST))
+    finally:
+        client.meta.events.unregister(f"before-call.dynamodb.{READ}", fail)
+    assert function.amounts == {"before": 1, "after": 1}
+    [dead_letter] = map(facts, function.aws.dead_letters())
+    assert dead_letter["error"].startswith("Unexpected: RuntimeError at ")
 
 
 def test_a_duplicate_is_recognized_by_its_record_alone(function: Function) -> None:

@@ -137,19 +137,19 @@ def test_conflicts_and_messages_that_the_breaker_holds_back_are_counted(
 
 
 def test_effects_are_counted_by_their_results(read: Read, till: Till, provider: Provider) -> None:
-    event = note()
+    events = note("a"), note("b")
     for error, metric in (
         (NotDone(), Metric.EFFECTS_NOT_DONE),
         (TimeoutError(), Metric.EFFECTS_UNANSWERED),
     ):
-        provider.plan = [error] * 3
-        assert not till.deliver(event)
-        assert values(read()[0])[metric] == [1]
+        provider.plan = [error] * 6
+        assert not till.deliver(*events)
+        assert values(read()[0])[metric] == [2]
         till.later()
-    assert till.deliver(event)
+    assert till.deliver(*events)
     [line] = read()
-    assert values(line)[Metric.EFFECTS_DONE] == [1]
-    assert values(line)[Metric.PENDING_SECONDS] == [2 * LEASE]
+    assert values(line)[Metric.EFFECTS_DONE] == [2]
+    assert values(line)[Metric.PENDING_SECONDS] == [2 * LEASE] * 2
     assert unit(line, Metric.PENDING_SECONDS) == "Seconds"
 
 
@@ -157,10 +157,10 @@ def test_effects_with_an_unknown_outcome_are_counted(
     read: Read, start: Start, provider: Provider
 ) -> None:
     till = start_till(start, provider, policy=Policy.AT_MOST_ONCE)
-    provider.plan = [TimeoutError()]
-    assert till.deliver(note())
+    provider.plan = [TimeoutError()] * 2
+    assert till.deliver(note("a"), note("b"))
     found = values(read()[0])
-    assert (found[Metric.EFFECTS_UNKNOWN], found[Metric.QUARANTINED]) == ([1], [1])
+    assert (found[Metric.EFFECTS_UNKNOWN], found[Metric.QUARANTINED]) == ([2], [2])
 
 
 class Collector:

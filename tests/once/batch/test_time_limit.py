@@ -251,7 +251,9 @@ def test_of_a_group_the_throttled_and_the_conflicting_message_are_repeated_by_th
 
 
 @pytest.mark.parametrize("operation", ["GetItem", "BatchGetItem"])
-def test_a_throttled_read_is_repeated_after_a_pause(timed: MakeTimed, operation: str) -> None:
+def test_a_throttled_read_is_repeated_after_a_growing_pause(
+    timed: MakeTimed, operation: str, longest_delays: None
+) -> None:
     handled: list[str] = []
 
     def read_first(event: Note, tx: Transaction) -> None:
@@ -267,6 +269,8 @@ def test_a_throttled_read_is_repeated_after_a_pause(timed: MakeTimed, operation:
         function.run(message("a"))
     assert left == []
     assert len(function.pauses) == 14
+    seconds = 0.025 * (2**6 - 1) + 8  # doubled up to a second
+    assert function.context.remaining_ms == TIME_MARGIN_MS + 1000 * (60 - seconds)
     assert function.amounts == {"a": 1}
 
 

@@ -152,11 +152,14 @@ class Till:
         self.context = FakeContext()
         aws.time = NOW
 
-    def deliver(self, event: Any, *, receive_count: int = 1, remaining_ms: int = 30_000) -> bool:
-        """Invoke the function with one message; tell whether it was acknowledged."""
+    def deliver(self, *events: Any, receive_count: int = 1, remaining_ms: int = 30_000) -> bool:
+        """Invoke the function with messages; tell whether all of them were acknowledged."""
         self.context.remaining_ms = remaining_ms
-        message = record(json.dumps(event), "message", receive_count=receive_count)
-        return invoke(self.aws, self.consumer, message, context=self.context) == []
+        batch = [
+            record(json.dumps(event), f"message{n or ''}", receive_count=receive_count)
+            for n, event in enumerate(events)
+        ]
+        return invoke(self.aws, self.consumer, *batch, context=self.context) == []
 
     def killed(self, event: Any) -> bool:
         """Invoke the function with one message; tell whether it was killed meanwhile."""

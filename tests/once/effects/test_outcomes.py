@@ -12,6 +12,7 @@ from once.errors import (
     EffectUnknown,
     PermanentError,
     Refusal,
+    Throttled,
     UnhandledRefusal,
     WrongOutcome,
 )
@@ -128,7 +129,7 @@ def test_a_completion_on_a_stale_read_runs_again_without_another_call(make: Make
 
 
 @pytest.mark.parametrize(
-    "failure", [ValueError("x"), ConditionFailed(), PermanentError()], ids=repr
+    "failure", [ValueError("x"), ConditionFailed(), PermanentError(), Throttled()], ids=repr
 )
 def test_a_completion_that_fails_causes_no_second_charge(make: Make, failure: Exception) -> None:
     failures = [failure]

@@ -359,12 +359,12 @@ class Transaction:
         return {key for key, a in self._actions.items() if a.kind != "ConditionCheck"}
 
     def refused(self, refusal: Refusal, *, keep_reads: bool) -> "Transaction":
-        """Return an empty transaction for the answer to a refusal.
+        """Return an empty transaction for the rejection of a refusal.
 
         If the refusal depends on the items that this transaction read, keep its reads: its commit
         then fails if one of them has changed.
         """
-        answer = Transaction(
+        refused = Transaction(
             self.event,
             self.identity,
             self._settings,
@@ -372,10 +372,10 @@ class Transaction:
             claims=self._claims,
             owned=self.owned,
         )
-        answer.refusal = refusal
+        refused.refusal = refusal
         if keep_reads:
-            answer._reads = dict(self._reads)
-        return answer
+            refused._reads = dict(self._reads)
+        return refused
 
     def actions(self) -> dict[ItemKey, "Action"]:
         """Return the actions to commit: the writes, then the checks of items only read."""

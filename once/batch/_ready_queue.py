@@ -45,7 +45,7 @@ class ReadyQueue:
         """The messages that are not finished."""
         return [message for message in self._waiting if message.finished is None]
 
-    def take(self, count: int) -> list[tuple[Message, MessageResult | None]]:
+    def choose(self, count: int) -> list[tuple[Message, MessageResult | None]]:
         """Return the messages that run now: `count` at most, and at least one if none is calling.
 
         Each has a result beside it if an earlier message of the batch decides it. Messages stay in
@@ -58,10 +58,10 @@ class ReadyQueue:
         # A message whose effect is done commits before another effect begins.
         done = [m for m in self._waiting if m.effect is not None and m.call is None]
         calling = [self._ranks[message] for message in self._waiting if message.call is not None]
-        return self._decided(done or self._chosen(count, calling))
+        return self._decided(done or self._startable(count, calling))
 
-    def answered(self) -> list[tuple[Message, MessageResult | None]]:
-        """Return the messages whose effect has an answer, as `take` does."""
+    def choose_called(self) -> list[tuple[Message, MessageResult | None]]:
+        """Return the messages whose call of an effect has ended, as `choose` does."""
         return self._decided([m for m in self._waiting if m.call is not None and m.call.done()])
 
     def _decided(self, messages: Sequence[Message]) -> list[tuple[Message, MessageResult | None]]:
@@ -75,7 +75,7 @@ class ReadyQueue:
         if isinstance(message.result, Disposition) and isinstance(event, DecodedEvent):
             self._committed[event.identity.pk] = event.identity.fingerprint
 
-    def _chosen(self, count: int, calling: Sequence[_Rank]) -> list[Message]:
+    def _startable(self, count: int, calling: Sequence[_Rank]) -> list[Message]:
         """Return messages without contention first: that of the others may end meanwhile.
 
         Beside calls of other messages, of these ranks, only ordinary ones may begin.

@@ -39,7 +39,7 @@ class Finished(NamedTuple):
     disposition: Disposition
 
 
-class GroupAnswer(NamedTuple):
+class GroupResult(NamedTuple):
     """Results of the messages that shared a request, and how long the request took in seconds."""
 
     results: Sequence[CommitResult]
@@ -49,12 +49,12 @@ class GroupAnswer(NamedTuple):
 class BatchMetrics(Struct):
     """Collects the figures of one invocation; `report` prints them.
 
-    It is given the answers to all requests that commit, and further counts by metric.
+    It is given the results of all requests that commit, and further counts by metric.
     """
 
     log: MetricsLog
     clock: Callable[[], float]
-    answers: list[GroupAnswer] = field(default_factory=list)
+    groups: list[GroupResult] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     _ages: list[float] = field(default_factory=list)
 
@@ -82,7 +82,7 @@ class BatchMetrics(Struct):
         self, finished: Sequence[Finished], fates: Counter[Disposition]
     ) -> dict[str, list[float]]:
         counts = self.counts
-        outcomes = [result.outcome for answer in self.answers for result in answer.results]
+        outcomes = [result.outcome for group in self.groups for result in group.results]
         if conflicts := sum(outcome in _CONFLICTS for outcome in outcomes):
             counts[Metric.CONFLICTS] = conflicts
         for disposition, number in fates.items():
@@ -98,10 +98,10 @@ class BatchMetrics(Struct):
         figures: dict[str, list[float]] = {metric: [n] for metric, n in counts.items()}
         if self._ages:
             figures[Metric.PENDING_SECONDS] = self._ages
-        commits = [answer for answer in self.answers if answer.results[0] == COMMITTED]
+        commits = [group for group in self.groups if group.results[0] == COMMITTED]
         if commits:
-            size = sum(len(answer.results) for answer in commits) / len(commits)
-            slowest = max(answer.seconds for answer in commits)
+            size = sum(len(group.results) for group in commits) / len(commits)
+            slowest = max(group.seconds for group in commits)
             figures[Metric.GROUP_SIZE] = [size]
             figures[Metric.COMMIT_MS] = [slowest * _MILLISECONDS]
         return figures

@@ -103,7 +103,7 @@ class Isolation:
         try:
             self._client.delete_message_batch(QueueUrl=url, Entries=entries)
         except _NO_ANSWER as error:
-            self._warn("settled, and not deleted yet", len(deliveries), summary_of(error))
+            self._warn("finished, and not deleted yet", len(deliveries), summary_of(error))
 
     def _warn(self, what: str, messages: int, error: str) -> None:
         self._logger.warning(what, extra={"messages": messages, "error": error})

@@ -1,18 +1,20 @@
 """Message: one delivery in a batch, and the steps from its delivery to its result.
 
-A step runs one of the consumer's functions. It leaves the message with a request to commit, or
-with its result:
+A message waits, until `run` leaves it with a request to commit or with its result. After each
+commit, `follow` decides by the classified result:
 
-    waiting ──> request ──> result ──> finished
-       ^         ^ │ │
-       └─────────┼─┘ │  its commit did not take place, and its handler must run again
-                 │   v
-                 └─ call   it has committed an intent: its effect is called, beside the others
+    waiting ── run ──> request ── follow ──> result ──> finished
+                        ^ ^ │ │
+                        │ └─┘ │  contention, or an item has changed (rerun): it commits again
+                        │     v
+                        └─── call  it has committed an intent: its effect is called, beside the
+                    complete       others, and its outcome is the next request
 """
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -81,7 +83,7 @@ class Message(Struct, eq=False):
         known: result of looking up its dedup record before its handler ran; None if the record was
             not looked up, or does not exist.
         effect: its attempt at an effect, if it has begun one.
-        call: the call of its effect, from its start until its answer is taken.
+        call: the call of its effect, from its start until its completion runs.
         began: the time at which its handler, or then its call, began, in seconds since the epoch.
         context: what its handler, effect and completion have set with `contextvars`.
         hindrances: outcomes of the attempts that failed by contention, by throttling or without an
@@ -165,7 +167,7 @@ class HandlerRunner(Struct, frozen=True):
         )
         return run_within(self.hooks, step, call)
 
-    def handle(self, message: Message) -> Transaction:
+    def run(self, message: Message) -> Transaction:
         """Run a message's handler, and the rejection if it raises a Refusal.
 
         Raises:
@@ -175,7 +177,7 @@ class HandlerRunner(Struct, frozen=True):
         if isinstance(event.data, InvalidData):
             raise event.data
         function = partial(event.handler.function, event.data)
-        return self._filled(message, self.empty(event), "handler", function)
+        return self._fill(message, self.empty(event), "handler", function)
 
     def complete(self, message: Message, owned: Intent, outcome: Any) -> Transaction:
         """Run the completion of an effect, or the rejection if its outcome is a Refusal.
@@ -187,29 +189,29 @@ class HandlerRunner(Struct, frozen=True):
         if isinstance(outcome, Refusal):
             return self.refuse(message, transaction.refused(outcome, keep_reads=False))
         function = partial(self.completions[owned.effect].function, message.event.data, outcome)
-        return self._filled(message, transaction, "completion", function)
+        return self._fill(message, transaction, "completion", function)
 
-    def refuse(self, message: Message, answer: Transaction) -> Transaction:
-        """Run the rejection of a refusal, which fills the transaction `answer`; return that.
+    def refuse(self, message: Message, refused: Transaction) -> Transaction:
+        """Run the rejection of a refusal, which fills the empty transaction `refused`; return that.
 
         Raises:
             OnceError: there is no rejection, or it failed.
         """
-        kinds = type(answer.refusal).__mro__
+        kinds = type(refused.refusal).__mro__
         found = (self.rejections[kind] for kind in kinds if kind in self.rejections)
         rejection = next(found, None)
         if rejection is None:
             raise UnhandledRefusal(
-                f"{answer.refusal!r} has no answer: add @consumer.rejects for its class"
+                f"{refused.refusal!r} has no answer: add @consumer.rejects for its class"
             )
         try:
-            function = partial(rejection.function, message.event.data, answer.refusal)
-            self._run(message, answer, "rejection", function)
+            function = partial(rejection.function, message.event.data, refused.refusal)
+            self._call(message, refused, "rejection", function)
         except Refusal as refusal:
             raise _refused_twice(refusal) from None
-        return answer
+        return refused
 
-    def _filled(
+    def _fill(
         self,
         message: Message,
         transaction: Transaction,
@@ -217,12 +219,12 @@ class HandlerRunner(Struct, frozen=True):
         function: "partial[None]",
     ) -> Transaction:
         try:
-            self._run(message, transaction, kind, function)
+            self._call(message, transaction, kind, function)
         except Refusal as refusal:
             return self.refuse(message, transaction.refused(refusal, keep_reads=True))
         return transaction
 
-    def _run(
+    def _call(
         self, message: Message, transaction: Transaction, kind: Kind, function: "partial[None]"
     ) -> None:
         """Run a function that fills a transaction, and store the claims of that.
@@ -230,7 +232,8 @@ class HandlerRunner(Struct, frozen=True):
         They are stored before the commit: a committed event never refers to a missing object.
         """
         try:
-            returned: object = self.within(message, kind, partial(function, transaction))
+            call = partial(self.within, message, kind, partial(function, transaction))
+            returned: object = message.context.run(call)
             if returned is None and self.claims is not None:
                 drafts = transaction.drafts
                 if stored := [each.claim for each in drafts if each.claim is not None]:
@@ -250,7 +253,7 @@ class HandlerRunner(Struct, frozen=True):
 
 
 class MessageSteps(Struct, frozen=True):
-    """Takes the steps of each message. An error of a message is not raised: it is its result."""
+    """The steps of each message. An error of a message is not raised: it is its result."""
 
     reader: RecordReader
     committer: Committer
@@ -274,20 +277,22 @@ class MessageSteps(Struct, frozen=True):
         for message, result in zip(read, results, strict=True):
             message.known = result
 
-    def begin(self, message: Message, *, first: bool) -> None:
+    def run(self, message: Message, *, first: bool) -> None:
         """Read a waiting message, and run its handler, unless its result is known already.
 
         If it is not the first of its round, an error of its handler is not final: the commit of an
         earlier one may change items that it reads.
         """
         message.began = self.clock()
-        self._take(message, self._begin)
+        with self._ending_with_error(message):
+            self._run(message)
         if not first and message.is_readable and isinstance(message.result, OnceError):
             message.result = None
 
     def rerun(self, message: Message) -> None:
         """Run an outdated message's handler again; an effect is not called again."""
-        self._take(message, self._handle_again)
+        with self._ending_with_error(message):
+            self._rerun(message)
 
     def call(self, message: Message, attempt: EffectAttempt) -> None:
         """Start the call of a message's effect, unless it is done."""
@@ -297,11 +302,18 @@ class MessageSteps(Struct, frozen=True):
             call = partial(self.effects.call, attempt, within)
             message.call = self.calls.start(message.context, call)
 
-    def conclude(self, message: Message) -> None:
+    def complete(self, message: Message) -> None:
         """Run the completion of an effect that was called, or end the message with its error."""
-        self._take(message, self._conclude)
+        with self._ending_with_error(message):
+            call, message.call = message.call, None
+            assert call is not None  # noqa: S101
+            assert message.effect is not None  # noqa: S101
+            call.result()
+            message.metrics.counts[Metric.EFFECTS_DONE] += 1
+            message.hindrances.clear()
+            self._complete(message, message.effect)
 
-    def answer(
+    def follow(
         self, message: Message, request: CommitRequest, result: CommitResult, group_size: int
     ) -> None:
         """Take the step that follows from the result of a message's commit, in a group."""
@@ -316,7 +328,8 @@ class MessageSteps(Struct, frozen=True):
             limit = f"until the {_MAX_ATTEMPTS} attempts of an invocation were used up"
             self.end(message, _hindered(message, limit))
         elif outcome not in _SAME_REQUEST:
-            self._take(message, self._go_on, request.transaction, result)
+            with self._ending_with_error(message):
+                self._follow(message, request.transaction, result)
 
     def stop(self, messages: Sequence[Message]) -> None:
         """End the messages for which no time is left.
@@ -341,9 +354,11 @@ class MessageSteps(Struct, frozen=True):
             result = self.effects.hand_back(message.effect, result)
         message.request, message.result = None, result
 
-    def _take(self, message: Message, step: Callable[..., None], *given: Any) -> None:
+    @contextmanager
+    def _ending_with_error(self, message: Message) -> Iterator[None]:
+        """End the message with the error that a step raises, if it raises one."""
         try:
-            message.context.run(step, message, *given)
+            yield
         except Throttled as error:
             if message.effect is None:  # nothing was done outside: the step is repeated
                 message.hindrances[CommitOutcome.THROTTLED] += 1
@@ -354,7 +369,7 @@ class MessageSteps(Struct, frozen=True):
         except Exception as error:  # one message must not affect the others of its batch
             self.end(message, Unexpected(error))
 
-    def _begin(self, message: Message) -> None:
+    def _run(self, message: Message) -> None:
         delivery, decoded = message.delivery, message.delivery.decoded
         if delivery.is_spent:
             raise Unfinished(
@@ -370,7 +385,8 @@ class MessageSteps(Struct, frozen=True):
         # Each Logger of Powertools writes the keys of the current context, also those of the team.
         # A team that has none does not pay for loading it.
         if "aws_lambda_powertools.logging" in sys.modules:
-            self.logger.thread_safe_append_keys(**delivery.log_fields)
+            append = partial(self.logger.thread_safe_append_keys, **delivery.log_fields)
+            message.context.run(append)
         if isinstance(decoded, NoEvent):
             self.end(message, Disposition.TEST_MESSAGE)
         elif isinstance(decoded, OnceError):
@@ -378,30 +394,30 @@ class MessageSteps(Struct, frozen=True):
         elif decoded is None or (is_suspended and not isinstance(decoded.data, InvalidData)):
             raise Suspended("a dependency of the consumer fails")
         elif message.known is not None:
-            self._go_on(message, self.runner.empty(decoded), message.known)
+            self._follow(message, self.runner.empty(decoded), message.known)
         else:
-            self._handle(message)
+            self._run_handler(message)
 
-    def _handle(self, message: Message) -> None:
+    def _run_handler(self, message: Message) -> None:
         try:
-            transaction = self.runner.handle(message)
+            transaction = self.runner.run(message)
             if transaction.request is not None:
                 transaction.intent = self.effects.intend(
                     transaction.identity.pk, transaction.request, message.deadline
                 )
-            self._prepare(message, transaction)
+            self._request(message, transaction)
         except (OutOfTime, Throttled):  # the dedup record cannot be the cause
             raise
         except OnceError as error:
             self._end_unless_known(message, error)
 
-    def _handle_again(self, message: Message) -> None:
+    def _rerun(self, message: Message) -> None:
         if message.effect is None:
-            self._handle(message)
+            self._run_handler(message)
         else:
             self._complete(message, message.effect)
 
-    def _prepare(self, message: Message, transaction: Transaction) -> None:
+    def _request(self, message: Message, transaction: Transaction) -> None:
         message.request = self.committer.request(transaction, self.clock())
         message.is_outdated = False
 
@@ -415,14 +431,14 @@ class MessageSteps(Struct, frozen=True):
         if known is None:
             self.end(message, error)
         else:
-            self._go_on(message, transaction, known)
+            self._follow(message, transaction, known)
 
-    def _go_on(self, message: Message, done: Transaction, result: CommitResult) -> None:
+    def _follow(self, message: Message, done: Transaction, result: CommitResult) -> None:
         """Take the step that follows from the result of a transaction."""
         pk, deadline = done.identity.pk, message.deadline
         match result:
             case CommitResult(CommitOutcome.COMMITTED) if done.intent is not None:
-                self._perform(message, self.effects.begin(pk, done.intent, deadline))
+                self._attempt(message, self.effects.begin(pk, done.intent, deadline))
             case CommitResult(CommitOutcome.COMMITTED):
                 is_refused = done.refusal is not None
                 self.end(message, Disposition.REFUSED if is_refused else Disposition.COMMITTED)
@@ -433,17 +449,17 @@ class MessageSteps(Struct, frozen=True):
             case CommitResult(CommitOutcome.REFUSED, Refusal() as refusal):
                 if done.refusal is not None:
                     raise _refused_twice(refusal)
-                answer = done.refused(refusal, keep_reads=False)
-                self._prepare(message, self.runner.refuse(message, answer))
+                refused = done.refused(refusal, keep_reads=False)
+                self._request(message, self.runner.refuse(message, refused))
             case CommitResult(CommitOutcome.FAILED, InvalidWrite() as error) if not done.owned:
                 # DynamoDB refuses an invalid request before it looks at the record.
                 self._end_unless_known(message, error)
             case CommitResult(CommitOutcome.FAILED, OnceError() as error):
                 self.end(message, error)
             case CommitResult(CommitOutcome.STALE):
-                self._handle_again(message)
+                self._rerun(message)
             case _:
-                self._prepare(message, done)
+                self._request(message, done)
 
     def _resume(self, message: Message, pk: str, found: Intent, since: int) -> None:
         """Go on with an effect that an earlier delivery left pending, as far as that is allowed."""
@@ -452,26 +468,18 @@ class MessageSteps(Struct, frozen=True):
         if not message.is_readable:
             raise self.effects.stuck(found, message.event.data)
         message.effect = None  # an earlier attempt has been taken over by another delivery
-        self._perform(message, self.effects.resume(pk, found, message.deadline))
+        self._attempt(message, self.effects.resume(pk, found, message.deadline))
 
-    def _perform(self, message: Message, attempt: EffectAttempt) -> None:
+    def _attempt(self, message: Message, attempt: EffectAttempt) -> None:
+        """Let the round call the effect, or complete it if its record has an outcome."""
         message.effect, message.request = attempt, None
         if attempt.is_done:
             message.hindrances.clear()  # the commit of the outcome has all attempts again
             self._complete(message, attempt)
 
-    def _conclude(self, message: Message) -> None:
-        call, message.call = message.call, None
-        assert call is not None  # noqa: S101
-        assert message.effect is not None  # noqa: S101
-        call.result()
-        message.metrics.counts[Metric.EFFECTS_DONE] += 1
-        message.hindrances.clear()
-        self._complete(message, message.effect)
-
     def _complete(self, message: Message, attempt: EffectAttempt) -> None:
         completed = self.runner.complete(message, attempt.intent, attempt.outcome)
-        self._prepare(message, completed)
+        self._request(message, completed)
 
 
 def _hindered(message: Message, limit: str) -> OnceError:

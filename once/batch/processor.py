@@ -1,11 +1,18 @@
 """Batch processor: one Lambda invocation, from its records to the partial batch answer.
 
-A batch commits in rounds of several groups, each of several messages. The messages of a round are
-about disjoint items, so that no group conflicts with another. A message that shares an item with an
-earlier one waits. If that one changes an item that the handler has read, the handler runs again.
+`BatchProcessor.process` is the commit protocol of an invocation. It sorts the messages out once;
+then each round has the same steps:
 
-The effects of messages whose intents have committed are called concurrently, and those that have an
-answer commit their outcomes in groups, whatever the others are doing.
+    sort out ──> choose ──> run ──> group ──> commit ──> follow ──> finish ──> answer
+                   ^      (read and key before)                       │
+                   └──────────── until each message is finished ──────┘
+
+A round commits several groups, each of several messages. The messages of a round are about disjoint
+items, so that no group conflicts with another. A message that shares an item with an earlier one
+waits. If that one changes an item that the handler has read, the handler runs again.
+
+The effects of messages whose intents have committed are called concurrently, and those whose call
+has ended commit their outcomes in groups, whatever the others are doing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from once.batch._ready_queue import ReadyQueue
-from once.batch._report import BatchMetrics, Finished, GroupAnswer, send_telemetry
+from once.batch._report import BatchMetrics, Finished, GroupResult, send_telemetry
 from once.batch.isolation import Isolation
 from once.batch.message import Message, MessageSteps
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import STALE, CommitOutcome, CommitResult, failed
-from once.effects.calls import wait_for_answers
+from once.effects.calls import wait_for_calls
 from once.errors import OnceError, OutcomeUnknown, RequestRefused, Unexpected
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
@@ -33,8 +40,6 @@ from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 
@@ -137,7 +142,7 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
         metrics = BatchMetrics(self.metrics, self.clock)
         deliveries = self.reader.receive(records_of(event, "aws:sqs"))
         messages = [Message(delivery, deadline, metrics) for delivery in deliveries]
-        finished = self.settle(messages, deadline, metrics)
+        finished = self.process(messages, deadline, metrics)
         metrics.report(finished)
         if self.metrics.telemetry is not None:
             send_telemetry(self.metrics.telemetry, finished, began, self.clock(), deadline)
@@ -149,34 +154,37 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
             ]
         }
 
-    def settle(
+    def process(
         self, messages: Sequence[Message], deadline: Deadline, metrics: BatchMetrics
     ) -> list[Finished]:
         """Bring each message to its final state; return these states in the order of completion."""
-        finished = self._finish(self._isolate(messages, deadline))
+        finished = self._finish(self._sort_out(messages, deadline))
         left = [message for message in messages if message.finished is None]
         may_end_function = any(message.delivery.came_often for message in left)
         deleted = len(finished)
         queue = ReadyQueue(left, self._read)
         while len(finished) < len(messages):
-            calling = [message.call for message in left if message.call is not None]
+            calling = [message for message in left if message.call is not None]
             # Finished messages are deleted first: the next one may end the function.
             if may_end_function or (calling and deadline.spent):
-                settled = [
-                    m for m in finished[deleted:] if m.disposition is not Disposition.RETRIED
-                ]
-                self.isolation.acknowledge([m.delivery for m in settled], deadline)
+                self._acknowledge(finished[deleted:], deadline)
                 deleted = len(finished)
-            going = self._take(queue, calling, deadline)
-            self._commit(going, messages, deadline, metrics)
-            finished += self._finish(going)
-            for message in going:
-                if message.effect is not None and message.result is None:
-                    self.steps.call(message, message.effect)
+            chosen = self._choose(queue, calling, deadline)
+            running = [message for message in chosen if message.result is None]
+            members = self._run(running, deadline)
+            # More groups than threads: the rest commits in the next round, after a deadline check.
+            groups = _group(members, self.size.size)[: self.threads]
+            outdated = _outdate(messages, groups)
+            results = self._commit(groups)
+            metrics.groups.extend(results)
+            first_attempts = self._follow(groups, results)
+            self._learn(chosen, running, [STALE] * outdated + first_attempts)
+            finished += self._finish(chosen)
+            self._call_effects(chosen)
         return finished
 
-    def _isolate(self, messages: Sequence[Message], deadline: Deadline) -> list[Message]:
-        """Move messages before any body is read, and return those moved."""
+    def _sort_out(self, messages: Sequence[Message], deadline: Deadline) -> list[Message]:
+        """Move often received messages to the isolation queue, unread; return those moved."""
         often = [message for message in messages if message.delivery.came_often]
         if not often:
             return []
@@ -189,6 +197,11 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
         for message in moved:
             self.steps.end(message, Disposition.ISOLATED)
         return moved
+
+    def _acknowledge(self, finished: Iterable[Finished], deadline: Deadline) -> None:
+        """Delete finished messages at SQS now, except those that it must deliver again."""
+        done = [m.delivery for m in finished if m.disposition is not Disposition.RETRIED]
+        self.isolation.acknowledge(done, deadline)
 
     def _read(self, messages: Sequence[Message]) -> None:
         """Read messages that run together, while there is time, and look up the redelivered ones.
@@ -207,31 +220,31 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
             if not messages[0].deadline.spent:
                 self.steps.look_up(looked_up[start : start + Limits.BATCH_GET_KEYS])
 
-    def _take(
-        self, queue: ReadyQueue, calling: "Sequence[Future[None]]", deadline: Deadline
+    def _choose(
+        self, queue: ReadyQueue, calling: Sequence[Message], deadline: Deadline
     ) -> list[Message]:
         """Return the messages of the next round. Those without time to run have ended.
 
-        There is none if the time was up before a call had an answer.
+        There is none if the time was up before a call had ended.
         """
-        turns = queue.take(self._most(len(calling)))
-        if not turns:
-            wait_for_answers(calling, deadline)
-            turns = queue.answered()
-        if deadline.spent:  # checked after `take`, which reads
-            going = [m for m in queue.waiting if m.call is None or m.call.done()]
-            self.steps.stop(going)
-            return going
-        for message, decision in turns:
+        choices = queue.choose(self._max_running(len(calling)))
+        if not choices:
+            wait_for_calls([m.call for m in calling if m.call is not None], deadline)
+            choices = queue.choose_called()
+        if deadline.spent:  # checked after the choice, which reads
+            chosen = [m for m in queue.waiting if m.call is None or m.call.done()]
+            self.steps.stop(chosen)
+            return chosen
+        for message, decision in choices:
             if decision is not None:
                 self.steps.end(message, decision)
-        going = [message for message, _ in turns]
-        attempts = min((message.attempts for message in going), default=0)
+        chosen = [message for message, _ in choices]
+        attempts = min((message.attempts for message in chosen), default=0)
         if attempts and not deadline.pause(attempts - 1):  # all of them had contention before
-            self.steps.stop(going)
-        return going
+            self.steps.stop(chosen)
+        return chosen
 
-    def _most(self, calling: int) -> int:
+    def _max_running(self, calling: int) -> int:
         """Return how many messages may run in the next round, beside those that are calling."""
         size = self.size.size
         most = size if size == 1 else size * self.threads
@@ -240,51 +253,17 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
         # Until a call has succeeded, a single one tests the provider.
         return min(most, (self.calls if self.breaker.is_proven else 1) - calling)
 
-    def _commit(
-        self,
-        going: Sequence[Message],
-        messages: Sequence[Message],
-        deadline: Deadline,
-        metrics: BatchMetrics,
-    ) -> None:
-        running = [message for message in going if message.result is None]
-        members = self._gather(running, deadline)
-        # More groups than threads: the rest commits in the next round, after a deadline check.
-        groups = _pack(members, self.size.size)[: self.threads]
-        evidence = [STALE] * _outdate(messages, groups)
-        if len(groups) > 1:
-            with ThreadPoolExecutor(len(groups)) as pool:
-                answers = list(pool.map(self._answer, groups))
-        else:
-            answers = list(map(self._answer, groups))
-        metrics.answers.extend(answers)
-        for group, answer in zip(groups, answers, strict=True):
-            for (message, request), result in zip(group, answer.results, strict=True):
-                if not message.attempts:
-                    evidence.append(result)
-                self.steps.answer(message, request, result, len(group))
-        ended = [(m.result, m.delivery.receive_count) for m in running if m.result is not None]
-        # Among the others that go on are those which throttling has kept until the time was up.
-        began = [message.began for message in going if message.result is not None]
-        called = [
-            (queue_id(m.delivery), m.result, m.delivery.receive_count)
-            for m in going
-            if m.result is not None and not _is_done_without_call(m)
-        ]
-        self.breaker.learn(*called, began=max(began, default=0))
-        self.size.learn(evidence, ended)
-
-    def _gather(self, running: Sequence[Message], deadline: Deadline) -> list[Member]:
+    def _run(self, running: Sequence[Message], deadline: Deadline) -> list[Member]:
         """Run the handlers of a round; return the messages that may commit concurrently."""
         taken: set[ItemKey] = set()
         members: list[Member] = []
         for message in running:
             if message.call is not None:
-                self.steps.conclude(message)
+                self.steps.complete(message)
             elif message is not running[0] and deadline.spent:
                 break  # ready messages commit; the handlers of the others do not begin
             elif message.request is None:
-                self.steps.begin(message, first=not taken)
+                self.steps.run(message, first=not taken)
             elif message.is_outdated and taken.isdisjoint(message.request.actions):
                 self.steps.rerun(message)
             request = message.request
@@ -293,13 +272,56 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
                 members.append((message, request))
         return members
 
-    def _answer(self, group: Sequence[Member]) -> GroupAnswer:
+    def _commit(self, groups: Sequence[Sequence[Member]]) -> list[GroupResult]:
+        """Commit each group with a request of its own, concurrently."""
+        if len(groups) <= 1:
+            return list(map(self._commit_group, groups))
+        with ThreadPoolExecutor(len(groups)) as pool:
+            return list(pool.map(self._commit_group, groups))
+
+    def _commit_group(self, group: Sequence[Member]) -> GroupResult:
         start = perf_counter()
         try:
             results = self.committer.commit([request for _, request in group])
         except Exception as error:  # one group must not affect the others
             results = [failed(Unexpected(error))] * len(group)
-        return GroupAnswer(results, perf_counter() - start)
+        return GroupResult(results, perf_counter() - start)
+
+    def _follow(
+        self, groups: Sequence[Sequence[Member]], group_results: Sequence[GroupResult]
+    ) -> list[CommitResult]:
+        """Take the step that follows from each message's result.
+
+        Returns the results of messages that had not failed by contention before.
+        """
+        first_attempts = []
+        for group, found in zip(groups, group_results, strict=True):
+            for (message, request), result in zip(group, found.results, strict=True):
+                if not message.attempts:
+                    first_attempts.append(result)
+                self.steps.follow(message, request, result, len(group))
+        return first_attempts
+
+    def _learn(
+        self,
+        chosen: Sequence[Message],
+        running: Sequence[Message],
+        results: Sequence[CommitResult],
+    ) -> None:
+        """Let the breaker and the group size learn from a round.
+
+        `results` are those of its commits, as far as they tell how groups should be made.
+        """
+        ended = [(m.result, m.delivery.receive_count) for m in running if m.result is not None]
+        self.size.learn(results, ended)
+        # Among those that were chosen are messages which throttling has kept until the time was up.
+        began = [message.began for message in chosen if message.result is not None]
+        called = [
+            (queue_id(m.delivery), m.result, m.delivery.receive_count)
+            for m in chosen
+            if m.result is not None and not _is_done_without_call(m)
+        ]
+        self.breaker.learn(*called, began=max(began, default=0))
 
     def _finish(self, messages: Sequence[Message]) -> list[Finished]:
         """Handle the failures among the messages that have ended; return their final states."""
@@ -309,7 +331,7 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
             if result is None:
                 continue
             if isinstance(result, OnceError):
-                disposition = self.failures.handle(delivery, result, message.deadline)
+                disposition = self.failures.finish(delivery, result, message.deadline)
             else:
                 disposition = result
             if disposition in _LOGGED:
@@ -317,6 +339,12 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
             message.finished = Finished(delivery, result, disposition)
             finished.append(message.finished)
         return finished
+
+    def _call_effects(self, messages: Sequence[Message]) -> None:
+        """Start the calls of effects whose intents this round has committed or taken over."""
+        for message in messages:
+            if message.effect is not None and message.result is None:
+                self.steps.call(message, message.effect)
 
 
 def _is_done_without_call(message: Message) -> bool:
@@ -342,7 +370,7 @@ def _outdate(messages: Iterable[Message], groups: Sequence[Sequence[Member]]) ->
     return len(outdated)
 
 
-def _pack(members: Iterable[Member], size: int) -> list[list[Member]]:
+def _group(members: Iterable[Member], size: int) -> list[list[Member]]:
     """Return groups of at most `size`, each of which fits into one request."""
     groups: list[list[Member]] = []
     most = entries = total = 0

@@ -54,7 +54,7 @@ class ConcurrentCalls:
         return ThreadPoolExecutor(self.most, "once-effect")
 
 
-def wait_for_answers(calls: Collection["Future[None]"], deadline: Deadline) -> None:
+def wait_for_calls(calls: Collection["Future[None]"], deadline: Deadline) -> None:
     """Wait until at least one call has ended, and shortly for the others: they commit together.
 
     It returns without an answer when no time is left. If that is so from the beginning, it waits

@@ -194,7 +194,7 @@ class EffectExecutor:
         clean, attempt.clean = attempt.clean, False
         run = _Run(attempt.effect.function, request, self._terms(attempt), within)
         if run.is_answered:
-            _settle(attempt, run)
+            _set_outcome(attempt, run)
         elif not run.has_begun:
             attempt.clean = clean
             _refuse_to_begin(attempt, run.error)
@@ -214,7 +214,7 @@ class EffectExecutor:
             raise Unanswered(f"no time was left to look the effect {attempt.effect.name!r} up")
         run = _Run(attempt.effect.look_up, request, self._terms(attempt), within)
         if run.answer is not None:
-            _settle(attempt, run)
+            _set_outcome(attempt, run)
         elif run.error is not None:
             raise _unanswered(attempt, run.error) from run.error
         else:
@@ -271,7 +271,7 @@ class _Run:
                 self.error = error
 
 
-def _settle(attempt: EffectAttempt, run: _Run) -> None:
+def _set_outcome(attempt: EffectAttempt, run: _Run) -> None:
     """Set the outcome. If a hook has failed after the call, the next delivery commits it."""
     attempt.outcome, attempt.is_done = run.answer, True
     if run.error is not None and run.error is not run.answer:

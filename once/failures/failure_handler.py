@@ -37,7 +37,7 @@ class FailureHandler:
         self._breaker = breaker
         self._quarantine = Quarantine(client, settings)
 
-    def handle(self, delivery: Delivery, error: OnceError, deadline: Deadline) -> Disposition:
+    def finish(self, delivery: Delivery, error: OnceError, deadline: Deadline) -> Disposition:
         """Quarantine a message, or leave it to another delivery; return its disposition.
 
         A message is retried if quarantining it fails, or if no time is left for that.

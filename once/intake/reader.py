@@ -240,6 +240,18 @@ class RecordReader:
         event = with_claimed_data(
             event, self._claims, max_bytes=settings.max_body_bytes, deadline=deadline
         )
+        identity = self._key(delivery, event, handler, deadline)
+        return DecodedEvent(event, identity, handler, _convert(event, handler))
+
+    def _key(
+        self, delivery: Delivery, event: CloudEvent, handler: Handler, deadline: Deadline
+    ) -> Identity:
+        """Return the event's identity; its key is set on the delivery too, for dead letter and log.
+
+        Raises:
+            NoKey: the event has no key by the handler's rule.
+        """
+        settings = self._settings
         delivery.pk, delivery.log_fields["key_hash"], content = key_and_fingerprint(
             event,
             handler.key,
@@ -251,8 +263,7 @@ class RecordReader:
         former = None
         if handler.former is not None:
             former = handler.former.record_of(event, settings.tables[handler.former.table.name].key)
-        identity = Identity(delivery.pk, content, item, former)
-        return DecodedEvent(event, identity, handler, _convert(event, handler))
+        return Identity(delivery.pk, content, item, former)
 
 
 def with_claimed_data(

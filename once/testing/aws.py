@@ -439,16 +439,16 @@ def _failed_messages() -> Iterator[_Failed]:
     changes the items that it reads.
     """
     found: _Failed = {}
-    handle = FailureHandler.handle
+    finish = FailureHandler.finish
 
     def noting(
         self: FailureHandler, delivery: Delivery, error: OnceError, deadline: Deadline
     ) -> Disposition:
-        disposition = handle(self, delivery, error, deadline)
+        disposition = finish(self, delivery, error, deadline)
         found[delivery.record["messageId"]] = (error, disposition)
         return disposition
 
-    with patch.object(FailureHandler, "handle", noting):
+    with patch.object(FailureHandler, "finish", noting):
         yield found
 
 

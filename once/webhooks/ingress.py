@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import boto3
@@ -55,6 +55,9 @@ _OF_AWS = (Contention, OutcomeUnknown, RequestRefused)
 
 _TABLE = Table[Any](CAPTURES)
 _DURABLE = {CommitOutcome.COMMITTED, CommitOutcome.DUPLICATE}
+_OTHER_CONTENT = (KeyConflict, Unexpected)
+"""Causes of a conflict. A record that cannot be read counts as other content: its webhook may have
+been another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,30 +269,33 @@ class CaptureCommitter:
         Raises:
             OnceError: it is not known to be captured.
         """
-        consumer = self.settings.consumer
-        identity = webhook.identity(consumer)
-        conflict: tuple[Conflict, str] | None = None
-        standing: Standing | None = Standing.HANDED_ON
-        if webhook.event_type is None:
+        capture = partial(
+            webhook.capture,
+            verified=verified,
+            received_at=received_at,
+            kept_seconds=self.settings.capture_seconds,
+        )
+        identity = webhook.identity(self.settings.consumer)
+        if webhook.event_type is not None:
+            standing = Standing.HANDED_ON
+        else:
             standing = Standing.UNREADABLE if webhook.data is None else Standing.CAPTURED
-        while standing is not None:
-            settled = standing
-            capture = webhook.capture(
-                pk=identity.pk,
-                standing=standing,
-                conflict=conflict,
-                verified=verified,
-                received_at=received_at,
-                kept_seconds=self.settings.capture_seconds,
-            )
-            result = self._attempt(webhook, identity, capture, deadline)
-            standing = _standing_instead(standing, result.cause)
-            if standing is Standing.CONFLICT:
-                conflict = _reason(webhook, result.cause), identity.pk
-                identity = webhook.conflict_identity(consumer)
+        first = capture(pk=identity.pk, standing=standing, conflict=None)
+        result = self._attempt(webhook, identity, first, deadline)
+        if standing is Standing.HANDED_ON and _is_unpublishable(result.cause):
+            # No topic or consumer could take its event. It is captured without one.
+            standing = Standing.UNPUBLISHABLE
+            eventless = capture(pk=identity.pk, standing=standing, conflict=None)
+            result = self._attempt(webhook, identity, eventless, deadline)
+        if isinstance(result.cause, _OTHER_CONTENT):
+            # Another webhook has its key. It is captured under a key of its own, beside that one.
+            standing, conflict = Standing.CONFLICT, (_reason(webhook, result.cause), identity.pk)
+            identity = webhook.conflict_identity(self.settings.consumer)
+            other = capture(pk=identity.pk, standing=standing, conflict=conflict)
+            result = self._attempt(webhook, identity, other, deadline)
         if result.outcome not in _DURABLE:
             raise result.cause or hindered(result.outcome, "until the time was up")
-        return identity.pk, settled if result.outcome is CommitOutcome.COMMITTED else None
+        return identity.pk, standing if result.outcome is CommitOutcome.COMMITTED else None
 
     def _attempt(
         self, webhook: Webhook, identity: Identity, capture: Capture, deadline: Deadline
@@ -354,13 +360,9 @@ class CaptureCommitter:
         ClaimStore(self.s3, bucket, self.settings.max_body_bytes).write(claims)
 
 
-def _standing_instead(standing: Standing, cause: OnceError | None) -> Standing | None:
-    """Return the standing to capture a webhook with, after an attempt with another one failed."""
-    # A record that cannot be read counts as other content: its webhook may have been another.
-    if isinstance(cause, KeyConflict | Unexpected):
-        return None if standing is Standing.CONFLICT else Standing.CONFLICT
-    is_event = isinstance(cause, PermanentError) and standing is Standing.HANDED_ON
-    return Standing.UNPUBLISHABLE if is_event else None
+def _is_unpublishable(cause: OnceError | None) -> bool:
+    """Return whether an attempt failed because of the event, which is part of its commit."""
+    return isinstance(cause, PermanentError) and not isinstance(cause, KeyConflict)
 
 
 def _reason(webhook: Webhook, cause: OnceError | None) -> Conflict:

@@ -76,7 +76,7 @@ _IN_SCOPES: Mapping[tuple[str, int, int], Changes] = {
             relay.Publisher.publish, "in self._attempt(batch)]", "in self._attempt(batch)][:0]"
         ),
         "the message's id as the key": edit(
-            RecordReader._decode,
+            RecordReader._key,
             "item = ",
             "message_id = delivery.record['messageId']\n        "
             "delivery.pk = f'{settings.consumer}#{message_id}'\n        item = ",
@@ -167,10 +167,10 @@ _IN_SCOPES: Mapping[tuple[str, int, int], Changes] = {
     },
     ("a body that ends the function beside another event", 0, 0): {
         "bodies are read before messages are isolated": edit(
-            BatchProcessor.settle,
-            "finished = self._finish(self._isolate",
+            BatchProcessor.process,
+            "finished = self._finish(self._sort_out",
             "[self.reader.read(m.delivery, m.deadline) "
-            "for m in messages]; finished = self._finish(self._isolate",
+            "for m in messages]; finished = self._finish(self._sort_out",
         ),
     },
     ("redrive", 0, 1): {
@@ -229,9 +229,9 @@ _SIDE_BY_SIDE: Changes = {
         EffectExecutor.begin, "intent, deadline", "self.__dict__.setdefault('_a', intent), deadline"
     ),
     "an outcome before its call has ended": (
-        instead(calls.wait_for_answers, "return"),
-        edit(ReadyQueue.answered, " and m.call.done()", ""),
-        edit(MessageSteps._conclude, "call.result()", "call.done() and call.result()"),
+        instead(calls.wait_for_calls, "return"),
+        edit(ReadyQueue.choose_called, " and m.call.done()", ""),
+        edit(MessageSteps.complete, "call.result()", "call.done() and call.result()"),
     ),
 }
 

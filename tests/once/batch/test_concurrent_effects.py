@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
-from once.effects.calls import ConcurrentCalls, awaited, wait_for_answers
+from once.effects.calls import ConcurrentCalls, awaited, wait_for_calls
 from once.effects.declaration import Call, Policy
 from once.errors import NotDone, PermanentError
 from once.intake.registration import effect_faults
@@ -161,7 +161,7 @@ def test_what_a_call_raises_is_kept_for_whoever_takes_its_result(most: int) -> N
 def test_the_time_of_the_invocation_ends_the_wait_for_an_answer() -> None:
     call, context = Future[None](), Ticking()
     context.remaining_ms = 20
-    wait_for_answers([call], Deadline(context.get_remaining_time_in_millis, margin_ms=0))
+    wait_for_calls([call], Deadline(context.get_remaining_time_in_millis, margin_ms=0))
     assert not call.done()
 
 

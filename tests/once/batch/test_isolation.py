@@ -204,7 +204,7 @@ def test_a_moved_message_that_cannot_be_deleted_is_acknowledged(function: Functi
         function.run(*batch_of("a", "b", **THIRD))
     assert left == []
     warning = log.lines()[0]
-    assert warning["message"] == "settled, and not deleted yet"
+    assert warning["message"] == "finished, and not deleted yet"
     assert (warning["messages"], warning["error"]) == (2, "ClientError ServiceUnavailable")
     assert function.isolated_names() == ["a", "b"]
 

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from once.event_sources import Source as Source
     from once.events.cloud_event import CloudEvent as CloudEvent
     from once.events.identity import Key as Key
+    from once.former_records import FormerRecords as FormerRecords
     from once.intake.envelopes import S3Object as S3Object
-    from once.transaction import FormerRecords as FormerRecords
     from once.transaction import Transaction as Transaction
-    from once.transaction import absent as absent
-    from once.transaction import present as present
+    from once.write_expressions import absent as absent
+    from once.write_expressions import present as present
 
 _HOME = public_names(__spec__)
 

@@ -15,6 +15,7 @@ from once.batch.hooks import Hook, HookFunction, hook_faults
 from once.batch.isolation import Isolation
 from once.batch.message import HandlerRunner, MessageSteps
 from once.batch.processor import BatchProcessor, GroupSize
+from once.business_tables import ItemT, Table, read_item
 from once.commit.committer import Committer
 from once.effects.calls import ConcurrentCalls
 from once.effects.declaration import (
@@ -47,13 +48,15 @@ from once.runtime.deadline import Context
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, S3Client, logger_of, prepare_snapshot, s3_client, sqs_client
 from once.settings import Dedup, Settings
-from once.transaction import FormerRecords, ItemT, Table, Transaction, read_item
+from once.transaction import Transaction
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
+
+    from once.former_records import FormerRecords
 
 
 LambdaHandler = Callable[[dict[str, Any], Context], "PartialItemFailureResponse"]
@@ -98,9 +101,10 @@ def committer_of(runtime: Runtime) -> Committer:
     if settings.dedup is Dedup.RECORD:
         return Committer(dynamodb, settings, clock)
     # Loaded late: few consumers use it, and each module costs time at a cold start.
-    from once.commit.item_dedup import ItemCommitter
+    from once.commit.item_dedup import ItemCommitter, PlainWriteCommitter
 
-    return ItemCommitter(dynamodb, settings, clock)
+    kind = PlainWriteCommitter if settings.group_size == 1 else ItemCommitter
+    return kind(dynamodb, settings, clock)
 
 
 class Consumer:
@@ -145,7 +149,7 @@ class Consumer:
         *,
         key: Key = _BY_EVENT,
         volatile: tuple[str, ...] = (),
-        former: FormerRecords | None = None,
+        former: "FormerRecords | None" = None,
     ) -> Callable[[Handles[EventT]], Handles[EventT]]:
         """Register a function for an event type.
 

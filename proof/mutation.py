@@ -53,7 +53,10 @@ class Group(NamedTuple):
 
 GROUPS = {
     "commit": Group(
-        ("commit.committer", "commit.dedup_record", "commit.item_size", "commit.result"),
+        (
+            *("commit.committer", "commit.dedup_record", "commit.item_size", "commit.result"),
+            "runtime.encoded_entries",
+        ),
         ("golden/test_records.py", "once/commit"),
     ),
     "item dedup": Group(("commit.item_dedup",), ("once/commit/test_item_dedup.py",)),

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 
-    from once.transaction import ItemKey
+    from once.business_tables import ItemKey
 
 Member = tuple[Message, CommitRequest]
 """A message, and its request in this round."""

@@ -1,15 +1,15 @@
-"""The commit protocol: state change and dedup record in one request, or neither.
+"""Committer: the commit protocol; state change and dedup record in one request, or neither.
 
 Crashes, timeouts and second deliveries leave both or neither. If DynamoDB's answer is lost, the
 dedup record is read back to find out whether the commit took place.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
+from msgspec import Struct
 
 from once.commit.dedup_record import Item, StoredRecord, read_records, record_put, sequence_actions
 from once.commit.item_size import checked_size
@@ -37,11 +37,15 @@ from once.errors import (
     Unexpected,
 )
 from once.names import Limits, Record
-from once.settings import CommitSettings, Dedup
-from once.transaction import Action, ItemKey, Transaction
+from once.runtime.encoded_entries import accept_encoded_entries, encoded
+from once.settings import CommitSettings
+from once.transaction import Transaction
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from once.business_tables import ItemKey
+    from once.write_expressions import Action
 
 _PASSING = {
     **dict.fromkeys(THROTTLING, THROTTLED),
@@ -66,7 +70,7 @@ _CONDITION_FAILED = "ConditionalCheckFailedException"
 """Answer to one write outside of a transaction."""
 
 
-class CommitRequest(msgspec.Struct, frozen=True, eq=False):
+class CommitRequest(Struct, frozen=True, eq=False):
     """The entries of one transaction, which commit its actions and its dedup record.
 
     Attributes:
@@ -79,7 +83,7 @@ class CommitRequest(msgspec.Struct, frozen=True, eq=False):
     """
 
     transaction: Transaction
-    actions: Mapping[ItemKey, Action]
+    actions: "Mapping[ItemKey, Action]"
     entries: Sequence[Any]
     size: int
     made_at: float
@@ -88,20 +92,17 @@ class CommitRequest(msgspec.Struct, frozen=True, eq=False):
 class Committer:
     """Sends transactions to DynamoDB, and reads its answers.
 
-    This one keeps each dedup record as an item of the dedup table (`Dedup.RECORD`). Its client then
-    takes encoded entries as well as plain ones. The clock is in seconds since the epoch.
+    This one keeps each dedup record as an item of the dedup table (`Dedup.RECORD`). The clock is in
+    seconds since the epoch.
     """
 
     def __init__(
         self, client: "DynamoDBClient", settings: CommitSettings, clock: Callable[[], float]
     ) -> None:
-        events: Any = client.meta.events
-        for moment, hook in (("provide-client-params", _set_aside), ("before-call", _put_back)):
-            events.register(f"{moment}.dynamodb.TransactWriteItems", hook, unique_id=hook.__name__)
+        accept_encoded_entries(client)
         self._client = client
         self._settings = settings
         self._clock = clock
-        self._writes_alone = settings.dedup is Dedup.ITEM and settings.group_size == 1
 
     def request(self, transaction: Transaction, now: float) -> CommitRequest:
         """Return the request that commits a transaction; `now` is in seconds since the epoch.
@@ -111,7 +112,7 @@ class Committer:
                 writes do not fit the consumer's `Dedup`.
             TooLarge: this transaction alone is over DynamoDB's limits.
         """
-        actions, entries = self._prepared(transaction, now)
+        actions, entries = self._entries(transaction, now)
         if len(actions) >= Limits.TRANSACTION_ACTIONS:
             raise TooLarge(
                 f"{len(actions)} actions and the dedup record: DynamoDB takes "
@@ -124,8 +125,7 @@ class Committer:
         size = sum(map(len, bodies))
         if size > Limits.ITEM_BYTES:
             size = checked_size(entries, self._settings.dedup_table)
-        sent = entries if self._writes_alone else bodies
-        return CommitRequest(transaction, actions, sent, size, now)
+        return CommitRequest(transaction, actions, self._sendable(entries, bodies), size, now)
 
     def commit(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
         """Try once to commit these requests together, in one request to DynamoDB.
@@ -139,9 +139,9 @@ class Committer:
         try:
             self._send(entries)
         except ClientError as error:
-            return self._read_refusal(requests, error)
+            return self._classify_error(requests, error)
         except (BotoCoreError, ResponseParserError):
-            return self._unanswered(requests)
+            return self._read_back(requests)
         return [COMMITTED] * len(requests)
 
     def look_up(self, transactions: Sequence[Transaction]) -> list[CommitResult | None]:
@@ -153,7 +153,7 @@ class Committer:
         """
         found = self._records(transactions)
         results = [
-            None if record is None else self._result_of(transaction, record)
+            None if record is None else self._classify_record(transaction, record)
             for transaction, record in zip(transactions, found, strict=True)
         ]
         former_records = {
@@ -162,7 +162,7 @@ class Committer:
             if result is None and (former := transaction.identity.former) is not None
         }
         if former_records:  # the function before Once may have processed their events
-            from once.commit._former_records import look_up_former
+            from once.commit.former_dedup import look_up_former
 
             former_results = look_up_former(
                 self._client, [*former_records.values()], self._settings, self._clock()
@@ -171,39 +171,7 @@ class Committer:
                 results[place] = result
         return results
 
-    def _prepared(
-        self, transaction: Transaction, now: float
-    ) -> tuple[Mapping[ItemKey, Action], list[Any]]:
-        """Return the actions of a request, and entries of TransactItems with the record first."""
-        record = record_put(transaction, self._settings, now)
-        more: dict[ItemKey, Action] = {}
-        if Record.SEQUENCED in record["Put"]["Item"]:
-            more = sequence_actions(transaction, record["Put"]["Item"], self._settings)
-        if transaction.identity.former is not None:
-            # Loaded late: only consumers that moved to Once lately use it.
-            from once.commit._former_records import former_action
-
-            more |= former_action(transaction, transaction.identity.former, self._settings, now)
-        actions, entries = transaction.rendered(more)
-        return actions, [record, *entries]
-
-    def _send(self, entries: Any) -> None:
-        self._client.transact_write_items(TransactItems=entries)
-
-    def _records(self, transactions: Sequence[Transaction]) -> list[Item | None]:
-        """Return the record of each transaction's event, read consistently in one request."""
-        pks = [transaction.identity.pk for transaction in transactions]
-        found = read_records(self._client, self._settings.dedup_table, pks)
-        return [found.get(pk) for pk in pks]
-
-    def _result_of(self, transaction: Transaction, item: Item) -> CommitResult | None:
-        try:
-            stored = StoredRecord.read(item)
-        except Exception as error:  # an unreadable record fails the events with its own key only
-            return failed(Unexpected(error))
-        return None if stored.expired(self._clock()) else classify_record(transaction, stored)
-
-    def _read_refusal(
+    def _classify_error(
         self, requests: Sequence[CommitRequest], error: ClientError
     ) -> list[CommitResult]:
         code = error.response["Error"]["Code"]
@@ -213,7 +181,7 @@ class Committer:
             reason = {**error.response, "Code": "ConditionalCheckFailed"}
             return self._classify_each(requests, [reason])
         if error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
-            return self._unanswered(requests)
+            return self._read_back(requests)
         if code in _PASSING:
             return [_PASSING[code]] * len(requests)
         if code not in _CREDENTIAL_ERRORS and len(requests) > 1:
@@ -223,7 +191,7 @@ class Committer:
             return [failed(InvalidWrite(f"DynamoDB refuses a write: {text}"))]
         return [failed(RequestRefused(f"DynamoDB refused the commit: {code}"))] * len(requests)
 
-    def _unanswered(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
+    def _read_back(self, requests: Sequence[CommitRequest]) -> list[CommitResult]:
         """Read back whether a commit without an answer took place."""
         try:
             results = self.look_up([request.transaction for request in requests])
@@ -251,7 +219,7 @@ class Committer:
         """Return the result of a request, from one cancellation reason for each of its entries."""
         transaction, actions = request.transaction, [*request.actions.values()]
         if (former := transaction.identity.former) is not None:
-            from once.commit._former_records import classify_former
+            from once.commit.former_dedup import classify_former
 
             made_at = request.made_at
             result = classify_former(former, actions, reasons, self._settings, made_at)
@@ -259,44 +227,38 @@ class Committer:
                 return result
         return classify(transaction, actions, reasons)
 
+    def _classify_record(self, transaction: Transaction, item: Item) -> CommitResult | None:
+        try:
+            stored = StoredRecord.read(item)
+        except Exception as error:  # an unreadable record fails the events with its own key only
+            return failed(Unexpected(error))
+        return None if stored.expired(self._clock()) else classify_record(transaction, stored)
 
-# The SDK's serialiser compares every value of every item with the service model. For a group commit
-# this takes longer than all other work of the SDK. Values are in DynamoDB's own JSON form already,
-# so they are encoded directly. The SDK still signs, sends and retries the request.
+    def _entries(
+        self, transaction: Transaction, now: float
+    ) -> "tuple[Mapping[ItemKey, Action], list[Any]]":
+        """Return the actions of a request, and entries of TransactItems with the record first."""
+        record = record_put(transaction, self._settings, now)
+        more: dict[ItemKey, Action] = {}
+        if Record.SEQUENCED in record["Put"]["Item"]:
+            more = sequence_actions(transaction, record["Put"]["Item"], self._settings)
+        if transaction.identity.former is not None:
+            # Loaded late: only consumers that moved to Once lately use it.
+            from once.commit.former_dedup import former_action
 
-_ITEMS = "TransactItems"
-_SET_ASIDE = "once_items"
+            more |= former_action(transaction, transaction.identity.former, self._settings, now)
+        actions, entries = transaction.rendered(more)
+        return actions, [record, *entries]
 
+    def _sendable(self, entries: list[Any], bodies: list[Any]) -> list[Any]:  # noqa: ARG002
+        """Return the form of the entries that `_send` takes: `bodies`, which are their JSON."""
+        return bodies
 
-def encoded(entries: Iterable[Any]) -> list[msgspec.Raw]:
-    """Return entries of TransactItems, each as JSON.
+    def _send(self, entries: Any) -> None:
+        self._client.transact_write_items(TransactItems=entries)
 
-    Raises:
-        InvalidWrite: an entry cannot be JSON, for example because a condition is not text.
-    """
-    try:
-        return [msgspec.Raw(_ENCODER.encode(entry)) for entry in entries]
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidWrite(f"a write that cannot be sent to DynamoDB: {error}") from None
-
-
-def _set_aside(params: dict[str, Any], context: dict[str, Any], **_: Any) -> dict[str, Any]:
-    context[_SET_ASIDE] = params[_ITEMS]
-    return {**params, _ITEMS: []}
-
-
-def _put_back(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
-    body = msgspec.json.decode(params["body"])
-    params["body"] = _ENCODER.encode({**body, _ITEMS: context.pop(_SET_ASIDE)})
-
-
-def _plain(value: Any) -> Any:
-    """Return an instance of a subclass of str or bytes as its base type."""
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, bytes):
-        return bytes(value)
-    raise TypeError(f"{type(value).__name__} is no value of DynamoDB's")
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+    def _records(self, transactions: Sequence[Transaction]) -> list[Item | None]:
+        """Return the record of each transaction's event, read consistently in one request."""
+        pks = [transaction.identity.pk for transaction in transactions]
+        found = read_records(self._client, self._settings.dedup_table, pks)
+        return [found.get(pk) for pk in pks]

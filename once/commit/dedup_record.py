@@ -21,10 +21,13 @@ from once.names import (
     sequence_key,
 )
 from once.settings import CommitSettings, TableSettings
-from once.transaction import Action, ItemKey, Transaction
+from once.transaction import Transaction
+from once.write_expressions import Action
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from once.business_tables import ItemKey
 
 Item = dict[str, Any]
 
@@ -225,7 +228,7 @@ def sequenced_types(transaction: Transaction, settings: CommitSettings) -> list[
 
 def sequence_actions(
     transaction: Transaction, record: Mapping[str, Any], settings: CommitSettings
-) -> dict[ItemKey, Action]:
+) -> "dict[ItemKey, Action]":
     """Return the writes of the sequence items, one for each message group of ordered events.
 
     The transaction's dedup record, in DynamoDB's JSON, names ordered types.

@@ -26,7 +26,8 @@ from once.errors import (
     Throttled,
 )
 from once.names import COMMIT_ATTRIBUTE
-from once.transaction import Action, ItemVersion, Transaction
+from once.transaction import Transaction
+from once.write_expressions import Action, ItemVersion
 
 
 class CommitOutcome(Enum):

@@ -5,10 +5,11 @@ They are its handlers, its answers to refusals, its effects, and the functions t
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from once.business_tables import Table
 from once.effects.declaration import Effect, Policy, takes
 from once.errors import Refusal
 from once.event_sources import Source, key_rule_fault
@@ -16,7 +17,10 @@ from once.events.identity import Key
 from once.events.models import MODELS, is_model, model_of
 from once.names import CONSUMER_NAME, EVENT_TYPE, EVENT_TYPE_RULE
 from once.settings import Settings
-from once.transaction import FormerRecords, Table, Transaction
+from once.transaction import Transaction
+
+if TYPE_CHECKING:
+    from once.former_records import FormerRecords
 
 _REMEDY = "deploy it with dedup=Dedup.RECORD"
 
@@ -36,7 +40,7 @@ class Handler(Struct, frozen=True):
     function: HandlerFunction
     key: Key
     volatile: frozenset[str]
-    former: FormerRecords | None = None
+    former: "FormerRecords | None" = None
 
     def faults(self) -> Iterator[str]:
         """Yield the mistakes in the registration, each with its remedy."""

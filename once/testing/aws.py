@@ -24,6 +24,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from msgspec.structs import replace
 
+from once.business_tables import ItemT, Table
 from once.commit.item_dedup import is_item_record
 from once.consumer import Consumer, Runtime
 from once.dynamodb_rules import serialize
@@ -37,7 +38,6 @@ from once.settings import Settings, TableSettings
 from once.testing._moto import corrected
 from once.testing.events import FakeContext, sqs_record
 from once.testing.faults import Fault, answer_lost, inject
-from once.transaction import ItemT, Table
 
 _REGION = "us-east-1"
 _DESERIALIZER = TypeDeserializer()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import boto3
 
+from once.business_tables import Table
 from once.commit.committer import Committer
 from once.commit.result import HINDRANCES, CommitOutcome, CommitResult, failed, hindered
 from once.errors import (
@@ -35,7 +36,7 @@ from once.names import Metric
 from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, S3Client, logger_of, s3_client
-from once.transaction import Identity, Table, Transaction
+from once.transaction import Identity, Transaction
 from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified
 from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
 from once.webhooks.signature import SecretCache, Secrets, Verdict, is_usable, verify

@@ -25,10 +25,11 @@ EXPLORED = (
     "functions.payments.provider.find_charge payments.GET /v1/charges",
     "once.batch.isolation.Isolation._delete sqs.DeleteMessageBatch",
     "once.batch.isolation.Isolation._sent sqs.SendMessageBatch",
+    "once.business_tables.read_item dynamodb.GetItem",
     "once.commit.committer.Committer._send dynamodb.TransactWriteItems",
     "once.commit.dedup_record.read_items dynamodb.BatchGetItem",
-    "once.commit.item_dedup.ItemCommitter._send dynamodb.PutItem",
-    "once.commit.item_dedup.ItemCommitter._send dynamodb.UpdateItem",
+    "once.commit.item_dedup.PlainWriteCommitter._send dynamodb.PutItem",
+    "once.commit.item_dedup.PlainWriteCommitter._send dynamodb.UpdateItem",
     "once.effects.ledger.EffectLedger._change dynamodb.TransactWriteItems",
     "once.effects.workflows._start_durable_execution lambda.Invoke",
     "once.effects.workflows._start_execution states.DescribeExecution",
@@ -45,7 +46,6 @@ EXPLORED = (
     "once.ops.dedup_records.DedupRecordReader.scan_outboxes dynamodb.Scan",
     "once.outbox.relay.Publisher._attempt sns.PublishBatch",
     "once.outbox.relay.Relay._dead_letter sqs.SendMessage",
-    "once.transaction.read_item dynamodb.GetItem",
     "once.webhooks.signature.SecretCache._version secretsmanager.GetSecretValue",
 )
 """The sites at which every kind of fault is tried."""

@@ -71,7 +71,7 @@ _IN_SCOPES: Mapping[tuple[str, int, int], Changes] = {
         "any cancellation is a duplicate": value(
             "once.commit.committer.classify", lambda *_: result.DUPLICATE
         ),
-        "no answer is done": instead(Committer._unanswered, "return [COMMITTED] * len(requests)"),
+        "no answer is done": instead(Committer._read_back, "return [COMMITTED] * len(requests)"),
         "checkpoint first": edit(
             relay.Publisher.publish, "in self._attempt(batch)]", "in self._attempt(batch)][:0]"
         ),

@@ -13,11 +13,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from once.business_tables import Table
 from once.cdk import ConsumerProps, TableProps
 from once.consumer import Consumer
 from once.errors import PermanentError
 from once.names import Reason
-from once.transaction import Table, Transaction
+from once.transaction import Transaction
 from proof.ledger import Scenario, Told, check, event_of
 from proof.service import ORDERED_INGRESS, Violation
 from proof.world.tasks import START

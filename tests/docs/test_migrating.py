@@ -11,11 +11,12 @@ import pytest
 from aws_lambda_powertools.utilities.batch.exceptions import BatchProcessingError
 from msgspec import Struct
 
+from once.business_tables import Table
 from once.cdk import ConsumerProps, DeploymentConfig, TableProps
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.consumer import Consumer
 from once.testing import FakeAws, FakeContext, cloud_event
-from once.transaction import Table, Transaction
+from once.transaction import Transaction
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
 from tests.once.effects.provider import kill

@@ -15,6 +15,7 @@ import pytest
 from boto3.dynamodb.types import TypeDeserializer
 from msgspec.structs import asdict, replace
 
+from once.business_tables import Table
 from once.commit.committer import Committer
 from once.commit.dedup_record import READ, StoredRecord, record_put
 from once.commit.item_dedup import ItemCommitter, item_record, item_record_name
@@ -25,7 +26,8 @@ from once.events.cloud_event import CloudEvent
 from once.names import SCHEMA_VERSION, Outcome, Standing
 from once.ops.dedup_records import record_lines
 from once.settings import Dedup, Settings, TableSettings
-from once.transaction import Action, Identity, ItemVersion, Table, Transaction
+from once.transaction import Identity, Transaction
+from once.write_expressions import Action, ItemVersion
 from tests.golden.versions import VERSIONS, Item, cases, golden
 from tests.once.item_orders import event, running
 from tests.once.support import TABLES, Bench, SoldOut, event_of, reasons

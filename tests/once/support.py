@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
+from once.business_tables import Table, read_item
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import CommitResult, failed
 from once.consumer import Consumer, Runtime, committer_of
@@ -25,7 +26,7 @@ from once.events.cloud_event import CloudEvent
 from once.runtime.metrics_log import MetricsLog
 from once.settings import Settings, TableSettings
 from once.testing import FakeAws, FakeContext, cloud_event
-from once.transaction import Identity, Table, Transaction, read_item
+from once.transaction import Identity, Transaction
 
 COUNTERS = Table[Any]("counters")
 PUBLISHES = ("counted",)

@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from once import errors
-from once.commit import _former_records
+from once.commit import former_dedup
 from once.errors import (
     EXTRAS,
     ConfigurationError,
@@ -29,7 +29,7 @@ from once.outbox import unrouted
 from once.webhooks.signature import _is_signed_by_owner, _standard_hmac
 from stacks.folders import ROOT
 
-MODULES = {m.__name__ for m in (errors, claim_check, unrouted, _former_records)}
+MODULES = {m.__name__ for m in (errors, claim_check, unrouted, former_dedup)}
 
 
 def test_every_permanent_error_has_a_reason_of_its_own() -> None:

@@ -15,11 +15,13 @@ from aws_lambda_powertools.utilities.idempotency import (
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAlreadyInProgressError
 from msgspec.structs import replace
 
+from once.business_tables import Table
 from once.consumer import Consumer
 from once.errors import PermanentError, RegistrationError
+from once.former_records import FormerRecords
 from once.settings import Dedup
 from once.testing import FakeAws, FakeContext
-from once.transaction import FormerRecords, Table, Transaction
+from once.transaction import Transaction
 from tests.once.effects.provider import SETTINGS, Provider, Till
 from tests.once.effects.provider import consumer_of as paying
 from tests.once.support import (

@@ -13,11 +13,12 @@ from boto3.dynamodb.types import TypeSerializer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from once.commit.committer import Committer, encoded
+from once.commit.committer import Committer
 from once.commit.item_size import checked_size, item_bytes
 from once.dynamodb_rules import serialize
 from once.errors import InvalidWrite, TooLarge
 from once.names import COMMIT_ATTRIBUTE, Limits
+from once.runtime.encoded_entries import encoded
 from once.runtime.sdk import SDK
 from once.testing import inject, refused
 from once.transaction import Transaction

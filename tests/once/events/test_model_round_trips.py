@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 from typing_extensions import TypedDict
 
+from once.business_tables import Table
 from once.dynamodb_rules import serialize
 from once.events.models import model_of
 from once.events.outgoing import draft
 from once.events.strict_json import parse
-from once.transaction import Table
 from tests.once.events.json_values import TEXT
 from tests.once.support import quick
 

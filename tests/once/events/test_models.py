@@ -14,12 +14,12 @@ from boto3.dynamodb.types import TypeDeserializer
 from pydantic import ConfigDict, Field
 
 from once import Call, Consumer, Policy, Transaction
+from once.business_tables import Table
 from once.dynamodb_rules import serialize
 from once.errors import InvalidData, InvalidWrite, RegistrationError, RetryableError
 from once.events.models import as_builtins, model_of
 from once.names import COMMIT_ATTRIBUTE
 from once.testing import cloud_event
-from once.transaction import Table
 from tests.in_memory import Start
 from tests.once.support import facts
 

@@ -13,6 +13,7 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from once import Transaction
+from once.business_tables import Table
 from once.cdk import ConsumerProps, Registry, TableProps
 from once.errors import InvalidWrite, OutOfTime, RegistrationError, Unanswered
 from once.settings import TIME_MARGIN_MS
@@ -27,7 +28,6 @@ from once.testing import (
     refused,
 )
 from once.testing.pytest_plugin import _registry
-from once.transaction import Table
 from stacks.folders import ROOT
 from stacks.registry import REGISTRY
 from tests.accelerated import accelerated

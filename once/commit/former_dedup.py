@@ -1,4 +1,4 @@
-"""Former records in a commit: the write that takes an event's former record, and its results.
+"""Former dedup: the write by which a commit takes an event's former record, and its results.
 
 Loaded only for events with a former record.
 """
@@ -10,12 +10,16 @@ from once.commit.dedup_record import Item, read_items
 from once.commit.result import DUPLICATE, CommitResult, failed
 from once.dynamodb_rules import serialize
 from once.errors import InFlight, InvalidWrite, PermanentError
+from once.former_records import FormerRecord
 from once.names import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason, page_url
 from once.settings import CommitSettings, TableSettings
-from once.transaction import Action, FormerRecord, ItemKey, Transaction
+from once.transaction import Transaction
+from once.write_expressions import Action
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from once.business_tables import ItemKey
 
 _MILLISECONDS = 1000
 _LONGEST_FUNCTION_SECONDS = 15 * 60.0
@@ -28,7 +32,7 @@ class FormerUnfinished(PermanentError, reason=Reason.FORMER_UNFINISHED):
 
 def former_action(
     transaction: Transaction, record: FormerRecord, settings: CommitSettings, now: float
-) -> dict[ItemKey, Action]:
+) -> "dict[ItemKey, Action]":
     """Return the write that takes the event's former record; empty if an earlier commit took it.
 
     Raises:

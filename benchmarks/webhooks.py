@@ -32,7 +32,7 @@ from once.runtime.sdk import SDK
 from once.settings import TIME_MARGIN_MS
 from once.testing.events import FakeContext
 from once.webhooks.endpoint import STRIPE, Endpoint, WebhookSettings
-from once.webhooks.ingress import WebhookIngress
+from once.webhooks.ingress import Ingress
 from once.webhooks.signature import SecretCache
 
 PUT, INGRESS = "verify, then put", "webhook ingress"
@@ -123,7 +123,7 @@ def settings_of(props: WebhookProps) -> WebhookSettings:
 def ingress_of(endpoint: Endpoint, dynamodb: Any, secrets: Any) -> Handle:
     """Return an ingress of one endpoint; the name of the endpoint's secret is the endpoint's."""
     settings = settings_of(WebhookProps(endpoints=(endpoint,)))
-    ingress = WebhookIngress(
+    ingress = Ingress(
         settings=settings,
         dynamodb=dynamodb,
         secrets=SecretCache(secrets, settings.secrets, time.time),

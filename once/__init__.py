@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from once.consumer import Consumer as Consumer
     from once.effects.declaration import Call as Call
     from once.effects.declaration import Policy as Policy
-    from once.effects.workflows import durable_function as durable_function
-    from once.effects.workflows import state_machine as state_machine
+    from once.effects.workflow_starts import durable_function as durable_function
+    from once.effects.workflow_starts import state_machine as state_machine
     from once.errors import KeySpent as KeySpent
     from once.errors import NotDone as NotDone
     from once.errors import PermanentError as PermanentError

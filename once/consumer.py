@@ -17,7 +17,7 @@ from once.batch.message import HandlerRunner, MessageSteps
 from once.batch.processor import BatchProcessor, GroupSize
 from once.business_tables import ItemT, Table, read_item
 from once.commit.committer import Committer
-from once.effects.calls import ConcurrentCalls
+from once.effects.concurrent_calls import ConcurrentCalls
 from once.effects.declaration import (
     Effect,
     EffectDecorator,

@@ -72,7 +72,7 @@ def consumer_objects(consumer: str) -> str:
     return f"consumers/{consumer}/"
 
 
-MOST_COMMIT_THREADS = 10
+MAX_COMMIT_THREADS = 10
 """Connections that the SDK keeps open: one for each group that may commit concurrently."""
 
 SEQUENCE = "sequence"

@@ -69,7 +69,7 @@ GROUPS = {
         ),
     ),
     "ledger": Group(
-        ("effects.ledger", "effects.executor", "effects.calls"),
+        ("effects.ledger", "effects.executor", "effects.concurrent_calls"),
         (
             *("golden/test_records.py", "once/batch/test_concurrent_effects.py"),
             *("once/batch/test_hooks.py", "once/effects"),

@@ -25,7 +25,7 @@ from once.batch._report import BatchMetrics, Finished
 from once.batch.hooks import Hook, Kind, Step, run_within
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import HINDRANCES, CommitOutcome, CommitResult, hindered
-from once.effects.calls import ConcurrentCalls
+from once.effects.concurrent_calls import ConcurrentCalls
 from once.effects.executor import EffectAttempt, EffectExecutor
 from once.effects.ledger import Intent
 from once.errors import (

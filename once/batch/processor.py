@@ -28,7 +28,7 @@ from once.batch.isolation import Isolation
 from once.batch.message import Message, MessageSteps
 from once.commit.committer import CommitRequest, Committer
 from once.commit.result import STALE, CommitOutcome, CommitResult, failed
-from once.effects.calls import wait_for_calls
+from once.effects.concurrent_calls import wait_for_calls
 from once.errors import OnceError, OutcomeUnknown, RequestRefused, Unexpected
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler

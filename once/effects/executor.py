@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import Struct
 
-from once.effects.calls import awaited
+from once.effects.concurrent_calls import awaited
 from once.effects.declaration import Call, Effect, Policy
 from once.effects.ledger import EffectLedger, Intent
 from once.errors import (

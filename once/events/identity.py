@@ -31,7 +31,7 @@ _SORT_KEY_BYTES = 1024
 """DynamoDB's limit for the value of a sort key."""
 
 # Composed (NFC), a text has at least half as many bytes as it had characters before.
-_MOST_CHARACTERS = 2 * Limits.PARTITION_KEY_BYTES
+_MAX_CHARACTERS = 2 * Limits.PARTITION_KEY_BYTES
 
 _GROUP_ID = re.compile(r"[!-~]{1,128}")
 """Group ids that SNS and SQS accept: letters, digits and punctuation of ASCII, without spaces."""
@@ -103,7 +103,7 @@ class Key(Struct, frozen=True):
             TooLarge: the key is longer than DynamoDB's limit for partition keys.
         """
         parts = self._parts(event, fingerprint)
-        if (length := sum(map(len, parts))) > _MOST_CHARACTERS:
+        if (length := sum(map(len, parts))) > _MAX_CHARACTERS:
             raise TooLarge(
                 f"the key has {length} characters; DynamoDB takes {Limits.PARTITION_KEY_BYTES} "
                 "bytes"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 GROUP_EXTENSION = "oncegroup"
 """Extension attribute of events without data: the message group that their data gives."""
 
-_MOST_BYTES = Limits.TOPIC_MESSAGE_BYTES - 1024
+_MAX_BYTES = Limits.TOPIC_MESSAGE_BYTES - 1024
 """The rest is for the message attribute that filter policies read: SNS counts it in the size."""
 
 _INLINE_BYTES = Limits.TOPIC_MESSAGE_BYTES - 16 * 1024
@@ -231,7 +231,7 @@ def _body(envelope: Mapping[str, Any]) -> str:
             event_of(envelope)
         else:
             body = json.dumps(envelope, separators=(",", ":"))
-            read_event(body, max_bytes=_MOST_BYTES)
+            read_event(body, max_bytes=_MAX_BYTES)
     except TooLarge as error:
         raise TooLarge(f"{envelope['type']} is too large for the topic: {error}") from None
     except (OnceError, TypeError, ValueError, RecursionError) as error:
@@ -250,7 +250,7 @@ def _simple_text(envelope: Mapping[str, Any]) -> str | None:
     depth = text.count(b"{") + text.count(b"[")
     # json.dumps escapes DEL and everything beyond ASCII.
     is_simple = text.isascii() and b"\x7f" not in text and depth <= MAX_DEPTH
-    return text.decode() if is_simple and len(text) <= _MOST_BYTES else None
+    return text.decode() if is_simple and len(text) <= _MAX_BYTES else None
 
 
 def events_in(item: Mapping[str, Any]) -> list[OutgoingEvent]:

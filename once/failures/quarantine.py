@@ -26,7 +26,7 @@ compressed original: after a redrive by SQS it has to fit beside new facts. Besi
 to an outcome, there is room for that: a body that was read is smaller."""
 
 _REPLACED = re.compile("%(?:0[0-8BCEF]|1[0-9A-F]|EF%BF%B[EF])")
-_MOST_STAYS = 20
+_MAX_STAYS = 20
 _STAY_CHARACTERS = 120
 _EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
 _PLACE = re.compile(r"([!-~]{1,128}) ([0-9]{1,39})")
@@ -209,8 +209,8 @@ def lineage(delivery: "Delivery") -> str:
 
     A redrive may have added reason and time to an id. They are kept.
     """
-    stays = _earlier(delivery, DeadLetterAttribute.LINEAGE).rsplit(",", _MOST_STAYS)[
-        1 - _MOST_STAYS :
+    stays = _earlier(delivery, DeadLetterAttribute.LINEAGE).rsplit(",", _MAX_STAYS)[
+        1 - _MAX_STAYS :
     ]
     for stay in stays:
         if not (0 < len(stay) <= _STAY_CHARACTERS and stay.isascii() and stay.isprintable()):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import boto3
 from botocore.config import Config
 
-from once.names import MOST_COMMIT_THREADS
+from once.names import MAX_COMMIT_THREADS
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
@@ -32,7 +32,7 @@ SDK = Config(
     retries={"mode": "standard", "total_max_attempts": 2},
     parameter_validation=False,
     tcp_keepalive=True,
-    max_pool_connections=MOST_COMMIT_THREADS,
+    max_pool_connections=MAX_COMMIT_THREADS,
 )
 
 

@@ -48,7 +48,7 @@ _REMEDY = (
 )
 
 
-class Registry(Protocol):
+class ConsumerRegistry(Protocol):
     """A registry of consumers: `once.cdk.Registry`, which is not imported here."""
 
     def line_of(self, name: str) -> Any:
@@ -97,7 +97,7 @@ class FakeAws:
         self.slept: list[float] = []
 
     @classmethod
-    def of(cls, registry: Registry, name: str, **settings: Any) -> Self:
+    def of(cls, registry: ConsumerRegistry, name: str, **settings: Any) -> Self:
         """Return the queue and tables of a consumer as its line declares them.
 
         Tables, event types, timeouts and limits are those of the line, so that they cannot differ

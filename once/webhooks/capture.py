@@ -57,8 +57,8 @@ class CaptureAttribute:
     EXPIRES_AT = "expires_at"
 
 
-class Standing(StrEnum):
-    """Standing of a webhook: how the ingress handled it."""
+class CaptureStanding(StrEnum):
+    """CaptureStanding of a webhook: how the ingress handled it."""
 
     HANDED_ON = "handed-on"
     """One event was published for it."""
@@ -105,7 +105,7 @@ class Capture:
     webhook_id: str = ""
     webhook_type: str = ""
     event_type: str | None = None
-    standing: Standing
+    standing: CaptureStanding
     conflict: Conflict | None = None
     conflicts_with: str | None = None
     verified: Verified
@@ -144,7 +144,7 @@ class Capture:
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
-    CaptureAttribute.STANDING: Standing,
+    CaptureAttribute.STANDING: CaptureStanding,
     CaptureAttribute.CONFLICT: Conflict,
     CaptureAttribute.VERIFIED: Verified,
     CaptureAttribute.HEADERS: json.loads,

@@ -37,9 +37,9 @@ from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, S3Client, logger_of, s3_client
 from once.transaction import Identity, Transaction
-from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified
+from once.webhooks.capture import INLINE_BYTES, Capture, CaptureStanding, Conflict, Verified
 from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
-from once.webhooks.signature import SecretCache, Secrets, Verdict, is_usable, verify
+from once.webhooks.signature import Authenticity, SecretCache, Secrets, is_usable, verify
 from once.webhooks.webhook import LambdaAnswer, Request, Webhook, answer, body_bytes, route_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ been another one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CountedAnswer:
     """The end of a request: its answer, and the metric that counts it.
 
     `standing` is None if the webhook was not captured now, and `key_hash` is empty if it was not
@@ -71,7 +71,7 @@ class Outcome:
 
     answer: LambdaAnswer
     metric: str
-    standing: Standing | None = None
+    standing: CaptureStanding | None = None
     key_hash: str = ""
     error: str = ""
 
@@ -83,17 +83,17 @@ class Outcome:
         return cls(answer(503), Metric.WEBHOOKS_FAILED, error=text)
 
 
-_UNKNOWN_PATH = Outcome(answer(404), Metric.WEBHOOKS_MISADDRESSED)
-_OTHER_METHOD = Outcome(answer(405, allow="POST"), Metric.WEBHOOKS_MISADDRESSED)
-_TOO_LARGE = Outcome(answer(413), Metric.WEBHOOKS_TOO_LARGE)
+_UNKNOWN_PATH = CountedAnswer(answer(404), Metric.WEBHOOKS_MISADDRESSED)
+_OTHER_METHOD = CountedAnswer(answer(405, allow="POST"), Metric.WEBHOOKS_MISADDRESSED)
+_TOO_LARGE = CountedAnswer(answer(413), Metric.WEBHOOKS_TOO_LARGE)
 _REFUSED = {
-    Verdict.FORGED: Outcome(answer(401), Metric.WEBHOOKS_FORGED),
-    Verdict.STALE: Outcome(answer(401), Metric.WEBHOOKS_STALE),
+    Authenticity.FORGED: CountedAnswer(answer(401), Metric.WEBHOOKS_FORGED),
+    Authenticity.STALE: CountedAnswer(answer(401), Metric.WEBHOOKS_STALE),
 }
 _BY_STANDING = {
-    Standing.UNREADABLE: Metric.WEBHOOKS_UNREADABLE,
-    Standing.UNPUBLISHABLE: Metric.WEBHOOKS_UNPUBLISHABLE,
-    Standing.CONFLICT: Metric.WEBHOOK_CONFLICTS,
+    CaptureStanding.UNREADABLE: Metric.WEBHOOKS_UNREADABLE,
+    CaptureStanding.UNPUBLISHABLE: Metric.WEBHOOKS_UNPUBLISHABLE,
+    CaptureStanding.CONFLICT: Metric.WEBHOOK_CONFLICTS,
 }
 _REJECTED = (Metric.WEBHOOKS_FORGED, Metric.WEBHOOKS_STALE, Metric.WEBHOOKS_TOO_LARGE)
 _TOTALS = {
@@ -106,7 +106,7 @@ _TOTALS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class WebhookIngress:
+class Ingress:
     """Takes webhooks. Tests can replace each of its parts.
 
     `s3` is None without a claim-check bucket; the clock is in seconds since the epoch.
@@ -157,13 +157,13 @@ class WebhookIngress:
             else:
                 outcome = self._received(endpoint, event, self._deadline(endpoint, context, began))
         except Exception as error:  # the provider sends the webhook again
-            outcome = Outcome.failed(error)
+            outcome = CountedAnswer.failed(error)
         self._report(outcome, endpoint, began)
         return outcome.answer
 
     def _received(
         self, endpoint: Endpoint, event: Mapping[str, Any], deadline: Deadline
-    ) -> Outcome:
+    ) -> CountedAnswer:
         limit = endpoint.limit
         if self.settings.claim_bucket is None:
             limit = min(limit, INLINE_BYTES)
@@ -172,26 +172,26 @@ class WebhookIngress:
         request = Request.of(event)
         if len(request.body) > limit:
             return _TOO_LARGE
-        verdict, verified = self._verdict(endpoint, request)
-        if verdict in _REFUSED:
-            return _REFUSED[verdict]
+        authenticity, verified = self._authenticity(endpoint, request)
+        if authenticity in _REFUSED:
+            return _REFUSED[authenticity]
         webhook = Webhook.of(endpoint, request)
         if (challenge := webhook.challenge) is not None:
-            return Outcome(answer(200, challenge), Metric.WEBHOOK_HANDSHAKES)
+            return CountedAnswer(answer(200, challenge), Metric.WEBHOOK_HANDSHAKES)
         received_at = int(self.clock() * 1000)
         pk, standing = self._committer.commit(webhook, verified, received_at, deadline)
         metric = Metric.WEBHOOK_DUPLICATES if standing is None else Metric.WEBHOOKS_TAKEN
-        return Outcome(answer(200), metric, standing, key_hash(pk))
+        return CountedAnswer(answer(200), metric, standing, key_hash(pk))
 
-    def _verdict(self, endpoint: Endpoint, request: Request) -> tuple[Verdict, Verified]:
+    def _authenticity(self, endpoint: Endpoint, request: Request) -> tuple[Authenticity, Verified]:
         now, name = self.clock(), endpoint.name
         known = self.secrets.of(name)
-        found = _verdict_by(known, endpoint, request, now)
-        if found[0] is not Verdict.FORGED:
+        found = _authenticity_by(known, endpoint, request, now)
+        if found[0] is not Authenticity.FORGED:
             return found
         fresh = self.secrets.of(name, refreshed=True)  # the secret may have been rotated
         self._warn_of_secrets(endpoint, fresh)
-        return found if fresh == known else _verdict_by(fresh, endpoint, request, now)
+        return found if fresh == known else _authenticity_by(fresh, endpoint, request, now)
 
     def _warn_of_secrets(self, endpoint: Endpoint, secrets: Secrets) -> None:
         """Log once that no secret of an endpoint can verify anything: each request is forged."""
@@ -218,7 +218,7 @@ class WebhookIngress:
 
         return Deadline(remaining_ms, 0, self.sleep)
 
-    def _report(self, outcome: Outcome, endpoint: Endpoint | None, began: float) -> None:
+    def _report(self, outcome: CountedAnswer, endpoint: Endpoint | None, began: float) -> None:
         """Write one line with the figures of a request that began at this time."""
         properties = {
             "endpoint": endpoint and endpoint.name,
@@ -241,14 +241,14 @@ class WebhookIngress:
                 self.logger.warning("webhook not captured", extra=extra)
 
 
-def _verdict_by(
+def _authenticity_by(
     secrets: Secrets, endpoint: Endpoint, request: Request, now: float
-) -> tuple[Verdict, Verified]:
+) -> tuple[Authenticity, Verified]:
     for version, values in zip(Verified, secrets, strict=True):
-        verdict = verify(endpoint.profile, values, request, now)
-        if verdict is not Verdict.FORGED:
-            return verdict, version
-    return Verdict.FORGED, Verified.CURRENT
+        authenticity = verify(endpoint.profile, values, request, now)
+        if authenticity is not Authenticity.FORGED:
+            return authenticity, version
+    return Authenticity.FORGED, Verified.CURRENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ class CaptureCommitter:
 
     def commit(
         self, webhook: Webhook, verified: Verified, received_at: int, deadline: Deadline
-    ) -> tuple[str, Standing | None]:
+    ) -> tuple[str, CaptureStanding | None]:
         """Capture a webhook, with attempts until the deadline.
 
         `received_at` is in milliseconds since the epoch. Returns the dedup key, and the standing;
@@ -278,19 +278,24 @@ class CaptureCommitter:
         )
         identity = webhook.identity(self.settings.consumer)
         if webhook.event_type is not None:
-            standing = Standing.HANDED_ON
+            standing = CaptureStanding.HANDED_ON
         else:
-            standing = Standing.UNREADABLE if webhook.data is None else Standing.CAPTURED
+            standing = (
+                CaptureStanding.UNREADABLE if webhook.data is None else CaptureStanding.CAPTURED
+            )
         first = capture(pk=identity.pk, standing=standing, conflict=None)
         result = self._attempt(webhook, identity, first, deadline)
-        if standing is Standing.HANDED_ON and _is_unpublishable(result.cause):
+        if standing is CaptureStanding.HANDED_ON and _is_unpublishable(result.cause):
             # No topic or consumer could take its event. It is captured without one.
-            standing = Standing.UNPUBLISHABLE
+            standing = CaptureStanding.UNPUBLISHABLE
             eventless = capture(pk=identity.pk, standing=standing, conflict=None)
             result = self._attempt(webhook, identity, eventless, deadline)
         if isinstance(result.cause, _OTHER_CONTENT):
             # Another webhook has its key. It is captured under a key of its own, beside that one.
-            standing, conflict = Standing.CONFLICT, (_reason(webhook, result.cause), identity.pk)
+            standing, conflict = (
+                CaptureStanding.CONFLICT,
+                (_reason(webhook, result.cause), identity.pk),
+            )
             identity = webhook.conflict_identity(self.settings.consumer)
             other = capture(pk=identity.pk, standing=standing, conflict=conflict)
             result = self._attempt(webhook, identity, other, deadline)

@@ -105,7 +105,7 @@ def _decoded(texts: Iterable[str], encoding: Encoding) -> Iterator[bytes]:
             continue
 
 
-class Verdict(StrEnum):
+class Authenticity(StrEnum):
     """The result of a verification."""
 
     GENUINE = "genuine"
@@ -115,7 +115,7 @@ class Verdict(StrEnum):
     """Its signature is right, and its time is too long ago or too far ahead."""
 
 
-def verify(profile: Profile, secrets: Sequence[str], request: Request, now: float) -> Verdict:
+def verify(profile: Profile, secrets: Sequence[str], request: Request, now: float) -> Authenticity:
     """Return whether the provider signed a request.
 
     An id that contains the separator of its scheme counts as forged: see `Profile.id_end`. Every
@@ -130,10 +130,10 @@ def verify(profile: Profile, secrets: Sequence[str], request: Request, now: floa
     profile = profile.as_sent(request.headers)
     signed = SignedRequest.of(profile, request)
     if profile.id_end and profile.id_end in signed.id:
-        return Verdict.FORGED
+        return Authenticity.FORGED
     if True not in [_is_signed(profile, secret, signed) for secret in secrets]:
-        return Verdict.FORGED
-    return Verdict.GENUINE if _is_timely(profile, signed, now) else Verdict.STALE
+        return Authenticity.FORGED
+    return Authenticity.GENUINE if _is_timely(profile, signed, now) else Authenticity.STALE
 
 
 def sign(

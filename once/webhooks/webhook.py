@@ -26,7 +26,7 @@ from once.events.outgoing import ClaimPlace, Draft, OutgoingEvent, events_in, pa
 from once.events.strict_json import parse, whole_number
 from once.names import Record
 from once.transaction import Identity
-from once.webhooks.capture import INLINE_BYTES, Capture, Conflict, Standing, Verified
+from once.webhooks.capture import INLINE_BYTES, Capture, CaptureStanding, Conflict, Verified
 from once.webhooks.endpoint import OBJECTS, TEXT_CHARACTERS, Endpoint
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class Webhook:
         self,
         *,
         pk: str,
-        standing: Standing,
+        standing: CaptureStanding,
         conflict: tuple[Conflict, str] | None,
         verified: Verified,
         received_at: int,
@@ -272,7 +272,7 @@ class Webhook:
             profile=endpoint.profile.name,
             webhook_id=self.id[:TEXT_CHARACTERS],
             webhook_type=self.type[:TEXT_CHARACTERS],
-            event_type=self.event_type if standing is Standing.HANDED_ON else None,
+            event_type=self.event_type if standing is CaptureStanding.HANDED_ON else None,
             standing=standing,
             conflict=conflict[0] if conflict else None,
             conflicts_with=conflict[1] if conflict else None,

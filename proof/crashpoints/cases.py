@@ -13,7 +13,7 @@ from proof.scenarios.senders import Story
 from proof.scenarios.shop import Nonsense, Order
 from proof.world.faults import Action, Fault, PlatformFault
 
-_START = "once.effects.workflows._start_execution states.StartExecution"
+_START = "once.effects.workflow_starts._start_execution states.StartExecution"
 _COMMIT = "once.commit.committer.Committer._send dynamodb.TransactWriteItems"
 _CHARGE = "functions.payments.provider.charge payments.POST /v1/payment_intents"
 _EMAIL = "functions.notifications.mail.send email.SendEmail"

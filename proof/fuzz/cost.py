@@ -25,7 +25,7 @@ from once.names import PRODUCER_OBJECTS
 from once.settings import CLAIM_MEMORY_FACTOR, WEBHOOK_MEMORY_FACTOR, TableSettings
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import CAPTURES, GITHUB, MAX_REQUEST_BYTES, Endpoint, WebhookSettings
-from once.webhooks.ingress import WebhookIngress
+from once.webhooks.ingress import Ingress
 from once.webhooks.signature import Secrets, sign
 from proof.fuzz import messages
 from proof.fuzz.families import ENVELOPES, FAMILIES, PLAIN
@@ -223,7 +223,7 @@ def _webhook(_: str, message: messages.Message) -> Read:
         put_object=lambda **_: {},
         meta=SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None)),
     )
-    ingress = WebhookIngress(
+    ingress = Ingress(
         settings=settings, dynamodb=aws, secrets=aws, logger=LOGGER, s3=aws, metrics=NO_METRICS
     )
     content = message["body"].encode()

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from demo.signers import SIGNERS, Signer
 from once.names import Limits
 from once.webhooks.endpoint import PROFILES, Endpoint
-from once.webhooks.signature import Verdict, verify
+from once.webhooks.signature import Authenticity, verify
 from once.webhooks.webhook import Request, Webhook
 from proof.fuzz.search import expect
 
@@ -120,12 +120,12 @@ def check(given: Given) -> None:
     time = _time(given)
     content = signer.content(request.body, webhook_id, time)
     is_signed = content.decode("latin-1") == given["signed"]
-    if verdict is not Verdict.FORGED:
+    if verdict is not Authenticity.FORGED:
         expect(is_signed, "what nobody signed is forged")
         is_one = given["provider"] != "standard" or "." not in webhook_id
         expect(is_one, "an id with a full stop, which could end elsewhere, is forged")
         is_late = time.isdigit() and abs(int(time) - NOW - given["off"]) > TOLERANCE
-        expect((verdict is Verdict.STALE) == is_late, "a signed time is timely on both sides")
+        expect((verdict is Authenticity.STALE) == is_late, "a signed time is timely on both sides")
     elif is_signed:
         is_whole = given["headers"].get(signer.signature) == given["signature"]
         # The package of Standard Webhooks signs text: its HMAC of any other body is refused.

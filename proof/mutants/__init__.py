@@ -15,7 +15,7 @@ from once.batch.message import MessageSteps
 from once.batch.processor import BatchProcessor
 from once.commit import dedup_record, item_dedup, result
 from once.commit.committer import Committer
-from once.effects import calls
+from once.effects import concurrent_calls
 from once.effects.executor import EffectExecutor, _Run
 from once.effects.ledger import EffectLedger
 from once.events import outgoing
@@ -229,7 +229,7 @@ _SIDE_BY_SIDE: Changes = {
         EffectExecutor.begin, "intent, deadline", "self.__dict__.setdefault('_a', intent), deadline"
     ),
     "an outcome before its call has ended": (
-        instead(calls.wait_for_calls, "return"),
+        instead(concurrent_calls.wait_for_calls, "return"),
         edit(ReadyQueue.choose_called, " and m.call.done()", ""),
         edit(MessageSteps.complete, "call.result()", "call.done() and call.result()"),
     ),
@@ -278,14 +278,14 @@ _ATTEMPT = "[result] = self.committer.commit([request])"
 _SENT = "for r in self.committer.commit([request])]"
 
 _AT_THE_INGRESS: Changes = {
-    "no check of signatures": instead(signature.verify, "return Verdict.GENUINE"),
+    "no check of signatures": instead(signature.verify, "return Authenticity.GENUINE"),
     "no limit of age": edit(signature._is_timely, "abs(at - now)", "at - now"),
     "secrets that are never read again": edit(
-        ingress.WebhookIngress._verdict, ", refreshed=True", ""
+        ingress.Ingress._authenticity, ", refreshed=True", ""
     ),
     "secrets that are kept for ever": value("once.webhooks.signature.KEPT_SECONDS", 1e12),
     "the current secret alone": edit(
-        ingress._verdict_by,
+        ingress._authenticity_by,
         "zip(Verified, secrets, strict=True)",
         "[*zip(Verified, secrets)][:1]",
     ),
@@ -293,7 +293,7 @@ _AT_THE_INGRESS: Changes = {
         webhook.Webhook._key, "self.endpoint.profile.type_in_key", "False"
     ),
     "an id that nobody signed is the key": instead(Profile.has_signed_id, "return True"),
-    "success whatever the ingress did": edit(ingress.Outcome.failed, "503", "200"),
+    "success whatever the ingress did": edit(ingress.CountedAnswer.failed, "503", "200"),
     "the dedup record before the capture": in_two(CLAIM, EFFECT, of="webhooks#"),
     "the capture before the dedup record": in_two(EFFECT, CLAIM, of="webhooks#"),
     "a record without its event": edit(
@@ -307,11 +307,11 @@ _AT_THE_INGRESS: Changes = {
         "        item = {",
     ),
     "a forgery is captured, and refused": edit(
-        ingress.WebhookIngress._received,
-        "if verdict in _REFUSED:",
+        ingress.Ingress._received,
+        "if authenticity in _REFUSED:",
         "if False:",
-        "return Outcome(answer(200), metric,",
-        "return _REFUSED.get(verdict) or Outcome(answer(200), metric,",
+        "return CountedAnswer(answer(200), metric,",
+        "return _REFUSED.get(authenticity) or CountedAnswer(answer(200), metric,",
     ),
     "a conflict is dropped": edit(
         ingress.CaptureCommitter._attempt,

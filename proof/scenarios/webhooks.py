@@ -21,7 +21,7 @@ from once.consumer import Consumer
 from once.names import SOURCE_PREFIX, Record
 from once.settings import Settings, TableSettings
 from once.transaction import Transaction
-from once.webhooks.capture import CaptureAttribute, Standing
+from once.webhooks.capture import CaptureAttribute, CaptureStanding
 from once.webhooks.endpoint import (
     CAPTURES,
     GITHUB,
@@ -32,7 +32,7 @@ from once.webhooks.endpoint import (
     Endpoint,
     WebhookSettings,
 )
-from once.webhooks.ingress import WebhookIngress
+from once.webhooks.ingress import Ingress
 from once.webhooks.signature import SecretCache
 from proof.ledger import Scenario, Told, check, event_of
 from proof.scenarios.senders import (
@@ -132,7 +132,7 @@ class _Ingress(Service):
             secrets=SECRETS,
             capture_seconds=_PROPS.capture_days * 24 * 60 * 60,
         )
-        return WebhookIngress(
+        return Ingress(
             settings=settings,
             dynamodb=clients().dynamodb,
             secrets=SecretCache(clients().secretsmanager, SECRETS, process["clock"]),
@@ -354,7 +354,7 @@ class Webhooks(Scenario):
             self._check_durable(webhook)
             # Of the webhooks with one key, one is no conflict.
             standings = [s for each in webhook.same if (s := self._standing(each))]
-            if len(standings) - standings.count(Standing.CONFLICT) != 1:
+            if len(standings) - standings.count(CaptureStanding.CONFLICT) != 1:
                 raise Violation("conflict", f"{webhook.label}: {standings}")
         if len(self._captures) != len(self._webhooks):
             raise Violation("captures", f"{len(self._captures)} of {len(self._webhooks)}")
@@ -391,7 +391,7 @@ class Webhooks(Scenario):
 
     def _is_event(self, webhook: Webhook) -> bool:
         """Tell whether a webhook has to have an event: it was captured and is no conflict."""
-        return webhook.handed_on and self._standing(webhook) not in ("", Standing.CONFLICT)
+        return webhook.handed_on and self._standing(webhook) not in ("", CaptureStanding.CONFLICT)
 
     def _standing(self, webhook: Webhook) -> str:
         """Return the standing of a webhook's capture; empty if it has none."""

@@ -27,7 +27,7 @@ _OF_EFFECTS = (PROVIDER, "email", "states", "lambda")
 
 _THREAD_POOLS = (
     "once.batch.processor.ThreadPoolExecutor",
-    "once.effects.calls.ThreadPoolExecutor",
+    "once.effects.concurrent_calls.ThreadPoolExecutor",
     "once.ops.dead_letters.search.ThreadPoolExecutor",
     "once.ops.outbox.ThreadPoolExecutor",
 )
@@ -103,7 +103,7 @@ class World:
             stack.enter_context(patch("requests.sessions.get_environ_proxies", _no_proxies))
             for pool in _THREAD_POOLS:
                 stack.enter_context(patch(pool, lambda *_: Pool(self.tasks)))
-            stack.enter_context(patch("once.effects.calls.wait", Pool(self.tasks).wait))
+            stack.enter_context(patch("once.effects.concurrent_calls.wait", Pool(self.tasks).wait))
             random.seed(self._seed)
             yield
 

@@ -45,7 +45,7 @@ NEVER = (
     "once.ops",
     "once.testing",
     "opentelemetry",
-    "once.effects.workflows",
+    "once.effects.workflow_starts",
     "pydantic",
     "stacks",
     "standardwebhooks",

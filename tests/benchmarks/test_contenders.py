@@ -163,7 +163,9 @@ REQUESTS = {
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("once.effects.calls._LEAST_PATIENCE", 10)  # a busy machine is slow
+    monkeypatch.setattr(
+        "once.effects.concurrent_calls._LEAST_PATIENCE", 10
+    )  # a busy machine is slow
 
 
 def test_every_contender_charges_and_stores_each_order_once() -> None:

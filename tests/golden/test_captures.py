@@ -17,7 +17,7 @@ from once.events.outgoing import ClaimPlace
 from once.names import COMMIT_ATTRIBUTE, SCHEMA_VERSION, Record
 from once.runtime.deadline import Deadline
 from once.settings import TableSettings
-from once.webhooks.capture import Capture, CaptureAttribute, Standing, Verified
+from once.webhooks.capture import Capture, CaptureAttribute, CaptureStanding, Verified
 from once.webhooks.endpoint import (
     CAPTURES,
     GITHUB,
@@ -182,7 +182,7 @@ def test_todays_code_reads_the_captures_of_every_version(version: int, name: str
 def test_the_events_of_captures_are_rebuilt(version: int, name: str) -> None:
     case = golden(version, "captures")[name]
     capture = Capture.read(plain(case["item"]))
-    if capture.standing is not Standing.HANDED_ON:
+    if capture.standing is not CaptureStanding.HANDED_ON:
         return
     made = MADE[name]
     event, _ = rebuilt_event(capture, made.body, made.endpoint, claims=PLACE)

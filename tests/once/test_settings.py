@@ -16,7 +16,7 @@ from once.cdk.checks.consumer_props import START_SECONDS
 from once.cdk.checks.deployment_options import message_life_days
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import DAY_SECONDS
-from once.effects.workflows import ONE_ATTEMPT
+from once.effects.workflow_starts import ONE_ATTEMPT
 from once.errors import SettingsError
 from once.event_sources import Source
 from once.names import Limits

@@ -29,7 +29,7 @@ from once.names import (
     CONSUMER_NAME,
     EVENT_TYPE,
     EVENT_TYPE_RULE,
-    MOST_COMMIT_THREADS,
+    MAX_COMMIT_THREADS,
     RELAY,
     RETENTION_DAYS,
     SOURCE_PREFIX,
@@ -51,7 +51,7 @@ RANGES = {
     "effect_concurrency": range(1, 101),
     "memory_mb": MEMORY_MB,
     "max_concurrency": range(2, 1001),
-    "commit_threads": range(1, MOST_COMMIT_THREADS + 1),
+    "commit_threads": range(1, MAX_COMMIT_THREADS + 1),
 }
 """The allowed numbers, by property; None is allowed too."""
 INITIAL = WarmThroughput(reads=12_000, writes=4_000)

@@ -14,7 +14,7 @@ from once.ops.errors import OpsError
 from once.ops.terminal import counted, first_lines
 from once.ops.webhooks import capture_text, replay
 from once.ops.webhooks.captures import LIST_PERIOD, CaptureOptions, Captures
-from once.webhooks.capture import Capture, Standing
+from once.webhooks.capture import Capture, CaptureStanding
 
 MOST_READ = 5000
 """Most entries of the index that a page reads."""
@@ -70,7 +70,7 @@ def webhook_page(request: Request) -> Response:
 def _common_values(state: ConsoleState) -> dict[str, Any]:
     """Return what the forms let an operator choose from, and the texts of a capture."""
     return {
-        "standings": [one.value for one in Standing],
+        "standings": [one.value for one in CaptureStanding],
         "consumers": [name for name, one in state.deployment.consumers.items() if one.events],
         "capture_text": capture_text,
     }
@@ -88,14 +88,16 @@ def _filters(given: Mapping[str, object]) -> dict[str, str]:
 def _options(given: Mapping[str, str]) -> dict[str, Any]:
     """Return the options of these fields."""
     standing = given["standing"]
-    if standing and standing not in [*Standing]:
-        raise BadParameter(f"{standing!r} is none of {', '.join(Standing)}", param_hint="standing")
+    if standing and standing not in [*CaptureStanding]:
+        raise BadParameter(
+            f"{standing!r} is none of {', '.join(CaptureStanding)}", param_hint="standing"
+        )
     return {
         "endpoint": given["endpoint"] or None,
         "webhook_type": given["type"] or None,
         "since": given["since"] or None,
         "until": given["until"] or None,
-        "standing": Standing(standing) if standing else None,
+        "standing": CaptureStanding(standing) if standing else None,
     }
 
 

@@ -14,13 +14,13 @@ from once.events.outgoing import event_id_of
 from once.events.strict_json import parse
 from once.names import SOURCE_PREFIX
 from once.ops.terminal import UNKNOWN, format_age, format_time, shortened, single_line, table
-from once.webhooks.capture import Capture, Conflict, Standing
+from once.webhooks.capture import Capture, CaptureStanding, Conflict
 
 STANDINGS = {
-    Standing.HANDED_ON: "handed on",
-    Standing.CAPTURED: "captured: its endpoint does not hand its type on",
-    Standing.UNREADABLE: "unreadable: its body is not strict JSON",
-    Standing.UNPUBLISHABLE: "unpublishable: no topic or consumer could take its event",
+    CaptureStanding.HANDED_ON: "handed on",
+    CaptureStanding.CAPTURED: "captured: its endpoint does not hand its type on",
+    CaptureStanding.UNREADABLE: "unreadable: its body is not strict JSON",
+    CaptureStanding.UNPUBLISHABLE: "unpublishable: no topic or consumer could take its event",
 }
 
 CONFLICTS = {
@@ -39,7 +39,7 @@ def name_of(capture: Capture) -> str:
     The provider's id and the body of a conflict may be those of the earlier webhook, so that only
     the hash of its key names it.
     """
-    if capture.standing is Standing.CONFLICT:
+    if capture.standing is CaptureStanding.CONFLICT:
         return key_hash(capture.pk)[:_HASH_CHARACTERS]
     return capture.webhook_id or capture.body_sha256[:_HASH_CHARACTERS]
 

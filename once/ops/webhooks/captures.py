@@ -19,7 +19,14 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import NotFoundError, OpsError
 from once.ops.terminal import TIME_FORMATS, error_console, format_time, parse_time_option
-from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, Standing, day_parts, read_body
+from once.webhooks.capture import (
+    BY_TIME,
+    Capture,
+    CaptureAttribute,
+    CaptureStanding,
+    day_parts,
+    read_body,
+)
 from once.webhooks.webhook import dedup_key
 
 if TYPE_CHECKING:
@@ -58,7 +65,7 @@ class CaptureFilter:
     until: datetime
     endpoint: str | None = None
     type: str | None = None
-    standing: Standing | None = None
+    standing: CaptureStanding | None = None
 
     def for_log(self) -> dict[str, str | None]:
         """Return the conditions for the operator log."""
@@ -94,7 +101,7 @@ class CaptureOptions:
     since: SinceOption = None
     until: UntilOption = None
     standing: Annotated[
-        Standing | None, Option("--standing", help="Only webhooks with this standing.")
+        CaptureStanding | None, Option("--standing", help="Only webhooks with this standing.")
     ] = None
 
     def conditions(self, period: timedelta) -> CaptureFilter:

@@ -40,7 +40,7 @@ from once.ops.webhooks.captures import (
     Captures,
     webhooks_of,
 )
-from once.webhooks.capture import Capture, Standing
+from once.webhooks.capture import Capture, CaptureStanding
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.webhook import rebuilt_event
 
@@ -136,7 +136,7 @@ class QueueTarget:
         Raises:
             OnceError: it has no event, or no message group.
         """
-        if capture.standing is Standing.CONFLICT and not self.takes_conflicts:
+        if capture.standing is CaptureStanding.CONFLICT and not self.takes_conflicts:
             raise OpsError(
                 f"{standing_text(capture)}; compare the two (`once webhooks show ID`), then name "
                 "it, or give --standing conflict"
@@ -253,7 +253,7 @@ class ReplayRequest(CaptureOptions):
             endpoints=webhooks_of(deployment).endpoints,
             consumer=deployment.consumer(self.queue or ""),
             records=None if self.unsafe else records,
-            takes_conflicts=bool(self.names) or self.standing is Standing.CONFLICT,
+            takes_conflicts=bool(self.names) or self.standing is CaptureStanding.CONFLICT,
         )
 
     def _chosen(self, captures: Captures) -> list[Capture]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from once.consumer import Consumer
-from once.effects.calls import ConcurrentCalls, awaited, wait_for_calls
+from once.effects.concurrent_calls import ConcurrentCalls, awaited, wait_for_calls
 from once.effects.declaration import Call, Policy
 from once.errors import NotDone, PermanentError
 from once.intake.registration import effect_faults
@@ -113,7 +113,9 @@ def shop(start: Start) -> Shop:
 def test_ten_effects_are_called_side_by_side_and_commit_in_two_requests(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("once.effects.calls._LEAST_PATIENCE", PATIENCE)  # a busy machine is slow
+    monkeypatch.setattr(
+        "once.effects.concurrent_calls._LEAST_PATIENCE", PATIENCE
+    )  # a busy machine is slow
     together = Barrier(len(NAMES))
     shop.during = lambda name: together.wait(PATIENCE)
     assert shop.run(*batch_of(*NAMES)) == []

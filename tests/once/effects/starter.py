@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from once import Consumer, Transaction, durable_function, state_machine
 from once.effects.declaration import Effect
-from once.effects.workflows import _client
+from once.effects.workflow_starts import _client
 from once.testing import Fault, inject
 from tests.once.effects.provider import Provider, Till
 from tests.once.support import COUNTERS, Note, die

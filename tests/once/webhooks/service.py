@@ -32,8 +32,8 @@ from once.webhooks.endpoint import (
     WebhookSettings,
     hmac_profile,
 )
-from once.webhooks.ingress import WebhookIngress
-from once.webhooks.signature import SecretCache, Verdict, sign, verify
+from once.webhooks.ingress import Ingress
+from once.webhooks.signature import Authenticity, SecretCache, sign, verify
 from once.webhooks.webhook import Request
 
 SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cw=="  # decodes: Standard Webhooks takes base64
@@ -91,7 +91,7 @@ class Service:
             **settings,
         )
         self.sender = boto3.client("dynamodb", "us-east-1", config=SDK)
-        self.ingress = WebhookIngress(
+        self.ingress = Ingress(
             settings=self.settings,
             dynamodb=self.sender,
             secrets=SecretCache(self.secretsmanager, arns, self.clock),
@@ -195,7 +195,7 @@ def request(
 # Secrets, and requests that are verified with them.
 
 
-GENUINE, FORGED, STALE = Verdict
+GENUINE, FORGED, STALE = Authenticity
 SIGNED_AT = 1_800_000_000
 PAID = json.dumps({"id": "evt_1", "type": "paid", "text": "é {id} {0}"}).encode()
 STANDARD_KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -218,5 +218,5 @@ signed_by = partial(sign, webhook_id="msg_1", now=SIGNED_AT)
 
 def check(
     profile: Profile, headers: Any, body: bytes = PAID, *secrets: str, now: float = SIGNED_AT
-) -> Verdict:
+) -> Authenticity:
     return verify(profile, secrets or (STANDARD_KEY,), Request("POST", "/a", headers, body), now)

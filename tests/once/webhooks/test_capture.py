@@ -11,7 +11,7 @@ import pytest
 from once.errors import OnceError, Unparseable, Unpublishable
 from once.events.claim_check import Claim, ClaimMissing, InvalidClaim
 from once.events.outgoing import ClaimPlace, OutgoingEvent
-from once.webhooks.capture import Capture, Standing, Verified, day_part, day_parts, read_body
+from once.webhooks.capture import Capture, CaptureStanding, Verified, day_part, day_parts, read_body
 from once.webhooks.endpoint import OBJECTS
 from once.webhooks.webhook import rebuilt_event
 from tests.once.webhooks.service import (
@@ -48,7 +48,7 @@ def test_a_capture_has_the_whole_webhook(service: Service) -> None:
             webhook_id="évt",
             webhook_type="charge.refunded",
             event_type="stripe.charge.refunded",
-            standing=Standing.HANDED_ON,
+            standing=CaptureStanding.HANDED_ON,
             verified=Verified.CURRENT,
             method="POST",
             path="/stripe?a=1&b=%20",
@@ -186,7 +186,7 @@ def test_the_event_of_a_capture_is_the_one_that_was_published(
 def test_a_webhook_that_was_not_handed_on_gets_an_event_of_its_own(replaying: Service) -> None:
     for amount in (1, 2):
         assert replaying.post(stripe_request(stripe_body(amount=amount))) == 200
-    [conflict] = (c for c in replaying.captures() if c.standing is Standing.CONFLICT)
+    [conflict] = (c for c in replaying.captures() if c.standing is CaptureStanding.CONFLICT)
     [published] = replaying.events()
     replayed, _ = rebuilt(replaying, conflict)
     assert replayed.type == published.type

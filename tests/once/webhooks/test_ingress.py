@@ -16,7 +16,7 @@ from once.runtime.sdk import SDK
 from once.testing.events import FakeContext
 from once.testing.faults import Fault, answer_lost, cancelled, inject, never_sent, refused
 from once.webhooks import ingress
-from once.webhooks.capture import Conflict, Standing
+from once.webhooks.capture import CaptureStanding, Conflict
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.signature import REFRESH_SECONDS
 from tests.once.webhooks.service import (
@@ -41,38 +41,41 @@ def service() -> Service:
     return Service()
 
 
-TAKEN: dict[str, tuple[dict[str, Any], Standing]] = {
-    "of a type that is handed on": (stripe_request(stripe_body()), Standing.HANDED_ON),
-    "with its id in a header": (github_request(PUSH), Standing.HANDED_ON),
-    "a form": (github_request(b"payload=%7B%22a%22%3A1%7D", **FORM), Standing.HANDED_ON),
-    "of another type": (stripe_request(stripe_body(type="payout.paid")), Standing.CAPTURED),
-    "without a type": (stripe_request(b'{"id": "evt_1"}'), Standing.CAPTURED),
-    "without id and type": (stripe_request(b"{}"), Standing.CAPTURED),
-    "no object": (stripe_request(b"[1]"), Standing.CAPTURED),
-    "no JSON": (stripe_request(b"{"), Standing.UNREADABLE),
-    "not UTF-8": (stripe_request(b"\xff\x00"), Standing.UNREADABLE),
-    "empty": (stripe_request(b""), Standing.UNREADABLE),
-    "a key twice": (stripe_request(b'{"id": "a", "id": "b"}'), Standing.UNREADABLE),
-    "too deep": (github_request(b"[" * 65 + b"]" * 65), Standing.UNREADABLE),
-    "a number that no consumer reads": (github_request(b'{"a": 1e400}'), Standing.UNREADABLE),
+TAKEN: dict[str, tuple[dict[str, Any], CaptureStanding]] = {
+    "of a type that is handed on": (stripe_request(stripe_body()), CaptureStanding.HANDED_ON),
+    "with its id in a header": (github_request(PUSH), CaptureStanding.HANDED_ON),
+    "a form": (github_request(b"payload=%7B%22a%22%3A1%7D", **FORM), CaptureStanding.HANDED_ON),
+    "of another type": (stripe_request(stripe_body(type="payout.paid")), CaptureStanding.CAPTURED),
+    "without a type": (stripe_request(b'{"id": "evt_1"}'), CaptureStanding.CAPTURED),
+    "without id and type": (stripe_request(b"{}"), CaptureStanding.CAPTURED),
+    "no object": (stripe_request(b"[1]"), CaptureStanding.CAPTURED),
+    "no JSON": (stripe_request(b"{"), CaptureStanding.UNREADABLE),
+    "not UTF-8": (stripe_request(b"\xff\x00"), CaptureStanding.UNREADABLE),
+    "empty": (stripe_request(b""), CaptureStanding.UNREADABLE),
+    "a key twice": (stripe_request(b'{"id": "a", "id": "b"}'), CaptureStanding.UNREADABLE),
+    "too deep": (github_request(b"[" * 65 + b"]" * 65), CaptureStanding.UNREADABLE),
+    "a number that no consumer reads": (
+        github_request(b'{"a": 1e400}'),
+        CaptureStanding.UNREADABLE,
+    ),
 }
 STANDINGS = {
-    Standing.HANDED_ON: {Metric.WEBHOOKS_TAKEN},
-    Standing.CAPTURED: {Metric.WEBHOOKS_TAKEN},
-    Standing.UNREADABLE: {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOKS_UNREADABLE},
-    Standing.UNPUBLISHABLE: {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOKS_UNPUBLISHABLE},
-    Standing.CONFLICT: {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOK_CONFLICTS},
+    CaptureStanding.HANDED_ON: {Metric.WEBHOOKS_TAKEN},
+    CaptureStanding.CAPTURED: {Metric.WEBHOOKS_TAKEN},
+    CaptureStanding.UNREADABLE: {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOKS_UNREADABLE},
+    CaptureStanding.UNPUBLISHABLE: {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOKS_UNPUBLISHABLE},
+    CaptureStanding.CONFLICT: {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOK_CONFLICTS},
 }
 
 
 @pytest.mark.parametrize(("event", "standing"), TAKEN.values(), ids=TAKEN)
 def test_a_webhook_is_captured_once(
-    service: Service, event: dict[str, Any], standing: Standing
+    service: Service, event: dict[str, Any], standing: CaptureStanding
 ) -> None:
     assert [service.post(event), service.post(event)] == [200, 200]
     [capture] = service.captures()
     assert capture.standing is standing
-    assert len(service.events()) == (standing is Standing.HANDED_ON)
+    assert len(service.events()) == (standing is CaptureStanding.HANDED_ON)
     assert service.counted() == [STANDINGS[standing], {Metric.WEBHOOK_DUPLICATES}]
 
 
@@ -164,7 +167,7 @@ def test_a_secret_that_was_rotated_a_moment_ago_verifies_a_webhook(service: Serv
 @pytest.mark.parametrize("bucket", [None, "claims"])
 def test_a_deployed_ingress_is_made_of_its_settings(bucket: str | None) -> None:
     service = Service(claim_bucket=bucket)
-    made = ingress.WebhookIngress.of(service.settings, region="us-east-1")
+    made = ingress.Ingress.of(service.settings, region="us-east-1")
     assert made.secrets.of("stripe").current == (SECRET,)
     assert made.logger.service == "webhooks"
     clients = [made.dynamodb, made.secrets._client, *filter(None, [made.s3])]
@@ -211,7 +214,7 @@ def test_a_webhook_that_cannot_be_published_is_captured_once(
     service = Service(**settings)
     assert [service.post(stripe_request(body)) for _ in range(2)] == [200, 200]
     [capture] = service.captures()
-    assert (capture.standing, capture.event_type) == (Standing.UNPUBLISHABLE, None)
+    assert (capture.standing, capture.event_type) == (CaptureStanding.UNPUBLISHABLE, None)
     assert capture.body == body
     assert service.events() == []
     taken = {Metric.WEBHOOKS_TAKEN, Metric.WEBHOOKS_UNPUBLISHABLE}
@@ -223,7 +226,7 @@ def test_texts_of_any_length_are_captured() -> None:
     body = stripe_body(type="t" * 120_000)
     assert service.post(stripe_request(body) | {"rawQueryString": "q" * 500_000}) == 200
     [capture] = service.captures()
-    assert capture.standing is Standing.CAPTURED
+    assert capture.standing is CaptureStanding.CAPTURED
     assert len(capture.webhook_type) == 1024
     assert len(capture.path) == 8192
 
@@ -241,22 +244,22 @@ def test_a_conflict_is_captured_once_for_each_content() -> None:
     ]
     found = {each.body: each.standing for each in service.captures()}
     assert found == {
-        first: Standing.HANDED_ON,
-        second: Standing.CONFLICT,
-        third: Standing.CONFLICT,
+        first: CaptureStanding.HANDED_ON,
+        second: CaptureStanding.CONFLICT,
+        third: CaptureStanding.CONFLICT,
     }
     [of_first] = {(c.conflict, c.conflicts_with) for c in service.captures() if c.conflict}
     assert of_first == (Conflict.CONTENT, "webhooks#event#/webhooks/stripe#evt_1")
     assert len(service.events()) == 1
 
 
-@pytest.mark.parametrize("standing", [Standing.UNPUBLISHABLE, Standing.CAPTURED])
-def test_a_conflict_with_a_webhook_that_was_not_handed_on(standing: Standing) -> None:
-    kind = "charge.refunded" if standing is Standing.UNPUBLISHABLE else "payout.paid"
+@pytest.mark.parametrize("standing", [CaptureStanding.UNPUBLISHABLE, CaptureStanding.CAPTURED])
+def test_a_conflict_with_a_webhook_that_was_not_handed_on(standing: CaptureStanding) -> None:
+    kind = "charge.refunded" if standing is CaptureStanding.UNPUBLISHABLE else "payout.paid"
     service = Service(**GROUPED)
     for amount in (1, 2, 2):
         assert service.post(stripe_request(stripe_body(type=kind, amount=amount))) == 200
-    assert {each.standing for each in service.captures()} == {Standing.CONFLICT, standing}
+    assert {each.standing for each in service.captures()} == {CaptureStanding.CONFLICT, standing}
     assert service.counted()[2] == {Metric.WEBHOOK_DUPLICATES}
 
 
@@ -267,7 +270,7 @@ def test_a_conflict_under_the_longest_key_is_captured() -> None:
         assert service.post(stripe_request(stripe_body(webhook_id, amount=amount))) == 200
     assert max(len(each.pk) for each in service.captures()) > 1536
     standings = sorted(each.standing for each in service.captures())
-    assert standings == [Standing.CONFLICT, Standing.HANDED_ON]
+    assert standings == [CaptureStanding.CONFLICT, CaptureStanding.HANDED_ON]
 
 
 def test_a_record_that_cannot_be_read_counts_as_a_conflict() -> None:
@@ -276,7 +279,7 @@ def test_a_record_that_cannot_be_read_counts_as_a_conflict() -> None:
     service.dynamodb.put_item(TableName="dedup", Item={"pk": {"S": pk}})
     assert [service.post(stripe_request(stripe_body())) for _ in range(2)] == [200, 200]
     [capture] = service.captures()
-    assert capture.standing is Standing.CONFLICT
+    assert capture.standing is CaptureStanding.CONFLICT
     assert capture.pk != pk
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from once.names import Limits, Metric
-from once.webhooks.capture import Conflict, Standing
+from once.webhooks.capture import CaptureStanding, Conflict
 from once.webhooks.endpoint import (
     GITHUB,
     MAX_REQUEST_BYTES,
@@ -379,7 +379,7 @@ def test_the_content_type_does_not_decide_how_a_body_is_read(profile: Profile) -
     for content_type in (FORM, "", "application/json"):
         assert service.post(signed(profile, body, content_type=content_type)) == 200
     assert service.counted() == [TAKEN, DUPLICATE, DUPLICATE]
-    assert [each.standing for each in service.captures()] == [Standing.HANDED_ON]
+    assert [each.standing for each in service.captures()] == [CaptureStanding.HANDED_ON]
     [event] = service.events()
     assert json.loads(event.body)["data"] == json.loads(body)
 
@@ -393,8 +393,10 @@ def test_another_type_for_known_bytes_is_a_conflict_that_is_counted_and_kept(
     first, second = (github_request(b"{}", event=each) for each in (other, "push")[::order])
     assert [service.post(each) for each in (first, second, second, first)] == [200] * 4
     assert service.counted() == [TAKEN, CONFLICT, DUPLICATE, DUPLICATE]
-    earlier, conflict = sorted(service.captures(), key=lambda c: c.standing is Standing.CONFLICT)
-    assert conflict.standing is Standing.CONFLICT
+    earlier, conflict = sorted(
+        service.captures(), key=lambda c: c.standing is CaptureStanding.CONFLICT
+    )
+    assert conflict.standing is CaptureStanding.CONFLICT
     assert (conflict.conflict, conflict.conflicts_with) == (Conflict.TYPE, earlier.pk)
     assert (earlier.conflict, earlier.conflicts_with) == (None, None)
     assert [earlier.webhook_type, conflict.webhook_type] == [*(other, "push")[::order]]
@@ -407,7 +409,7 @@ def test_two_topics_of_shopify_with_equal_bytes_are_two_events() -> None:
         assert service.post(shopify(topic)) == 200
     assert {e.type for e in service.events()} == {"shopify.orders/create", "shopify.orders/paid"}
     assert service.counted() == [TAKEN, TAKEN, DUPLICATE, DUPLICATE]
-    assert {each.standing for each in service.captures()} == {Standing.HANDED_ON}
+    assert {each.standing for each in service.captures()} == {CaptureStanding.HANDED_ON}
 
 
 def test_a_forged_topic_never_takes_the_place_of_the_genuine_one() -> None:

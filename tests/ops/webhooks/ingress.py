@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 
 from once.names import StackOutput
-from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, Standing, Verified
+from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, CaptureStanding, Verified
 from once.webhooks.endpoint import (
     CAPTURES,
     GITHUB,
@@ -116,7 +116,7 @@ class Webhooks(Service):
             webhook_id="",
             webhook_type="",
             event_type=None,
-            standing=Standing.CAPTURED,
+            standing=CaptureStanding.CAPTURED,
             verified=Verified.CURRENT,
             method="POST",
             path="/stripe",

@@ -12,7 +12,7 @@ from once.events.identity import key_hash
 from once.names import StackOutput
 from once.ops.webhooks import captures
 from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS
-from once.webhooks.capture import Conflict, Standing
+from once.webhooks.capture import CaptureStanding, Conflict
 from once.webhooks.endpoint import CAPTURES
 from tests.ops.support import rows, run, stderr_of, stdout_of
 from tests.ops.test_main import WEBHOOKS, has_documented_shape
@@ -172,7 +172,7 @@ def test_errors_say_what_is_wrong(webhooks: Webhooks, monkeypatch: pytest.Monkey
 
 
 def test_every_standing_and_every_conflict_has_its_words() -> None:
-    assert {*STANDINGS} | {Standing.CONFLICT} == {*Standing}
+    assert {*STANDINGS} | {CaptureStanding.CONFLICT} == {*CaptureStanding}
     assert {*CONFLICTS} == {*Conflict}
 
 

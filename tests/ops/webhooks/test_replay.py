@@ -21,7 +21,7 @@ from once.ops.webhooks._http import (
     is_public,
     send_request,
 )
-from once.webhooks.capture import Standing
+from once.webhooks.capture import CaptureStanding
 from tests.ops.support import answer_with, refuse, run, stderr_of, stdout_of
 from tests.ops.webhooks.ingress import ENDPOINTS, Receiver, Webhooks, stripe
 
@@ -98,7 +98,7 @@ def test_what_has_no_event_or_may_be_forgotten_stays(webhooks: Webhooks) -> None
     webhooks.age = 50
     webhooks.receive(stripe("evt_1", amount=2))
     assert outcomes(*replay, code=1) == ["sent", "not-sent", "not-sent"]
-    conflicts = ("--standing", Standing.CONFLICT)
+    conflicts = ("--standing", CaptureStanding.CONFLICT)
     assert outcomes(*replay, *conflicts) == ["sent"]
     webhooks.dynamodb.update_item(
         TableName="physical-dedup",

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from once.webhooks.capture import Standing
+from once.webhooks.capture import CaptureStanding
 from tests.once.webhooks.service import SECRET, request
 from tests.ops.support import stderr_of, stdout_of
 from tests.ops.webhooks.ingress import Received, Receiver, Webhooks
@@ -34,7 +34,7 @@ def test_a_webhook_of_each_provider_is_genuine(webhooks: Webhooks, gateway: Rece
         assert request.headers["host"] == "abc.lambda-url.us-east-1.on.aws"
         assert taken(webhooks, request) == 200
         [capture] = [each for each in webhooks.captures() if each.endpoint == endpoint]
-        assert (capture.standing, capture.webhook_type) == (Standing.HANDED_ON, kind)
+        assert (capture.standing, capture.webhook_type) == (CaptureStanding.HANDED_ON, kind)
         assert f"handed on as {capture.event_type}" in output
         assert f"once webhooks show {name}" in output
         intent, outcome = webhooks.cloud.logged()[-2:]
@@ -55,7 +55,7 @@ def test_sent_again_it_is_a_duplicate(webhooks: Webhooks, gateway: Receiver) -> 
         stdout_of("webhooks", "send", endpoint)
     assert len(gateway.requests) == 10
     assert {taken(webhooks, request) for request in gateway.requests} == {200}
-    assert [each.standing for each in webhooks.captures()] == [Standing.HANDED_ON] * 4
+    assert [each.standing for each in webhooks.captures()] == [CaptureStanding.HANDED_ON] * 4
 
 
 ANSWERS = {

@@ -6,10 +6,10 @@ from typing import Any
 
 from once.runtime.deadline import Context
 from once.webhooks.endpoint import WebhookSettings
-from once.webhooks.ingress import WebhookIngress
+from once.webhooks.ingress import Ingress
 from once.webhooks.webhook import LambdaAnswer
 
-INGRESS = WebhookIngress.of(WebhookSettings.from_env())
+INGRESS = Ingress.of(WebhookSettings.from_env())
 
 
 def lambda_handler(event: dict[str, Any], context: Context) -> LambdaAnswer:

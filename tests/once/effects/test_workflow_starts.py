@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 from msgspec import Struct
 
-from once.effects.workflows import _execution_arn, execution_name, meaning_of
+from once.effects.workflow_starts import _execution_arn, execution_name, meaning_of
 from once.errors import NotDone, RegistrationError
 from once.testing import Fault, answer_lost, inject, never_sent, refused
 from tests.once.effects.provider import LEASE

@@ -150,6 +150,13 @@ class Action(Struct, kw_only=True):
 
     def _unchanged(self, names: dict[str, str], values: dict[str, Any]) -> str:
         """Return the condition that the item has not changed since it was read."""
+        # Two events about one account, with a handler that reads the balance and writes it anew:
+        #
+        #     A: get (commit id x, balance 10) ── run ── commit: put balance 7 if the id is x
+        #     B: get (commit id x, balance 10) ── run ──────────── commit: cancelled, the id is a's
+        #
+        # B is STALE: its handler runs again, and reads 7. Values are not compared, since a balance
+        # may return to 10. An item that this library never wrote must still have no id.
         if self.read is None:
             return ""
         if self.read.commit is not None:

@@ -61,15 +61,19 @@ if TYPE_CHECKING:
     from once.events.outgoing import ClaimPlace
 
 _MAX_ATTEMPTS = 11
-"""These take some seconds, with full jitter. After that the message waits in the queue.
+"""Attempts to commit a message in one invocation. With their pauses they take some seconds.
 
-Throttled attempts do not count: another delivery would only find less capacity, and spend a
-receive."""
+After them the message waits in the queue. Throttled attempts do not count: another delivery would
+only find less capacity, and spend a receive."""
 
 _SAME_REQUEST = {
     *(CommitOutcome.CONTENDED, CommitOutcome.BUSY, CommitOutcome.THROTTLED),
     *(CommitOutcome.UNAFFECTED, CommitOutcome.UNATTRIBUTED),
 }
+"""Outcomes after which the next round sends the same request again.
+
+The same commit id makes this safe. If an attempt without an answer did commit, the record that the
+next one finds has this id, and the message counts as committed."""
 
 
 class Message(Struct, eq=False):
@@ -383,7 +387,7 @@ class MessageSteps(Struct, frozen=True):
             if delivery.came_often:
                 self.look_up([message])
         # Each Logger of Powertools writes the keys of the current context, also those of the team.
-        # A team that has none does not pay for loading it.
+        # A team that has none does not pay for loading it. Reading has made the key hash by now.
         if "aws_lambda_powertools.logging" in sys.modules:
             append = partial(self.logger.thread_safe_append_keys, **delivery.log_fields)
             message.context.run(append)
@@ -437,6 +441,7 @@ class MessageSteps(Struct, frozen=True):
         """Take the step that follows from the result of a transaction."""
         pk, deadline = done.identity.pk, message.deadline
         match result:
+            # Only the intent has committed: the call must not leave before, and may leave now.
             case CommitResult(CommitOutcome.COMMITTED) if done.intent is not None:
                 self._attempt(message, self.effects.begin(pk, done.intent, deadline))
             case CommitResult(CommitOutcome.COMMITTED):

@@ -171,16 +171,17 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
                 deleted = len(finished)
             chosen = self._choose(queue, calling, deadline)
             running = [message for message in chosen if message.result is None]
-            members = self._run(running, deadline)
+            members = self._run(running, deadline)  # with requests on disjoint items
             # More groups than threads: the rest commits in the next round, after a deadline check.
             groups = _group(members, self.size.size)[: self.threads]
+            # Before the commit: a message that waits has read items which this commit may change.
             outdated = _outdate(messages, groups)
             results = self._commit(groups)
             metrics.groups.extend(results)
             first_attempts = self._follow(groups, results)
             self._learn(chosen, running, [STALE] * outdated + first_attempts)
             finished += self._finish(chosen)
-            self._call_effects(chosen)
+            self._call_effects(chosen)  # after all intents of the round have committed
         return finished
 
     def _sort_out(self, messages: Sequence[Message], deadline: Deadline) -> list[Message]:

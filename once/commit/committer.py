@@ -135,6 +135,7 @@ class Committer:
         Returns:
             One result for each request, in their order.
         """
+        # In the order of the requests: each cancellation reason has the index of its entry.
         entries = [entry for request in requests for entry in request.entries]
         try:
             self._send(entries)
@@ -162,6 +163,7 @@ class Committer:
             if result is None and (former := transaction.identity.former) is not None
         }
         if former_records:  # the function before Once may have processed their events
+            # Loaded late, as below: only consumers that moved to Once lately use it.
             from once.commit.former_dedup import look_up_former
 
             former_results = look_up_former(
@@ -180,10 +182,12 @@ class Committer:
         if code == _CONDITION_FAILED:
             reason = {**error.response, "Code": "ConditionalCheckFailed"}
             return self._classify_each(requests, [reason])
+        # An error of the server says nothing of the commit, which may have taken place.
         if error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
             return self._read_back(requests)
         if code in _PASSING:
             return [_PASSING[code]] * len(requests)
+        # The whole request is refused without reasons: in smaller groups, the cause is found.
         if code not in _CREDENTIAL_ERRORS and len(requests) > 1:
             return [UNATTRIBUTED] * len(requests)
         if code in _PERMANENT:

@@ -42,11 +42,29 @@ READ = (
 _READ_ROUNDS = 3
 """Attempts at the keys that DynamoDB returns as unprocessed for lack of capacity."""
 
-# DynamoDB's TTL takes up to days to delete an expired record, so the condition compares the expiry.
-# The margin covers the difference between the clocks of the function that wrote it and of this one.
-# ALL_OLD returns the existing record, which tells a duplicate from a key conflict without a read.
-# A pending record has no expiry, because its effect may have happened.
+# Condition of a new event's record. Two functions have the same event, in deliveries A and B:
+#
+#     A: run ── commit ──────────────> record A and A's writes are in the tables
+#     B: run ─────────────── commit ─> cancelled: there is a record, and ALL_OLD returns it
+#                                      same fingerprint: B is a duplicate; none of B's writes
+#                                      other fingerprint: B is a key conflict
+#
+# If both commit at once, DynamoDB lets one of them wait or cancels it as a conflict. In each order
+# one record exists, beside the writes of the same delivery.
+#
+# `expires_at <`: TTL deletes an expired record up to days later, so the condition compares the
+# expiry itself. The margin covers the difference between the clocks of the function that wrote the
+# record and of this one. A pending record has no expiry, because its effect may have happened.
 _NEW_OR_EXPIRED = f"attribute_not_exists({Record.PK}) OR {Record.EXPIRES_AT} < :expired_before"
+
+# Condition of an effect's completion, which replaces the pending record. A's lease is over while it
+# still hangs in its call:
+#
+#     A: intent (owner a) ── call ....................... answer ── completion ─> cancelled
+#     B:                       takeover (owner b) ── call ── completion ─> done
+#
+# Without the owner in the condition, A would commit the writes of its completion a second time. The
+# state is compared as well: no completion replaces a done record.
 _STILL_MINE = "#state = :pending AND #owner = :owner"
 
 

@@ -33,7 +33,8 @@ _NAME, _EXPIRED_BEFORE = "#once_record", ":once_expired_before"
 _NEW_OR_EXPIRED = f"(attribute_not_exists({_NAME}) OR {_NAME}.expires_at < {_EXPIRED_BEFORE})"
 """Condition of a write: the item has no record of this consumer and event type, or a forgotten one.
 
-As in the dedup table, the condition is the window."""
+As in the dedup table, the condition is the window. Of two deliveries at once, the second finds the
+record of the first on the item, which ALL_OLD returns with the failed condition."""
 
 _NO_REASON = {"Code": "None"}
 

@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 
 _MILLISECONDS = 1000
 _HAND_BACKS = 3
+
+# Condition of each change of a pending record. Two deliveries find the same record, whose owner has
+# handed it back:
+#
+#     A: reads (owner x, unknown) ── takeover (owner a) ── call
+#     B: reads (owner x, unknown) ──────────────────────── takeover ─> cancelled: the owner is a
+#
+# The standing is compared too: the owner may hand the effect back in between, and a takeover would
+# overwrite what it has found out. The state is, since a completion may have ended the record.
 _AS_READ = "#state = :pending AND #owner = :owner AND #standing = :standing"
 
 

@@ -22,7 +22,7 @@ _IN_A_ROW = 3
 """Failures without a success in between that open the breaker."""
 
 _REMEMBERED = 10_000
-"""Most failing messages that are remembered. Beyond it, all are forgotten."""
+"""Maximum of failing messages that are remembered. Beyond it, all are forgotten."""
 
 
 class CircuitBreaker:

@@ -71,12 +71,19 @@ class Disposition(StrEnum):
     """The final state of a message in one delivery."""
 
     COMMITTED = "committed"
+    """Its writes and its dedup record are in the tables: SQS may delete it."""
     REFUSED = "refused"
+    """The writes of its rejection are: a refusal is a business outcome, and no failure."""
     DUPLICATE = "duplicate"
+    """Its event had committed before, in another delivery or another message."""
     ISOLATED = "isolated"
+    """A copy waits in the isolation queue: this message is deleted, and its event is not lost."""
     QUARANTINED = "quarantined"
+    """A copy is in the dead-letter queue: another attempt cannot succeed, or was the last."""
     RETRIED = "retried"
+    """It stays in its queue. Only this state is reported to Lambda as a failure."""
     TEST_MESSAGE = "test-message"
+    """It has no event: a service tested the queue."""
 
 
 MessageResult = Disposition | OnceError
@@ -226,6 +233,7 @@ class RecordReader:
             )
         plain = body.removeprefix(BYTE_ORDER_MARK)
         if plain.startswith('["'):  # as every pointer does, and no CloudEvent
+            # Loaded late: few messages are pointers, and each module costs time at a cold start.
             from once.events.claim_check import claimed_body
 
             body = claimed_body(plain, self._claims)
@@ -280,6 +288,7 @@ def with_claimed_data(
     """
     if event.data is not None or DATAREF not in event.extensions:
         return event
+    # Loaded late: few events have their data in S3.
     from once.events.claim_check import claimed_data
 
     uri = event.extensions[DATAREF]

@@ -30,6 +30,12 @@ class Deadline(Struct, frozen=True):
     """The time that an invocation has left, less a margin for its answer; both in milliseconds.
 
     `sleep` waits for a number of seconds.
+
+        start ───────────────────────── spent ───────── hurried ───────── Lambda kills
+              read, run, commit, call │ finish what is under way │ answer
+
+    A killed function answers nothing. SQS then delivers the whole batch again, the committed
+    messages too, and counts a receive for each.
     """
 
     remaining_ms: Callable[[], int]

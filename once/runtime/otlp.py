@@ -38,7 +38,7 @@ with extra("otel", remedy=_REMEDY):
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 TIMEOUT_SECONDS = 0.5
-"""Most time that a collector has for its answer. It runs beside the function, or near it."""
+"""Maximum time for the answer of a collector, which runs beside the function, or near it."""
 PAUSE_SECONDS = 60.0
 """Time after a failure in which nothing is sent."""
 

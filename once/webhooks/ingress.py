@@ -65,8 +65,10 @@ been another one."""
 class CountedAnswer:
     """The end of a request: its answer, and the metric that counts it.
 
-    `standing` is None if the webhook was not captured now, and `key_hash` is empty if it was not
-    captured before either. `error` says why, without any part of the request.
+    Attributes:
+        standing: that of the capture which this request made; None for a duplicate and a refusal.
+        key_hash: of the webhook's dedup key; empty if the webhook was refused.
+        error: the reason of a failure, without any part of the request.
     """
 
     answer: LambdaAnswer
@@ -151,15 +153,15 @@ class Ingress:
             method, name = route_of(event)
             endpoint = self._endpoints.get(name)
             if endpoint is None:
-                outcome = _UNKNOWN_PATH
+                counted = _UNKNOWN_PATH
             elif method != "POST":
-                outcome = _OTHER_METHOD
+                counted = _OTHER_METHOD
             else:
-                outcome = self._received(endpoint, event, self._deadline(endpoint, context, began))
+                counted = self._received(endpoint, event, self._deadline(endpoint, context, began))
         except Exception as error:  # the provider sends the webhook again
-            outcome = CountedAnswer.failed(error)
-        self._report(outcome, endpoint, began)
-        return outcome.answer
+            counted = CountedAnswer.failed(error)
+        self._report(counted, endpoint, began)
+        return counted.answer
 
     def _received(
         self, endpoint: Endpoint, event: Mapping[str, Any], deadline: Deadline
@@ -218,26 +220,26 @@ class Ingress:
 
         return Deadline(remaining_ms, 0, self.sleep)
 
-    def _report(self, outcome: CountedAnswer, endpoint: Endpoint | None, began: float) -> None:
+    def _report(self, counted: CountedAnswer, endpoint: Endpoint | None, began: float) -> None:
         """Write one line with the figures of a request that began at this time."""
         properties = {
             "endpoint": endpoint and endpoint.name,
-            "standing": outcome.standing and str(outcome.standing),
-            "key_hash": outcome.key_hash,
+            "standing": counted.standing and str(counted.standing),
+            "key_hash": counted.key_hash,
         }
         given: dict[str, Any] = {name: value for name, value in properties.items() if value}
         # A captured webhook is answered with success, whether it can be counted or not.
         with suppress(Exception):
-            figures: dict[str, list[float]] = {outcome.metric: [1]}
-            if outcome.standing in _BY_STANDING:
-                figures[_BY_STANDING[outcome.standing]] = [1]
+            figures: dict[str, list[float]] = {counted.metric: [1]}
+            if counted.standing in _BY_STANDING:
+                figures[_BY_STANDING[counted.standing]] = [1]
             figures |= {_TOTALS[each]: [1] for each in figures.keys() & _TOTALS.keys()}
-            if outcome.key_hash:
+            if counted.key_hash:
                 figures[Metric.WEBHOOK_MS] = [round((self.clock() - began) * 1000, 3)]
             self.metrics.report(figures, self.clock(), **given)
             self.metrics.flush()
-            if outcome.error:
-                extra = {**given, "error": outcome.error}
+            if counted.error:
+                extra = {**given, "error": counted.error}
                 self.logger.warning("webhook not captured", extra=extra)
 
 
@@ -277,12 +279,10 @@ class CaptureCommitter:
             kept_seconds=self.settings.capture_seconds,
         )
         identity = webhook.identity(self.settings.consumer)
-        if webhook.event_type is not None:
-            standing = CaptureStanding.HANDED_ON
-        else:
-            standing = (
-                CaptureStanding.UNREADABLE if webhook.data is None else CaptureStanding.CAPTURED
-            )
+        standing = CaptureStanding.HANDED_ON
+        if webhook.event_type is None:
+            is_readable = webhook.data is not None
+            standing = CaptureStanding.CAPTURED if is_readable else CaptureStanding.UNREADABLE
         first = capture(pk=identity.pk, standing=standing, conflict=None)
         result = self._attempt(webhook, identity, first, deadline)
         if standing is CaptureStanding.HANDED_ON and _is_unpublishable(result.cause):
@@ -292,10 +292,8 @@ class CaptureCommitter:
             result = self._attempt(webhook, identity, eventless, deadline)
         if isinstance(result.cause, _OTHER_CONTENT):
             # Another webhook has its key. It is captured under a key of its own, beside that one.
-            standing, conflict = (
-                CaptureStanding.CONFLICT,
-                (_reason(webhook, result.cause), identity.pk),
-            )
+            standing = CaptureStanding.CONFLICT
+            conflict = _reason(webhook, result.cause), identity.pk
             identity = webhook.conflict_identity(self.settings.consumer)
             other = capture(pk=identity.pk, standing=standing, conflict=conflict)
             result = self._attempt(webhook, identity, other, deadline)
@@ -351,6 +349,7 @@ class CaptureCommitter:
         """Return the objects for data and body that are too large for an item."""
         claims = [draft.claim for draft in transaction.drafts if draft.claim is not None]
         if capture.body_object is not None and self.settings.claim_bucket is not None:
+            # Loaded late: most webhooks fit into an item.
             from once.events.claim_check import Claim, Reference
 
             claims.append(Claim(Reference(self.settings.claim_bucket, capture.body_object), body))

@@ -44,7 +44,7 @@ _KEPT_HEADERS = ("content-type", "content-encoding", "user-agent")
 
 _PATH_CHARACTERS = 8 * 1024
 _HEADER_BYTES = 32 * 1024
-"""The most of all headers together: what Lambda and API Gateway accept is less."""
+"""Maximum of all headers together; Lambda and API Gateway accept less."""
 
 _DEFAULT_STAGE = "$default"
 """Stage of an HTTP API that is no part of its paths; function URLs have only this one."""

@@ -66,7 +66,7 @@ CauseT = TypeVar("CauseT")
 """The argument of a rejection or completion: the refusal, or the effect's outcome."""
 RefusalT = TypeVar("RefusalT", bound=Refusal)
 Handles = Callable[[EventT, Transaction], None]
-Answers = Callable[[EventT, CauseT, Transaction], None]
+HandlesCause = Callable[[EventT, CauseT, Transaction], None]
 
 _BY_EVENT = Key.event()
 
@@ -175,10 +175,10 @@ class Consumer:
 
     def rejects(
         self, refusal: type[RefusalT]
-    ) -> Callable[[Answers[EventT, RefusalT]], Answers[EventT, RefusalT]]:
-        """Register the answer to a business refusal. It commits with its own dedup record."""
+    ) -> Callable[[HandlesCause[EventT, RefusalT]], HandlesCause[EventT, RefusalT]]:
+        """Register the function for a business refusal. It commits with its own dedup record."""
 
-        def register(function: Answers[EventT, RefusalT]) -> Answers[EventT, RefusalT]:
+        def register(function: HandlesCause[EventT, RefusalT]) -> HandlesCause[EventT, RefusalT]:
             what = getattr(refusal, "__name__", "")
             self._register(self.rejections, refusal, Rejection(refusal, function), what)
             return function
@@ -207,10 +207,10 @@ class Consumer:
 
     def completes(
         self, effect: Effect[Any, OutcomeT]
-    ) -> Callable[[Answers[EventT, OutcomeT]], Answers[EventT, OutcomeT]]:
+    ) -> Callable[[HandlesCause[EventT, OutcomeT]], HandlesCause[EventT, OutcomeT]]:
         """Register the function that records an effect's outcome in its own commit."""
 
-        def register(function: Answers[EventT, OutcomeT]) -> Answers[EventT, OutcomeT]:
+        def register(function: HandlesCause[EventT, OutcomeT]) -> HandlesCause[EventT, OutcomeT]:
             name = getattr(effect, "name", repr(effect))
             completion = Completion(effect, function)
             self._register(self.completions, name, completion, f"the outcome of {name}")

@@ -207,7 +207,6 @@ class Transaction:
 
     @property
     def reads(self) -> Set[ItemKey]:
-        """The items that the handler read."""
         return self._reads.keys()
 
     def item_read(self, key: ItemKey) -> Item:

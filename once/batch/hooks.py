@@ -41,7 +41,6 @@ Hook = Callable[[Step], AbstractContextManager[Any]]
 
 
 def hook_faults(function: HookFunction) -> Iterator[str]:
-    """Yield the mistakes in a registration, each with its remedy."""
     place = f"{function.__module__}.{function.__qualname__} with @consumer.around"
     if not inspect.isgeneratorfunction(function):
         yield f"{place} is no generator function; give it one `yield`, and no other decorator"

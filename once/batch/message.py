@@ -145,7 +145,6 @@ class HandlerRunner(Struct, frozen=True):
     claim_place: "ClaimPlace | None" = None
 
     def empty(self, event: DecodedEvent, owned: Intent | None = None) -> Transaction:
-        """Return an empty transaction for an event."""
         return Transaction(
             event.event,
             event.identity,
@@ -156,7 +155,6 @@ class HandlerRunner(Struct, frozen=True):
         )
 
     def within(self, message: Message, kind: Kind, call: Callable[[], Any]) -> Any:
-        """Return the result of a call within the hooks."""
         if not self.hooks:
             return call()
         event, delivery = message.event, message.delivery

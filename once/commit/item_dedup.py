@@ -40,7 +40,6 @@ _NO_REASON = {"Code": "None"}
 
 
 def item_record_name(consumer: str, event_type: str) -> str:
-    """Return the name of the attribute that holds a consumer's record of an event type."""
     return f"{ITEM_RECORD_PREFIX}{consumer}#{event_type}"
 
 

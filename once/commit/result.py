@@ -81,7 +81,6 @@ UNATTRIBUTED = CommitResult(CommitOutcome.UNATTRIBUTED)
 
 
 def failed(error: OnceError) -> CommitResult:
-    """Return the result for an error."""
     return CommitResult(CommitOutcome.FAILED, error)
 
 

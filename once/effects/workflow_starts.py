@@ -81,8 +81,7 @@ class DeclaresEffects(Protocol):
 
     def effect(
         self, name: str, model: "type[Struct]", *, policy: Policy, key_lifetime_seconds: int = 0
-    ) -> Callable[[EffectFunction], Effect[Any, Any]]:
-        """Register a call to the outside world."""
+    ) -> Callable[[EffectFunction], Effect[Any, Any]]: ...
 
 
 def state_machine(consumer: DeclaresEffects, name: str, model: "type[Struct]") -> Effect[Any, Any]:

@@ -67,7 +67,6 @@ _PARSED = msgspec.json.Decoder(float_hook=Number.of)
 
 
 def is_model(kind: Any) -> bool:
-    """Return whether a class is a model."""
     return isinstance(kind, type) and _is_model(kind)
 
 

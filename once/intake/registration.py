@@ -1,6 +1,7 @@
 """Registrations of a consumer, with their checks.
 
-They are its handlers, its answers to refusals, its effects, and the functions that complete those.
+They are its handlers, its rejections, its effects, and the functions that complete those. The
+`faults` of one are the mistakes in it, each with its remedy.
 """
 
 import inspect
@@ -43,7 +44,6 @@ class Handler(Struct, frozen=True):
     former: "FormerRecords | None" = None
 
     def faults(self) -> Iterator[str]:
-        """Yield the mistakes in the registration, each with its remedy."""
         place = f"{_name_of(self.function)} for {self.event_type!r}"
         if not (isinstance(self.event_type, str) and EVENT_TYPE.fullmatch(self.event_type)):
             yield (
@@ -89,7 +89,6 @@ class Rejection(Struct, frozen=True):
     function: RefusalFunction
 
     def faults(self) -> Iterator[str]:
-        """Yield the mistakes in the registration, each with its remedy."""
         if not (inspect.isclass(self.refusal) and issubclass(self.refusal, Refusal)):
             yield f"{_name_of(self.function)} rejects {self.refusal!r}; derive it from once.Refusal"
         yield from _answer_faults(self.function, "a refusal")
@@ -102,7 +101,6 @@ class Completion(Struct, frozen=True):
     function: CompletionFunction
 
     def faults(self) -> Iterator[str]:
-        """Yield the mistakes in the registration, each with its remedy."""
         if not isinstance(self.effect, Effect):
             yield f"{_name_of(self.function)} completes {self.effect!r}; name an effect"
         yield from _answer_faults(self.function, "an outcome")
@@ -117,7 +115,6 @@ def _answer_faults(function: Callable[..., object], what: str) -> Iterator[str]:
 
 
 def effect_faults(effect: Effect[Any, Any]) -> Iterator[str]:
-    """Yield the mistakes in the declaration, each with its remedy."""
     place = f"the effect {effect.name!r}"
     if not CONSUMER_NAME.fullmatch(effect.name):  # part of the key, which is sent as a header
         yield f"{place}: its name does not match {CONSUMER_NAME.pattern}"
@@ -152,7 +149,6 @@ def effect_faults(effect: Effect[Any, Any]) -> Iterator[str]:
 
 
 def table_faults(table: Table[Any]) -> Iterator[str]:
-    """Yield the mistakes in the model of a table, each with its remedy."""
     yield from _model_faults(f"table({table.name!r})", table.model)
 
 

@@ -78,7 +78,6 @@ class Origin:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "Origin":
-        """Return the origin of the events of a stream record."""
         images = record["dynamodb"]
         item = images.get("NewImage", {})
         committed = item.get(Record.COMMITTED_AT, {}).get("N")

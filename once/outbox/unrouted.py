@@ -163,7 +163,6 @@ class Sweep:
 
     @classmethod
     def of(cls, settings: SweepSettings, *, region: str | None = None) -> Self:
-        """Return the sweep of a deployed function."""
         return cls(
             settings=settings,
             further=FurtherRoutes(settings.further_routes, ssm_client(region)),

@@ -40,10 +40,10 @@ class S3Client(Protocol):
     """The operations of S3 that the library calls."""
 
     def get_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803
-        """Return an object; its `Body` is a stream."""
+        ...
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes, ContentType: str) -> Any:  # noqa: N803
-        """Write an object, or replace it."""
+        ...
 
 
 class _Later:

@@ -135,7 +135,6 @@ class Ingress:
 
     @classmethod
     def of(cls, settings: WebhookSettings, *, region: str | None = None) -> Self:
-        """Return the ingress of a deployed function."""
         dynamodb = boto3.client("dynamodb", region, config=SDK)
         secrets = boto3.client("secretsmanager", region, config=SDK)
         return cls(

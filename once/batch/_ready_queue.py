@@ -82,6 +82,7 @@ class ReadyQueue:
         """
         if calling and (count < 1 or any(rank is not _Rank.ORDINARY for rank in calling)):
             return []
+        # A last chance that had contention runs again among the ordinary messages.
         for message in self._free():
             if self._ranks[message] is not _Rank.LAST_CHANCE:
                 break

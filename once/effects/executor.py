@@ -161,12 +161,15 @@ class EffectExecutor:
         outcome of an effect that must not be called again.
         """
         if attempt.intent.standing is Standing.SETTLED:
-            return error
+            return (
+                error  # its record keeps the outcome already, and this delivery has no lease on it
+            )
         text, standing = None, Standing.NOT_DONE if attempt.clean else Standing.UNKNOWN
         if attempt.is_done:
             standing = Standing.UNKNOWN
             with suppress(NotKept):
                 text, standing = kept_text(attempt.effect, attempt.outcome), Standing.SETTLED
+        # An effect that is done is never handed back as not done, also if its outcome is not kept.
         is_stored = self.ledger.hand_back(attempt.pk, attempt.intent, standing, text)
         is_safe = (is_stored and text) or attempt.effect.policy is not Policy.AT_MOST_ONCE
         if is_safe or not attempt.is_done:

@@ -103,6 +103,7 @@ class CircuitBreaker:
             self._has_succeeded, self._failures, self._open_until = True, 0, 0.0
             self._failed_before |= self._failing
             self._failing = set()
+        # Messages that began before the last failure ran beside it, and are the same evidence.
         elif evidence and began >= self._failed_at:
             self._failed_at = self._clock()
             counts_one = self._has_succeeded or is_half_open

@@ -182,6 +182,8 @@ class RecordReader:
         delivery.is_isolated = queue.rpartition(":")[2] == self._isolation_queue
         delivery.group = attributes.get("MessageGroupId")
         delivery.ordered_group = delivery.group if queue.endswith(".fifo") else None
+        # SQS delivers several messages of a group together, and counts a receive for each. All but
+        # the first only wait in this delivery.
         waits = delivery.ordered_group in heads
         if delivery.ordered_group is not None:
             heads.add(delivery.ordered_group)
@@ -193,6 +195,7 @@ class RecordReader:
         delivery.is_expiring = seconds_left < last
         most = self._settings.max_receive_count
         delivery.is_last_chance = receives >= most or delivery.is_expiring
+        # The first receive is never the end: a message that waited long in its group is tried once.
         ends = blocks and receives > 1 and seconds_left < _LAST_HOURS_SECONDS
         delivery.is_spent = (receives > most or ends) and not waits
         delivery.came_often = receives >= _OFTEN or delivery.is_spent or delivery.is_isolated
@@ -211,7 +214,7 @@ class RecordReader:
             if isinstance(error, InvalidEvent | NoKey):
                 fault = self._envelope_fault(delivery, deadline)
                 error = InvalidEvent(fault) if fault else error
-            # Its traceback and context would keep the decoded data alive.
+            # A batch keeps its errors. Traceback and context would keep the decoded data as well.
             error.__context__ = None
             delivery.decoded = error.with_traceback(None)
         except BaseException as error:  # must not end the other messages of the batch

@@ -4,16 +4,15 @@ import os
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
-from threading import local
 from time import monotonic
 from typing import Any
 
 import boto3
-import requests
 import stripe
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from urllib3.exceptions import NewConnectionError
+from urllib3 import PoolManager, Timeout
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from once import Call, KeySpent, NotDone, PermanentError
 
@@ -21,6 +20,7 @@ SECRET_SECONDS = 300
 """Time in memory of the API key. A rotated key is in use after that."""
 
 _QUICK = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 2})
+_CALLS_AT_A_TIME = 10
 _PROCESSING = "processing"
 _REPLAYED = "idempotent-replayed"
 
@@ -103,7 +103,7 @@ def _meaning(error: stripe.StripeError) -> Exception:
     match error:
         case stripe.RateLimitError() | stripe.AuthenticationError() | stripe.PermissionError():
             return NotDone(f"Stripe did not take the request: {type(error).__name__}")
-        case stripe.APIConnectionError() if _never_connected(error.__cause__):
+        case stripe.APIConnectionError() if isinstance(error.__cause__, _NEVER_CONNECTED):
             return NotDone("Stripe was not reached")
         case stripe.IdempotencyError():
             return error  # the key was used with other bytes, perhaps for a charge
@@ -114,15 +114,6 @@ def _meaning(error: stripe.StripeError) -> Exception:
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR and headers.get(_REPLAYED) == "true":
         return KeySpent(f"Stripe remembers nothing but a {status}")
     return error
-
-
-def _never_connected(cause: BaseException | None) -> bool:
-    """Return whether no connection was made; after one broke, the request may have arrived."""
-    if isinstance(cause, requests.ConnectTimeout):
-        return True
-    return isinstance(cause, requests.ConnectionError) and isinstance(
-        getattr(next(iter(cause.args), None), "reason", None), NewConnectionError
-    )
 
 
 def _decline_code(error: stripe.CardError) -> str:
@@ -138,14 +129,51 @@ def _client(call: Call) -> stripe.StripeClient:
         _api_key(),
         base_addresses={"api": os.environ["PAYMENT_API"]},
         max_network_retries=0,
-        http_client=stripe.RequestsClient(timeout=_timeouts(call), session=_CONNECTIONS.session),
+        http_client=_Urllib3Client(_timeout(call)),
     )
 
 
-def _timeouts(call: Call) -> tuple[float, float]:
+def _timeout(call: Call) -> Timeout:
     """Return the connect and the read timeout, which add up to the call's."""
     connect = call.timeout_seconds / 4
-    return connect, call.timeout_seconds - connect
+    return Timeout(connect=connect, read=call.timeout_seconds - connect)
+
+
+class _Urllib3Client(stripe.HTTPClient):
+    """Requests to Stripe through urllib3, which boto3 has loaded already.
+
+    The package omits the requests library, whose import takes a tenth of a cold start.
+    """
+
+    name = "urllib3"
+
+    def __init__(self, timeout: Timeout) -> None:
+        super().__init__()
+        self._timeout = timeout
+
+    def request(
+        self, method: str, url: str, headers: Any, post_data: Any = None, **_: Any
+    ) -> tuple[Any, int, Any]:
+        try:
+            answer = _CONNECTIONS.request(
+                method.upper(),
+                url,
+                body=post_data,
+                headers=headers,
+                timeout=self._timeout,
+                retries=False,
+            )
+        except HTTPError as error:
+            what = f"no answer: {type(error).__name__}"
+            raise stripe.APIConnectionError(what) from error  # type: ignore[no-untyped-call]
+        return answer.data, answer.status, answer.headers
+
+
+_CONNECTIONS = PoolManager(maxsize=_CALLS_AT_A_TIME, ca_certs=stripe.ca_bundle_path)
+"""Connections that all threads share, and that later calls and invocations reuse."""
+
+_NEVER_CONNECTED = (NewConnectionError, ConnectTimeoutError)
+"""No connection was made. After one broke, the request may have arrived."""
 
 
 def _api_key() -> str:
@@ -170,13 +198,3 @@ _KEPT_KEY: list[tuple[str, float]] = []
 def _secrets() -> Any:
     # Powertools' reader of secrets would load its logger and metrics: a tenth of a cold start.
     return boto3.client("secretsmanager", config=_QUICK)
-
-
-class _Connections(local):
-    """A session for each thread: its connections are reused by later calls and invocations."""
-
-    def __init__(self) -> None:
-        self.session = requests.Session()
-
-
-_CONNECTIONS = _Connections()

@@ -1,4 +1,4 @@
-"""AWS and HTTP calls, intercepted where the SDK would serialize and `requests` would connect.
+"""AWS and HTTP calls, intercepted where the SDK would serialize and urllib3 would connect.
 
 The SDK's own retries are real. Serialization is left out: it was more than a third of the time of
 a run, and the tests on the embedded AWS cover it.
@@ -17,11 +17,12 @@ from unittest.mock import patch
 from uuid import uuid4
 
 import msgspec
-import requests
 from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError, ReadTimeoutError
-from requests.adapters import HTTPAdapter
+from urllib3 import HTTPResponse, PoolManager
+from urllib3.exceptions import ReadTimeoutError as NoHttpAnswer
+from urllib3.util import parse_url
 
 from demo.payment_sandbox import Request, Response
 from once.names import Record
@@ -89,14 +90,16 @@ def connected(respond: Respond) -> Iterator[None]:
     def call(client: BaseClient, operation: str, parameters: Mapping[str, Any]) -> Any:
         return _AwsCall(client, operation, parameters).result(respond)
 
-    def send_http(_: object, request: requests.PreparedRequest, **__: Any) -> requests.Response:
+    def send_http(
+        _: PoolManager, method: str, url: str, *, headers: Mapping[str, str], **more: Any
+    ) -> HTTPResponse:
         try:
-            return _http_response(request, respond(_http_call(request)))
+            return _http_response(respond(_http_call(method, url, headers, more.get("body"))))
         except NoAnswer:
-            raise requests.ReadTimeout from None
+            raise NoHttpAnswer(cast(Any, None), url, "no answer") from None
 
     aws = patch.object(BaseClient, "_make_api_call", call)
-    with aws, patch.object(HTTPAdapter, "send", send_http):
+    with aws, patch.object(PoolManager, "urlopen", send_http):
         yield
 
 
@@ -110,12 +113,17 @@ def new_owners(call: Call) -> Iterator[str]:
             yield token["S"]
 
 
-def site() -> str:
-    """Return the innermost running function of the service, as `module.function`."""
+def site(library: str = "") -> str:
+    """Return the innermost running function of the service, as `module.function`.
+
+    With a library, the innermost one that called it: a service may implement its transport.
+    """
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    is_outside = not library
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
-        if module.startswith(OURS):
+        is_outside = is_outside or module.startswith(library)
+        if is_outside and module.startswith(OURS):
             return f"{module}.{frame.f_code.co_qualname}"
         frame = frame.f_back
     return "unknown"
@@ -181,25 +189,21 @@ class _AwsCall:
         return answer
 
 
-def _http_call(request: requests.PreparedRequest) -> Call:
-    body: Any = request.body or ""
+def _http_call(method: str, url: str, headers: Mapping[str, str], body: str | None) -> Call:
     asked = Request(
-        method=str(request.method),
-        target=str(request.path_url),
-        authorization=str(request.headers.get("Authorization", "")),
-        idempotency_key=cast("str | None", request.headers.get("Idempotency-Key")),
-        body=body.decode() if isinstance(body, bytes) else body,
+        method=method,
+        target=parse_url(url).request_uri,
+        authorization=headers.get("Authorization", ""),
+        idempotency_key=headers.get("Idempotency-Key"),
+        body=body or "",
         client_port=0,
     )
     operation = f"{asked.method} {'/'.join(asked.path.split('/')[:3])}"
-    return Call(PROVIDER, operation, asked, "", site())
+    return Call(PROVIDER, operation, asked, "", site("stripe."))
 
 
-def _http_response(request: requests.PreparedRequest, answer: Response) -> requests.Response:
-    response = requests.Response()
-    response.status_code, response.request = int(answer.status), request
-    response.headers["Content-Type"] = "application/json"
+def _http_response(answer: Response) -> HTTPResponse:
+    headers = {"Content-Type": "application/json"}
     if answer.replayed:
-        response.headers["Idempotent-Replayed"] = "true"
-    response.raw = io.BytesIO(json.dumps(answer.body).encode())
-    return response
+        headers["Idempotent-Replayed"] = "true"
+    return HTTPResponse(json.dumps(answer.body).encode(), headers, int(answer.status))

@@ -34,10 +34,6 @@ _THREAD_POOLS = (
 _signature = cache(inspect.signature)
 
 
-def _no_proxies(*_: Any, **__: Any) -> dict[str, str]:
-    return {}
-
-
 class World:
     """Everything outside of the functions. The seed is that of all random choices but faults.
 
@@ -98,9 +94,8 @@ class World:
             stack.enter_context(connected(self.respond))
             stack.enter_context(patch.object(time, "sleep", wait))
             stack.enter_context(patch.object(RecordReader, "read", read_or_die))
-            # Both take the time of several calls in each cold start, and never change.
+            # Takes the time of several calls in each cold start, and never changes.
             stack.enter_context(patch.object(inspect, "signature", _signature))
-            stack.enter_context(patch("requests.sessions.get_environ_proxies", _no_proxies))
             for pool in _THREAD_POOLS:
                 stack.enter_context(patch(pool, lambda *_: Pool(self.tasks)))
             stack.enter_context(patch("once.effects.concurrent_calls.wait", Pool(self.tasks).wait))

@@ -8,10 +8,15 @@ from urllib.parse import parse_qsl
 
 import boto3
 import pytest
-import requests
 import stripe
-from requests.structures import CaseInsensitiveDict
-from urllib3.exceptions import MaxRetryError, NewConnectionError
+from urllib3 import HTTPHeaderDict
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+    SSLError,
+)
 
 from functions.payments import provider
 from once import Call, KeySpent, NotDone, PermanentError
@@ -82,8 +87,8 @@ SUCCEEDED = {"id": "pi_1", "object": "payment_intent", "status": "succeeded", "l
 CARD_DECLINED = {"error": {"type": "card_error", "code": "card_declined", "message": "no"}}
 
 
-class Session:
-    """A connection to Stripe that answers from a script, and records the requests."""
+class Connections:
+    """Connections to Stripe, which answer from a script and record the requests."""
 
     def __init__(self) -> None:
         self.answers: list[Any] = []
@@ -100,7 +105,7 @@ class Session:
 def answer(status: int, body: Any = SUCCEEDED, **headers: str) -> Any:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     content = json.dumps(body).encode()
-    return SimpleNamespace(status_code=status, content=content, headers=CaseInsensitiveDict(names))
+    return SimpleNamespace(status=status, data=content, headers=HTTPHeaderDict(names))
 
 
 def error(status: int, kind: str = "api_error", *, replayed: bool = False, **more: str) -> Any:
@@ -109,12 +114,12 @@ def error(status: int, kind: str = "api_error", *, replayed: bool = False, **mor
 
 
 @pytest.fixture
-def stripe_api(monkeypatch: pytest.MonkeyPatch) -> Session:
-    session = Session()
+def stripe_api(monkeypatch: pytest.MonkeyPatch) -> Connections:
+    connections = Connections()
     monkeypatch.setenv("PAYMENT_API", "https://stripe.test")
-    monkeypatch.setattr(provider._CONNECTIONS, "session", session)
+    monkeypatch.setattr(provider, "_CONNECTIONS", connections)
     monkeypatch.setattr(provider, "_api_key", lambda: "sk_test_x")
-    return session
+    return connections
 
 
 def charge_by_provider() -> provider.Result:
@@ -123,14 +128,15 @@ def charge_by_provider() -> provider.Result:
     )
 
 
-def test_a_charge_is_one_request_with_its_key_and_amount(stripe_api: Session) -> None:
+def test_a_charge_is_one_request_with_its_key_and_amount(stripe_api: Connections) -> None:
     stripe_api.answers = [answer(200)]
     assert charge_by_provider() == provider.Result("ch", paid=True)
     [asked] = stripe_api.asked
     assert (asked.method.upper(), asked.url) == ("POST", "https://stripe.test/v1/payment_intents")
     assert asked.headers["Idempotency-Key"] == "key-1"
     assert asked.headers["Authorization"] == "Bearer sk_test_x"
-    assert sum(asked.timeout) == CALL.timeout_seconds
+    assert asked.timeout.connect_timeout + asked.timeout._read == CALL.timeout_seconds
+    assert asked.retries is False  # the effect ledger retries
     wanted = {
         "amount": "700",
         "currency": "eur",
@@ -139,16 +145,16 @@ def test_a_charge_is_one_request_with_its_key_and_amount(stripe_api: Session) ->
         "transfer_group": "o-1",
         "metadata[order_id]": "o-1",
     }
-    assert wanted.items() <= dict(parse_qsl(asked.data)).items()
+    assert wanted.items() <= dict(parse_qsl(asked.body)).items()
 
 
-NEVER_CONNECTED = requests.ConnectionError(
-    MaxRetryError(None, "/", NewConnectionError(None, "refused"))  # type: ignore[arg-type]
-)
-NO_JSON = SimpleNamespace(status_code=200, content=b"<html>", headers=CaseInsensitiveDict())
+UNUSED: Any = None
+"""An argument of urllib3's errors that nothing reads."""
+
+NO_JSON = SimpleNamespace(status=200, data=b"<html>", headers=HTTPHeaderDict())
 OUTCOMES: dict[str, tuple[Any, type[Exception]]] = {
-    "connection refused": (NEVER_CONNECTED, NotDone),
-    "connect timeout": (requests.ConnectTimeout(), NotDone),
+    "connection refused": (NewConnectionError(UNUSED, "refused"), NotDone),
+    "connect timeout": (ConnectTimeoutError(), NotDone),
     "rate limited": (error(429), NotDone),
     "wrong API key": (error(401), NotDone),
     "missing permission": (error(403), NotDone),
@@ -156,8 +162,8 @@ OUTCOMES: dict[str, tuple[Any, type[Exception]]] = {
     "not found": (error(404, "invalid_request_error"), PermanentError),
     "saved 503": (error(503, replayed=True), KeySpent),
     # An error of Stripe's library leaves the outcome unknown.
-    "read timeout": (requests.ReadTimeout(), stripe.StripeError),
-    "broken connection": (requests.ConnectionError("aborted"), stripe.StripeError),
+    "read timeout": (ReadTimeoutError(UNUSED, "/", ""), stripe.StripeError),
+    "broken connection": (ProtocolError("aborted"), stripe.StripeError),
     "first 500": (error(500), stripe.StripeError),
     "still running": (
         error(409, "idempotency_error", code="idempotency_key_in_use"),
@@ -165,11 +171,12 @@ OUTCOMES: dict[str, tuple[Any, type[Exception]]] = {
     ),
     "key used with other bytes": (error(400, "idempotency_error"), stripe.StripeError),
     "no JSON": (NO_JSON, stripe.StripeError),
+    "untrusted certificate": (SSLError("untrusted"), stripe.StripeError),
 }
 
 
 @pytest.mark.parametrize("case", OUTCOMES)
-def test_an_answer_is_translated_to_an_outcome(stripe_api: Session, case: str) -> None:
+def test_an_answer_is_translated_to_an_outcome(stripe_api: Connections, case: str) -> None:
     scripted, outcome = OUTCOMES[case]
     stripe_api.answers = [scripted]
     with pytest.raises(outcome):
@@ -178,7 +185,7 @@ def test_an_answer_is_translated_to_an_outcome(stripe_api: Session, case: str) -
 
 
 def test_a_processing_intent_is_retrieved_again_and_has_no_outcome_yet(
-    stripe_api: Session,
+    stripe_api: Connections,
 ) -> None:
     # The answer that is saved under the key never changes.
     processing = answer(200, SUCCEEDED | {"status": "processing"})
@@ -198,7 +205,7 @@ def test_a_processing_intent_is_retrieved_again_and_has_no_outcome_yet(
         (answer(200, SUCCEEDED | {"status": "requires_action"}), "requires_action"),
     ],
 )
-def test_a_decline_is_an_outcome(stripe_api: Session, refusal: Any, code: str) -> None:
+def test_a_decline_is_an_outcome(stripe_api: Connections, refusal: Any, code: str) -> None:
     stripe_api.answers = [refusal]
     assert charge_by_provider() == provider.Result("", paid=False, decline_code=code)
 
@@ -221,14 +228,14 @@ PENDING = {"id": "ch_3", "status": "pending", "paid": False, "failure_code": Non
     ],
 )
 def test_a_look_up_returns_the_charge_of_the_order(
-    stripe_api: Session, charges: list[Any], result: Any
+    stripe_api: Connections, charges: list[Any], result: Any
 ) -> None:
     stripe_api.answers = [listed(*charges)]
     assert provider.find_charge(order_id="o-1", call=CALL) == result
     assert "transfer_group=o-1" in stripe_api.asked[0].url
 
 
-def test_a_look_up_with_a_pending_charge_has_no_outcome(stripe_api: Session) -> None:
+def test_a_look_up_with_a_pending_charge_has_no_outcome(stripe_api: Connections) -> None:
     stripe_api.answers = [listed(FAILED, PENDING)]
     with pytest.raises(provider.NotKnownYet):
         provider.find_charge(order_id="o-1", call=CALL)

@@ -5,7 +5,6 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
-import requests
 import stripe
 
 from demo.payment_sandbox import PaymentSandbox, payment_sandbox
@@ -107,8 +106,7 @@ def shop_payments(monkeypatch: pytest.MonkeyPatch) -> Iterator[ShopPayments]:
         monkeypatch.setenv("PAYMENT_API", sandbox.url)
         with FakeAws(consumer, {"payments": "order_id"}, deliveries=1, **SETTINGS) as aws:
             yield ShopPayments(aws, sandbox)
-        provider._CONNECTIONS.session.close()
-        provider._CONNECTIONS.session = requests.Session()
+        provider._CONNECTIONS.clear()
 
 
 @contextmanager

@@ -25,6 +25,12 @@ _CODE = (
 )
 _BOTO3 = "import boto3; boto3.client('dynamodb')"
 _NOWHERE = "https://localhost"
+# Lambda sets credentials. Without them the first client asks the instance's metadata service.
+_LAMBDA = {
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "none",
+    "AWS_SECRET_ACCESS_KEY": "none",
+}
 _RELAY = RelaySettings(service="once", topic_arn="topic", dead_letter_url=_NOWHERE, publishes={})
 
 
@@ -85,7 +91,7 @@ def _sample(name: str, imports: str, folder: Path, environment: Mapping[str, str
     code = _CODE.format(folder=str(folder), imports=imports)
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-I", "-S", "-B", "-c", code],
-        env={**environment, "AWS_LAMBDA_FUNCTION_NAME": name, "AWS_DEFAULT_REGION": "us-east-1"},
+        env={**environment, **_LAMBDA, "AWS_LAMBDA_FUNCTION_NAME": name},
         cwd=os.sep,
         capture_output=True,
         text=True,

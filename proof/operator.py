@@ -13,17 +13,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 from once.effects.executor import returned_text
 from once.effects.ledger import Intent, not_done, settled
 from once.names import RELAY, Record, State
-from once.ops import outbox
+from once.ops import republication
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters import assessment as safety
 from once.ops.dead_letters import redrive as ops_redrive
 from once.ops.dead_letters.dead_letter import dead_letter_queues
+from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import Redrive, RedriveRequest
-from once.ops.dead_letters.search import QueueWalk
 from once.ops.dedup_records import DedupRecordReader, RecordFilter
-from once.ops.effects import PendingEffect, pending_effect, write_intent
 from once.ops.errors import OpsError
-from once.ops.outbox import RelayFailed
+from once.ops.pending_effects import PendingEffect, pending_effect, write_intent
+from once.ops.republication import RelayFailed
 from once.outbox.relay import NotRelayed, Relayed
 from once.settings import Dedup
 from proof.service import DEDUP, EVENTS, INGRESS, Place, Service, context, url
@@ -84,14 +84,14 @@ def republish(service: Service) -> None:
     """
     begin = datetime.fromtimestamp(START, UTC)
     choice = RecordFilter(since=begin, until=None, consumer=None)
-    outbox.republish(
+    republication.republish(
         DedupRecordReader(clients().dynamodb, DEDUP).scan_outboxes(choice),
-        outbox.with_retries(partial(_invoke_relay, service)),
+        republication.with_retries(partial(_invoke_relay, service)),
         lambda *_: None,
     )
 
 
-def _invoke_relay(service: Service, batch: Sequence[outbox.StreamRecord]) -> Relayed:
+def _invoke_relay(service: Service, batch: Sequence[republication.StreamRecord]) -> Relayed:
     """Stand in for Lambda's Invoke: the relay runs, and is killed, in the operator's process."""
     clock = service.world.tasks.clock
     until = context(clock() + service.relay.seconds, clock)
@@ -107,7 +107,7 @@ def on_time(clock: Callable[[], float]) -> Iterator[None]:
     """Give the command line's parts the time of a world."""
     calendar = SimpleNamespace(now=lambda zone: datetime.fromtimestamp(clock(), zone))
     with ExitStack() as stack:
-        for module in (safety, ops_redrive, outbox):
+        for module in (safety, ops_redrive, republication):
             stack.enter_context(patch.object(module, "datetime", calendar))
         yield
 

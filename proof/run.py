@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from once.ops.dead_letters.search import HOLD_SECONDS
+from once.ops.dead_letters.queue_walk import HOLD_SECONDS
 from proof.ledger import Ledger, Scenario
 from proof.operator import on_time, redrive, republish
 from proof.scenarios import SCENARIOS

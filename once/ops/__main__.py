@@ -31,17 +31,20 @@ PLUGIN_GROUP = "once.commands"
 
 COMMANDS = {
     "status": ("status", "Show the messages in every queue, and what is stuck."),
-    "trace": ("trace.search", "Show what every consumer did with an event and its results."),
-    "outbox": ("outbox", "Events that consumers committed with their writes."),
-    "dlq": ("dead_letters.commands", "Dead letters: list, show, redrive, purge, import."),
-    "effects": ("effects", "Effects: list the pending ones, settle one by hand."),
-    "webhooks": ("webhooks.command", "Webhooks: list, show, replay, send, listen."),
+    "trace": ("trace.trace_command", "Show what every consumer did with an event and its results."),
+    "outbox": ("republication", "Events that consumers committed with their writes."),
+    "dlq": ("dead_letters.dlq_commands", "Dead letters: list, show, redrive, purge, import."),
+    "effects": ("pending_effects", "Effects: list the pending ones, settle one by hand."),
+    "webhooks": ("webhooks.webhook_commands", "Webhooks: list, show, replay, send, listen."),
     "send": ("send", "Publish an event to the ingress topic, and print its id."),
     "console": ("console.server", "Serve pages that show the deployment and repair failures."),
-    "new": ("new.command", "Begin: write a consumer, or a service of your own."),
-    "settings": ("settings", "Settings: what a function needs to know of its deployment."),
-    "template": ("template", "Write CloudFormation templates for another tool than the CDK."),
-    "package": ("template", "Write the packages of all functions as zip files."),
+    "new": ("new.new_commands", "Begin: write a consumer, or a service of your own."),
+    "settings": ("settings_check", "Settings: what a function needs to know of its deployment."),
+    "template": (
+        "template_commands",
+        "Write CloudFormation templates for another tool than the CDK.",
+    ),
+    "package": ("template_commands", "Write the packages of all functions as zip files."),
 }
 """The module of each command in `once.ops`, and the command's line in the list of commands."""
 

@@ -28,7 +28,7 @@ MESSAGE_LIFETIME_SECONDS = 2 * Limits.QUEUE_STAY_SECONDS + Limits.DEAD_LETTER_RE
 Consumers forget an event at about the time when its record here expires. A record with less time
 left than this is too old: its events could arrive after that, and would be processed again."""
 
-MOST_READ = 5000
+MAX_READ = 5000
 """Most records that are read for the recent outboxes: each may hold many events."""
 
 _PAGE = 1000
@@ -213,7 +213,7 @@ class DedupRecordReader:
             return moment.timestamp() if moment else 0.0, item[Record.PK]["S"]
 
         values = {":since": _milliseconds(since)}
-        found = self.scan_some(_COMMITTED_EVENTS, values, most=MOST_READ)
+        found = self.scan_some(_COMMITTED_EVENTS, values, most=MAX_READ)
         items = sorted(found.items, key=committed_at, reverse=True)
         return replace(found, items=items[:most], more=max(0, len(items) - most))
 

@@ -26,7 +26,7 @@ from once.ops.errors import OpsError, StoppedError, error_with_remedy
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
 
-MOST_IDS = 1000
+MAX_IDS = 1000
 """Most message ids in an entry: CloudWatch Logs accepts 1 MB."""
 
 WhyOption = Annotated[
@@ -99,7 +99,7 @@ def logged_change(
     def close(outcome: str) -> str | None:
         """Write the outcome; return why this failed, if it did."""
         entry = {**facts, "phase": "outcome", "outcome": outcome, "counts": {**change.counts}}
-        ids = {"message_ids": change.message_ids[:MOST_IDS]} if change.message_ids else {}
+        ids = {"message_ids": change.message_ids[:MAX_IDS]} if change.message_ids else {}
         try:
             _write(logs, group, stream, {**entry, **ids})
         except (BotoCoreError, ClientError, OpsError) as error:

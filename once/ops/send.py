@@ -19,7 +19,7 @@ from once.events import claim_check, cloud_event, identity
 from once.events.strict_json import parse
 from once.names import EVENT_TYPE_ATTRIBUTE, PRODUCER_OBJECTS
 from once.ops.aws.clients import client
-from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
+from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.terminal import (
     JsonOption,
@@ -75,8 +75,8 @@ def send(
     named = {"id": event_id, "source": source, "type": event_type}
     envelope = {"specversion": "1.0", **named, **({} if subject is None else {"subject": subject})}
     try:
-        body = json.dumps({**envelope, "data": parse(data_text(data), max_bytes=MOST_BYTES)})
-        event = cloud_event.read_event(body, max_bytes=MOST_BYTES)
+        body = json.dumps({**envelope, "data": parse(data_text(data), max_bytes=MAX_EVENT_BYTES)})
+        event = cloud_event.read_event(body, max_bytes=MAX_EVENT_BYTES)
     except OnceError as error:
         raise BadParameter(f"no consumer could read this event: {error}") from None
     deployment = Deployment.find(service)

@@ -40,7 +40,7 @@ TIME_FORMATS = (
     "age (90m, 26h, 2d)"
 )
 
-_MOST_CHARACTERS = 20_000
+_MAX_CHARACTERS = 20_000
 _AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
@@ -193,7 +193,7 @@ class Group(TyperGroup):
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 
-class Commands(typer.Typer):
+class CommandGroup(typer.Typer):
     """A group of commands; the fields of a parameter that is a dataclass are options.
 
     Commands that have options in common share the class, and pass on its objects.
@@ -210,10 +210,10 @@ class Commands(typer.Typer):
         return added
 
 
-def command_group(*, help: str | None = None) -> Commands:  # noqa: A002, typer's name
+def command_group(*, help: str | None = None) -> CommandGroup:  # noqa: A002, typer's name
     """Return an empty group of commands."""
     # The help of rich takes half a second to import, and reads `[tool.once]` as markup.
-    return Commands(
+    return CommandGroup(
         cls=Group, help=help, no_args_is_help=True, add_completion=False, rich_markup_mode=None
     )
 
@@ -321,8 +321,8 @@ def first_lines(lines: Sequence[str], most: int, what: str = "") -> list[str]:
 
 def shortened(text: str, remedy: str = " more") -> str:
     """Return the start of a long text, with the number of the other characters."""
-    more = len(text) - _MOST_CHARACTERS
-    return text if more <= 0 else f"{text[:_MOST_CHARACTERS]}\n… and {more} characters{remedy}"
+    more = len(text) - _MAX_CHARACTERS
+    return text if more <= 0 else f"{text[:_MAX_CHARACTERS]}\n… and {more} characters{remedy}"
 
 
 def escape_controls(text: str) -> str:

@@ -39,9 +39,9 @@ EXPLORED = (
     "once.failures.failure_handler.FailureHandler._delay sqs.ChangeMessageVisibility",
     "once.failures.quarantine.Quarantine.send sqs.SendMessage",
     "once.ops.dead_letters.redrive.Redrive._sent.<locals>.<lambda> sqs.SendMessageBatch",
-    "once.ops.dead_letters.search.QueueWalk._change sqs.ChangeMessageVisibilityBatch",
-    "once.ops.dead_letters.search.QueueWalk._receive sqs.ReceiveMessage",
-    "once.ops.dead_letters.search.QueueWalk.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
+    "once.ops.dead_letters.queue_walk.QueueWalk._change sqs.ChangeMessageVisibilityBatch",
+    "once.ops.dead_letters.queue_walk.QueueWalk._receive sqs.ReceiveMessage",
+    "once.ops.dead_letters.queue_walk.QueueWalk.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
     "once.ops.dedup_records.DedupRecordReader._read dynamodb.BatchGetItem",
     "once.ops.dedup_records.DedupRecordReader.scan_outboxes dynamodb.Scan",
     "once.outbox.relay.Publisher._attempt sns.PublishBatch",
@@ -69,13 +69,13 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     ),
     "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is read "
     "back, tests/ops/test_effects.py": (
-        "once.ops.effects.write_intent dynamodb.TransactWriteItems",
+        "once.ops.pending_effects.write_intent dynamodb.TransactWriteItems",
     ),
     "there is no Lambda in this world: the relay's own calls are tried, whoever invokes it": (
-        "once.ops.outbox.invoke_relay lambda.Invoke",
+        "once.ops.republication.invoke_relay lambda.Invoke",
     ),
     "sends events again that lie in the table: a fault ends the command, which is run again": (
-        "once.ops.outbox.queue_sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch",
+        "once.ops.republication.queue_sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch",
     ),
     "sends an event again under its key: a consumer that has committed it finds a duplicate, "
     "tests/ops/webhooks/test_replay.py": (

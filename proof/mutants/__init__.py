@@ -24,7 +24,7 @@ from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
 from once.names import Record
 from once.ops.dead_letters.redrive import Redrive
-from once.ops.effects import PendingEffect
+from once.ops.pending_effects import PendingEffect
 from once.outbox import relay
 from once.webhooks import ingress, signature, webhook
 from once.webhooks.capture import Capture

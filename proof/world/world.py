@@ -28,8 +28,8 @@ _OF_EFFECTS = (PROVIDER, "email", "states", "lambda")
 _THREAD_POOLS = (
     "once.batch.processor.ThreadPoolExecutor",
     "once.effects.concurrent_calls.ThreadPoolExecutor",
-    "once.ops.dead_letters.search.ThreadPoolExecutor",
-    "once.ops.outbox.ThreadPoolExecutor",
+    "once.ops.dead_letters.queue_walk.ThreadPoolExecutor",
+    "once.ops.republication.ThreadPoolExecutor",
 )
 _signature = cache(inspect.signature)
 

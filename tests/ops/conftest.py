@@ -16,7 +16,7 @@ from moto.sqs.models import Message, Queue
 from typer.main import get_command, get_group
 
 from once.ops.aws import clients
-from once.ops.dead_letters import search as walk
+from once.ops.dead_letters import queue_walk as walk
 from once.ops.terminal import console
 from tests.accelerated import accelerated
 from tests.ops.cloud import REGION, Cloud

@@ -22,7 +22,7 @@ from once.ops.aws.clients import depth
 from once.ops.aws.deployment import DeployedConsumer
 from once.ops.dead_letters.assessment import Verdict, assess_messages
 from once.ops.dead_letters.dead_letter import DeadLetter, DeadLetterQueue
-from once.ops.dead_letters.search import QueueWalk
+from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dedup_records import DedupRecordReader
 from once.testing import FakeAws, FakeContext, cloud_event
 from once.testing.events import sqs_record

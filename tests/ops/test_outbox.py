@@ -12,7 +12,7 @@ from once.events.outgoing import OutgoingEvent
 from once.names import CLOCK_SKEW_SECONDS, EVENT_TYPE_ATTRIBUTE, DeadLetterAttribute
 from once.ops.aws.clients import ATTEMPTS, client
 from once.ops.aws.deployment import Deployment
-from once.ops.outbox import queue_sender, stream_batches
+from once.ops.republication import queue_sender, stream_batches
 from tests.ops import support
 from tests.ops.cloud import Cloud
 from tests.ops.outboxes import REPUBLISH, commit, commit_each, event, ids, published

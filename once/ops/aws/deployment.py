@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-MOST_BYTES = 64 * 1024 * 1024
+MAX_EVENT_BYTES = 64 * 1024 * 1024
 """The largest event of any consumer."""
 
 

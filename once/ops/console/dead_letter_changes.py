@@ -11,11 +11,11 @@ from functools import partial
 from typer import BadParameter
 
 from once.ops.aws.clients import RateLimiter, batches
-from once.ops.console.dead_letters import advice_of, query_values, read_message, search_options
+from once.ops.console.dead_letter_pages import advice_of, query_values, read_message, search_options
 from once.ops.console.jobs import Job, NextStep, PlanGroup, Progress, number_field
 from once.ops.console.rendering import FormData, Request, Response, below_root, page, query_text
 from once.ops.console.state import ConsoleState, state_of
-from once.ops.dead_letters import export, search
+from once.ops.dead_letters import export, queue_walk
 from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, assess_messages
 from once.ops.dead_letters.dead_letter import DeadLetter
 from once.ops.dead_letters.dead_letter_text import reason_text
@@ -31,11 +31,11 @@ from once.ops.errors import OpsError
 from once.ops.operator_log import logged_change
 from once.ops.terminal import counted, first_lines
 
-MOST_LINES = 30
+MAX_LINES = 30
 """Most messages that the page of a job names one by one."""
-_MOST_REASONS = 5
-_MOST_EDITED = 30_000
-_some = partial(first_lines, most=MOST_LINES)
+_MAX_REASONS = 5
+_MAX_EDITED = 30_000
+_some = partial(first_lines, most=MAX_LINES)
 
 
 def plan_redrive(request: Request, form: FormData) -> Job:
@@ -101,7 +101,7 @@ _UNDO_REDRIVE = (
 )
 
 
-def _form_fields(options: search.SearchOptions, form: FormData) -> list[tuple[str, str]]:
+def _form_fields(options: queue_walk.SearchOptions, form: FormData) -> list[tuple[str, str]]:
     chosen = [(name, str(form[name])) for name in ("which", "rate") if name in form]
     ids = [("id", str(one)) for one in form.getlist("id")]
     return [*query_values(options).items(), *chosen, *ids]
@@ -116,7 +116,7 @@ def _plan_groups(assessed: Sequence[AssessedMessage], action: str) -> Iterator[P
             lines = [why if number == len(some) else f"{number}: {why}" for why, number in whys]
             things = [(one.message.queue.owner, one.message.message_id) for one in some]
             yield PlanGroup(
-                kind, len(some), action, first_lines(lines, _MOST_REASONS), things[:MOST_LINES]
+                kind, len(some), action, first_lines(lines, _MAX_REASONS), things[:MAX_LINES]
             )
 
 
@@ -150,7 +150,7 @@ def edit_page(request: Request) -> Response:
     """Return the form with a message's body."""
     message = read_message(request).value.message
     text = printable_json(editable_text(message))
-    return _edit_form(request, text if len(text) <= _MOST_EDITED else None)
+    return _edit_form(request, text if len(text) <= _MAX_EDITED else None)
 
 
 def _edit_form(request: Request, text: str | None, refused: str | None = None) -> Response:
@@ -214,7 +214,7 @@ def plan_purge(request: Request, form: FormData) -> Job:
     opened = partial(options.search, state.deployment)
     with state.messages.held(), opened() as walk:
         messages = [
-            message for some in search.selected_messages(walk, ids, chosen) for message in some
+            message for some in queue_walk.selected_messages(walk, ids, chosen) for message in some
         ]
     names = {message.message_id for message in messages}
     counts = Counter((message.queue.owner, reason_text(message.reason)) for message in messages)
@@ -285,7 +285,7 @@ def plan_import(request: Request, form: FormData) -> Job:
 
     def planned() -> export.MessageImport:
         found = export.MessageImport.of(state.deployment, file, messages, into)
-        found.plan(messages, search.DEFAULT_LIMIT, again=again, unsafe=False)
+        found.plan(messages, queue_walk.DEFAULT_LIMIT, again=again, unsafe=False)
         return found
 
     with state.messages.held():
@@ -322,7 +322,7 @@ def plan_import(request: Request, form: FormData) -> Job:
     )
 
 
-def _confirmed(walk: search.QueueWalk, missing: set[str]) -> Iterator[Sequence[DeadLetter]]:
+def _confirmed(walk: queue_walk.QueueWalk, missing: set[str]) -> Iterator[Sequence[DeadLetter]]:
     """Yield the messages of a dry run in batches of one queue, and take their ids out of the set.
 
     It ends when all are found, or the queues are read.
@@ -335,7 +335,7 @@ def _confirmed(walk: search.QueueWalk, missing: set[str]) -> Iterator[Sequence[D
             return
 
 
-def _missing_lines(walk: search.QueueWalk, missing: set[str]) -> list[str]:
+def _missing_lines(walk: queue_walk.QueueWalk, missing: set[str]) -> list[str]:
     """Return what became of the messages that were not found, as lines."""
     if not missing:
         return []
@@ -347,7 +347,7 @@ def _missing_lines(walk: search.QueueWalk, missing: set[str]) -> list[str]:
     return [f"{number} messages of the dry run were not found: {where}", *_some(sorted(missing))]
 
 
-def _chosen(request: Request, form: FormData) -> tuple[search.SearchOptions, list[str], str]:
+def _chosen(request: Request, form: FormData) -> tuple[queue_walk.SearchOptions, list[str], str]:
     """Return a form's options, the ids of its messages, and the page to return to.
 
     Without ids, the options select the messages. With ids, they name the consumer alone.
@@ -358,4 +358,8 @@ def _chosen(request: Request, form: FormData) -> tuple[search.SearchOptions, lis
         return options, [], back
     if not (ids := [str(one) for one in form.getlist("id")]):
         raise BadParameter("no message is chosen: check one, or take all that match the filter")
-    return search.SearchOptions(consumer=options.consumer, service=options.service), ids, back
+    return (
+        queue_walk.SearchOptions(consumer=options.consumer, service=options.service),
+        ids,
+        back,
+    )

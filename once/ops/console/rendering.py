@@ -29,7 +29,7 @@ NAVIGATION = (
 )
 """Route and title of each page in the navigation."""
 
-_FOLDED_LINES, _FOLDED_CHARACTERS, _MOST_CHARACTERS = 40, 4_000, 12_000
+_FOLDED_LINES, _FOLDED_CHARACTERS, _MAX_CHARACTERS = 40, 4_000, 12_000
 """Lines and characters of a long text that a page shows folded; and the most that it shows at all,
 which keeps pages small."""
 
@@ -103,9 +103,9 @@ def _folded(text: str) -> tuple[str, str, int]:
     lines = text.splitlines(keepends=True)
     first = "".join(lines[:_FOLDED_LINES])[:_FOLDED_CHARACTERS]
     rest = text[len(first) :]
-    more = len(text) - _MOST_CHARACTERS
+    more = len(text) - _MAX_CHARACTERS
     if more > 0:
-        rest = f"{text[len(first) : _MOST_CHARACTERS]}\n… and {more} more characters"
+        rest = f"{text[len(first) : _MAX_CHARACTERS]}\n… and {more} more characters"
     return first, rest, rest.count("\n") + 1
 
 

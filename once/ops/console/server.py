@@ -30,14 +30,14 @@ from once.ops import terminal
 from once.ops.aws.deployment import Deployment
 from once.ops.console import (
     dead_letter_changes,
-    dead_letters,
-    effects,
+    dead_letter_pages,
+    effect_pages,
     jobs,
-    message,
-    operator_log,
-    outbox,
-    overview,
-    webhooks,
+    message_page,
+    operator_log_page,
+    outbox_page,
+    overview_page,
+    webhook_pages,
 )
 from once.ops.console.rendering import Request, page
 from once.ops.console.state import ConsoleState, NotReadYetError
@@ -67,19 +67,19 @@ _OWN_SITE: tuple[list[str], ...] = ([], ["same-origin"], ["none"])
 
 _DEAD_LETTER = "/dead-letters/{consumer}/{message_id}"
 _PAGES: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
-    ("/", "overview", overview.overview_page),
-    ("/dead-letters", "dead-letters", dead_letters.groups_page),
-    ("/dead-letters/letters", "dead-letter-list", dead_letters.list_page),
-    (_DEAD_LETTER, "dead-letter", dead_letters.dead_letter_page),
+    ("/", "overview", overview_page.overview_page),
+    ("/dead-letters", "dead-letters", dead_letter_pages.groups_page),
+    ("/dead-letters/letters", "dead-letter-list", dead_letter_pages.list_page),
+    (_DEAD_LETTER, "dead-letter", dead_letter_pages.dead_letter_page),
     (f"{_DEAD_LETTER}/edit", "edit-dead-letter", dead_letter_changes.edit_page),
-    ("/message", "message", message.message_page),
-    ("/effects", "effects", effects.effects_page),
-    ("/effects/one", "effect", effects.effect_page),
-    ("/outbox", "outbox", outbox.outbox_page),
-    ("/webhooks", "webhooks", webhooks.webhooks_page),
-    ("/webhooks/one", "webhook", webhooks.webhook_page),
+    ("/message", "message", message_page.message_page),
+    ("/effects", "effects", effect_pages.effects_page),
+    ("/effects/one", "effect", effect_pages.effect_page),
+    ("/outbox", "outbox", outbox_page.outbox_page),
+    ("/webhooks", "webhooks", webhook_pages.webhooks_page),
+    ("/webhooks/one", "webhook", webhook_pages.webhook_page),
     ("/jobs/{job_id}", "job", jobs.job_page),
-    ("/operator-log", "operator-log", operator_log.operator_log_page),
+    ("/operator-log", "operator-log", operator_log_page.operator_log_page),
 )
 """Path and name of each page, and the function that returns it."""
 _FORMS: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
@@ -87,9 +87,9 @@ _FORMS: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
     ("/dead-letters/purge", "plan-purge", jobs.planning(dead_letter_changes.plan_purge)),
     ("/dead-letters/import", "plan-import", jobs.planning(dead_letter_changes.plan_import)),
     (f"{_DEAD_LETTER}/edit", "plan-edit", jobs.planning(dead_letter_changes.plan_edit)),
-    ("/effects/settle", "settle-effect", jobs.planning(effects.plan_settlement)),
-    ("/outbox/republish", "republish", jobs.planning(outbox.plan_republish)),
-    ("/webhooks/replay", "replay", jobs.planning(webhooks.plan_replay)),
+    ("/effects/settle", "settle-effect", jobs.planning(effect_pages.plan_settlement)),
+    ("/outbox/republish", "republish", jobs.planning(outbox_page.plan_republish)),
+    ("/webhooks/replay", "replay", jobs.planning(webhook_pages.plan_replay)),
     ("/jobs/{job_id}/start", "start-job", jobs.start_job),
     ("/jobs/{job_id}/stop", "stop-job", jobs.stop_job),
 )

@@ -25,8 +25,8 @@ QUEUE_SECONDS = 5.0
 """Time between two readings of the queues: SQS bills each of a dozen requests."""
 PATIENCE_SECONDS = 0.12
 """Time that a page waits for what it shows, before it says that this is being read."""
-_MOST_DEPTHS = 120
-_MOST_KEPT = 50
+_MAX_DEPTHS = 120
+_MAX_KEPT = 50
 _END_SECONDS = 5.0
 
 _T = TypeVar("_T")
@@ -120,7 +120,7 @@ class Readings:
             finally:
                 kept.part = ()
 
-        for old in [*self._kept][:-_MOST_KEPT]:
+        for old in [*self._kept][:-_MAX_KEPT]:
             del self._kept[old]
         threading.Thread(target=run, name="reading", daemon=True).start()
         return task
@@ -191,7 +191,7 @@ class ConsoleState:
     messages: QueueReadings = field(default_factory=QueueReadings)
     readings: Readings = field(default_factory=Readings)
     plans: Readings = field(default_factory=Readings)
-    queues: deque[Sequence[QueueStatus]] = field(default_factory=lambda: deque(maxlen=_MOST_DEPTHS))
+    queues: deque[Sequence[QueueStatus]] = field(default_factory=lambda: deque(maxlen=_MAX_DEPTHS))
     place: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from once.events.identity import Key, fingerprint, message_group
 from once.intake import envelopes, reader
 from once.names import Reason
 from once.ops import dedup_records
-from once.ops.aws.deployment import MOST_BYTES, Deployment
+from once.ops.aws.deployment import MAX_EVENT_BYTES, Deployment
 from once.ops.dead_letters.dead_letter import DeadLetter
 from once.ops.errors import unexpected_error_text
 from once.ops.terminal import format_epoch_seconds, format_time, parse_timestamp
@@ -164,7 +164,7 @@ def event_of(message: DeadLetter) -> CloudEvent | OnceError:
         message.queue.claims,
         message.queue.consumer.source,
     )
-    most = names.Limits.MESSAGE_BYTES if claims is None else MOST_BYTES
+    most = names.Limits.MESSAGE_BYTES if claims is None else MAX_EVENT_BYTES
     try:
         if body.startswith('["'):  # as every pointer does, and no CloudEvent
             body = claimed_body(body, claims)

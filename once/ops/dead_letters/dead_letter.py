@@ -17,7 +17,7 @@ from once.failures.quarantine import Place, key_of
 from once.intake.original_message import Attribute, OriginalMessage, as_lambda_shows, restored
 from once.names import UNROUTED, DeadLetterAttribute, Limits
 from once.ops.aws.clients import client
-from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
+from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
 from once.ops.terminal import NOT_READABLE, parse_timestamp
 from once.outbox.unrouted import SnsEnvelope
 
@@ -37,7 +37,7 @@ DIED = "died"
 
 _EDITED = "edited"
 _MESSAGE_ID = re.compile(r"[0-9A-Za-z-]{1,100}", re.ASCII)
-_MOST = 100
+_MAX_STAYS = 100
 """Most stays that are kept."""
 
 _OF_A_QUARANTINE = (
@@ -100,7 +100,7 @@ def dead_letter_queues(
         return [others[consumer]]
     chosen = [deployment.consumer(consumer)] if consumer else deployment.consumers.values()
     bucket = deployment.claim_bucket
-    claims = ClaimStore(client("s3"), bucket, MOST_BYTES) if bucket else None
+    claims = ClaimStore(client("s3"), bucket, MAX_EVENT_BYTES) if bucket else None
     found = [
         DeadLetterQueue(one.name, one.dead_letter_url, one.queue_url, consumer=one, claims=claims)
         for one in chosen
@@ -145,7 +145,7 @@ class QueueStay:
 
 def read_lineage(text: str) -> tuple[QueueStay, ...] | None:
     """Return the newest stays of a lineage, oldest first; None if it is not readable."""
-    parts = text.split(",")[-_MOST:]
+    parts = text.split(",")[-_MAX_STAYS:]
     try:
         return tuple(QueueStay.read(part.strip()) for part in parts if part.strip())
     except ValueError:

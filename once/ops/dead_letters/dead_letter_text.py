@@ -16,7 +16,7 @@ from once.names import Limits, Reason, page_url
 from once.ops import dedup_records, terminal
 from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, Verdict, event_of
 from once.ops.dead_letters.dead_letter import DIED, DeadLetter, QueueStay
-from once.ops.dead_letters.search import SHOWN_ID, error_pattern
+from once.ops.dead_letters.queue_walk import SHOWN_ID, error_pattern
 
 NO_REASON = "no reason recorded: the function never finished it"
 
@@ -165,7 +165,7 @@ def whole_message_json(assessed: AssessedMessage, now: datetime) -> dict[str, An
 
 
 _SHOWN = 3
-_MOST_IDS = 10
+_MAX_IDS = 10
 
 
 def groups_table(messages: Iterable[DeadLetter], now: datetime) -> Table:
@@ -198,4 +198,4 @@ def verdict_lines(assessed: Iterable[AssessedMessage]) -> Iterator[str | Text]:
         )
         yield Text(f"    {terminal.single_line(told)}", style)
         ids = [one.message.message_id for one in members]
-        yield from (f"    {line}" for line in terminal.first_lines(ids, _MOST_IDS))
+        yield from (f"    {line}" for line in terminal.first_lines(ids, _MAX_IDS))

@@ -29,7 +29,7 @@ from once.names import DeadLetterAttribute, Limits
 from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import BATCH_ENTRIES, call_for_each, client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters import assessment, dead_letter_text, search
+from once.ops.dead_letters import assessment, dead_letter_text, queue_walk
 from once.ops.dead_letters.dead_letter import WAITS, DeadLetter, DeadLetterQueue, dead_letter_queues
 from once.ops.errors import OpsError, unexpected_error_text
 
@@ -269,7 +269,7 @@ class MessagePurge:
     It has the reason for each message that could not be written, or was written and not deleted.
     """
 
-    walk: search.QueueWalk
+    walk: queue_walk.QueueWalk
     messages: Sequence[DeadLetter]
     files: list[Path] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
@@ -304,7 +304,7 @@ class MessagePurge:
                 self.not_exported |= faults
                 exported(file, [message for message in some if message.message_id not in faults])
             written = [one for one in self.messages if one.message_id not in self.not_exported]
-            for batch in search.batches_by_queue(written):
+            for batch in queue_walk.batches_by_queue(written):
                 self._delete(batch)
                 batch_deleted()
         finally:
@@ -430,7 +430,7 @@ class MessageImport:
 
     def _present(self, limit: int) -> Counter[str]:
         queues = [*dict.fromkeys(self.queues.values())]
-        with search.open_search(queues, limit) as walk:
+        with queue_walk.open_search(queues, limit) as walk:
             found: Counter[str] = Counter()
             for message in (one for page in walk.pages() for one in page):
                 with suppress(Exception):  # such a message was never exported

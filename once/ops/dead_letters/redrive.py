@@ -25,7 +25,7 @@ from once.intake.original_message import Attributes, trace_header
 from once.names import EVENT_TYPE_ATTRIBUTE, RELAY, DeadLetterAttribute, Limits
 from once.ops.aws.clients import BatchCall, RateLimiter, call_for_each, client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters import assessment, search
+from once.ops.dead_letters import assessment, queue_walk
 from once.ops.dead_letters.dead_letter import (
     WAITS,
     DeadLetter,
@@ -50,10 +50,10 @@ _MAX_OVERTAKEN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedriveRequest(search.SearchOptions):
+class RedriveRequest(queue_walk.SearchOptions):
     """Options of a redrive. Ids name the messages, or else the filters select them."""
 
-    message_ids: search.MessageIdsArgument = None
+    message_ids: queue_walk.MessageIdsArgument = None
     edit: Annotated[
         bool, Option("--edit", help="Edit the body before it is sent; give one MESSAGE_ID.")
     ] = False
@@ -72,11 +72,11 @@ class RedriveRequest(search.SearchOptions):
     @property
     def is_chosen(self) -> bool:
         """Whether the messages are named or filtered."""
-        return bool(self.message_ids) or self._filter != search.MessageFilter()
+        return bool(self.message_ids) or self._filter != queue_walk.MessageFilter()
 
-    def pages(self, walk: search.QueueWalk) -> Iterator[Sequence[DeadLetter]]:
-        """Yield the chosen messages; see `once.ops.dead_letters.search.selected_messages`."""
-        return search.selected_messages(walk, self.message_ids or (), self._filter)
+    def pages(self, walk: queue_walk.QueueWalk) -> Iterator[Sequence[DeadLetter]]:
+        """Yield the chosen messages; see `selected_messages`."""
+        return queue_walk.selected_messages(walk, self.message_ids or (), self._filter)
 
     def for_log(self) -> dict[str, Any]:
         """Return the arguments for the operator log."""
@@ -88,7 +88,7 @@ class RedriveRequest(search.SearchOptions):
         }
 
     @property
-    def _filter(self) -> search.MessageFilter:
+    def _filter(self) -> queue_walk.MessageFilter:
         return self.message_filter(self.message_ids or ())
 
 
@@ -104,7 +104,7 @@ def open_redrive(
         )
     queues = [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
     records = DedupRecordReader.of(client("dynamodb"), deployment)
-    with search.open_search(queues, request.limit) as walk:
+    with queue_walk.open_search(queues, request.limit) as walk:
         yield Redrive(client("sqs"), walk, records, request, returning_too=returning_too)
 
 
@@ -159,7 +159,7 @@ class Redrive:
     """
 
     sqs: "SQSClient"
-    walk: search.QueueWalk
+    walk: queue_walk.QueueWalk
     records: DedupRecordReader
     request: RedriveRequest
     returning_too: bool = True

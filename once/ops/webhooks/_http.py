@@ -55,7 +55,7 @@ is_loopback: Rule = attrgetter("is_loopback")
 
 
 @dataclass(frozen=True)
-class Destination:
+class HttpDestination:
     """An address of HTTP.
 
     Attributes:
@@ -136,12 +136,12 @@ class Unsendable(NotSent):
     """A header or the method cannot be sent, whatever is tried."""
 
 
-class Unanswered(Exception):
+class NoResponse(Exception):
     """The request was sent, or a part of it, and there is no answer: perhaps it was processed."""
 
 
 def send_request(
-    destination: Destination, method: str, headers: Mapping[str, str], body: bytes
+    destination: HttpDestination, method: str, headers: Mapping[str, str], body: bytes
 ) -> int:
     """Send a request, and return the status of its answer.
 
@@ -149,7 +149,7 @@ def send_request(
 
     Raises:
         NotSent, Unsendable: it was not sent.
-        Unanswered: perhaps it was.
+        NoResponse: perhaps it was.
     """
     connection = HTTPConnection(destination.name, destination.port, timeout=TIMEOUT_SECONDS)
     connection.auto_open = 0  # the connection would be made to an address that was not checked
@@ -171,12 +171,12 @@ def send_request(
         connection.endheaders(body)
         return connection.getresponse().status
     except (OSError, HTTPException) as error:
-        raise Unanswered(f"no answer: {type(error).__name__} {error}".strip()) from None
+        raise NoResponse(f"no answer: {type(error).__name__} {error}".strip()) from None
     finally:
         connection.close()
 
 
-def _connected(destination: Destination) -> socket.socket:
+def _connected(destination: HttpDestination) -> socket.socket:
     """Return a connection to the first address that takes one."""
     fault = "no address"
     end = monotonic() + TIMEOUT_SECONDS

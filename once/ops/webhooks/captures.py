@@ -36,7 +36,7 @@ LIST_PERIOD = timedelta(days=1)
 SEARCH_PERIOD = timedelta(days=31)
 """Time that a search for an id looks back: a capture is kept for 30 days by default."""
 
-MOST_READ = 100_000
+MAX_READ = 100_000
 """Most entries of the index that one command reads."""
 
 _PAGE = 100
@@ -45,7 +45,7 @@ _PERIOD = f"#day = :day AND {CaptureAttribute.RECEIVED_AT} BETWEEN :since AND :u
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _LEAST_OF_HASH = 8
-_MOST_KEYS_SHOWN = 5
+_MAX_KEYS_SHOWN = 5
 _CHANGED = (
     "its body was changed: its SHA-256 is not the one that was recorded; find out who may write to "
     "{}"
@@ -148,7 +148,7 @@ class Captures:
     def of(cls, deployment: Deployment, most: int | None = None) -> Self:
         """Return the captures of a deployment."""
         webhooks = webhooks_of(deployment)
-        return cls(client("dynamodb"), webhooks, deployment.claim_bucket, most or MOST_READ)
+        return cls(client("dynamodb"), webhooks, deployment.claim_bucket, most or MAX_READ)
 
     def matching(self, conditions: CaptureFilter) -> Iterator[Capture]:
         """Yield the captures that match, newest first, without their bodies."""
@@ -172,7 +172,7 @@ class Captures:
                         found[name].append(capture)
         for name, some in found.items():
             if len(some) > 1:
-                keys = ", ".join(each.pk for each in some[:_MOST_KEYS_SHOWN])
+                keys = ", ".join(each.pk for each in some[:_MAX_KEYS_SHOWN])
                 raise OpsError(
                     f"{len(some)} webhooks match {name!r}: give one of their keys: {keys}"
                 )

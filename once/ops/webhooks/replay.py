@@ -22,12 +22,12 @@ from once.failures.quarantine import text
 from once.names import CLOCK_MARGIN_SECONDS, Limits, Record
 from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import RateLimiter, client
-from once.ops.aws.deployment import MOST_BYTES, DeployedConsumer, Deployment
+from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError, unexpected_error_text
 from once.ops.webhooks._http import (
-    Destination,
+    HttpDestination,
+    NoResponse,
     NotSent,
-    Unanswered,
     Unsendable,
     is_public,
     send_request,
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 QUEUE_MARK = "replay"
 """Message attribute of an event that is a replay. It stays with a dead letter, unlike `once-`."""
 
-MOST_LINES = 50
+MAX_LINES = 50
 """Most webhooks that a text lists."""
 
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 """After so many webhooks in a row that could not be sent, the rest is not tried."""
 
 _FIRST_REFUSAL = 300
@@ -63,8 +63,8 @@ _NOT_PUBLIC = (
 )
 
 
-class Outcome(StrEnum):
-    """Outcome of a replay for one webhook."""
+class ReplayOutcome(StrEnum):
+    """ReplayOutcome of a replay for one webhook."""
 
     SENT = "sent"
     WOULD_BE_SENT = "would-be-sent"
@@ -74,7 +74,7 @@ class Outcome(StrEnum):
     PERHAPS_SENT = "perhaps-sent"
 
 
-DONE = {Outcome.SENT, Outcome.WOULD_BE_SENT}
+DONE = {ReplayOutcome.SENT, ReplayOutcome.WOULD_BE_SENT}
 
 
 def mark() -> str:
@@ -82,11 +82,11 @@ def mark() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def resend(destination: Destination, capture: Capture, body: bytes) -> int:
+def resend(destination: HttpDestination, capture: Capture, body: bytes) -> int:
     """Send a request as it was captured, with a mark; return the status of its answer.
 
     Raises:
-        NotSent, Unsendable, Unanswered: as `send_request`.
+        NotSent, Unsendable, NoResponse: as `send_request`.
     """
     headers = {**capture.headers, "once-replay": mark()}
     return send_request(destination, capture.method, headers, body)
@@ -96,7 +96,7 @@ def resend(destination: Destination, capture: Capture, body: bytes) -> int:
 class UrlTarget:
     """A URL: it receives the bytes of the body and the captured headers."""
 
-    destination: Destination
+    destination: HttpDestination
 
     def prepare(self, capture: Capture, body: bytes) -> tuple[Capture, bytes]:
         """Return the webhook itself: every one can be sent to a URL."""
@@ -106,7 +106,7 @@ class UrlTarget:
         """Send a webhook, and return the status of the answer.
 
         Raises:
-            NotSent, Unanswered: there is no answer.
+            NotSent, NoResponse: there is no answer.
         """
         status = resend(self.destination, *prepared)
         if status >= _FIRST_REFUSAL:
@@ -165,14 +165,14 @@ class QueueTarget:
 
         Raises:
             NotSent: SQS refuses it.
-            Unanswered: SQS did not answer.
+            NoResponse: SQS did not answer.
         """
         try:
             answer = self.sqs.send_message(QueueUrl=self.consumer.queue_url, **prepared)
         except ClientError as error:
             raise NotSent(str(error)) from None
         except BotoCoreError as error:
-            raise Unanswered(str(error)) from None
+            raise NoResponse(str(error)) from None
         return str(answer["MessageId"])
 
     def _event(self, capture: Capture, body: bytes) -> OutgoingEvent:
@@ -189,7 +189,7 @@ class QueueTarget:
             body,
             endpoint,
             group_field=self.deployment.group_field(event_type),
-            claims=None if bucket is None else ClaimPlace(bucket, publisher, MOST_BYTES),
+            claims=None if bucket is None else ClaimPlace(bucket, publisher, MAX_EVENT_BYTES),
         )
         if claim is not None and capture.event_type is None:
             raise OpsError(
@@ -245,7 +245,7 @@ class ReplayRequest(CaptureOptions):
     def _target(self, deployment: Deployment) -> UrlTarget | QueueTarget:
         if self.url is not None:
             rule = None if self.allow_private else is_public
-            return UrlTarget(Destination.of(self.url, "--to-url", rule, _NOT_PUBLIC))
+            return UrlTarget(HttpDestination.of(self.url, "--to-url", rule, _NOT_PUBLIC))
         records = dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
         return QueueTarget(
             sqs=client("sqs"),
@@ -270,14 +270,14 @@ class ReplayRequest(CaptureOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """Result of one webhook; `detail` is the answer, or the reason why it was not sent.
+class ReplayResult:
+    """ReplayResult of one webhook; `detail` is the answer, or the reason why it was not sent.
 
     `answered` is false if the target took no request, or gave no answer.
     """
 
     capture: Capture
-    outcome: Outcome
+    outcome: ReplayOutcome
     detail: str
     answered: bool = True
 
@@ -307,7 +307,7 @@ class ReplayRun:
     target: UrlTarget | QueueTarget
     chosen: Sequence[Capture]
     dry_run: bool
-    results: list[Result] = field(default_factory=list)
+    results: list[ReplayResult] = field(default_factory=list)
 
     def run(self, seen: Callable[[], object] = lambda: None) -> None:
         """Send the webhooks; `seen` is called after each."""
@@ -318,7 +318,7 @@ class ReplayRun:
             self.results.append(result)
             seen()
             failures = 0 if result.answered else failures + 1
-            if failures == MOST_FAILURES:
+            if failures == MAX_FAILURES:
                 raise OpsError(
                     f"{failures} webhooks in a row could not be sent, and the rest was not tried: "
                     f"{result.detail}"
@@ -345,61 +345,63 @@ class ReplayRun:
             finally:
                 change.counts = sent.counts
                 if isinstance(target, QueueTarget):
-                    taken = (one for one in sent.results if one.outcome is Outcome.SENT)
+                    taken = (one for one in sent.results if one.outcome is ReplayOutcome.SENT)
                     change.message_ids = [one.detail for one in taken]
         sent.raise_if_left()
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of webhooks so far, by outcome."""
-        return {str(one): self.number(one) for one in Outcome if self.number(one)}
+        return {str(one): self.number(one) for one in ReplayOutcome if self.number(one)}
 
-    def number(self, *outcomes: Outcome) -> int:
+    def number(self, *outcomes: ReplayOutcome) -> int:
         """Return the number of webhooks with one of these outcomes."""
         return sum(one.outcome in outcomes for one in self.results)
 
     @property
     def stopped_text(self) -> str:
         """Text of what is certain after the run was stopped."""
-        doubts = [one for one in self.results if one.outcome is Outcome.PERHAPS_SENT]
+        doubts = [one for one in self.results if one.outcome is ReplayOutcome.PERHAPS_SENT]
         told = "".join(f"\n  perhaps sent: {capture_line(one.capture)}" for one in doubts)
         untouched = len(self.chosen) - len(self.results)
         return (
-            f"stopped: {self.number(Outcome.SENT)} certainly sent; in doubt: {len(doubts)}; not "
-            f"tried: {untouched}. Run the command again: a consumer recognises what it receives "
-            f"twice, and a URL receives it again{told}"
+            f"stopped: {self.number(ReplayOutcome.SENT)} certainly sent; in doubt: {len(doubts)}; "
+            f"not tried: {untouched}. Run the command again: a consumer recognises what it "
+            f"receives twice, and a URL receives it again{told}"
         )
 
     def raise_if_left(self) -> None:
         """Raise an OpsError with the webhooks that were not sent, if there are any."""
         left = [one for one in self.results if one.outcome not in DONE]
         if left:
-            lines = "".join(f"\n  {one}" for one in left[:MOST_LINES])
+            lines = "".join(f"\n  {one}" for one in left[:MAX_LINES])
             raise OpsError(
                 f"{terminal.counted(len(left), 'webhook')} not sent, or not accepted:{lines}"
             )
 
-    def _result(self, listed: Capture, limiter: RateLimiter) -> Result:
+    def _result(self, listed: Capture, limiter: RateLimiter) -> ReplayResult:
         target: Any = self.target  # takes what it has prepared
         try:
             capture = self.captures.get(listed.pk)
             prepared = target.prepare(capture, self.captures.body(capture))
         except (OnceError, OpsError) as error:
-            return Result(listed, Outcome.NOT_SENT, str(error))
+            return ReplayResult(listed, ReplayOutcome.NOT_SENT, str(error))
         except Exception as error:  # one capture must not stop the replay
-            return Result(listed, Outcome.NOT_SENT, unexpected_error_text(error))
+            return ReplayResult(listed, ReplayOutcome.NOT_SENT, unexpected_error_text(error))
         if self.dry_run:
-            return Result(listed, Outcome.WOULD_BE_SENT, "")
+            return ReplayResult(listed, ReplayOutcome.WOULD_BE_SENT, "")
         limiter.wait(1)
         try:
-            return Result(listed, Outcome.SENT, target.send(prepared))
+            return ReplayResult(listed, ReplayOutcome.SENT, target.send(prepared))
         except NotSent as error:
             is_cause = isinstance(error, Unsendable)  # of the webhook, and not of the target
-            return Result(listed, Outcome.NOT_SENT, str(error), answered=is_cause)
-        except Unanswered as error:
-            return Result(listed, Outcome.PERHAPS_SENT, str(error), answered=False)
+            return ReplayResult(listed, ReplayOutcome.NOT_SENT, str(error), answered=is_cause)
+        except NoResponse as error:
+            return ReplayResult(listed, ReplayOutcome.PERHAPS_SENT, str(error), answered=False)
         except OpsError as error:
-            return Result(listed, Outcome.REFUSED, str(error))
+            return ReplayResult(listed, ReplayOutcome.REFUSED, str(error))
         except KeyboardInterrupt:
-            self.results.append(Result(listed, Outcome.PERHAPS_SENT, "stopped meanwhile"))
+            self.results.append(
+                ReplayResult(listed, ReplayOutcome.PERHAPS_SENT, "stopped meanwhile")
+            )
             raise

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from once.ops.aws.deployment import Deployment
-from once.ops.console import overview
+from once.ops.console import overview_page
 from once.ops.console import state as console_state
 from once.ops.console.jobs import Job
 from once.ops.console.server import Address, console_app
@@ -24,7 +24,7 @@ OWN = {"origin": "http://127.0.0.1:8080", "sec-fetch-site": "same-origin"}
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each page wait for its reading, which is not what most tests are about."""
-    for module in (console_state, overview):
+    for module in (console_state, overview_page):
         monkeypatch.setattr(module, "PATIENCE_SECONDS", 60)
 
 

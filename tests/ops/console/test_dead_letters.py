@@ -15,12 +15,12 @@ from starlette.testclient import TestClient
 from once.names import RELAY, DeadLetterAttribute, page_url
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.console import dead_letters
-from once.ops.console.dead_letters import MessageRow, QueueReading
+from once.ops.console import dead_letter_pages
+from once.ops.console.dead_letter_pages import MessageRow, QueueReading
 from once.ops.console.jobs import Job, JobPhase
 from once.ops.console.state import ConsoleState
 from once.ops.dead_letters.assessment import RedriveOutcome
-from once.ops.dead_letters.search import QueueWalk
+from once.ops.dead_letters.queue_walk import QueueWalk
 from tests.ops.console.conftest import confirmed, page_of, planned
 from tests.ops.hostile import MESSAGES, Mess, forged
 from tests.ops.shop import KEY, Shop, note
@@ -59,7 +59,7 @@ BACKGROUND = {"sec-fetch-dest": "empty"}
 
 @pytest.fixture(autouse=True)
 def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_letters, "FRESH_SECONDS", -1)
+    monkeypatch.setattr(dead_letter_pages, "FRESH_SECONDS", -1)
 
 
 def test_messages_that_failed_alike_are_one_group_with_their_verdicts(

@@ -15,9 +15,9 @@ from starlette.testclient import TestClient
 from once.effects.declaration import Policy
 from once.names import RELAY, Metric, Outcome, Reason, Record
 from once.ops.aws.deployment import Deployment
-from once.ops.console import operator_log
+from once.ops.console import operator_log_page
 from once.ops.console.jobs import JobPhase
-from once.ops.console.overview import METRICS, MINUTES, read_figures
+from once.ops.console.overview_page import METRICS, MINUTES, read_figures
 from once.ops.console.state import ConsoleState
 from once.ops.operator_log import logged_change
 from tests.ops.cloud import OPERATOR_LOG, Cloud
@@ -333,7 +333,7 @@ def test_outcome_of_the_next_day_belongs_to_its_intent(browser: TestClient, clou
 def test_reading_ends_when_enough_changes_are_found(
     browser: TestClient, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operator_log, "MOST_CHANGES", 1)
+    monkeypatch.setattr(operator_log_page, "MAX_CHANGES", 1)
     log(cloud, {"change": "1"}, age_days=0.5)
     log(cloud, {"change": "2"})
     asked = requests_of("logs.FilterLogEvents")

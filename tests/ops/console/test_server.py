@@ -9,13 +9,13 @@ from math import inf
 import pytest
 from starlette.testclient import TestClient
 
-from once.ops.console import dead_letters
+from once.ops.console import dead_letter_pages
 from once.ops.console import state as console_state
 from once.ops.console.jobs import Job, JobPhase, Progress
 from once.ops.console.server import console_app, console_server
 from once.ops.console.state import ConsoleState, QueueReadings, Readings
 from once.ops.dead_letters.dead_letter import DeadLetter
-from once.ops.dead_letters.search import QueueWalk
+from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.errors import OpsError
 from tests.ops.cloud import Cloud
 from tests.ops.console.conftest import ADDRESS, OWN, finished
@@ -164,7 +164,7 @@ def test_a_page_does_not_wait_for_a_long_reading(
     """It says that it reads, then shows a part, then all; and the last reading during the next."""
     cloud.bury("orders", reason="permanent", error="ValueError: first")
     monkeypatch.setattr(console_state, "PATIENCE_SECONDS", 0)
-    monkeypatch.setattr(dead_letters, "FRESH_SECONDS", 0)
+    monkeypatch.setattr(dead_letter_pages, "FRESH_SECONDS", 0)
     begun, shown = threading.Semaphore(0), threading.Semaphore(0)
     pages = QueueWalk.pages
 

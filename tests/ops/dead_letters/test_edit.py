@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from once.effects.declaration import Policy
 from once.names import DeadLetterAttribute
-from once.ops.dead_letters.search import QueueWalk
+from once.ops.dead_letters.queue_walk import QueueWalk
 from tests.ops.cloud import Cloud
 from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import stdout_of, words

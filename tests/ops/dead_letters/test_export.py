@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from once.names import RELAY, DeadLetterAttribute, Limits, StackOutput
-from once.ops.dead_letters import search
+from once.ops.dead_letters import queue_walk
 from once.ops.dead_letters.dead_letter import WAITS, DeadLetter, DeadLetterQueue
 from once.ops.dead_letters.export import export, exported_line, read_line, safe_until
-from once.ops.dead_letters.search import HOLD_SECONDS, QueueWalk
+from once.ops.dead_letters.queue_walk import HOLD_SECONDS, QueueWalk
 from once.ops.errors import ExitCode
 from tests.ops import support
 from tests.ops.shop import Shop, note
@@ -119,7 +119,7 @@ def test_purge_asks_for_confirmation_and_a_dry_run_only_shows(unread: Shop) -> N
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds by which the clock of the walk is ahead."""
     ahead = [0.0]
-    monkeypatch.setattr(search, "time", SimpleNamespace(time=lambda: time.time() + ahead[0]))
+    monkeypatch.setattr(queue_walk, "time", SimpleNamespace(time=lambda: time.time() + ahead[0]))
     return ahead
 
 

@@ -13,7 +13,7 @@ from typer.testing import Result
 from once.events.cloud_event import read_event
 from once.names import DeadLetterAttribute
 from once.ops.dead_letters.dead_letter_text import NO_REASON
-from once.ops.dead_letters.search import QueueWalk
+from once.ops.dead_letters.queue_walk import QueueWalk
 from tests.ops.hostile import OUT_OF_RANGE, Forged, Mess, forged, records, with_attribute
 from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import facts, run, stderr_of, stdout_of, words

@@ -14,8 +14,8 @@ from once.names import RELAY, DeadLetterAttribute, Limits
 from once.ops.aws.clients import ATTEMPTS, RateLimiter
 from once.ops.dead_letters import redrive as redrive_module
 from once.ops.dead_letters.dead_letter import WAITS, DeadLetter
+from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import redriven_message
-from once.ops.dead_letters.search import QueueWalk
 from once.ops.errors import ExitCode
 from tests.ops import support
 from tests.ops.cloud import Cloud

@@ -12,7 +12,7 @@ import pytest
 from once.ops.aws import clients
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters import search
+from once.ops.dead_letters import queue_walk
 from once.ops.dead_letters.dead_letter import DeadLetter, DeadLetterQueue, dead_letter_queues
 from tests.ops.shop import Shop
 from tests.ops.support import OK, answer_with, refusal, requests_of, run, words
@@ -28,11 +28,11 @@ def full(shop: Shop) -> Shop:
     return shop
 
 
-def walk_of(full: Shop, *more: DeadLetterQueue, limit: int = 1000) -> search.QueueWalk:
-    return search.QueueWalk(client("sqs"), [full.box, *more], limit)
+def walk_of(full: Shop, *more: DeadLetterQueue, limit: int = 1000) -> queue_walk.QueueWalk:
+    return queue_walk.QueueWalk(client("sqs"), [full.box, *more], limit)
 
 
-def all_of(found: search.QueueWalk) -> list[DeadLetter]:
+def all_of(found: queue_walk.QueueWalk) -> list[DeadLetter]:
     return [message for page in found.pages() for message in page]
 
 
@@ -72,7 +72,7 @@ def test_message_that_is_received_twice_counts_once(full: Shop) -> None:
 def test_walk_ends_when_sqs_returns_the_same_messages_again_and_again(full: Shop) -> None:
     # Each hold lapses before the next call, as on a machine that is too slow to renew them.
     answer_with("sqs.ReceiveMessage", lambda params: full.show_hidden())
-    with search.open_search([full.box], 1000) as found:
+    with queue_walk.open_search([full.box], 1000) as found:
         assert len(all_of(found)) == 10
     assert not found.complete
     assert found.progress_text.startswith(
@@ -80,15 +80,15 @@ def test_walk_ends_when_sqs_returns_the_same_messages_again_and_again(full: Shop
     )
 
 
-@pytest.mark.parametrize("length", [36, search.SHOWN_ID])
+@pytest.mark.parametrize("length", [36, queue_walk.SHOWN_ID])
 def test_search_for_an_id_waits_for_no_empty_queue(full: Shop, length: int) -> None:
     empty = [one for one in dead_letter_queues(Deployment.find()) if one != full.box]
     asked = requests_of("sqs.ReceiveMessage")
-    with search.open_search([*empty, full.box], 1000) as found:
+    with queue_walk.open_search([*empty, full.box], 1000) as found:
         last = all_of(found)[-1].message_id
     asked.clear()
-    with search.open_search([*empty, full.box], 1000) as found:
-        [message] = search.messages_by_id(found, [last[:length]])
+    with queue_walk.open_search([*empty, full.box], 1000) as found:
+        [message] = queue_walk.messages_by_id(found, [last[:length]])
     assert message.message_id == last
     assert {request["QueueUrl"] for request in asked} == {full.box.url}
     assert full.hidden() == 0
@@ -104,7 +104,7 @@ def test_queues_are_read_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
 
     queues = [DeadLetterQueue(name, f"https://sqs/{name}", None) for name in ("a", "b")]
     sqs: Any = SimpleNamespace(receive_message=receive_message)
-    with search.QueueWalk(sqs, queues, 1000) as found:
+    with queue_walk.QueueWalk(sqs, queues, 1000) as found:
         assert all_of(found) == []
 
 
@@ -114,10 +114,10 @@ def test_holds_that_end_soon_are_renewed(full: Shop, monkeypatch: pytest.MonkeyP
         forgotten = all_of(found)[:2]
         found.delete(forgotten)
         assert [*found.renewals()] == []
-        monkeypatch.setattr(search, "RENEW_BELOW_SECONDS", search.HOLD_SECONDS + 1)
+        monkeypatch.setattr(queue_walk, "RENEW_BELOW_SECONDS", queue_walk.HOLD_SECONDS + 1)
         assert len([*found.renewals()]) == 3
     renewed = [entry for request in asked[:3] for entry in request["Entries"]]
-    assert {entry["VisibilityTimeout"] for entry in renewed} == {search.HOLD_SECONDS}
+    assert {entry["VisibilityTimeout"] for entry in renewed} == {queue_walk.HOLD_SECONDS}
     handles = {entry["ReceiptHandle"] for entry in renewed}
     assert len(handles) == MANY - 2
     assert not handles & {message.receipt_handle for message in forgotten}
@@ -125,12 +125,12 @@ def test_holds_that_end_soon_are_renewed(full: Shop, monkeypatch: pytest.MonkeyP
 
 def test_holds_are_renewed_while_a_walk_waits(full: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     renewed = Event()
-    monkeypatch.setattr(search, "RENEW_BELOW_SECONDS", search.HOLD_SECONDS + 1)
-    monkeypatch.setattr(search, "RENEW_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(queue_walk, "RENEW_BELOW_SECONDS", queue_walk.HOLD_SECONDS + 1)
+    monkeypatch.setattr(queue_walk, "RENEW_EVERY_SECONDS", 0.01)
     answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: renewed.set())
     with walk_of(full, limit=1) as found:
         all_of(found)
-        with search.renewing(found):
+        with queue_walk.renewing(found):
             assert renewed.wait(10)
         assert full.hidden() == 1
     assert full.hidden() == 0
@@ -139,7 +139,7 @@ def test_holds_are_renewed_while_a_walk_waits(full: Shop, monkeypatch: pytest.Mo
 def test_hold_that_could_not_be_renewed_has_lapsed(
     full: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "RENEW_BELOW_SECONDS", search.HOLD_SECONDS + 1)
+    monkeypatch.setattr(queue_walk, "RENEW_BELOW_SECONDS", queue_walk.HOLD_SECONDS + 1)
     answers = [refusal("AccessDenied")]
     answer_with(
         "sqs.ChangeMessageVisibilityBatch", lambda params: answers.pop() if answers else None
@@ -149,7 +149,7 @@ def test_hold_that_could_not_be_renewed_has_lapsed(
         assert [*found.renewals()] == [None]
         assert found.lapsed == 0
         now = time.time()
-        monkeypatch.setattr("time.time", lambda: now + search.HOLD_SECONDS)
+        monkeypatch.setattr("time.time", lambda: now + queue_walk.HOLD_SECONDS)
         assert found.lapsed == 2
         # SQS would accept it, although another command may have received the messages.
         assert [*found.renewals()] == found.renew(messages) == []
@@ -170,7 +170,7 @@ def test_number_of_messages_that_stay_hidden_is_printed(
     full: Shop, capsys: pytest.CaptureFixture[str], answer: object
 ) -> None:
     answer_with("sqs.ChangeMessageVisibilityBatch", lambda params: answer)
-    with search.open_search([full.box], limit=2) as walked:
+    with queue_walk.open_search([full.box], limit=2) as walked:
         all_of(walked)
     assert "2 dead letters could not be given back" in capsys.readouterr().err
     assert full.hidden() == 2
@@ -189,14 +189,14 @@ PATTERNS = {
     "order 6e1c9f0a-77aa-4b11: 3.50 EUR at 2026-11-22T08:00:00Z": "order …: … EUR at …",
     "first\nsecond 2": "first",
     "a\x1b[31m": "a\\…[…",
-    "x" * 1000: "x" * (search.MOST_CHARACTERS - 1) + "…",
-    None: search.NO_ERROR,
-    " ": search.NO_ERROR,
+    "x" * 1000: "x" * (queue_walk.MAX_CHARACTERS - 1) + "…",
+    None: queue_walk.NO_ERROR,
+    " ": queue_walk.NO_ERROR,
 }
 
 
 def test_pattern_has_no_ids_and_numbers() -> None:
-    assert {error: search.error_pattern(error) for error in PATTERNS} == PATTERNS
+    assert {error: queue_walk.error_pattern(error) for error in PATTERNS} == PATTERNS
 
 
 HIDDEN = 3
@@ -207,7 +207,7 @@ SAID = re.compile(r"(\d+) hidden until (\d\d:\d\d:\d\d) UTC, by another command"
 def test_command_says_how_many_messages_are_hidden_and_until_when(shop: Shop) -> None:
     shop.fail("a", "b", "c")
     began = datetime.now(UTC).replace(year=1900, month=1, day=1)
-    with search.QueueWalk(client("sqs"), [shop.box], limit=2) as walk:
+    with queue_walk.QueueWalk(client("sqs"), [shop.box], limit=2) as walk:
         assert len([message for page in walk.pages() for message in page]) == 2
         for command in (
             "list",
@@ -222,7 +222,7 @@ def test_command_says_how_many_messages_are_hidden_and_until_when(shop: Shop) ->
             assert found, result.stderr
             assert found[1] == "2"
             until = datetime.strptime(found[2], "%H:%M:%S").replace(tzinfo=UTC)
-            assert 0 <= (until - began).seconds <= search.HOLD_SECONDS + 30
+            assert 0 <= (until - began).seconds <= queue_walk.HOLD_SECONDS + 30
             assert "run this command again then" in words(result.stderr)
         settle = "effects settle --not-done --why seen"
         for command in ("dlq show", "dlq redrive", "dlq redrive --edit", "dlq purge", settle):

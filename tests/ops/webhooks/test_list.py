@@ -165,7 +165,7 @@ def test_errors_say_what_is_wrong(webhooks: Webhooks, monkeypatch: pytest.Monkey
         "webhooks", "list", "--since", "1d", "--until", "2d", code=2
     )
     webhooks.receive(stripe())
-    monkeypatch.setattr(captures, "MOST_READ", 0)
+    monkeypatch.setattr(captures, "MAX_READ", 0)
     assert "narrow the search" in stderr_of("webhooks", "list")
     webhooks.cloud.service[StackOutput.WEBHOOK_ENDPOINTS] = '[{"name": "a"}]'
     assert "deploy" in stderr_of("webhooks", "list")

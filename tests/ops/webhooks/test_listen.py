@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from once.ops.webhooks import replay
-from once.ops.webhooks._http import NotSent, Unanswered
+from once.ops.webhooks._http import NoResponse, NotSent
 from tests.ops.support import answer_with, run, stderr_of
 from tests.ops.webhooks.ingress import Receiver, Webhooks, stripe
 
@@ -92,7 +92,7 @@ def test_it_waits_for_the_port_and_repeats_nothing_that_may_have_arrived(
     webhooks: Webhooks, steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []
-    answers: list[Exception | int] = [NotSent("refused"), NotSent("refused"), Unanswered("gone")]
+    answers: list[Exception | int] = [NotSent("refused"), NotSent("refused"), NoResponse("gone")]
 
     def send(destination: Any, method: str, headers: Any, body: bytes) -> int:
         tried.append(json.loads(body)["id"])

@@ -14,7 +14,7 @@ from once.events.outgoing import events_in
 from once.names import Record
 from once.ops.errors import OpsError
 from once.ops.webhooks._http import (
-    Destination,
+    HttpDestination,
     NotSent,
     Unsendable,
     is_loopback,
@@ -261,8 +261,8 @@ def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     return asked
 
 
-def destination(url: str) -> Destination:
-    return Destination.of(url, "--to-url", is_public, "which is not public")
+def destination(url: str) -> HttpDestination:
+    return HttpDestination.of(url, "--to-url", is_public, "which is not public")
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_what_is_no_url_is_refused(url: str) -> None:
 
 def test_a_header_adds_no_line(server: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    found = Destination.of(server.url, "--to", is_loopback, "")
+    found = HttpDestination.of(server.url, "--to", is_loopback, "")
     with pytest.raises(Unsendable):
         send_request(found, "POST", {"x-a": "1\r\nx-b: 2"}, b"")
     assert server.requests == []

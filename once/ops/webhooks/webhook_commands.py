@@ -28,9 +28,9 @@ from once.ops.progress import progress, saying
 from once.ops.terminal import console, error_console, format_time, print_json
 from once.ops.webhooks import capture_text
 from once.ops.webhooks._http import (
-    Destination,
+    HttpDestination,
+    NoResponse,
     NotSent,
-    Unanswered,
     Unsendable,
     is_loopback,
     send_request,
@@ -47,7 +47,7 @@ from once.ops.webhooks.captures import (
     UntilOption,
     webhooks_of,
 )
-from once.ops.webhooks.replay import DONE, MOST_LINES, ReplayRequest, ReplayRun, resend
+from once.ops.webhooks.replay import DONE, MAX_LINES, ReplayRequest, ReplayRun, resend
 from once.webhooks.capture import Capture
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.signature import KEPT_SECONDS, sign
@@ -70,7 +70,7 @@ class Listener:
 
     captures: Captures
     conditions: CaptureFilter
-    destination: Destination
+    destination: HttpDestination
     skip: bool
     as_json: bool
     number: int = 0
@@ -127,7 +127,7 @@ class Listener:
         while True:
             try:
                 return str(resend(self.destination, capture, body))
-            except (Unanswered, Unsendable) as error:  # perhaps processed: it is not sent twice
+            except (NoResponse, Unsendable) as error:  # perhaps processed: it is not sent twice
                 return str(error)
             except NotSent as error:
                 if pause == _SHORTEST_SECONDS:
@@ -265,7 +265,7 @@ def replay(
 
 
 def _lines(run: ReplayRun) -> list[str]:
-    return terminal.first_lines([*map(str, run.results)], MOST_LINES, ": --json lists all")
+    return terminal.first_lines([*map(str, run.results)], MAX_LINES, ": --json lists all")
 
 
 def _show(run: ReplayRun, *, stopped: bool, as_json: bool) -> None:
@@ -283,7 +283,7 @@ def _show(run: ReplayRun, *, stopped: bool, as_json: bool) -> None:
 
 
 _ACCEPTED = 200
-_MOST_DUPLICATES = 100
+_MAX_DUPLICATES = 100
 
 _ANSWERS = {
     _ACCEPTED: "it is captured",
@@ -325,7 +325,7 @@ def send(
         str | None, Option("--id", help="The provider's id; by default new.")
     ] = None,
     duplicate: Annotated[
-        int, Option(min=0, max=_MOST_DUPLICATES, help="Send it again so many times, signed anew.")
+        int, Option(min=0, max=_MAX_DUPLICATES, help="Send it again so many times, signed anew.")
     ] = 0,
     service: terminal.ServiceOption = "once",
     why: operator_log.WhyOption = None,
@@ -348,7 +348,7 @@ def send(
             f"the id contains {end!r}, which ends it in what is signed: give --id without it"
         )
     body = _body(chosen, kind, name, data and terminal.data_text(data))
-    destination = Destination.of_function(f"{webhooks.url}{chosen.name}")
+    destination = HttpDestination.of_function(f"{webhooks.url}{chosen.name}")
     told = {"endpoint": endpoint, "type": kind, "duplicate": duplicate}
     with operator_log.logged_change(deployment, "webhooks send", told, why) as change:
         secret = _secret(webhooks, chosen)
@@ -359,7 +359,7 @@ def send(
                 statuses.append(send_request(destination, "POST", headers, body))
             except NotSent as error:
                 raise OpsError(f"nothing was sent: {error}") from None
-            except Unanswered as error:
+            except NoResponse as error:
                 raise OpsError(
                     f"{error}; perhaps it was captured: send it again with --id {name} and the "
                     "same --data, and if it was, this is a duplicate"
@@ -475,7 +475,7 @@ def listen(
     captured. While nothing takes connections there, the command waits. Without
     --since, webhooks from before the start are left out. Nothing changes in AWS.
     """
-    destination = Destination.of(to, "--to", is_loopback, _NOT_HERE)
+    destination = HttpDestination.of(to, "--to", is_loopback, _NOT_HERE)
     options = CaptureOptions(endpoint=endpoint, webhook_type=webhook_type, since=since)
     listener = Listener(
         captures=Captures.of(Deployment.find(service)),

@@ -24,14 +24,14 @@ from once.names import CLOCK_MARGIN_SECONDS, Record, Standing, State
 from once.ops import dedup_records, operator_log, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters import assessment, dead_letter, search
+from once.ops.dead_letters import assessment, dead_letter, queue_walk
 from once.ops.errors import NotFoundError, OpsError
 from once.ops.progress import saying
 
-MOST_READ = 20_000
+MAX_READ = 20_000
 """Most records that are read by default."""
 
-_MOST_DEAD_LETTERS = 10_000
+_MAX_DEAD_LETTERS = 10_000
 _CHOICES = "--done / --refused / --not-done / --recorded"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MESSAGE_ID = re.compile(r"[0-9a-f][0-9a-f-]{3,35}")
@@ -41,7 +41,7 @@ app = terminal.command_group()
 
 @app.command("list")
 def list_command(
-    limit: Annotated[int, Option(min=1, help="Most records to read.")] = MOST_READ,
+    limit: Annotated[int, Option(min=1, help="Most records to read.")] = MAX_READ,
     service: terminal.ServiceOption = "once",
     as_json: terminal.JsonOption = False,
 ) -> None:
@@ -173,7 +173,7 @@ class PendingList:
         )
 
 
-def list_pending(table: dedup_records.DedupRecordReader, most: int = MOST_READ) -> PendingList:
+def list_pending(table: dedup_records.DedupRecordReader, most: int = MAX_READ) -> PendingList:
     """Return the pending effects among at most so many records, which are read by a scan."""
     found = table.scan_some(
         "#state = :pending",
@@ -262,14 +262,14 @@ def _named_effect(
     found: dict[str, list[dead_letter.DeadLetter]] = {}  # by dedup key
     if is_hash or _MESSAGE_ID.fullmatch(name):
         queues = [queue for queue in dead_letter.dead_letter_queues(deployment) if queue.source_url]
-        with search.open_search(queues, _MOST_DEAD_LETTERS) as walk:
+        with queue_walk.open_search(queues, _MAX_DEAD_LETTERS) as walk:
             for page in walk.pages():
                 chosen = [one for one in page if is_hash or one.message_id.startswith(name)]
                 for one in assessment.assess_messages(table, chosen):
                     if one.pk and (not is_hash or key_hash(one.pk) == name):
                         found.setdefault(one.pk, []).append(one.message)
         if not found:
-            walk.raise_if_hidden(f"{search.unseen_text(name)}, and ")
+            walk.raise_if_hidden(f"{queue_walk.unseen_text(name)}, and ")
     if len(found) != 1:
         number = "several dead letters have" if found else "no dead letter with a record has"
         raise OpsError(

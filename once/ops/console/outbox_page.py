@@ -10,17 +10,17 @@ from once.names import RELAY, Metric, Record
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
 from once.ops.console.jobs import Job, Progress, number_field
-from once.ops.console.overview import read_figures
+from once.ops.console.overview_page import read_figures
 from once.ops.console.rendering import BarChart, FormData, Request, Response, page
 from once.ops.console.state import max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, Item, time_attribute
 from once.ops.errors import OpsError
-from once.ops.outbox import Republication, RepublishOptions, RepublishResult
+from once.ops.republication import Republication, RepublishOptions, RepublishResult
 from once.ops.terminal import counted
 from once.ops.trace.timeline import EventGraph
 
 PERIOD = timedelta(hours=1)
-MOST_READ = 500
+MAX_READ = 500
 """Most records whose events are shown, in groups that stand alike."""
 _OPTIONS = ("since", "until", "consumer", "to")
 
@@ -48,7 +48,7 @@ def outbox_page(request: Request) -> Response:
 def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
     """Return the relay's figures of the last hour, and the events committed in it."""
     table = DedupRecordReader.of(client("dynamodb"), deployment)
-    recent = table.recent_outboxes(now - PERIOD, MOST_READ)
+    recent = table.recent_outboxes(now - PERIOD, MAX_READ)
     graph = EventGraph(deployment.consumers.values(), table.get, ()).follow(recent.items, ())
     events = [event for item in recent.items for event in _events(item, graph)]
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}

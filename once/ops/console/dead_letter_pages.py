@@ -20,25 +20,25 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console.rendering import BarChart, Request, Response, page, query_text
 from once.ops.console.state import ConsoleState, Reading, max_age, state_of
-from once.ops.dead_letters import assessment, dead_letter_text, export, search
+from once.ops.dead_letters import assessment, dead_letter_text, export, queue_walk
 from once.ops.dead_letters.dead_letter import DIED, dead_letter_queues
 
 FRESH_SECONDS = 15
 """A page that is opened shows a reading of at most this age; a refresh, the last reading."""
 PAGE_ROWS = 100
-MOST_GROUPS = 40
+MAX_GROUPS = 40
 """Most groups that a page shows, the largest first."""
 BUCKETS = 12
 """Number of bars of a group's chart."""
 _FILTERS = ("consumer", "reason", "error", "key", "until", "since")
-_MOST_ADVICE, _MOST_CHARACTERS = 4, 600
+_MAX_ADVICE, _MAX_CHARACTERS = 4, 600
 
 
 def advice_of(assessed: assessment.AssessedMessage) -> str:
     """Return the sentences of a verdict without ids and numbers, which messages alike share."""
     text = " ".join(filter(None, (assessed.verdict.why, assessed.verdict.advice)))
     general = text.replace(assessed.message.message_id, "MESSAGE_ID")
-    return search.error_pattern(general, most=_MOST_CHARACTERS)
+    return queue_walk.error_pattern(general, most=_MAX_CHARACTERS)
 
 
 def advised_action(assessed: assessment.AssessedMessage) -> str | None:
@@ -89,17 +89,17 @@ class MessageRow:
             consumer=message.queue.owner,
             message_id=message.message_id,
             reason=message.reason,
-            error=search.error_pattern(message.error),
+            error=queue_walk.error_pattern(message.error),
             sent_at=message.sent_at,
             event_type=event.type if isinstance(event, CloudEvent) else None,
-            event_id=search.event_id(event),
+            event_id=queue_walk.event_id(event),
             key=assessed.pk,
             kind=assessed.verdict.outcome,
             advice=advice_of(assessed),
             action=advised_action(assessed),
         )
 
-    def matches(self, messages: search.MessageFilter) -> bool:
+    def matches(self, messages: queue_walk.MessageFilter) -> bool:
         """Tell whether its message matches a filter."""
         return messages.matches_failure(self.reason, self.error, self.sent_at) and (
             messages.matches_key(self.key, self.event_id)
@@ -119,8 +119,10 @@ class QueueReading:
 @contextmanager
 def _walk(
     deployment: Deployment, consumer: str | None
-) -> Iterator[tuple[search.QueueWalk, dedup_records.DedupRecordReader]]:
-    with search.open_search(dead_letter_queues(deployment, consumer), search.DEFAULT_LIMIT) as walk:
+) -> Iterator[tuple[queue_walk.QueueWalk, dedup_records.DedupRecordReader]]:
+    with queue_walk.open_search(
+        dead_letter_queues(deployment, consumer), queue_walk.DEFAULT_LIMIT
+    ) as walk:
         yield walk, dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
 
 
@@ -194,16 +196,16 @@ def histogram(moments: Iterable[datetime], begin: datetime, end: datetime) -> li
     return numbers
 
 
-def search_options(given: Mapping[str, Any], service: str) -> search.SearchOptions:
+def search_options(given: Mapping[str, Any], service: str) -> queue_walk.SearchOptions:
     """Return the options of the `dlq` commands that an address or a form has.
 
     An empty parameter is none.
     """
     texts: dict[str, Any] = {name: str(given.get(name) or "").strip() or None for name in _FILTERS}
-    return replace(search.SearchOptions(service=service), **texts)
+    return replace(queue_walk.SearchOptions(service=service), **texts)
 
 
-def query_values(options: search.SearchOptions) -> dict[str, str]:
+def query_values(options: queue_walk.SearchOptions) -> dict[str, str]:
     """Return the parameters of an address or a form that has these options."""
     return {name: value for name in _FILTERS if (value := getattr(options, name))}
 
@@ -215,7 +217,7 @@ def read_message(request: Request) -> Reading[assessment.AssessedMessage]:
 
     def read() -> assessment.AssessedMessage:
         with _walk(state.deployment, consumer) as (walk, records):
-            messages = search.messages_by_id(walk, [message_id])
+            messages = queue_walk.messages_by_id(walk, [message_id])
         [assessed] = assessment.assess_messages(records, messages)
         return assessed
 
@@ -234,8 +236,8 @@ def groups_page(request: Request) -> Response:
         request,
         "dead_letters.html",
         **values,
-        groups=groups[:MOST_GROUPS],
-        left_out=len(groups) - MOST_GROUPS,
+        groups=groups[:MAX_GROUPS],
+        left_out=len(groups) - MAX_GROUPS,
         kind_counts=kind_counts,
         reasons=sorted({row.reason or DIED for row in reading.rows} | {*map(str, Reason), DIED}),
         consumers=[*state_of(request).deployment.consumers, RELAY, UNROUTED],
@@ -256,8 +258,8 @@ def list_page(request: Request) -> Response:
         "dead_letter_list.html",
         **values,
         rows=rows[(here - 1) * PAGE_ROWS : here * PAGE_ROWS],
-        advice=advice[:_MOST_ADVICE],
-        more_advice=sum(number for _, number in advice[_MOST_ADVICE:]),
+        advice=advice[:_MAX_ADVICE],
+        more_advice=sum(number for _, number in advice[_MAX_ADVICE:]),
         action="redrive" if "redrive" in actions else next(iter(actions), None),
         here=here,
         pages=pages,

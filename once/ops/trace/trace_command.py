@@ -21,16 +21,16 @@ from once.ops import terminal
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
-from once.ops.dead_letters.search import HiddenMessages, open_search
+from once.ops.dead_letters.queue_walk import HiddenMessages, open_search
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import ExitCode, OpsError
 from once.ops.progress import saying
 from once.ops.trace.timeline import EntryKind, EventGraph, TimelineEntry, read_log_entries, timeline
 
-MOST_DEAD_LETTERS = 10_000
+MAX_DEAD_LETTERS = 10_000
 """Most dead letters that are read, which takes about 20 seconds."""
 
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 """Most keys that an error lists."""
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -234,7 +234,7 @@ class TraceSearch:
 
     def _dead_letters(self) -> list[DeadLetter]:
         """Read the dead letters, and make them visible again."""
-        places, most = dead_letter_queues(self._deployment), MOST_DEAD_LETTERS
+        places, most = dead_letter_queues(self._deployment), MAX_DEAD_LETTERS
         with open_search(places, most) as walk:
             found = [message for page in walk.pages() for message in page]
         self.hidden = walk.hidden
@@ -250,7 +250,7 @@ class TraceSearch:
         """Return the error text for a key that was not found."""
         places = [
             *self._searched,
-            *terminal.first_lines([f"key {key}" for key in self._keys], _MOST_SHOWN, " keys"),
+            *terminal.first_lines([f"key {key}" for key in self._keys], _MAX_SHOWN, " keys"),
             *(
                 f"no key of {one.identity} for {event_type}: its key rule is not known"
                 for one in self._deployment.consumers.values()

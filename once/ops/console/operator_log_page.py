@@ -14,8 +14,8 @@ from once.ops.console import rendering
 from once.ops.console.state import max_age, state_of
 from once.ops.terminal import json_text, parse_timestamp
 
-MOST_CHANGES = 60
-_MOST_EVENTS = 2_000
+MAX_CHANGES = 60
+_MAX_EVENTS = 2_000
 """Most entries that are read of one day."""
 _CLOCK_MARGIN = timedelta(minutes=5)
 """An entry has the time of the machine that wrote it."""
@@ -66,7 +66,7 @@ def read_changes(
             logGroupName=group,
             startTime=int(start.timestamp() * 1000),
             endTime=int(end.timestamp() * 1000) - 1,
-            PaginationConfig={"MaxItems": _MOST_EVENTS},
+            PaginationConfig={"MaxItems": _MAX_EVENTS},
         )
         end = start
         events = [event["message"] for answer in pages for event in answer["events"]]
@@ -78,8 +78,8 @@ def read_changes(
         found = [_change(**entries) for entries in phases.values()]
         found.sort(key=lambda change: change["at"] or _NEVER, reverse=True)
         changes = [one for one in found if who in one["who"] and command in ("", one["command"])]
-        if len(events) == _MOST_EVENTS or len(changes) > MOST_CHANGES:
-            return changes[:MOST_CHANGES], True, unreadable
+        if len(events) == _MAX_EVENTS or len(changes) > MAX_CHANGES:
+            return changes[:MAX_CHANGES], True, unreadable
     return changes, False, unreadable
 
 

@@ -16,9 +16,9 @@ from once.ops.webhooks import capture_text, replay
 from once.ops.webhooks.captures import LIST_PERIOD, CaptureOptions, Captures
 from once.webhooks.capture import Capture, CaptureStanding
 
-MOST_READ = 5000
+MAX_READ = 5000
 """Most entries of the index that a page reads."""
-_MOST_SHOWN = 100
+_MAX_SHOWN = 100
 _FILTERS = ("endpoint", "type", "since", "until", "standing")
 
 
@@ -31,7 +31,7 @@ def webhooks_page(request: Request) -> Response:
     conditions = CaptureOptions(**_options(given)).conditions(LIST_PERIOD)
 
     def read() -> list[Capture]:
-        return [*islice(_captures(state).matching(conditions), _MOST_SHOWN + 1)]
+        return [*islice(_captures(state).matching(conditions), _MAX_SHOWN + 1)]
 
     reading = state.readings.latest(("webhooks", *given.values()), read, max_age(request))
     found = reading.value
@@ -41,8 +41,8 @@ def webhooks_page(request: Request) -> Response:
         reading=reading,
         given=given,
         deployed=state.deployment.webhooks,
-        captures=found[:_MOST_SHOWN],
-        more=len(found) > _MOST_SHOWN,
+        captures=found[:_MAX_SHOWN],
+        more=len(found) > _MAX_SHOWN,
         **_common_values(state),
     )
 
@@ -77,7 +77,7 @@ def _common_values(state: ConsoleState) -> dict[str, Any]:
 
 
 def _captures(state: ConsoleState) -> Captures:
-    return Captures.of(state.deployment, MOST_READ)
+    return Captures.of(state.deployment, MAX_READ)
 
 
 def _filters(given: Mapping[str, object]) -> dict[str, str]:
@@ -133,7 +133,7 @@ def plan_replay(request: Request, form: FormData) -> Job:
     number, lines = judged.number(*replay.DONE), [str(one) for one in judged.results]
     return Job(
         title=f"Replay {counted(number, 'webhook')} to {asked.queue or 'a URL'}",
-        plan=first_lines(lines, replay.MOST_LINES),
+        plan=first_lines(lines, replay.MAX_LINES),
         changes=number,
         work=work,
         undo="What was sent cannot be taken back. A consumer recognises what it has committed.",

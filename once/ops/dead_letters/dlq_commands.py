@@ -11,7 +11,7 @@ from typer import Argument, BadParameter, Option
 from once.ops import dedup_records, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.dead_letters import assessment, dead_letter_text, edit, export, search
+from once.ops.dead_letters import assessment, dead_letter_text, edit, export, queue_walk
 from once.ops.dead_letters.assessment import AssessedMessage
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
 from once.ops.dead_letters.redrive import (
@@ -39,11 +39,11 @@ app = terminal.command_group()
 
 
 @app.command("list")
-def list_command(options: search.SearchOptions, as_json: terminal.JsonOption = False) -> None:
+def list_command(options: queue_walk.SearchOptions, as_json: terminal.JsonOption = False) -> None:
     """Show the dead letters by consumer, reason and error. They stay in their queues."""
     message_filter = options.message_filter()
     with options.search(Deployment.find(options.service)) as walk:
-        messages = _read(search.selected_messages(walk, (), message_filter))
+        messages = _read(queue_walk.selected_messages(walk, (), message_filter))
     if as_json:
         terminal.print_json(
             {**walk.as_json(), "letters": list(map(dead_letter_text.message_json, messages))}
@@ -67,16 +67,16 @@ def _read(pages: MessageBatches) -> list[DeadLetter]:
 @app.command()
 def show(
     message_id: _MessageIdArgument,
-    consumer: search.ConsumerOption = None,
-    limit: search.LimitOption = search.DEFAULT_LIMIT,
+    consumer: queue_walk.ConsumerOption = None,
+    limit: queue_walk.LimitOption = queue_walk.DEFAULT_LIMIT,
     service: terminal.ServiceOption = "once",
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Show one dead letter, its dedup record, and whether it is safe to send it back."""
     deployment = Deployment.find(service)
     queues = dead_letter_queues(deployment, consumer)
-    with search.open_search(queues, limit) as walk, saying(_READING):
-        [message] = search.messages_by_id(walk, [message_id])
+    with queue_walk.open_search(queues, limit) as walk, saying(_READING):
+        [message] = queue_walk.messages_by_id(walk, [message_id])
     records = dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
     [assessed] = assessment.assess_messages(records, [message])
     if as_json:
@@ -215,9 +215,9 @@ def _stayed_text(stayed: Sequence[AssessedMessage], failed: Sequence[str]) -> st
 
 @app.command()
 def purge(
-    options: search.SearchOptions,
+    options: queue_walk.SearchOptions,
     how: ChangeOptions,
-    message_ids: search.MessageIdsArgument = None,
+    message_ids: queue_walk.MessageIdsArgument = None,
     export_file: Annotated[
         Path | None,
         Option(
@@ -238,7 +238,7 @@ def purge(
     message_filter = options.message_filter(names)
     deployment = Deployment.find(options.service)
     with options.search(deployment) as walk:
-        messages = _read(search.selected_messages(walk, names, message_filter))
+        messages = _read(queue_walk.selected_messages(walk, names, message_filter))
         walk.count_hidden()
         job = export.MessagePurge(walk, messages)
         number = terminal.counted(len(messages), "dead letter")
@@ -289,7 +289,7 @@ def import_messages(
         str | None,
         Option("--into", metavar="CONSUMER", help="Queue of a consumer that was renamed."),
     ] = None,
-    limit: search.LimitOption = search.DEFAULT_LIMIT,
+    limit: queue_walk.LimitOption = queue_walk.DEFAULT_LIMIT,
     service: terminal.ServiceOption = "once",
 ) -> None:
     """Put the messages of a purge's export back into their dead-letter queues, as they were.

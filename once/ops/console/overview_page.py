@@ -19,14 +19,19 @@ from once.names import UNROUTED, Metric
 from once.ops import status, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.function_logs import log_events
-from once.ops.console.dead_letters import MessageRow, failure_groups, kind_counts, read_messages
+from once.ops.console.dead_letter_pages import (
+    MessageRow,
+    failure_groups,
+    kind_counts,
+    read_messages,
+)
 from once.ops.console.rendering import BarChart, Request, Response, page, query_text
 from once.ops.console.state import PATIENCE_SECONDS, QUEUE_SECONDS, max_age, state_of
 from once.ops.dead_letters.assessment import RedriveOutcome
 from once.ops.errors import OpsError
 
 MINUTES = 60
-_MOST_LINES = 20_000
+_MAX_LINES = 20_000
 """Most log lines that are read for one function."""
 
 _DELAYS = frozenset({Metric.RELAY_LAG_MS})
@@ -96,7 +101,7 @@ def _log_points(
     for function in functions:
         events = log_events(logs, function, "CloudWatchMetrics", int(begin.timestamp() * 1000))
         with suppress(logs.exceptions.ResourceNotFoundException):  # it has never run
-            for event in islice(events, _MOST_LINES):
+            for event in islice(events, _MAX_LINES):
                 moment = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
                 for metric, found in _metrics_in(event["message"]).items():
                     if metric in metrics:

@@ -49,7 +49,7 @@ SHOWN_ID = 8
 """Characters of an id that a list shows: enough to name its message."""
 _MAX_IDS_SHOWN = 5
 
-MOST_CHARACTERS = 160
+MAX_CHARACTERS = 160
 NO_ERROR = "no error recorded"
 """Pattern of a message without an error text."""
 
@@ -57,7 +57,7 @@ _VARIABLE = re.compile(r"[\w-]*\d[\w-]*(?:[.,:]\d[\w-]*)*")
 """A word with a digit: an id, a number, a time, an address in memory."""
 
 
-def error_pattern(error: str | None, most: int = MOST_CHARACTERS) -> str:
+def error_pattern(error: str | None, most: int = MAX_CHARACTERS) -> str:
     """Return the error's class and message with `…` in place of ids and numbers.
 
     Messages of one failure have the same pattern. It is one line of printable characters.

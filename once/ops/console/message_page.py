@@ -14,16 +14,16 @@ from once.events.identity import key_hash
 from once.names import RELAY, Record, State
 from once.ops import dedup_records, terminal
 from once.ops.aws.clients import client
-from once.ops.console.dead_letters import card_values
+from once.ops.console.dead_letter_pages import card_values
 from once.ops.console.rendering import Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.dead_letters.assessment import assess_messages
-from once.ops.trace.search import TraceSearch
 from once.ops.trace.timeline import EntryKind, TimelineEntry
+from once.ops.trace.trace_command import TraceSearch
 
-MOST_ENTRIES, MOST_EVENTS = 100, 12
+MAX_ENTRIES, MAX_EVENTS = 100, 12
 """Most entries of a timeline that a page shows; and most events, records and messages each."""
-MOST_STEPS = 60
+MAX_STEPS = 60
 """Most steps that a picture shows."""
 _SINCE = "2d"
 """The logs are read from then on; they alone show duplicates and retries."""
@@ -72,20 +72,20 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
             return search.not_found_text()
     messages = assess_messages(
         dedup_records.DedupRecordReader.of(client("dynamodb"), state.deployment),
-        graph.dead_letters[:MOST_EVENTS],
+        graph.dead_letters[:MAX_EVENTS],
     )
-    if len(entries) > MOST_ENTRIES:
-        search.notes.append(f"only the first {MOST_ENTRIES} of {len(entries)} entries are shown")
+    if len(entries) > MAX_ENTRIES:
+        search.notes.append(f"only the first {MAX_ENTRIES} of {len(entries)} entries are shown")
     for name in ("events", "records", "dead_letters"):
-        if (number := len(getattr(graph, name))) > MOST_EVENTS:
+        if (number := len(getattr(graph, name))) > MAX_EVENTS:
             what = name.replace("_", " ")
-            search.notes.append(f"only the first {MOST_EVENTS} of {number} {what} are shown")
+            search.notes.append(f"only the first {MAX_EVENTS} of {number} {what} are shown")
     consumers = state.deployment.consumers.values()
     internal = {name: one.events for one in consumers for name in (one.name, one.identity)}
     return {
-        "entries": entries[:MOST_ENTRIES],
+        "entries": entries[:MAX_ENTRIES],
         "picture": sequence_picture([*steps_of(entries, internal)]),
-        "events": [*graph.events.values()][:MOST_EVENTS],
+        "events": [*graph.events.values()][:MAX_EVENTS],
         "records": [
             {
                 "pk": pk,
@@ -94,7 +94,7 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
                 "lines": dedup_records.record_lines(item, now),
                 "pending": dedup_records.text_attribute(item, Record.STATE) == State.PENDING,
             }
-            for pk, item in [*graph.records.items()][:MOST_EVENTS]
+            for pk, item in [*graph.records.items()][:MAX_EVENTS]
         ],
         "dead_letters": [card_values(one) for one in messages],
         "notes": search.notes,
@@ -112,7 +112,7 @@ def _event_text(event: CloudEvent) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Arrow:
     """An arrow from one lane to another; `kind` is the class of its colour."""
 
     at: datetime | None
@@ -124,7 +124,7 @@ class Step:
 
 def steps_of(
     entries: Iterable[TimelineEntry], internal: Mapping[str, Collection[str]]
-) -> Iterator[Step]:
+) -> Iterator[Arrow]:
     """Yield the steps of a timeline, in its order.
 
     `internal` has the event types that each consumer takes from other consumers, by the consumer's
@@ -136,23 +136,23 @@ def steps_of(
         name = "retried" if kind is EntryKind.RETRIED else kind.partition(" ")[0]
         reason = str(entry.details.get("reason", kind))
         if consumer == RELAY:
-            yield Step(entry.at, TOPIC, DEAD_LETTERS, name, reason)
+            yield Arrow(entry.at, TOPIC, DEAD_LETTERS, name, reason)
             continue
         source = TOPIC if entry.event_type in internal.get(consumer, ()) else PRODUCER
         event_type = entry.event_type or "event"
         if kind in {EntryKind.DUPLICATE, EntryKind.RETRIED}:
             count = entry.details.get("receive_count")
             told = f"{event_type}: {kind}" + (f" (receive {count})" if count else "")
-            yield Step(entry.at, source, consumer, name, told)
+            yield Arrow(entry.at, source, consumer, name, told)
             continue
-        yield Step(entry.at, source, consumer, "delivered", event_type)
+        yield Arrow(entry.at, source, consumer, "delivered", event_type)
         if kind is EntryKind.QUARANTINED:
-            yield Step(None, consumer, DEAD_LETTERS, name, reason)
+            yield Arrow(None, consumer, DEAD_LETTERS, name, reason)
         else:
             yield from _record_steps(entry, name)
 
 
-def _record_steps(entry: TimelineEntry, name: str) -> Iterator[Step]:
+def _record_steps(entry: TimelineEntry, name: str) -> Iterator[Arrow]:
     """Yield the steps of a dedup record: an intent before its effect, a commit after it."""
     details, outcome = entry.details, str(entry.kind)
     effect, is_pending = details.get(Record.EFFECT), entry.kind is EntryKind.PENDING
@@ -161,19 +161,19 @@ def _record_steps(entry: TimelineEntry, name: str) -> Iterator[Step]:
     elif is_pending:
         standing = str(details.get(Record.STANDING, "not recorded"))
         outcome = f"pending: {standing.partition(':')[0]}"
-    steps = [Step(None, entry.consumer, TABLE, name, outcome)]
+    steps = [Arrow(None, entry.consumer, TABLE, name, outcome)]
     if effect:
-        call = Step(None, entry.consumer, PROVIDER, "effect", f"effect {effect}")
+        call = Arrow(None, entry.consumer, PROVIDER, "effect", f"effect {effect}")
         steps.insert(1 if is_pending else 0, call)
     yield from steps
     if published := details.get("published"):
         types = ", ".join(published) if isinstance(published, list) else "cannot be read"
-        yield Step(None, TABLE, TOPIC, "published", types)
+        yield Arrow(None, TABLE, TOPIC, "published", types)
 
 
-def sequence_picture(steps: Sequence[Step]) -> dict[str, Any]:
+def sequence_picture(steps: Sequence[Arrow]) -> dict[str, Any]:
     """Return the lanes of the picture from left to right, and the first steps, for the template."""
-    drawn = steps[:MOST_STEPS]
+    drawn = steps[:MAX_STEPS]
     used = dict.fromkeys(name for step in drawn for name in (step.source, step.target))
     consumers = [name for name in used if name not in (*_FIRST, *_LAST)]
     lanes = [name for name in (*_FIRST, *consumers, *_LAST) if name in used]

@@ -7,10 +7,10 @@ from once.ops.console.jobs import Job, Progress
 from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, record_lines
-from once.ops.effects import list_pending, pending_effect, read_decision, settle
 from once.ops.errors import OpsError
+from once.ops.pending_effects import list_pending, pending_effect, read_decision, settle
 
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 def _records(state: ConsoleState) -> DedupRecordReader:
@@ -25,7 +25,7 @@ def effects_page(request: Request) -> Response:
     )
     now = datetime.now(UTC)
     return page(
-        request, "effects.html", reading=reading, found=reading.value, most=_MOST_SHOWN, now=now
+        request, "effects.html", reading=reading, found=reading.value, most=_MAX_SHOWN, now=now
     )
 
 

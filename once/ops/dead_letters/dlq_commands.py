@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.table import Table
 from typer import Argument, BadParameter, Option
@@ -102,13 +102,7 @@ def redrive(request: RedriveRequest, how: ChangeOptions) -> None:
 
     With --yes, the dead letters are sent while they are read.
     """
-    names = request.message_ids or []
-    if request.edit and len(names) != 1:
-        raise BadParameter("changes one dead letter: name it", param_hint="--edit")
-    if request.edit and how.as_json:
-        raise BadParameter("opens an editor on the terminal: leave --json out", param_hint="--edit")
-    if request.unsafe and not names:
-        raise BadParameter("is for dead letters that are named", param_hint="--unsafe")
+    _check_options(request, how)
     deployment = Deployment.find(request.service)
     returning_too = request.returning or request.is_chosen
     with open_redrive(deployment, request, returning_too=returning_too) as job:
@@ -116,28 +110,48 @@ def redrive(request: RedriveRequest, how: ChangeOptions) -> None:
         if request.edit:
             pages = [[edit.edit_message(one, job.records) for page in pages for one in page]]
             job.walk.raise_if_lapsed()
-        plan = None
-        if how.dry_run or not how.yes:
+        plan, agreed = RedrivePlan(), how.yes and not how.dry_run
+        if not agreed:
+            # Only here are all pages read first: --yes sends the first page before the second is
+            # read, so that the holds of many thousand messages need not last until the end.
             with saying(_READING):
                 plan = job.dry_run(pages := [*pages])
-            job.walk.count_hidden()
-            number = terminal.counted(len(plan.sent), "dead letter")
-            how.agreed(
-                f"send {number} back?" if plan.sent else None,
-                *dead_letter_text.verdict_lines(plan.assessed),
-                *filter(None, [str(plan), job.overtaken_text, job.walk.progress_text]),
-            )
-            job.walk.raise_if_lapsed()
-        if not how.dry_run and (plan is None or plan.sent):
-            plan = None
+            agreed = _is_agreed(job, plan, how)
+        if agreed:
             with logged_change(deployment, "dlq redrive", request.for_log(), how.why) as change:
                 _run_redrive(job, pages, change, as_json=how.as_json)
-    _show_redrive(job, plan, dry_run=how.dry_run, as_json=how.as_json)
-    stayed = plan.refused if plan else job.refused
+    if agreed:
+        _show_result(job, as_json=how.as_json)
+    elif how.as_json:  # as text, the plan was shown before the question
+        _print_json(job, _plan_json(plan), dry_run=how.dry_run)
+    stayed = job.refused if agreed else plan.refused
     if not how.dry_run and (stayed or job.failed):
         raise OpsError(_stayed_text(stayed, job.failed))
-    if not names:
+    if not request.message_ids:
         job.walk.raise_if_hidden()
+
+
+def _check_options(request: RedriveRequest, how: ChangeOptions) -> None:
+    names = request.message_ids or []
+    if request.edit and len(names) != 1:
+        raise BadParameter("changes one dead letter: name it", param_hint="--edit")
+    if request.edit and how.as_json:
+        raise BadParameter("opens an editor on the terminal: leave --json out", param_hint="--edit")
+    if request.unsafe and not names:
+        raise BadParameter("is for dead letters that are named", param_hint="--unsafe")
+
+
+def _is_agreed(job: Redrive, plan: RedrivePlan, how: ChangeOptions) -> bool:
+    """Show the plan, ask, and tell whether to send; the messages are held meanwhile."""
+    job.walk.count_hidden()
+    number = terminal.counted(len(plan.sent), "dead letter")
+    agreed = how.agreed(
+        f"send {number} back?" if plan.sent else None,
+        *dead_letter_text.verdict_lines(plan.assessed),
+        *filter(None, [str(plan), job.overtaken_text, job.walk.progress_text]),
+    )
+    job.walk.raise_if_lapsed()
+    return agreed
 
 
 def _run_redrive(job: Redrive, pages: MessageBatches, change: Change, *, as_json: bool) -> None:
@@ -148,54 +162,66 @@ def _run_redrive(job: Redrive, pages: MessageBatches, change: Change, *, as_json
             job.send(pages, change, lambda: bar.update(task, completed=job.walk.looked_at))
     except BaseException as error:
         stopped = isinstance(error, KeyboardInterrupt)
-        _show_redrive(job, None, as_json=as_json, stopped=stopped)
+        _show_result(job, as_json=as_json, stopped=stopped)
         if stopped:
             raise StoppedError(job.stopped_text) from None
         raise
 
 
-def _show_redrive(
-    job: Redrive,
-    plan: RedrivePlan | None,
-    *,
-    as_json: bool,
-    dry_run: bool = False,
-    stopped: bool = False,
-) -> None:
-    """Print a redrive's result on stdout; as text, its plan was shown before."""
-    if plan is None and (warning := job.overtaken_text):
+def _show_result(job: Redrive, *, as_json: bool, stopped: bool = False) -> None:
+    if warning := job.overtaken_text:
         terminal.error_console.print(warning, soft_wrap=True)
     if as_json:
-        terminal.print_json(
-            {
-                "dry_run": dry_run,
-                "stopped": stopped,
-                "sent": len(plan.sent if plan else job.sent),
-                "will_come_back": returning_number(plan.sent) if plan else job.returning,
-                "came_back": job.came_back,
-                "planned": list(map(dead_letter_text.verdict_json, plan.sent if plan else ())),
-                "kept": list(
-                    map(dead_letter_text.verdict_json, plan.refused if plan else job.refused)
-                ),
-                "failed": [waits_text(one.message) for one in plan.waiting] if plan else job.failed,
-                "overtaken": [message.message_id for message in job.overtaken],
-                "perhaps_sent": job.unanswered,
-                "perhaps_not_deleted": job.undeleted,
-                **job.walk.as_json(),
-            }
-        )
-    elif plan is None:
-        left_out = returning_number(job.refused)
-        rows = {
-            "sent back": len(job.sent),
-            "of these, will come back": job.returning,
-            "left, needs a person": len(job.refused) - left_out,
-            "left, comes back": left_out,
-            "failed": len(job.failed),
-            "sent back, and here again": job.came_back,
+        _print_json(job, _result_json(job), stopped=stopped)
+        return
+    left_out = returning_number(job.refused)
+    rows = {
+        "sent back": len(job.sent),
+        "of these, will come back": job.returning,
+        "left, needs a person": len(job.refused) - left_out,
+        "left, comes back": left_out,
+        "failed": len(job.failed),
+        "sent back, and here again": job.came_back,
+    }
+    terminal.console.print(_numbers(rows))
+    terminal.console.print(job.walk.progress_text)
+
+
+def _plan_json(plan: RedrivePlan) -> dict[str, Any]:
+    return {
+        "sent": len(plan.sent),
+        "will_come_back": returning_number(plan.sent),
+        "planned": list(map(dead_letter_text.verdict_json, plan.sent)),
+        "kept": list(map(dead_letter_text.verdict_json, plan.refused)),
+        "failed": [waits_text(one.message) for one in plan.waiting],
+    }
+
+
+def _result_json(job: Redrive) -> dict[str, Any]:
+    return {
+        "sent": len(job.sent),
+        "will_come_back": job.returning,
+        "planned": [],
+        "kept": list(map(dead_letter_text.verdict_json, job.refused)),
+        "failed": job.failed,
+    }
+
+
+def _print_json(
+    job: Redrive, found: Mapping[str, Any], *, dry_run: bool = False, stopped: bool = False
+) -> None:
+    terminal.print_json(
+        {
+            "dry_run": dry_run,
+            "stopped": stopped,
+            **found,
+            "came_back": job.came_back,
+            "overtaken": [message.message_id for message in job.overtaken],
+            "perhaps_sent": job.unanswered,
+            "perhaps_not_deleted": job.undeleted,
+            **job.walk.as_json(),
         }
-        terminal.console.print(_numbers(rows))
-        terminal.console.print(job.walk.progress_text)
+    )
 
 
 def _numbers(rows: Mapping[str, int]) -> Table:

@@ -102,7 +102,6 @@ class DedupRecordReader:
 
     @classmethod
     def of(cls, dynamodb: "DynamoDBClient", deployment: Deployment) -> Self:
-        """Return the reader of a deployment's records."""
         items = {
             one.identity: ItemTable(deployment.table(one.item_table), one.item_key)
             for one in deployment.consumers.values()
@@ -276,7 +275,6 @@ def time_attribute(item: Item, name: str) -> datetime | None:
 
 
 def unreadable_times(item: Item) -> list[str]:
-    """Return the names of the time attributes that cannot be read."""
     return [name for name in _UNITS if name in item and time_attribute(item, name) is None]
 
 

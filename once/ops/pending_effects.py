@@ -295,7 +295,6 @@ class Decision:
 def read_decision(
     done: str | None, refused: str | None, text: str | None, *, is_not_done: bool, new_key: bool
 ) -> Decision:
-    """Return the decision of a set of options."""
     if sum((done is not None, refused is not None, is_not_done)) != 1:
         raise BadParameter("give exactly one of these", param_hint=_CHOICES)
     if text is not None and refused is None:

@@ -34,13 +34,11 @@ class LineProgress(Progress):
         self._lines = Thread(target=self._print_lines, daemon=True)
 
     def start(self) -> None:
-        """Begin to show the tasks."""
         super().start()
         if not self.console.is_terminal:
             self._lines.start()
 
     def stop(self) -> None:
-        """End the display."""
         self._over.set()
         if self._lines.is_alive():
             self._lines.join()

@@ -82,7 +82,6 @@ class RepublishOptions:
     ] = None
 
     def records(self, deployment: Deployment) -> dedup_records.RecordFilter:
-        """Return the records that are chosen."""
         now, end = datetime.now(UTC), None
         start = terminal.parse_time_option(self.since, now=now, option="--since")
         if self.until:

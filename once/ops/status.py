@@ -76,7 +76,6 @@ class QueueStatus:
 
     @property
     def mapping_faults(self) -> list[str]:
-        """Why the function gets no messages, as texts."""
         return [fault for each in self.mappings if (fault := each.fault)]
 
     @property
@@ -96,7 +95,6 @@ class QueueStatus:
         )
 
     def stuck(self, max_age_seconds: float) -> list[str]:
-        """Return what needs an operator, as texts."""
         message = "unrouted event" if self.consumer == UNROUTED else "dead letter"
         found = [terminal.counted(self.dead_letters, message)] if self.dead_letters else []
         if self.oldest_seconds is not None and self.oldest_seconds >= max_age_seconds:

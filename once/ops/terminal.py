@@ -177,7 +177,6 @@ class Group(TyperGroup):
     context_class = _Context
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -200,7 +199,6 @@ class CommandGroup(typer.Typer):
     """
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[_Command], _Command]:
-        """Return a decorator that adds a function as a command."""
         add = super().command(name, cls=Command, **settings)
 
         def added(function: _Command) -> _Command:
@@ -211,7 +209,6 @@ class CommandGroup(typer.Typer):
 
 
 def command_group(*, help: str | None = None) -> CommandGroup:  # noqa: A002, typer's name
-    """Return an empty group of commands."""
     # The help of rich takes half a second to import, and reads `[tool.once]` as markup.
     return CommandGroup(
         cls=Group, help=help, no_args_is_help=True, add_completion=False, rich_markup_mode=None
@@ -281,12 +278,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def format_time(moment: datetime) -> str:
-    """Return a point in time as text, in UTC."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def format_epoch_seconds(seconds: float) -> str:
-    """Return a time in seconds since the epoch as text, in UTC."""
     return format_time(datetime.fromtimestamp(seconds, UTC))
 
 

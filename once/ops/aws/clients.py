@@ -101,7 +101,6 @@ class QueueDepth:
 
     @property
     def total(self) -> int:
-        """Number of all messages that are not yet processed."""
         return self.visible + self.in_flight + self.delayed
 
     def __add__(self, other: "QueueDepth") -> "QueueDepth":
@@ -110,7 +109,6 @@ class QueueDepth:
 
 
 def depth(sqs: "SQSClient", url: str) -> QueueDepth:
-    """Read the depth of a queue."""
     of, size = "ApproximateNumberOfMessages", "MaximumMessageSize"
     names: Any = (of, f"{of}NotVisible", f"{of}Delayed", size)
     answer: Any = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
@@ -174,7 +172,6 @@ class RateLimiter:
         return max(1, min(BATCH_ENTRIES, int(self._rate)))
 
     def wait(self, count: int) -> None:
-        """Wait until this number of messages may be sent."""
         now = time.monotonic()
         if now < self._free_at:
             time.sleep(self._free_at - now)

@@ -72,12 +72,10 @@ class DeployedConsumer:
 
     @property
     def ingress_types(self) -> tuple[str, ...]:
-        """Event types that it takes from the ingress topic."""
         return self.external if self.source is None else ()
 
     @property
     def is_fifo(self) -> bool:
-        """Whether its queue is a FIFO queue."""
         return self.queue_url.endswith(".fifo")
 
     @property
@@ -87,7 +85,6 @@ class DeployedConsumer:
 
     @property
     def queue_urls(self) -> tuple[str, ...]:
-        """URLs of the queues that invoke its function."""
         return tuple(filter(None, (self.queue_url, self.isolation_queue_url)))
 
     def with_group(self, event: OutgoingEvent) -> OutgoingEvent:
@@ -174,7 +171,6 @@ class DeployedWebhooks:
         )
 
     def endpoint(self, name: str) -> Endpoint:
-        """Return one endpoint."""
         return _named(self.endpoints, name, f"{self.service!r} has no endpoint")
 
 
@@ -264,7 +260,6 @@ class Deployment:
         return any(one.is_fifo for one in self.takers(event_type))
 
     def ingress_topic(self, event_type: str) -> str:
-        """Return the ARN of the topic to which producers publish a type."""
         ordered = self.ordered_ingress_topic_arn if self.is_ordered(event_type) else None
         return (
             ordered
@@ -274,7 +269,6 @@ class Deployment:
 
     @property
     def relay(self) -> str:
-        """The name of the relay's function."""
         return self.relay_function_name or self._no_part("outbox relay: no consumer publishes")
 
     @property
@@ -291,11 +285,9 @@ class Deployment:
         return next(filter(None, (one.grouped_by for one in self.takers(event_type))), None)
 
     def takers(self, event_type: str) -> list[DeployedConsumer]:
-        """Return the consumers that take an event type."""
         return [one for one in self.consumers.values() if event_type in one.event_types]
 
     def consumer(self, name: str) -> DeployedConsumer:
-        """Return one consumer."""
         return _named(self.consumers, name, f"{self.service!r} has no consumer")
 
     def table(self, name: str) -> str:

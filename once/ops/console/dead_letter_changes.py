@@ -147,7 +147,6 @@ def _send(
 
 
 def edit_page(request: Request) -> Response:
-    """Return the form with a message's body."""
     message = read_message(request).value.message
     text = printable_json(editable_text(message))
     return _edit_form(request, text if len(text) <= _MAX_EDITED else None)

@@ -83,7 +83,6 @@ class MessageRow:
 
     @classmethod
     def of(cls, assessed: assessment.AssessedMessage) -> Self:
-        """Return the row of a message."""
         message, event = assessed.message, assessed.event
         return cls(
             consumer=message.queue.owner,
@@ -100,7 +99,6 @@ class MessageRow:
         )
 
     def matches(self, messages: queue_walk.MessageFilter) -> bool:
-        """Tell whether its message matches a filter."""
         return messages.matches_failure(self.reason, self.error, self.sent_at) and (
             messages.matches_key(self.key, self.event_id)
         )
@@ -157,7 +155,6 @@ class FailureGroup:
 
     @property
     def query(self) -> dict[str, str]:
-        """The filter that selects the group."""
         return {"consumer": self.consumer, "reason": self.reason or DIED, "error": self.error}
 
     @property
@@ -183,7 +180,6 @@ def _by_age(row: MessageRow) -> tuple[datetime, str]:
 
 
 def kind_counts(rows: Iterable[MessageRow]) -> Counter[assessment.RedriveOutcome]:
-    """Return the numbers of messages by the kind of their verdict."""
     return Counter(row.kind for row in rows)
 
 
@@ -229,7 +225,6 @@ def _max_age(request: Request) -> float:
 
 
 def groups_page(request: Request) -> Response:
-    """Return the page of messages that failed alike."""
     reading, rows, values = _filtered(request)
     groups = failure_groups(rows)
     return page(
@@ -292,7 +287,6 @@ def _filtered(request: Request) -> tuple[QueueReading, list[MessageRow], dict[st
 
 
 def dead_letter_page(request: Request) -> Response:
-    """Return the page of one message."""
     reading = read_message(request)
     assessed = reading.value
     message, event = assessed.message, assessed.event

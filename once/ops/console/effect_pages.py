@@ -18,7 +18,6 @@ def _records(state: ConsoleState) -> DedupRecordReader:
 
 
 def effects_page(request: Request) -> Response:
-    """Return the list of pending effects."""
     state = state_of(request)
     reading = state.readings.latest(
         "effects", lambda: list_pending(_records(state)), max_age(request)
@@ -30,7 +29,6 @@ def effects_page(request: Request) -> Response:
 
 
 def effect_page(request: Request) -> Response:
-    """Return the page of a pending effect."""
     key = request.query_params.get("key", "")
     effect = pending_effect(_records(state_of(request)), key)
     lines = record_lines(effect.item, datetime.now(UTC))

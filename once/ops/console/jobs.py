@@ -71,7 +71,6 @@ class Progress:
     stop: threading.Event = field(default_factory=threading.Event)
 
     def advance(self, done: int, counts: Mapping[str, int] | None = None) -> None:
-        """Set the numbers."""
         self.done = done
         self.counts = dict(counts or self.counts)
 
@@ -163,7 +162,6 @@ def number_field(form: FormData, default: float, least: float, most: float) -> f
 
 
 def job_page(request: Request) -> Response:
-    """Return the page of a job."""
     return page(request, "job.html", job=_found(request))
 
 

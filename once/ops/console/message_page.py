@@ -37,7 +37,6 @@ _FIRST, _LAST = (PRODUCER, TOPIC), (PROVIDER, TABLE, DEAD_LETTERS)
 
 
 def message_page(request: Request) -> Response:
-    """Return the story of one message."""
     names = ("key", "source", "consumer", "since")
     given = {name: request.query_params.get(name, "").strip() for name in names}
     given["since"] = given["since"] or _SINCE

@@ -24,7 +24,6 @@ _PERIODS = (1, 7, 30, 365)
 
 
 def operator_log_page(request: rendering.Request) -> rendering.Response:
-    """Return the page of the operator log's changes."""
     given, state = request.query_params, state_of(request)
     who, command = given.get("who", "").strip(), given.get("command", "").strip()
     asked = given.get("days", "")

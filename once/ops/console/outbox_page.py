@@ -26,7 +26,6 @@ _OPTIONS = ("since", "until", "consumer", "to")
 
 
 def outbox_page(request: Request) -> Response:
-    """Return the page of the last hour's events."""
     state = state_of(request)
     if state.deployment.relay_function_name is None:
         return page(request, "outbox.html", relay=None)

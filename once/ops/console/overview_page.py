@@ -150,7 +150,6 @@ class Need:
 def needs(
     rows: Iterable[status.QueueStatus], messages: Sequence[MessageRow], now: datetime
 ) -> Iterator[Need]:
-    """Yield what needs the operator."""
     longest = terminal.parse_age_option(status.MAX_AGE, option="").total_seconds()
     for row in rows:
         name, own = row.consumer, [one for one in messages if one.consumer == row.consumer]
@@ -173,7 +172,6 @@ def needs(
 
 
 def overview_page(request: Request) -> Response:
-    """Return the page of what needs the operator, of queues, and of what the consumers counted."""
     state, now, share = state_of(request), datetime.now(UTC), PATIENCE_SECONDS / 3
     functions = {one.name: one.function_name for one in state.deployment.consumers.values()}
     # CloudWatch bills each metric that is read: a page that is opened shows what a refresh shows.

@@ -56,7 +56,6 @@ class BarChart:
 
     @property
     def most(self) -> float:
-        """The highest value."""
         return max(self.values, default=0)
 
 

@@ -219,7 +219,6 @@ class ConsoleState:
 
 
 def state_of(request: Request) -> ConsoleState:
-    """Return the state of the console that answers a request."""
     return cast(ConsoleState, request.app.state.console)
 
 

@@ -23,7 +23,6 @@ _FILTERS = ("endpoint", "type", "since", "until", "standing")
 
 
 def webhooks_page(request: Request) -> Response:
-    """Return the list of captures that match a filter."""
     state, given = state_of(request), _filters(request.query_params)
     if state.deployment.webhooks is None:
         return page(request, "webhooks.html", given=given, deployed=None, captures=[], more=False)
@@ -48,7 +47,6 @@ def webhooks_page(request: Request) -> Response:
 
 
 def webhook_page(request: Request) -> Response:
-    """Return the page of one capture."""
     state = state_of(request)
     captures = _captures(state)
     capture = captures.get(request.query_params.get("key", ""))

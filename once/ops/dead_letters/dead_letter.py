@@ -84,7 +84,6 @@ class DeadLetterQueue:
 
     @property
     def is_fifo(self) -> bool:
-        """Whether the queue is a FIFO queue."""
         return self.url.endswith(".fifo")
 
 
@@ -153,7 +152,6 @@ def read_lineage(text: str) -> tuple[QueueStay, ...] | None:
 
 
 def lineage_text(stays: Iterable[QueueStay]) -> str:
-    """Return the stays in the form of the attribute `once-lineage`."""
     return ",".join(map(str, stays))
 
 

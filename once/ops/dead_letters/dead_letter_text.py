@@ -22,7 +22,6 @@ NO_REASON = "no reason recorded: the function never finished it"
 
 
 def reason_text(reason: str | None) -> str:
-    """Return a message's reason as text."""
     return reason or NO_REASON
 
 
@@ -36,7 +35,6 @@ _STYLES = dict(zip(RedriveOutcome, ("green", "yellow", "bold red", "cyan"), stri
 
 
 def _verdict_cells(verdict: Verdict) -> tuple[str, str]:
-    """Return a verdict as text and its style."""
     return terminal.with_service(f"{verdict.outcome.symbol} {verdict}"), _STYLES[verdict.outcome]
 
 
@@ -134,7 +132,6 @@ def message_json(message: DeadLetter) -> dict[str, Any]:
 
 
 def verdict_json(assessed: AssessedMessage) -> dict[str, Any]:
-    """Return the verdict on a message."""
     message, verdict = assessed.message, assessed.verdict
     return {
         "consumer": message.queue.owner,
@@ -146,7 +143,6 @@ def verdict_json(assessed: AssessedMessage) -> dict[str, Any]:
 
 
 def whole_message_json(assessed: AssessedMessage, now: datetime) -> dict[str, Any]:
-    """Return all that is known of a message, body included."""
     message, event = assessed.message, assessed.event
     return {
         **message_json(message),

@@ -159,7 +159,6 @@ def _not_written(error: OSError) -> OpsError:
 
 
 def read_export(file: Path) -> list[ExportedMessage]:
-    """Read the messages of an export."""
     messages = []
     try:
         lines = file.read_bytes().splitlines()

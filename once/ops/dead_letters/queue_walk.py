@@ -84,7 +84,6 @@ class MessageFilter:
     since: datetime | None = None
 
     def matches(self, message: DeadLetter) -> bool:
-        """Tell whether a message matches."""
         pattern = error_pattern(message.error)
         if not self.matches_failure(message.reason, pattern, message.sent_at):
             return False
@@ -94,7 +93,6 @@ class MessageFilter:
         return self.matches_key(read.pk, event_id(read.event))
 
     def matches_failure(self, reason: str | None, pattern: str, sent_at: datetime) -> bool:
-        """Tell whether the conditions on reason, error and time are met."""
         return (
             self.reason in (None, reason or DIED)
             and self.error in (None, pattern)
@@ -103,12 +101,10 @@ class MessageFilter:
         )
 
     def matches_key(self, key: str | None, event: str | None) -> bool:
-        """Tell whether the condition on the key is met by a dedup key or an event's id."""
         return self.key is None or self.key in (key or "") or self.key == event
 
 
 def event_id(event: CloudEvent | OnceError) -> str | None:
-    """Return the id of an event; None if it cannot be read."""
     return None if isinstance(event, OnceError) else event.id
 
 
@@ -240,7 +236,6 @@ class QueueWalk:
 
     @property
     def looked_at(self) -> int:
-        """Number of messages received so far."""
         return len(self._seen)
 
     @property
@@ -387,7 +382,6 @@ class QueueWalk:
 
     @property
     def progress_text(self) -> str:
-        """The number of messages received, and of those hidden, as text."""
         about = max(self.about.total, self.looked_at)  # the counts of SQS may be late
         text = f"looked at {self.looked_at} of about {counted(about, 'dead letter')}"
         if self.repeated:
@@ -395,7 +389,6 @@ class QueueWalk:
         return f"{text}; {self.hidden}" if self.hidden else text
 
     def as_json(self) -> dict[str, Any]:
-        """Return the numbers of the search as JSON values."""
         seen = self.hidden or HiddenMessages(0, datetime.now(UTC))
         until = seen.until.isoformat(timespec="seconds")
         return {
@@ -544,7 +537,6 @@ def selected_messages(
 
 
 def unseen_text(name: str) -> str:
-    """Return the text for a name that no received dead letter has."""
     return f"there is no dead letter {name!r} among those that could be seen"
 
 

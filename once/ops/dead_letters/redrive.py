@@ -71,7 +71,6 @@ class RedriveRequest(queue_walk.SearchOptions):
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the messages are named or filtered."""
         return bool(self.message_ids) or self._filter != queue_walk.MessageFilter()
 
     def pages(self, walk: queue_walk.QueueWalk) -> Iterator[Sequence[DeadLetter]]:
@@ -79,7 +78,6 @@ class RedriveRequest(queue_walk.SearchOptions):
         return queue_walk.selected_messages(walk, self.message_ids or (), self._filter)
 
     def for_log(self) -> dict[str, Any]:
-        """Return the arguments for the operator log."""
         return super().for_log() | {
             "message_ids": self.message_ids or [],
             "edit": self.edit,
@@ -135,7 +133,6 @@ def _verdicts(assessed: Iterable[assessment.AssessedMessage]) -> str:
 
 
 def returning_number(assessed: Iterable[assessment.AssessedMessage]) -> int:
-    """Return how many of these messages would be dead-lettered again."""
     return sum(one.verdict.comes_back for one in assessed)
 
 
@@ -233,7 +230,6 @@ class Redrive:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of messages by what was done with them."""
         return {
             "sent": len(self.sent),
             "kept": len(self.refused),
@@ -270,7 +266,6 @@ class Redrive:
         return None
 
     def may_be_sent(self, verdict: assessment.Verdict) -> bool:
-        """Tell whether a message with this verdict is sent."""
         if verdict.comes_back:
             return self.returning_too
         return verdict.safe or (self.request.unsafe and verdict.may_be_forced)
@@ -364,7 +359,6 @@ def _is_behind(message: DeadLetter, stopped: Mapping[Group, int]) -> bool:
 
 
 def waits_text(message: DeadLetter) -> str:
-    """Return the text for a message that stays behind another of its message group."""
     return f"{message.message_id}: {WAITS}"
 
 
@@ -388,7 +382,6 @@ class RedrivenMessage:
 
     @property
     def size(self) -> int:
-        """Size in bytes."""
         return size_of(self.body, self.attributes)
 
 

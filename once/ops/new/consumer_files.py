@@ -52,7 +52,6 @@ class RegistryLine:
 
     @property
     def constant(self) -> str:
-        """The name of the table's constant."""
         return self.name.upper()
 
 
@@ -141,12 +140,10 @@ _templates.globals["fit"] = fit
 
 
 def template_names(folder: str) -> list[str]:
-    """Return the names of the templates below a folder of templates."""
     return _templates.list_templates(filter_func=lambda name: name.startswith(f"{folder}/"))
 
 
 def render(template: str, **values: Any) -> str:
-    """Return the text of a template."""
     text = _templates.get_template(template).render(values)
     lines = text.splitlines() if template.endswith(f".py{TEMPLATE_SUFFIX}") else []
     for line in lines:
@@ -193,7 +190,6 @@ class EventModel:
 
     @property
     def class_name(self) -> str:
-        """The name of the model's class."""
         return class_name(self.type)
 
     @property
@@ -203,7 +199,6 @@ class EventModel:
 
     @property
     def sample(self) -> dict[str, Any]:
-        """Sample data."""
         return {
             field: _SAMPLES.get(kind, f"sample-{field.removesuffix('_id')}")
             for field, kind in self.fields.items()

@@ -247,7 +247,6 @@ class TraceSearch:
         return found
 
     def not_found_text(self) -> str:
-        """Return the error text for a key that was not found."""
         places = [
             *self._searched,
             *terminal.first_lines([f"key {key}" for key in self._keys], _MAX_SHOWN, " keys"),

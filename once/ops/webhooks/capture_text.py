@@ -52,7 +52,6 @@ def standing_text(capture: Capture) -> str:
 
 
 def received_at(capture: Capture) -> datetime:
-    """Return the time of receipt."""
     return datetime.fromtimestamp(capture.received_at / 1000, UTC)
 
 
@@ -67,7 +66,6 @@ def event_name(capture: Capture) -> tuple[str, str]:
 
 
 def captures_table(captures: Iterable[Capture]) -> Table:
-    """Return a table of captures, in their order."""
     made = table("received", "endpoint", "type", "standing", ">bytes", "id")
     for capture in captures:
         made.add_row(
@@ -126,7 +124,6 @@ def body_text(body: bytes) -> str:
 
 
 def capture_json(capture: Capture) -> dict[str, Any]:
-    """Return the metadata of a capture, without headers and body; times in ISO 8601."""
     return {
         "endpoint": capture.endpoint,
         "profile": capture.profile,

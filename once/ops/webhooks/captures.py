@@ -68,12 +68,10 @@ class CaptureFilter:
     standing: CaptureStanding | None = None
 
     def for_log(self) -> dict[str, str | None]:
-        """Return the conditions for the operator log."""
         times = {"since": self.since.isoformat(), "until": self.until.isoformat()}
         return {**times, "endpoint": self.endpoint, "type": self.type, "standing": self.standing}
 
     def matches(self, capture: Capture) -> bool:
-        """Tell whether a capture of these endpoints and times matches."""
         types = (None, capture.webhook_type, capture.event_type or "")
         return self.type in types and self.standing in (None, capture.standing)
 
@@ -125,7 +123,6 @@ class CaptureOptions:
 
 
 def webhooks_of(deployment: Deployment) -> DeployedWebhooks:
-    """Return the webhook ingress of a deployment."""
     if deployment.webhooks is None:
         raise NotFoundError(
             f"{deployment.service!r} has no webhook ingress: declare one "
@@ -146,7 +143,6 @@ class Captures:
 
     @classmethod
     def of(cls, deployment: Deployment, most: int | None = None) -> Self:
-        """Return the captures of a deployment."""
         webhooks = webhooks_of(deployment)
         return cls(client("dynamodb"), webhooks, deployment.claim_bucket, most or MAX_READ)
 

@@ -282,7 +282,6 @@ class ReplayResult:
     answered: bool = True
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as a JSON value."""
         return {
             "endpoint": self.capture.endpoint,
             "webhook_id": self.capture.webhook_id or None,
@@ -351,16 +350,13 @@ class ReplayRun:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of webhooks so far, by outcome."""
         return {str(one): self.number(one) for one in ReplayOutcome if self.number(one)}
 
     def number(self, *outcomes: ReplayOutcome) -> int:
-        """Return the number of webhooks with one of these outcomes."""
         return sum(one.outcome in outcomes for one in self.results)
 
     @property
     def stopped_text(self) -> str:
-        """Text of what is certain after the run was stopped."""
         doubts = [one for one in self.results if one.outcome is ReplayOutcome.PERHAPS_SENT]
         told = "".join(f"\n  perhaps sent: {capture_line(one.capture)}" for one in doubts)
         untouched = len(self.chosen) - len(self.results)

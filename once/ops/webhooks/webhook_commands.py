@@ -79,7 +79,6 @@ class Listener:
     _seen: dict[tuple[str, int], datetime] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Forward captures until Ctrl-C."""
         pause = _SHORTEST_SECONDS
         while True:
             try:

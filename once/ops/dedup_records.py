@@ -29,7 +29,7 @@ Consumers forget an event at about the time when its record here expires. A reco
 left than this is too old: its events could arrive after that, and would be processed again."""
 
 MAX_READ = 5000
-"""Most records that are read for the recent outboxes: each may hold many events."""
+"""Maximum number of records that are read for the recent outboxes: each may hold many events."""
 
 _PAGE = 1000
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
 
 MAX_IDS = 1000
-"""Most message ids in an entry: CloudWatch Logs accepts 1 MB."""
+"""Maximum number of message ids in an entry: CloudWatch Logs accepts 1 MB."""
 
 WhyOption = Annotated[
     str | None, Option("--why", metavar="TEXT", help="Reason of the change, for the operator log.")
@@ -82,6 +82,8 @@ def logged_change(
     given = {name: value for name, value in arguments.items() if value}
     group, number = deployment.operator_log, uuid4().hex
     stream = f"{datetime.now(UTC):%Y/%m/%d}/{number}"
+    # The intent is written before the change: a change that cannot be attributed does not happen,
+    # and a command that is killed leaves a trace.
     try:
         who = client("sts").get_caller_identity()["Arn"]
         known = {"change": number, "who": who, "version": version("once-consumer")}

@@ -29,11 +29,9 @@ from once.ops.errors import NotFoundError, OpsError
 from once.ops.progress import saying
 
 MAX_READ = 20_000
-"""Most records that are read by default."""
+"""Maximum number of records that are read by default."""
 
-_MAX_DEAD_LETTERS = 10_000
 _CHOICES = "--done / --refused / --not-done / --recorded"
-_HASH = re.compile(r"[0-9a-f]{64}")
 _MESSAGE_ID = re.compile(r"[0-9a-f][0-9a-f-]{3,35}")
 
 app = terminal.command_group()
@@ -41,7 +39,7 @@ app = terminal.command_group()
 
 @app.command("list")
 def list_command(
-    limit: Annotated[int, Option(min=1, help="Most records to read.")] = MAX_READ,
+    limit: Annotated[int, Option(min=1, help="Maximum number of records to read.")] = MAX_READ,
     service: terminal.ServiceOption = "once",
     as_json: terminal.JsonOption = False,
 ) -> None:
@@ -258,11 +256,11 @@ def _named_effect(
     consumer, mark, _ = name.partition("#")
     if mark and consumer in deployment.identities:
         return pending_effect(table, name)
-    is_hash = _HASH.fullmatch(name) is not None
+    is_hash = terminal.SHA256_HEX.fullmatch(name) is not None
     found: dict[str, list[dead_letter.DeadLetter]] = {}  # by dedup key
     if is_hash or _MESSAGE_ID.fullmatch(name):
         queues = [queue for queue in dead_letter.dead_letter_queues(deployment) if queue.source_url]
-        with queue_walk.open_search(queues, _MAX_DEAD_LETTERS) as walk:
+        with queue_walk.open_search(queues, queue_walk.DEFAULT_LIMIT) as walk:
             for page in walk.pages():
                 chosen = [one for one in page if is_hash or one.message_id.startswith(name)]
                 for one in assessment.assess_messages(table, chosen):
@@ -356,7 +354,7 @@ def settle(
     The effect's record must be as it was read. Record and operator log keep `why`, which says how
     the outcome was found out.
     """
-    effect.check_ended(datetime.now(UTC))
+    effect.check_ended(datetime.now(UTC))  # again: minutes may have passed since the question
     who = client("sts").get_caller_identity()["Arn"]
     at = datetime.now(UTC).isoformat(timespec="seconds")
     entry = {"as": decision.name, "by": who, "at": at, "why": why}

@@ -59,12 +59,7 @@ app = terminal.command_group()
 class RepublishOptions:
     """Options of a republish."""
 
-    since: Annotated[
-        str,
-        Option(
-            metavar="WHEN", help=f"Only events from this time or later: {terminal.TIME_FORMATS}."
-        ),
-    ]
+    since: Annotated[str, terminal.since_option("events")]
     until: Annotated[
         str | None,
         Option(metavar="WHEN", help="Only events from before this time; by default up to now."),
@@ -78,7 +73,8 @@ class RepublishOptions:
         ),
     ] = None
     rate: Annotated[
-        float | None, Option(min=1, help="Most records a second; by default as fast as it goes.")
+        float | None,
+        Option(min=1, help="Maximum number of records a second; by default as fast as it goes."),
     ] = None
 
     def records(self, deployment: Deployment) -> dedup_records.RecordFilter:
@@ -218,10 +214,10 @@ class Republication:
         limiter = clients.RateLimiter(self._options.rate or inf)
 
         def paced(records: Sequence[StreamRecord]) -> "Relayed":
-            with lock:
+            with lock:  # all threads share the rate
                 check()
                 limiter.wait(len(records))
-                check()
+                check()  # the wait may have been long
             return relay(records)
 
         told = asdict(self._options)

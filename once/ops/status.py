@@ -57,7 +57,7 @@ class QueueStatus:
         consumer: the consumer's name, or `RELAY` or `UNROUTED`.
         oldest_seconds: age of the oldest message, isolated ones included.
         dead_letters: dead letters; for the sweep queue, unrouted events.
-        message_bytes: size of the largest message that each of these queues takes.
+        message_bytes: the smallest MaximumMessageSize of these queues.
         start_error: the error with which the function fails to start; None without one. It is not
             looked for while the queues are empty.
         mappings: the event source mappings of the function; empty if they are not known.
@@ -86,7 +86,7 @@ class QueueStatus:
 
     @property
     def warning(self) -> str | None:
-        """A limit that refuses messages which the library sends, as a text; None without one."""
+        """Warning about a MaximumMessageSize below 1 MiB; None if the queues take every message."""
         if self.message_bytes >= Limits.MESSAGE_BYTES:
             return None
         return (

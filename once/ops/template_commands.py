@@ -81,7 +81,9 @@ def template(
     service: terminal.ServiceOption = terminal.DEFAULT_SERVICE,
     split: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="The most consumers of one stack: 14 by default."),
+        typer.Option(
+            min=1, metavar="N", help="Maximum number of consumers of one stack: 14 by default."
+        ),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare the deployed functions instead.")

@@ -41,6 +41,7 @@ TIME_FORMATS = (
 )
 
 _MAX_CHARACTERS = 20_000
+SHA256_HEX = re.compile(r"[0-9a-f]{64}")
 _AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
@@ -356,6 +357,15 @@ def parse_time_option(text: str, *, now: datetime, option: str) -> datetime:
     except (ValueError, OverflowError):
         message = f"{text!r} is no point in time: give {TIME_FORMATS}"
         raise BadParameter(message, param_hint=option) from None
+
+
+def since_option(things: str) -> Any:
+    help_text = f"Only {things} from this time or later: {TIME_FORMATS}."
+    return typer.Option(metavar="WHEN", help=help_text)
+
+
+def until_option(things: str) -> Any:
+    return typer.Option(metavar="WHEN", help=f"Only {things} from before this time.")
 
 
 def parse_age_option(text: str, *, option: str) -> timedelta:

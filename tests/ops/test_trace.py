@@ -8,8 +8,8 @@ import pytest
 from once.events.cloud_event import CloudEvent
 from once.events.identity import Key, key_hash
 from once.names import RELAY, Reason
+from once.ops.dead_letters import queue_walk
 from once.ops.dedup_records import STANDINGS
-from once.ops.trace import trace_command as trace
 from tests.ops.support import refuse, requests_of, run, stderr_of, stdout_of, words
 from tests.ops.tracing import (
     ORDER_ID,
@@ -271,7 +271,7 @@ def test_id_is_found_in_a_dead_letter_escaped_or_not(saga: Saga) -> None:
 def test_dead_letters_that_were_not_read_are_noted(
     saga: Saga, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace, "MAX_DEAD_LETTERS", 3)
+    monkeypatch.setattr(queue_walk, "DEFAULT_LIMIT", 3)
     for _ in range(5):
         saga.bury("orders", placed("o-1"))
     saga.cloud.sqs.receive_message(QueueUrl=saga.cloud.box("orders"), VisibilityTimeout=600)

@@ -41,7 +41,7 @@ BatchCall = Callable[[list[Any]], Mapping[str, Any]]
 ATTEMPTS = 6
 
 BATCH_ENTRIES = 10
-"""Most entries that SQS and SNS accept in one call."""
+"""Maximum number of entries that SQS and SNS accept in one call."""
 
 _T = TypeVar("_T")
 
@@ -117,15 +117,8 @@ def depth(sqs: "SQSClient", url: str) -> QueueDepth:
     return QueueDepth(visible, in_flight, delayed, message_bytes)
 
 
-def depths(sqs: "SQSClient", urls: Iterable[str]) -> tuple[QueueDepth, list[QueueDepth]]:
-    """Read several queues; return the sum of their depths, and each."""
-    found = [depth(sqs, url) for url in urls]
-    return sum(found, QueueDepth(0, 0, 0)), found
-
-
 def total_depth(sqs: "SQSClient", urls: Iterable[str]) -> QueueDepth:
-    """Read several queues; return the sum of their depths."""
-    return depths(sqs, urls)[0]
+    return sum((depth(sqs, url) for url in urls), QueueDepth(0, 0, 0))
 
 
 def oldest_message_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | None]:
@@ -168,7 +161,7 @@ class RateLimiter:
 
     @property
     def max_per_call(self) -> int:
-        """Most messages in one call."""
+        """Maximum number of messages in one call."""
         return max(1, min(BATCH_ENTRIES, int(self._rate)))
 
     def wait(self, count: int) -> None:

@@ -32,7 +32,7 @@ from once.ops.operator_log import logged_change
 from once.ops.terminal import counted, first_lines
 
 MAX_LINES = 30
-"""Most messages that the page of a job names one by one."""
+"""Maximum number of messages that the page of a job names one by one."""
 _MAX_REASONS = 5
 _MAX_EDITED = 30_000
 _some = partial(first_lines, most=MAX_LINES)
@@ -304,9 +304,11 @@ def plan_import(request: Request, form: FormData) -> Job:
             raise OpsError("not all dead letters were imported: plan the import again")
 
     stays = {
-        "are there already": plan.there,
-        "were imported before, and are gone since (a box in the form includes them)": plan.before,
-        "are past the time until which an import is safe": plan.past,
+        "are there already": plan.already_present,
+        "were imported before, and are gone since (a box in the form includes them)": (
+            plan.imported_before
+        ),
+        "are past the time until which an import is safe": plan.past_safe_until,
     }
     return Job(
         title=f"Import {counted(len(plan.new), 'dead letter')}",

@@ -27,7 +27,7 @@ FRESH_SECONDS = 15
 """A page that is opened shows a reading of at most this age; a refresh, the last reading."""
 PAGE_ROWS = 100
 MAX_GROUPS = 40
-"""Most groups that a page shows, the largest first."""
+"""Maximum number of groups that a page shows, the largest first."""
 BUCKETS = 12
 """Number of bars of a group's chart."""
 _FILTERS = ("consumer", "reason", "error", "key", "until", "since")

@@ -110,7 +110,7 @@ class Job:
 
     def start(self, why: str | None) -> None:
         """Run it in a thread of its own, once and only if it changes something."""
-        with _starting:
+        with _starting:  # two tabs of a browser may confirm the same job
             if self.phase is not JobPhase.PLANNED or not self.changes:
                 return
             self.phase = JobPhase.RUNNING

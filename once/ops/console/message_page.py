@@ -22,9 +22,9 @@ from once.ops.trace.timeline import EntryKind, TimelineEntry
 from once.ops.trace.trace_command import TraceSearch
 
 MAX_ENTRIES, MAX_EVENTS = 100, 12
-"""Most entries of a timeline that a page shows; and most events, records and messages each."""
+"""Maximum number of timeline entries of a page; and of events, of records and of messages."""
 MAX_STEPS = 60
-"""Most steps that a picture shows."""
+"""Maximum number of steps that a picture shows."""
 _SINCE = "2d"
 """The logs are read from then on; they alone show duplicates and retries."""
 

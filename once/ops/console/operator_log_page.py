@@ -16,7 +16,7 @@ from once.ops.terminal import json_text, parse_timestamp
 
 MAX_CHANGES = 60
 _MAX_EVENTS = 2_000
-"""Most entries that are read of one day."""
+"""Maximum number of entries that are read of one day."""
 _CLOCK_MARGIN = timedelta(minutes=5)
 """An entry has the time of the machine that wrote it."""
 _NEVER = datetime.min.replace(tzinfo=UTC)

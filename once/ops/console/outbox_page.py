@@ -21,7 +21,7 @@ from once.ops.trace.timeline import EventGraph
 
 PERIOD = timedelta(hours=1)
 MAX_READ = 500
-"""Most records whose events are shown, in groups that stand alike."""
+"""Maximum number of records whose events are shown, in groups that stand alike."""
 _OPTIONS = ("since", "until", "consumer", "to")
 
 

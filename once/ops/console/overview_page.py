@@ -32,7 +32,7 @@ from once.ops.errors import OpsError
 
 MINUTES = 60
 _MAX_LINES = 20_000
-"""Most log lines that are read for one function."""
+"""Maximum number of log lines that are read for one function."""
 
 _DELAYS = frozenset({Metric.RELAY_LAG_MS})
 

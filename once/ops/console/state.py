@@ -95,6 +95,7 @@ class Readings:
         if task is not None:
             wait([task], PATIENCE_SECONDS if patience is None else patience)
             if task.done():
+                # An error is raised for the page that asks next. The one after it reads anew.
                 kept.task = None
                 task.result()
         return Reading(kept.value or kept.part, kept.read_at, kept.task is not None)

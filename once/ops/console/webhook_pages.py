@@ -17,7 +17,7 @@ from once.ops.webhooks.captures import LIST_PERIOD, CaptureOptions, Captures
 from once.webhooks.capture import Capture, CaptureStanding
 
 MAX_READ = 5000
-"""Most entries of the index that a page reads."""
+"""Maximum number of entries of the index that a page reads."""
 _MAX_SHOWN = 100
 _FILTERS = ("endpoint", "type", "since", "until", "standing")
 

@@ -349,6 +349,7 @@ def _pending(intent: Intent, now: datetime) -> Verdict:
             _SETTLE,
         )
     until = format_epoch_seconds(intent.key_expires_at)
+    # The provider's clock may be ahead: a key that it has forgotten would charge a second time.
     if now.timestamp() + names.CLOCK_MARGIN_SECONDS >= intent.key_expires_at:
         return _needs_a_person(
             f"{effect} may have been done, and the provider may forget the key {key} from {until} "

@@ -38,7 +38,7 @@ DIED = "died"
 _EDITED = "edited"
 _MESSAGE_ID = re.compile(r"[0-9A-Za-z-]{1,100}", re.ASCII)
 _MAX_STAYS = 100
-"""Most stays that are kept."""
+"""Maximum number of stays that are kept."""
 
 _OF_A_QUARANTINE = (
     DeadLetterAttribute.REASON,
@@ -109,9 +109,14 @@ def dead_letter_queues(
 
 @dataclass(frozen=True, slots=True)
 class QueueStay:
-    """One stay in the queue, with the reason code of its end, and the time of the redrive as text.
+    """A message's stay in its consumer's queue, from a sending to a dead-lettering.
 
-    Both are None if the message was not redriven by this tool.
+    A redrive begins a new one, with a new message id.
+
+    Attributes:
+        reason: reason code of the dead-lettering; None if this tool did not redrive the message.
+        sent_back: time of the redrive, in ISO 8601; None likewise.
+        edited: whether the redrive sent another body.
     """
 
     message_id: str
@@ -173,7 +178,7 @@ class DeadLetter:
         lineage: its stays in the consumer's queue, oldest first; the last one ended here.
         group: the message group id in its consumer's queue, if it has one.
         place: the number of its place in that group; 0 on a standard queue.
-        left_out: the part of the message that did not fit into the message; None if it is complete.
+        left_out: the part of the original that was too large for a dead letter; None if complete.
         unreadable: names of the attributes that apply to this message and cannot be read.
     """
 

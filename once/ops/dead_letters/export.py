@@ -302,6 +302,8 @@ class MessagePurge:
                 self.files.append(file)
                 self.not_exported |= faults
                 exported(file, [message for message in some if message.message_id not in faults])
+            # Every file is on the disk by now: after a crash from here on, a message is in its
+            # file, and perhaps in its queue as well.
             written = [one for one in self.messages if one.message_id not in self.not_exported]
             for batch in queue_walk.batches_by_queue(written):
                 self._delete(batch)
@@ -365,9 +367,10 @@ class MessageImport:
     Attributes:
         queues: the dead-letter queue for the messages of each consumer.
         journal: the file that notes the imported messages: that of the export with `.imported`.
-        there: messages in their queue already.
-        before: messages that were imported before, and are gone since.
-        past: messages past `safe_until`.
+        new: messages that are to be imported.
+        already_present: messages that their queue holds.
+        imported_before: messages that an earlier run imported, and that left their queue since.
+        past_safe_until: messages whose key may be forgotten.
         failed: the reason for each message that was not imported, by its id in the export.
     """
 
@@ -375,9 +378,9 @@ class MessageImport:
     queues: Mapping[str, DeadLetterQueue]
     journal: Path
     new: list[ExportedMessage] = field(default_factory=list)
-    there: list[ExportedMessage] = field(default_factory=list)
-    before: list[ExportedMessage] = field(default_factory=list)
-    past: list[ExportedMessage] = field(default_factory=list)
+    already_present: list[ExportedMessage] = field(default_factory=list)
+    imported_before: list[ExportedMessage] = field(default_factory=list)
+    past_safe_until: list[ExportedMessage] = field(default_factory=list)
     imported: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     _stopped: set[tuple[str, str]] = field(default_factory=set)
@@ -419,11 +422,11 @@ class MessageImport:
         for message in messages:
             if present[message.digest] > 0:
                 present[message.digest] -= 1
-                self.there.append(message)
+                self.already_present.append(message)
             elif message.message_id in imported and not again:
-                self.before.append(message)
+                self.imported_before.append(message)
             elif not unsafe and (message.safe_until is None or now >= message.safe_until):
-                self.past.append(message)
+                self.past_safe_until.append(message)
             else:
                 self.new.append(message)
 
@@ -487,9 +490,9 @@ class MessageImport:
         """Return the result as JSON values; messages by their ids in the export."""
         return {
             "imported": len(self.new) if dry_run else len(self.imported),
-            "there_already": _ids(self.there),
-            "imported_before": _ids(self.before),
-            "past_safe_until": _ids(self.past),
+            "there_already": _ids(self.already_present),
+            "imported_before": _ids(self.imported_before),
+            "past_safe_until": _ids(self.past_safe_until),
             "failed": self.failed,
         }
 
@@ -500,7 +503,7 @@ class MessageImport:
             "past their safe_until: their keys may be forgotten, and an event that was committed "
             "would be processed again; --unsafe imports them, and `once dlq redrive` judges each"
         )
-        parts = {before: _ids(self.before), past: _ids(self.past)}
+        parts = {before: _ids(self.imported_before), past: _ids(self.past_safe_until)}
         parts["refused by SQS"] = [f"{name}: {said}" for name, said in self.failed.items()]
         told = "".join(
             f"\n{len(ids)} {what}:" + "".join(f"\n  {name}" for name in ids)

@@ -26,7 +26,14 @@ from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters.assessment import AssessedMessage
 from once.ops.dead_letters.dead_letter import DIED, DeadLetter, DeadLetterQueue, dead_letter_queues
 from once.ops.errors import ExitCode, NotFoundError, OpsError
-from once.ops.terminal import TIME_FORMATS, ServiceOption, counted, parse_time_option, single_line
+from once.ops.terminal import (
+    ServiceOption,
+    counted,
+    parse_time_option,
+    since_option,
+    single_line,
+    until_option,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -42,6 +49,7 @@ WAIT_SECONDS = 1
 """Long polling: without a wait, SQS may return no message although the queue holds some."""
 
 DEFAULT_LIMIT = 10_000
+"""Dead letters that a command reads unless it is told otherwise; they take about 20 seconds."""
 
 _REASONS = (*Reason, DIED)
 _WHOLE_ID = 36
@@ -117,7 +125,7 @@ MessageIdsArgument = Annotated[
         metavar="MESSAGE_ID", help="Only these dead letters; the beginning of an id is enough."
     ),
 ]
-LimitOption = Annotated[int, Option(min=1, help="Most dead letters to read.")]
+LimitOption = Annotated[int, Option(min=1, help="Maximum number of dead letters to read.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,13 +147,8 @@ class SearchOptions:
     key: Annotated[
         str | None, Option(help="Only this event's: its id, or a part of its dedup key.")
     ] = None
-    since: Annotated[
-        str | None,
-        Option(metavar="WHEN", help=f"Only dead letters from this time or later: {TIME_FORMATS}."),
-    ] = None
-    until: Annotated[
-        str | None, Option(metavar="WHEN", help="Only dead letters from before this time.")
-    ] = None
+    since: Annotated[str | None, since_option("dead letters")] = None
+    until: Annotated[str | None, until_option("dead letters")] = None
     limit: LimitOption = DEFAULT_LIMIT
     service: ServiceOption = "once"
 
@@ -417,9 +420,9 @@ class QueueWalk:
 
     def measure(self) -> None:
         """Read the depth of the queues, before the walk."""
-        self.about, found = clients.depths(self._sqs, [queue.url for queue in self._queues])
-        depths = zip(self._queues, found, strict=True)
-        self._empty = [queue for queue, depth in depths if not depth.visible]
+        depths = {queue: clients.depth(self._sqs, queue.url) for queue in self._queues}
+        self.about = sum(depths.values(), self.about)
+        self._empty = [queue for queue, depth in depths.items() if not depth.visible]
 
     def _depth(self, queues: Iterable[DeadLetterQueue]) -> clients.QueueDepth:
         return clients.total_depth(self._sqs, [queue.url for queue in queues])

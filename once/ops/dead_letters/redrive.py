@@ -67,7 +67,7 @@ class RedriveRequest(queue_walk.SearchOptions):
             help="Without a filter and a MESSAGE_ID: send also what would be dead-lettered again.",
         ),
     ] = False
-    rate: Annotated[float, Option(min=0.1, help="Most messages a second.")] = 10
+    rate: Annotated[float, Option(min=0.1, help="Maximum number of messages a second.")] = 10
 
     @property
     def is_chosen(self) -> bool:
@@ -194,13 +194,15 @@ class Redrive:
             for page in pages:
                 self.send_page(page)
                 page_sent()
-        finally:
+        finally:  # after Ctrl-C and errors too: the operator log has what was done
             self._compare_order(self._sent_in_order)
             change.message_ids = [*self.sent]
             change.counts = self.counts
 
     def send_page(self, dead_letters: Sequence[DeadLetter]) -> None:
         """Assess messages of one queue, send those that may be sent, and delete them."""
+        # A message of this run that failed again is in the queue once more. To send it again would
+        # make it go round for as long as the walk reads.
         new = [
             one for one in dead_letters if self.sent.isdisjoint(s.message_id for s in one.lineage)
         ]
@@ -294,6 +296,7 @@ class Redrive:
         if not (messages := [one for one in messages if one.dead_letter not in waiting]):
             return
         self._limiter.wait(len(messages))
+        # Noted before each call: after Ctrl-C within it, these are the messages in doubt.
         self.unanswered = [one.dead_letter.message_id for one in messages]
         sent = self._sent(messages)
         self.undeleted = [message.message_id for message in sent]

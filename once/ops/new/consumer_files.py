@@ -17,7 +17,7 @@ from once.ops.errors import OpsError
 from once.ops.new.project import Project
 
 LONGEST = 100
-"""Most characters of a line of Python."""
+"""Maximum number of characters of a line of Python."""
 
 TABLE_TEMPLATE, LINE_TEMPLATE = "consumer/registry_table.jinja", "consumer/registry_line.jinja"
 _IMPORTED = ("ConsumerProps", "TableProps")

@@ -20,20 +20,16 @@ from once.names import SOURCE_PREFIX
 from once.ops import terminal
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters import queue_walk
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
-from once.ops.dead_letters.queue_walk import HiddenMessages, open_search
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import ExitCode, OpsError
 from once.ops.progress import saying
 from once.ops.trace.timeline import EntryKind, EventGraph, TimelineEntry, read_log_entries, timeline
 
-MAX_DEAD_LETTERS = 10_000
-"""Most dead letters that are read, which takes about 20 seconds."""
-
 _MAX_SHOWN = 50
-"""Most keys that an error lists."""
+"""Maximum number of keys that an error lists."""
 
-_HASH = re.compile(r"[0-9a-f]{64}")
 _OUTGOING_ID = re.compile(r"[0-9a-f]{64}\.\d{1,4}")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,99}", re.ASCII)
 
@@ -158,7 +154,7 @@ class TraceSearch:
         self._searched: list[str] = []
         self._start_errors: list[str] = []
         self.notes: list[str] = []
-        self.hidden: HiddenMessages | None = None
+        self.hidden: queue_walk.HiddenMessages | None = None
         self.read_all = False
 
     def _start_keys(self, consumer: str | None, sources: Collection[str]) -> list[str]:
@@ -173,7 +169,11 @@ class TraceSearch:
         if mark and name in publishers:
             return [self._key]
         chosen = [self._deployment.consumer(consumer).identity] if consumer else names
-        text = outgoing.event_id_of(self._key, 0) if _HASH.fullmatch(self._key) else self._key
+        text = (
+            outgoing.event_id_of(self._key, 0)
+            if terminal.SHA256_HEX.fullmatch(self._key)
+            else self._key
+        )
         internal = [SOURCE_PREFIX + publisher for publisher in publishers]
         keys: dict[str, None] = {}
         for one in self._deployment.consumers.values():
@@ -208,7 +208,7 @@ class TraceSearch:
         if logs:
             # The start keys belong to other events if one of them has a record.
             keys = () if graph.records or graph.dead_letters else self._keys
-            hashes = {self._key} if _HASH.fullmatch(self._key) else set()
+            hashes = {self._key} if terminal.SHA256_HEX.fullmatch(self._key) else set()
             lines, fault = read_log_entries(graph, self._deployment, keys, hashes, since)
             self.notes += [fault] if fault else []
             self._searched.append(fault or f"the logs of {', '.join(self._deployment.consumers)}")
@@ -234,8 +234,8 @@ class TraceSearch:
 
     def _dead_letters(self) -> list[DeadLetter]:
         """Read the dead letters, and make them visible again."""
-        places, most = dead_letter_queues(self._deployment), MAX_DEAD_LETTERS
-        with open_search(places, most) as walk:
+        places, most = dead_letter_queues(self._deployment), queue_walk.DEFAULT_LIMIT
+        with queue_walk.open_search(places, most) as walk:
             found = [message for page in walk.pages() for message in page]
         self.hidden = walk.hidden
         self.read_all = walk.complete and not walk.hidden

@@ -1,7 +1,6 @@
 """Captures of a deployment: found by time, filter or id, and read whole with their bodies."""
 
 import heapq
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,7 +17,14 @@ from once.names import CLOCK_MARGIN_SECONDS, Limits
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import NotFoundError, OpsError
-from once.ops.terminal import TIME_FORMATS, error_console, format_time, parse_time_option
+from once.ops.terminal import (
+    SHA256_HEX,
+    error_console,
+    format_time,
+    parse_time_option,
+    since_option,
+    until_option,
+)
 from once.webhooks.capture import (
     BY_TIME,
     Capture,
@@ -37,13 +43,12 @@ SEARCH_PERIOD = timedelta(days=31)
 """Time that a search for an id looks back: a capture is kept for 30 days by default."""
 
 MAX_READ = 100_000
-"""Most entries of the index that one command reads."""
+"""Maximum number of entries of the index that one command reads."""
 
 _PAGE = 100
 _DAY_MS = 24 * 60 * 60 * 1000
 _PERIOD = f"#day = :day AND {CaptureAttribute.RECEIVED_AT} BETWEEN :since AND :until"
 
-_HASH = re.compile(r"[0-9a-f]{64}")
 _LEAST_OF_HASH = 8
 _MAX_KEYS_SHOWN = 5
 _CHANGED = (
@@ -81,13 +86,8 @@ TypeOption = Annotated[
     str | None,
     Option("--type", help="Only webhooks of this type: the provider's, or that of the event."),
 ]
-SinceOption = Annotated[
-    str | None,
-    Option(metavar="WHEN", help=f"Only webhooks from this time or later: {TIME_FORMATS}."),
-]
-UntilOption = Annotated[
-    str | None, Option(metavar="WHEN", help="Only webhooks from before this time.")
-]
+SinceOption = Annotated[str | None, since_option("webhooks")]
+UntilOption = Annotated[str | None, until_option("webhooks")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +240,7 @@ class Captures:
 
     def _by_key(self, name: str, conditions: CaptureFilter) -> list[Capture]:
         """Return the captures whose key can be told from an id without a search."""
-        event_id = f"sha256:{name}" if _HASH.fullmatch(name) else name
+        event_id = f"sha256:{name}" if SHA256_HEX.fullmatch(name) else name
         keys = [name]
         for endpoint in self._endpoints(conditions):
             try:

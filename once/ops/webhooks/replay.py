@@ -51,7 +51,7 @@ QUEUE_MARK = "replay"
 """Message attribute of an event that is a replay. It stays with a dead letter, unlike `once-`."""
 
 MAX_LINES = 50
-"""Most webhooks that a text lists."""
+"""Maximum number of webhooks that a text lists."""
 
 MAX_FAILURES = 3
 """After so many webhooks in a row that could not be sent, the rest is not tried."""
@@ -221,8 +221,10 @@ class ReplayRequest(CaptureOptions):
         bool,
         Option("--unsafe", help="With --to-queue: send also what a consumer may have forgotten."),
     ] = False
-    rate: Annotated[float, Option(min=0.1, help="Most webhooks a second.")] = 10
-    limit: Annotated[int, Option(min=1, help="Most webhooks; more are refused.")] = 1000
+    rate: Annotated[float, Option(min=0.1, help="Maximum number of webhooks a second.")] = 10
+    limit: Annotated[
+        int, Option(min=1, help="Maximum number of webhooks; if more match, none is sent.")
+    ] = 1000
 
     @cached_property
     def selected(self) -> CaptureFilter:
@@ -387,6 +389,8 @@ class ReplayRun:
         if self.dry_run:
             return ReplayResult(listed, ReplayOutcome.WOULD_BE_SENT, "")
         limiter.wait(1)
+        # The error tells whether the receiver may have the webhook: one that was not sent may go
+        # again, one without an answer must be looked up there first.
         try:
             return ReplayResult(listed, ReplayOutcome.SENT, target.send(prepared))
         except NotSent as error:

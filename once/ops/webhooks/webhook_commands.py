@@ -53,8 +53,8 @@ from once.webhooks.endpoint import Endpoint
 from once.webhooks.signature import KEPT_SECONDS, sign
 
 OVERLAP = timedelta(minutes=2)
-"""Time that is looked at again. A capture has the time at which its request was received; it
-commits some seconds later, in the time of a clock that may be slow, and then reaches the index."""
+"""Each look at the index begins this long before the last one ended. A capture has the time of its
+receipt. It is committed seconds later, by a clock that may be slow, and then reaches the index."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 5.0
@@ -157,7 +157,7 @@ app = terminal.command_group()
 @app.command("list")
 def list_command(
     options: CaptureOptions,
-    limit: Annotated[int, Option(min=1, help="Most webhooks to show.")] = 50,
+    limit: Annotated[int, Option(min=1, help="Maximum number of webhooks to show.")] = 50,
     service: terminal.ServiceOption = "once",
     as_json: terminal.JsonOption = False,
 ) -> None:
@@ -191,7 +191,7 @@ def show(
     service: terminal.ServiceOption = "once",
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Show one captured webhook: its facts, headers and body, and the event it was handed on as."""
+    """Show one captured webhook: facts, headers and body, and the event that was published."""
     options = CaptureOptions(endpoint=endpoint, since=since, until=until)
     captures = Captures.of(Deployment.find(service))
     [found] = captures.by_ids([name], options.conditions(SEARCH_PERIOD))
@@ -231,11 +231,11 @@ def replay(
 ) -> None:
     """Send captured webhooks again, the oldest first.
 
-    A queue receives the event that the webhook was handed on as, with the same id:
-    a consumer that has processed it recognises a duplicate. The event of a webhook
-    that was captured only is made in the same way, once its endpoint hands its type
-    on. A URL receives the bytes of the body and the headers that were captured,
-    and a header that marks the replay. No redirect is followed.
+    --to-queue sends the event that the ingress published for the webhook, with the same
+    id: a consumer that has processed it recognises a duplicate. If the webhook was
+    captured only, its event is made now, provided that its endpoint hands the type on.
+    --to-url sends the captured bytes of the body and the captured headers, and a header
+    that marks the replay. Redirects are not followed.
     """
     deployment = Deployment.find(service)
     plan = asked.plan(deployment, Captures.of(deployment))

@@ -58,7 +58,7 @@ class ChangeOptions:
 
 @dataclass(slots=True)
 class Change:
-    """A change that is under way; the command fills in what it did to which messages."""
+    """A change under way; the command fills in counts and message ids for the second entry."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     message_ids: list[str] = field(default_factory=list)

@@ -74,7 +74,7 @@ def progress(*, as_json: bool = False) -> LineProgress:
 
 @contextmanager
 def saying(what: str, *, after: float = 2.0) -> Iterator[None]:
-    """Say on stderr what a command does, once that has taken so many seconds."""
+    """Name a command's step on stderr, if the step takes longer than `after` seconds."""
     timer = Timer(after, lambda: error_console.print(f"{what} …", soft_wrap=True))
     timer.daemon = True
     timer.start()

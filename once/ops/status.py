@@ -1,4 +1,4 @@
-"""The command `status`: depth of each queue, age of its oldest message, what is stuck."""
+"""The command `status`: depth of each queue, age of its oldest message, and stuck consumers."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

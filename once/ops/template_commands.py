@@ -128,7 +128,7 @@ def _print(name: str, entries: Sequence[str | Path], *, as_json: bool) -> None:
 
 
 def function_faults(consumer: DeployedConsumer) -> Iterator[str]:
-    """Yield how the function that another tool has made differs from its line, with the remedy."""
+    """Yield each difference of a function made by another tool from its line, with the remedy."""
     name, own, aws = consumer.function_name, consumer.contract, client("lambda")
     demands = json.loads(own[ExternalOutput.DEMANDS])
     try:

@@ -108,7 +108,7 @@ def _form_fields(options: queue_walk.SearchOptions, form: FormData) -> list[tupl
 
 
 def _plan_groups(assessed: Sequence[AssessedMessage], action: str) -> Iterator[PlanGroup]:
-    """Yield what happens to messages, in groups by their verdict."""
+    """Yield the part of a plan that does one action, a group for each verdict."""
     for kind in RedriveOutcome:
         some = [one for one in assessed if one.verdict.outcome is kind]
         if some:
@@ -128,7 +128,7 @@ def _send(
     why: str | None,
     progress: Progress,
 ) -> None:
-    """Send messages back, show how far it is, and tell what became of those that stay."""
+    """Send messages back, show the progress, and name those that stay, with their verdicts."""
 
     def sent() -> None:
         progress.advance(redrive.walk.looked_at, redrive.counts)
@@ -337,7 +337,7 @@ def _confirmed(walk: queue_walk.QueueWalk, missing: set[str]) -> Iterator[Sequen
 
 
 def _missing_lines(walk: queue_walk.QueueWalk, missing: set[str]) -> list[str]:
-    """Return what became of the messages that were not found, as lines."""
+    """Return lines about planned messages that the second walk did not find."""
     if not missing:
         return []
     walk.count_hidden()

@@ -64,7 +64,7 @@ _EDITABLE = assessment.MENDED_BY_EDIT - {Reason.UNKNOWN_TYPE, Reason.TOO_LARGE}
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """A dead letter in a list, without its body; None stands for what was not recorded or read.
+    """A dead letter in a list, without its body; None stands for a value that is not known.
 
     Of its error there is the pattern, and of the verdict the advice without ids and numbers.
     """
@@ -106,7 +106,7 @@ class MessageRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueReading:
-    """The dead letters at a time, as far as one reading receives them, and what was hidden."""
+    """Dead letters that one walk received, and a text about those that were hidden from it."""
 
     rows: Sequence[MessageRow]
     search_text: str
@@ -310,7 +310,7 @@ def dead_letter_page(request: Request) -> Response:
 
 
 def card_values(assessed: assessment.AssessedMessage) -> dict[str, Any]:
-    """Return what the card of a message shows: its verdict, and the advised action."""
+    """Return the values for the card of a message: its verdict, and the advised action."""
     return {
         "message": assessed.message,
         "verdict": assessed.verdict,

@@ -1,4 +1,4 @@
-"""One message: a search as `once trace` has it, and the story of what was found.
+"""Page of one message: a search like that of `once trace`, and the story of its finds.
 
 The story is a list and a sequence picture: an arrow for each step between the parts of a service.
 """

@@ -1,4 +1,4 @@
-"""Page of the operator log: who changed what, when, why and with which outcome.
+"""Page of the operator log: each change with its operator, time, reason and outcome.
 
 Each change is joined from its entries in the operator log.
 """

@@ -1,4 +1,4 @@
-"""Outbox: what the relay published lately, what waits, and the action that publishes again."""
+"""Page of the outbox: events of the last hour, waiting events, and their republication."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

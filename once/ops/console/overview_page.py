@@ -1,4 +1,4 @@
-"""The overview: what needs the operator, the queues, and what the functions counted in an hour.
+"""Overview: tasks for the operator, depths of the queues, and metrics of the last hour.
 
 CloudWatch has these figures as metrics. Where it has none, as on an embedded AWS, the log lines are
 read from which CloudWatch makes the metrics.

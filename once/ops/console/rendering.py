@@ -124,7 +124,7 @@ _templates.filters |= {"age": _age, "ago": _time, "linked": _linked, "folded": _
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page of a template, which extends `base.html`; all values are escaped.
 
-    The value `reading` is what it shows: its age is told.
+    If `reading` is among the values, the page tells the age of this reading.
     """
     console = request.app.state.console  # a `ConsoleState`, whose module imports this one
     text = _templates.get_template(template).render(

@@ -105,12 +105,12 @@ class Address:
 
     @property
     def url(self) -> str:
-        """The URL of the first page; who knows it can use the console."""
+        """The URL of the first page. It has the token: anyone who knows it can use the console."""
         return f"http://{HOST}:{self.port}/{self.token}/"
 
 
 class Access:
-    """ASGI middleware that refuses what is not the operator's own request to `address`.
+    """ASGI middleware that refuses every request but the operator's own to `address`.
 
     With `read_only`, it refuses every request that could change something.
     """

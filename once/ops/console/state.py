@@ -1,4 +1,4 @@
-"""State of a running console: what it shows, and what it remembers while it runs."""
+"""State of a running console: its deployment, cached readings, jobs and queue depths."""
 
 import threading
 import time
@@ -82,8 +82,8 @@ class Readings:
     ) -> Reading[_T]:
         """Return the last reading of a key; begin a new one if it is over `max_age` seconds old.
 
-        The key names what is read, with its arguments. The new one is waited for, for
-        `PATIENCE_SECONDS` or `patience`. What `read` raises is raised, once.
+        The key names the thing that is read, with its arguments. The call waits at most
+        `PATIENCE_SECONDS`, or `patience`, for a new reading. An error of `read` is raised once.
         """
         with self._lock:
             kept = self._kept.setdefault(key, _Kept())

@@ -66,7 +66,7 @@ def webhook_page(request: Request) -> Response:
 
 
 def _common_values(state: ConsoleState) -> dict[str, Any]:
-    """Return what the forms let an operator choose from, and the texts of a capture."""
+    """Return the choices of the forms, and the module with the texts of a capture."""
     return {
         "standings": [one.value for one in CaptureStanding],
         "consumers": [name for name, one in state.deployment.consumers.items() if one.events],

@@ -73,7 +73,7 @@ def _failure_rows(message: DeadLetter) -> Iterator[tuple[str, str]]:
 
 
 def message_rows(assessed: AssessedMessage, now: datetime) -> Iterator[tuple[str, str]]:
-    """Yield names and texts of what is known of a message, without its body and its verdict."""
+    """Yield name and text of each fact about a message, without its body and its verdict."""
     message, event = assessed.message, assessed.event
     yield "message", message.message_id
     yield "consumer", message.queue.owner

@@ -78,7 +78,7 @@ class ExportedMessage(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """SHA-256 over body and attributes: identifies the message, whatever its message id."""
+        """SHA-256 over body and attributes: identifies the message, under any message id."""
         return _digest(self.send.MessageBody, self._attributes())
 
     @property
@@ -283,7 +283,7 @@ class MessagePurge:
         exported: Callable[[Path, Sequence[DeadLetter]], object],
         batch_deleted: Callable[[], object],
     ) -> None:
-        """Export and delete the messages; note what was done in the change, also after an error.
+        """Export and delete the messages; count the deleted ones, also after an error.
 
         Args:
             path: the file of the export; None for a new file for each consumer.
@@ -404,7 +404,7 @@ class MessageImport:
     def plan(
         self, messages: Iterable[ExportedMessage], limit: int, *, again: bool, unsafe: bool
     ) -> None:
-        """Decide what is done with each message, by the messages that are in the queues.
+        """Sort the messages into `new` and the lists of messages that are left out.
 
         At most `limit` of these are read. Messages that were imported before are imported `again`,
         and those past `safe_until` only if `unsafe`.

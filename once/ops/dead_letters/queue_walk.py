@@ -1,4 +1,4 @@
-"""Search of dead letters: a walk of their queues, the messages by id or filter, and what is hidden.
+"""Walk of dead-letter queues: receives messages, selects them by id or filter, counts hidden ones.
 
 A walk receives messages, which hides them, and makes them visible again at its end.
 """
@@ -212,7 +212,8 @@ class QueueWalk:
         cut_short: whether the limit ended the walk within a FIFO queue, so that earlier messages of
             a message group may not have been received.
         about: depth of the queues before the walk; approximate on AWS. Known in `open_search`.
-        hidden: what the walk could not see; None if nothing. Known after `count_hidden`.
+        hidden: messages that the walk did not receive; None if there are none. Set by
+            `count_hidden`.
     """
 
     def __init__(self, sqs: "SQSClient", queues: Iterable[DeadLetterQueue], limit: int) -> None:

@@ -108,7 +108,7 @@ def open_redrive(
 
 @dataclass(slots=True)
 class RedrivePlan:
-    """Assessed messages by what a redrive does with them, and all in the order of the queues.
+    """Assessed messages, by the action of a redrive and in the order of the queues.
 
     Those that are `waiting` stay as well, behind a refused message of their message group.
     """
@@ -179,14 +179,14 @@ class Redrive:
         self._limiter = RateLimiter(self.request.rate)
 
     def dry_run(self, pages: MessageBatches) -> RedrivePlan:
-        """Return what a redrive does with the messages, without sending any."""
+        """Return the plan of a redrive; no message is sent."""
         assessed = [one for page in pages for one in assessment.assess_messages(self.records, page)]
         plan = self._plan(assessed, {})
         self._compare_order([one.message for one in plan.sent if one.message.ordered_group])
         return plan
 
     def send(self, pages: MessageBatches, change: Change, page_sent: Callable[[], object]) -> None:
-        """Send the messages, and note in the change what was done, also if this ends early.
+        """Send the messages; count them in the change, also if this ends early.
 
         `page_sent` is called after each batch; what it raises ends the run.
         """

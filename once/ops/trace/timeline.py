@@ -171,7 +171,7 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """An entry of the timeline, with further values by name; None for what is not known."""
+    """An entry of the timeline, with further values by name; None for an unknown value."""
 
     at: datetime | None
     consumer: str

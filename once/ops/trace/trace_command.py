@@ -1,4 +1,4 @@
-"""The command `trace`: what a key identifies, its timeline, and which places were searched.
+"""The command `trace`: the records and messages of a key, their timeline, the places searched.
 
 It shows every consumer's actions on an event, and on the events that it caused.
 """

@@ -1,7 +1,7 @@
 """HTTP requests to a destination whose addresses were checked; no redirect, no proxy.
 
-A replay sends customers' data and a provider's signature. Without the check, a URL that somebody
-else gave could reach the metadata service of this machine or a host of its private network. A name
+A replay sends customers' data and a provider's signature. Without the check, a URL of an attacker
+could reach the metadata service of this machine or a host of its private network. A name
 is resolved once, so that no later answer of a name server counts.
 """
 
@@ -133,7 +133,7 @@ class NotSent(Exception):
 
 
 class Unsendable(NotSent):
-    """A header or the method cannot be sent, whatever is tried."""
+    """A header or the method cannot be sent to any server."""
 
 
 class NoResponse(Exception):
@@ -145,7 +145,7 @@ def send_request(
 ) -> int:
     """Send a request, and return the status of its answer.
 
-    `Host`, `Content-Length` and `Connection` are set here, whatever the headers say.
+    `Host`, `Content-Length` and `Connection` are set here, and left out of the headers.
 
     Raises:
         NotSent, Unsendable: it was not sent.

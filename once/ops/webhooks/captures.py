@@ -158,7 +158,7 @@ class Captures:
             yield from filter(conditions.matches, found)
 
     def by_ids(self, ids: Sequence[str], conditions: CaptureFilter) -> list[Capture]:
-        """Return the captures of these ids; those that no key tells are looked for by time."""
+        """Return the captures of these ids; ids that are in no key are searched for by time."""
         found = {name: self._by_key(name, conditions) for name in dict.fromkeys(ids)}
         missing = [name for name, some in found.items() if not some]
         if missing:

@@ -7,10 +7,7 @@ code can read `once.names` and `once.settings` without loading the runtime.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from once.names import public_names
-
 if TYPE_CHECKING:
-    # The public names, one a line: `public_names` reads them from this text.
     from once.batch.hooks import Step as Step
     from once.consumer import Consumer as Consumer
     from once.effects.declaration import Call as Call
@@ -31,7 +28,28 @@ if TYPE_CHECKING:
     from once.write_expressions import absent as absent
     from once.write_expressions import present as present
 
-_HOME = public_names(__spec__)
+_HOME = {
+    "Step": "once.batch.hooks",
+    "Consumer": "once.consumer",
+    "Call": "once.effects.declaration",
+    "Policy": "once.effects.declaration",
+    "durable_function": "once.effects.workflows",
+    "state_machine": "once.effects.workflows",
+    "KeySpent": "once.errors",
+    "NotDone": "once.errors",
+    "PermanentError": "once.errors",
+    "Refusal": "once.errors",
+    "RetryableError": "once.errors",
+    "Source": "once.event_sources",
+    "CloudEvent": "once.events.cloud_event",
+    "Key": "once.events.identity",
+    "S3Object": "once.intake.envelopes",
+    "FormerRecords": "once.transaction",
+    "Transaction": "once.transaction",
+    "absent": "once.transaction",
+    "present": "once.transaction",
+}
+"""The module of each public name."""
 
 if not TYPE_CHECKING:
     __all__ = [*_HOME]

@@ -6,8 +6,6 @@ metrics, the variables of workflows, and the limits that AWS documents.
 
 import re
 from enum import StrEnum
-from importlib.machinery import ModuleSpec
-from pathlib import Path
 
 SCHEMA_VERSION = 1
 """Shape of the dedup record. A change of shape is a new version, and readers know both."""
@@ -379,15 +377,3 @@ class Limits:
     QUEUE_STAY_SECONDS = 2 * QUEUE_RETENTION_SECONDS
     """In a consumer's queue and then in its isolation queue, each with the retention above."""
     DEAD_LETTER_RETENTION_SECONDS = 14 * 24 * 60 * 60
-
-
-def public_names(package: ModuleSpec) -> dict[str, str]:
-    """Return the public names of a package, and the module of each.
-
-    They are its imports under TYPE_CHECKING as `from MODULE import NAME as NAME`. So there is one
-    list for type checkers, for `import *` and for the loading on first use.
-    """
-    # Not by `loader.get_source`: pytest's loader of a plugin's distribution has no such method.
-    text = Path(str(package.origin)).read_text("utf-8")
-    lines = re.findall(r"^    from (\S+) import (\w+) as \2$", text, re.MULTILINE)
-    return {name: module for module, name in lines}

@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import pairwise
 
 import once
-from once.cdk.errors import SynthError
+from once.cdk.synth_error import SynthError
 from once.errors import OnceError
 from once.names import Reason
 from once.ops.dead_letters.assessment import remedy

@@ -20,14 +20,14 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct, IDependable
 
-from once.cdk.checks.deployment_options import endpoint_faults
+from once.cdk.checks.deployment_config import endpoint_faults
 from once.cdk.deployment_options import DeploymentConfig, imported_key
-from once.cdk.errors import SynthError
 from once.cdk.nag import acknowledge_finding, name_in_findings
 from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for
 from once.cdk.packaging.function_package import package
 from once.cdk.permissions import allow
 from once.cdk.props import Rollout
+from once.cdk.synth_error import SynthError
 from once.names import LIVE_ALIAS, OTLP_ENDPOINT, Limits
 from once.settings import SETTINGS, Environment
 

@@ -15,8 +15,8 @@ from typing import Self
 import msgspec
 
 from once.cdk.checks.property_types import has_type
-from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps, Rollout, WebhookProps
+from once.cdk.synth_error import SynthError
 from once.names import page_url
 
 

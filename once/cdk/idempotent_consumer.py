@@ -14,20 +14,20 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
 from once.cdk import _queues
-from once.cdk._event_sources import Destination, connect
 from once.cdk._lambda_function import FunctionConstruct
+from once.cdk._queue_sources import Destination, connect
 from once.cdk.checks.aws_clients_in_code import UNREAD_CLIENTS, unread_clients
 from once.cdk.checks.constructs import CONSTRUCT_METADATA, wiring_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
-from once.cdk.checks.deployment_options import RESERVED_SENDER, deployment_faults, reserved_sender
+from once.cdk.checks.deployment_config import RESERVED_SENDER, deployment_faults, reserved_sender
 from once.cdk.checks.handlers_in_code import UNREAD, unread_handlers
 from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.errors import SynthError
 from once.cdk.monitoring import monitor_consumer
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.permissions import POLICY_CHARACTERS, ClaimAccess, consumer_rights, policy_characters
 from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups, output_key
+from once.cdk.synth_error import SynthError
 from once.cdk.topics import Topics
 from once.names import ExternalOutput, Limits, StackOutput, retention_variable, workflow_variable
 from once.settings import Dedup, Settings, TableSettings

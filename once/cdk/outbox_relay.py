@@ -13,11 +13,11 @@ from once.cdk import functions
 from once.cdk._lambda_function import FunctionConstruct
 from once.cdk._queues import make_dead_letters, retain_messages
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.errors import SynthError
 from once.cdk.monitoring import monitor_relay
 from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.permissions import LOG_ACTIONS, STREAM_ACTIONS, allow, function_role, key_statements
 from once.cdk.retained_data import RelayFailures
+from once.cdk.synth_error import SynthError
 from once.cdk.topics import Topics
 from once.names import RELAY, Record
 from once.settings import RelaySettings

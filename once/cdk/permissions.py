@@ -33,9 +33,9 @@ from constructs import Construct
 
 from once.cdk._queues import ConsumerQueues
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.errors import SynthError
 from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
 from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps, WorkflowProps
+from once.cdk.synth_error import SynthError
 from once.names import EXECUTION_PREFIX, PRODUCER_OBJECTS, SOURCE_PREFIX, consumer_objects
 from once.settings import ITEM_RECORD_PREFIX, Dedup
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from once.cdk.errors import SynthError
+from once.cdk.synth_error import SynthError
 from once.names import ExternalOutput
 from once.ops import terminal
 from once.ops.aws.clients import client
@@ -65,7 +65,7 @@ class RegistryOptions:
             sys.path.pop(0)
         if "REGISTRY" not in found:
             raise OpsError(f"{file} has no REGISTRY: give it a once.cdk.Registry of this name")
-        from once.cdk.app import template as templates  # the CDK takes seconds to load
+        from once.cdk.app import template_files as templates  # the CDK takes seconds to load
 
         write = {"template": templates.write_templates, "package": templates.write_packages}[what]
         try:

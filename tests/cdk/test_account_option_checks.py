@@ -18,7 +18,7 @@ from once.cdk import (
     TableProps,
     deployment_faults,
 )
-from once.cdk.checks.deployment_options import stage_faults, unfit_option_faults
+from once.cdk.checks.deployment_config import stage_faults, unfit_option_faults
 from once.names import page_url
 from tests.stacks.full_service import KEY, LAYER, NETWORK, PLAIN, QUEUE, TABLE, TEST
 

@@ -16,10 +16,10 @@ import pytest
 
 from once.cdk import assemble
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.errors import SynthError
 from once.cdk.packaging import bytecode as bytecode_module
 from once.cdk.packaging.bytecode import TASK, Compiler, add_bytecode, compiler_for, local_python
 from once.cdk.packaging.function_package import package
+from once.cdk.synth_error import SynthError
 from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, tree
 from tests.stacks.booking_office import LINES, lines_in, registry_in

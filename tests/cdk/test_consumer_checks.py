@@ -8,7 +8,7 @@ from msgspec import structs
 
 from once.cdk.checks.consumer_props import MARGIN_SECONDS, consumer_props_faults
 from once.cdk.checks.consumer_set import consumer_set_faults
-from once.cdk.checks.deployment_options import deployment_faults
+from once.cdk.checks.deployment_config import deployment_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import ConsumerProps, Pollers, TableProps, WarmThroughput
 from once.names import RELAY, UNROUTED

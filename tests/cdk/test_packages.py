@@ -24,7 +24,6 @@ from once.cdk import DedupTable, IdempotentConsumer
 from once.cdk import _lambda_function as function_module
 from once.cdk.checks.aws_clients_in_code import OWN_SERVICES
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.errors import SynthError
 from once.cdk.packaging import function_package as package_module
 from once.cdk.packaging.function_package import (
     SITES,
@@ -34,6 +33,7 @@ from once.cdk.packaging.function_package import (
     locks_of,
     package,
 )
+from once.cdk.synth_error import SynthError
 from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, LOCK, Function, names, tree
 from tests.e2e.app import LOYALTY

@@ -17,7 +17,7 @@ from once.cdk import (
     DeploymentConfig,
     Endpoint,
     SynthError,
-    WebhookIngress,
+    WebhookFunction,
     WebhookProps,
     consumer_set_faults,
     event_sources,
@@ -151,7 +151,7 @@ def test_faults_of_the_parts_end_the_synthesis_together() -> None:
     dedup, captures = DedupTable(stack, "dedup"), CaptureTable(stack, "captures")
     props = WebhookProps(endpoints=(PUSHES,))
     with pytest.raises(SynthError) as caught:
-        WebhookIngress(stack, props, dedup_table=dedup, captures=captures, secrets={})
+        WebhookFunction(stack, props, dedup_table=dedup, captures=captures, secrets={})
     assert len(caught.value.faults) == 4
 
 

@@ -13,7 +13,7 @@ from moto import mock_aws
 from msgspec.structs import fields
 
 from once.cdk.checks.consumer_props import START_SECONDS
-from once.cdk.checks.deployment_options import message_life_days
+from once.cdk.checks.deployment_config import message_life_days
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import DAY_SECONDS
 from once.effects.workflow_starts import ONE_ATTEMPT

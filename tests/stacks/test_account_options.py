@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from once.cdk import DeploymentConfig
-from once.cdk.checks.deployment_options import reserved_sender
+from once.cdk.checks.deployment_config import reserved_sender
 from stacks.consumers import CONSUMERS
 from tests.stacks.cloud import Cloud, Json, flat, listed
 from tests.stacks.full_service import (

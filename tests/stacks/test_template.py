@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import asdict
 
 from once.cdk import SynthError, output_key
-from once.cdk.app.template import write_templates
+from once.cdk.app.template_files import write_templates
 from once.settings import SETTINGS, Settings
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY

@@ -18,13 +18,13 @@ from once.cdk.app.registry import Registry
 from once.cdk.app.stacks import FurtherStack, ServiceStack, StateStack
 from once.cdk.checks.constructs import stack_size_faults, unmanaged_mapping_faults
 from once.cdk.checks.consumer_set import consumer_set_faults
-from once.cdk.checks.deployment_options import deployment_faults, stage_faults, unfit_option_faults
+from once.cdk.checks.deployment_config import deployment_faults, stage_faults, unfit_option_faults
 from once.cdk.checks.handlers_in_code import has_handler, syntax_faults
 from once.cdk.deployed_names import DeployedNames, lost_use_faults, missing_name_faults
 from once.cdk.deployment_options import DeploymentConfig, Stage
-from once.cdk.errors import SynthError
 from once.cdk.props import ConsumerProps, WebhookProps, output_key
 from once.cdk.resting_cost import summary
+from once.cdk.synth_error import SynthError
 from once.names import StackOutput
 
 _CONSUMER_STACK = re.compile(r"(.+)-service(?:-(\d+))?")

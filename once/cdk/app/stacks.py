@@ -45,7 +45,7 @@ from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import ConsumerProps, TableProps, output_key
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
-from once.cdk.webhook_ingress import WebhookIngress
+from once.cdk.webhook_function import WebhookFunction
 from once.names import StackOutput
 
 CAPTURES = "captures"
@@ -375,7 +375,7 @@ class ServiceStack(_ConsumerStack):
         self.webhooks = None
         if webhooks is not None:
             assert state.captures is not None  # noqa: S101 - both stacks are given the same ingress
-            self.webhooks = WebhookIngress(
+            self.webhooks = WebhookFunction(
                 self,
                 webhooks,
                 config=config,

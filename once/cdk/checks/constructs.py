@@ -118,7 +118,7 @@ def webhook_wiring_faults(
     yield from _folder_faults(props)
     yield from (
         f"the secret of endpoint {each.name!r} is missing; add its ARN to secrets= of "
-        "WebhookIngress"
+        "WebhookFunction"
         for each in props.endpoints
         if each.name not in secrets
     )
@@ -127,7 +127,7 @@ def webhook_wiring_faults(
     if props.needs_claims and claims is None:
         yield (
             f"its endpoints take bodies of {props.largest_body} bytes, and a message holds "
-            f"{MESSAGE_BODY_BYTES}; give claims= of WebhookIngress a ClaimBucket, or the "
+            f"{MESSAGE_BODY_BYTES}; give claims= of WebhookFunction a ClaimBucket, or the "
             "endpoints a smaller body_bytes="
         )
 

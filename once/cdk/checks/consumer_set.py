@@ -9,7 +9,7 @@ from once.cdk.checks import faults_where
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.handlers_in_code import caused_events
 from once.cdk.checks.property_types import has_type
-from once.cdk.checks.webhooks import webhook_set_faults
+from once.cdk.checks.webhook_props import webhook_set_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import ConsumerProps, MessageGroups, WarmThroughput, WebhookProps
 from once.names import Limits

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.errors import SynthError
+from once.cdk.synth_error import SynthError
 
 TASK = "/var/task"
 """The folder of a package in Lambda. Bytecode names it as the place of its source: the build folder

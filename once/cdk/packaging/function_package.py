@@ -24,8 +24,8 @@ from pathlib import Path
 
 from once.cdk.checks.aws_clients_in_code import kept_services, read_clients
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.errors import SynthError
 from once.cdk.packaging.bytecode import add_bytecode, bytecode_recipe, local_python
+from once.cdk.synth_error import SynthError
 
 try:
     import fcntl

@@ -126,7 +126,7 @@ def webhooks_of(deployment: Deployment) -> DeployedWebhooks:
     if deployment.webhooks is None:
         raise NotFoundError(
             f"{deployment.service!r} has no webhook ingress: declare one "
-            "(`once.cdk.WebhookIngress`) and deploy, or name another deployment with --service"
+            "(`once.cdk.WebhookFunction`) and deploy, or name another deployment with --service"
         )
     return deployment.webhooks
 

@@ -31,7 +31,7 @@ def state(webhooks: Webhooks, state: ConsoleState) -> ConsoleState:
 def test_a_deployment_without_an_ingress_says_how_to_declare_one(cloud: Cloud) -> None:
     state = ConsoleState(Deployment.find())
     with TestClient(console_app(state, ADDRESS), base_url=ADDRESS.url, headers=OWN) as client:
-        assert "once.cdk.WebhookIngress" in client.get("webhooks").text
+        assert "once.cdk.WebhookFunction" in client.get("webhooks").text
         assert "has no webhook ingress" in client.get("webhooks/one", params={"key": "a"}).text
 
 

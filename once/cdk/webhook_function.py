@@ -18,14 +18,14 @@ from constructs import Construct
 from once.cdk import permissions
 from once.cdk._lambda_function import FunctionConstruct
 from once.cdk.checks.constructs import webhook_wiring_faults
-from once.cdk.checks.deployment_options import deployment_faults
-from once.cdk.checks.webhooks import webhook_props_faults
+from once.cdk.checks.deployment_config import deployment_faults
+from once.cdk.checks.webhook_props import webhook_props_faults
 from once.cdk.deployment_options import DeploymentConfig, imported_key
-from once.cdk.errors import SynthError
 from once.cdk.monitoring import monitor_ingress
 from once.cdk.nag import acknowledge_finding
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import MessageGroups, WebhookProps, ingress_settings
+from once.cdk.synth_error import SynthError
 from once.names import consumer_objects
 from once.webhooks.endpoint import OBJECTS
 
@@ -42,7 +42,7 @@ _LOGGED = {
 """The fields of the access log, and their variables."""
 
 
-class WebhookIngress(FunctionConstruct):
+class WebhookFunction(FunctionConstruct):
     """A webhook ingress: its function, its address, and its alarms.
 
     The attributes are its parts. `url` is the address, with a slash at its end: the name of an

@@ -155,7 +155,6 @@ class SnsSource(Source, frozen=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether its messages are plain JSON."""
         return self.type is not None or self.type_field is not None
 
 

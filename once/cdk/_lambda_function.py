@@ -77,7 +77,6 @@ class FunctionConstruct(Construct):
         )
 
     def dashboard_row(self) -> Row:
-        """Return its graphs."""
         return self._row
 
     def _make_function(

@@ -196,7 +196,6 @@ class _NotifiedQueue:
         scope: Construct,  # noqa: ARG002 - the CDK's interface
         bucket: Any,  # noqa: ARG002
     ) -> s3.BucketNotificationDestinationConfig:
-        """Let the bucket send to the queue."""
         return s3.BucketNotificationDestinationConfig(
             arn=self._to.queue.queue_arn,
             type=s3.BucketNotificationDestinationType.QUEUE,
@@ -204,7 +203,6 @@ class _NotifiedQueue:
         )
 
     def allow(self) -> list[IDependable]:
-        """Let the bucket send to the queue, and return the queue's policy."""
         return self._to.allow(
             "OnlyItsBucketSends",
             iam.ServicePrincipal("s3.amazonaws.com"),

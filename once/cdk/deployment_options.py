@@ -74,7 +74,6 @@ class CustomerKeys:
 
     @classmethod
     def one(cls, key: CustomerKey) -> "CustomerKeys":
-        """Return one key for every kind of resource."""
         return cls(**{field.name: key for field in fields(cls)})
 
 
@@ -331,12 +330,10 @@ class DeploymentConfig:
 
     @property
     def dedup_window_seconds(self) -> int:
-        """The time for which a committed key is remembered, in seconds."""
         return self.dedup_window_days * DAY_SECONDS
 
     @property
     def runtime(self) -> lambda_.Runtime:
-        """The Lambda runtime of `python_runtime`."""
         name = f"PYTHON_{self.python_runtime.replace('.', '_')}"
         known: lambda_.Runtime = getattr(lambda_.Runtime, name)
         return known

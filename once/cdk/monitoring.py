@@ -453,7 +453,6 @@ class _Part:
             self.add("RetriesAlarm", retried, _RETRIES, "messages-retried", what, of=of)
 
     def on_errors(self, function: lambda_.IFunction) -> cloudwatch.IAlarm:
-        """Alarm on invocations that fail as a whole."""
         errors = function.metric_errors(period=_WHILE, statistic=SUM)
         what = "the function fails as a whole"
         return self.add("ErrorsAlarm", errors, _ERRORS, "function-errors", what)

@@ -162,7 +162,6 @@ class ClaimAccess:
         return cls(bucket, tuple(f"{p}*" for p in places), tuple(f"{p}*" for p in own))
 
     def read_statements(self) -> list[iam.PolicyStatement]:
-        """Return the statements that allow to read; none without an object to read."""
         if not self.reads:
             return []
         objects = map(self.bucket.arn_for_objects, self.reads)
@@ -171,7 +170,6 @@ class ClaimAccess:
         return [allow("ReadClaims", actions, *objects, self.bucket.bucket_arn)]
 
     def write_statements(self) -> list[iam.PolicyStatement]:
-        """Return the statements that allow to store; none without a place to store."""
         objects = map(self.bucket.arn_for_objects, self.writes)
         return [allow("StoreClaims", ["s3:PutObject"], *objects)] if self.writes else []
 

@@ -307,7 +307,6 @@ class ConsumerProps:
 
     @property
     def event_types(self) -> tuple[str, ...]:
-        """Every type that it handles."""
         return (*self.external, *self.events)
 
     @property
@@ -378,7 +377,6 @@ class MessageGroups:
         )
 
     def among(self, types: Collection[str]) -> "MessageGroups":
-        """Return the groups of these types only."""
         return MessageGroups(
             fields={event: path for event, path in self.fields.items() if event in types},
             ordered=self.ordered.intersection(types),
@@ -418,17 +416,14 @@ class WebhookProps:
 
     @property
     def event_types(self) -> tuple[str, ...]:
-        """The types of the events that it hands on."""
         return tuple(dict.fromkeys(t for each in self.endpoints for t in each.event_types))
 
     @property
     def largest_body(self) -> int:
-        """The largest body that one of its endpoints reads, in bytes."""
         return max((each.limit for each in self.endpoints), default=0)
 
     @property
     def needs_claims(self) -> bool:
-        """Whether it needs the claim-check bucket, for bodies that are too large for a message."""
         return self.largest_body > MESSAGE_BODY_BYTES
 
 

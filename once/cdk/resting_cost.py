@@ -31,7 +31,6 @@ class Line(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """The amount of the line, in USD."""
         return self.quantity * self.price
 
 
@@ -84,7 +83,6 @@ def summary(service: str, *templates: Template) -> str:
 
 
 def properties_of(kind: str, *templates: Template) -> Iterator[Mapping[str, Any]]:
-    """Yield the properties of the resources of one type."""
     for template in templates:
         for resource in template["Resources"].values():
             if resource["Type"] == kind:

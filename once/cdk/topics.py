@@ -181,12 +181,10 @@ class Topics:
 
     @property
     def of_producers(self) -> tuple[sns.Topic, ...]:
-        """The topics to which producers publish."""
         return tuple(filter(None, (self.ingress, self.ordered_ingress)))
 
     @property
     def of_consumers(self) -> tuple[sns.Topic, ...]:
-        """The topics to which the relay publishes."""
         return tuple(filter(None, (self.events, self.ordered_events)))
 
     def restrict_events_to(self, role: iam.IRole, *, local: bool) -> None:

@@ -119,7 +119,6 @@ class AppValidation:
         self._registry = registry
 
     def validate(self) -> list[str]:
-        """Return every fault."""
         tree = self._app.node.find_all()
         return [*self._registry, *unmanaged_mapping_faults(tree), *stack_size_faults(tree)]
 

@@ -161,11 +161,9 @@ class StateStack(Stack):
         return {DEDUP: self.dedup_table, **self._tables}
 
     def tables_of(self, consumer: ConsumerProps) -> Mapping[str, dynamodb.ITable]:
-        """Return the tables that this consumer writes, by the name its handlers use."""
         return {table.name: self._tables[table.name] for table in consumer.tables}
 
     def secrets_of(self, consumer: ConsumerProps) -> Mapping[str, str]:
-        """Return the ARNs of the secrets that this consumer reads, by the name its line uses."""
         return {name: self._secrets[name] for name in consumer.secrets}
 
     def _table(self, props: TableProps) -> dynamodb.ITable:

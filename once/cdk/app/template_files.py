@@ -61,7 +61,6 @@ def write_templates(
 def write_packages(
     registry: Registry, folder: Path, config: DeploymentConfig | None, context: Mapping[str, Any]
 ) -> list[Path]:
-    """Write the package of each function into a folder; return their paths."""
     app = App(analytics_reporting=False, context=dict(context))
     config = DeploymentConfig.from_context(app.node, base=config)
     publishes = published_types(registry.consumers, registry.webhooks)

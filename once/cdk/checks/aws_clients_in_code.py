@@ -54,7 +54,6 @@ class Clients:
     unread: tuple[str, ...]
 
     def beyond(self, services: Collection[str]) -> Iterator[str]:
-        """Yield a fault for each service that is not among these, with the remedy."""
         for service, place in self.places.items():
             if service not in services:
                 yield (

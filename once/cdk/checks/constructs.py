@@ -175,7 +175,6 @@ def unmanaged_mapping_faults(tree: Iterable[IConstruct]) -> Iterator[str]:
 
 
 def _marks(construct: IConstruct) -> set[str]:
-    """Return the marks of the constructs around this one."""
     entries = (entry for scope in construct.node.scopes for entry in scope.node.metadata)
     return {entry.data for entry in entries if entry.type == CONSTRUCT_METADATA}
 

@@ -103,7 +103,6 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
 
 
 def name_faults(name: str) -> Iterator[str]:
-    """Yield the fault of a name that keys and paths cannot hold."""
     if not CONSUMER_NAME.fullmatch(name):
         yield f"the name {name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
 
@@ -197,7 +196,6 @@ def _time_faults(consumer: ConsumerProps) -> Iterator[str]:
 
 
 def timeout_faults(seconds: int, longest: int, why: str) -> Iterator[str]:
-    """Yield the fault of a function's timeout."""
     kept = f": {MARGIN_SECONDS} s are kept back for the answer, and {why}"
     yield from outside("timeout_seconds", seconds, range(MARGIN_SECONDS + 1, longest + 1), kept)
 
@@ -206,7 +204,6 @@ _FIELD = re.compile(r"[^\s.]+(\.[^\s.]+)*")
 
 
 def line_group_faults(consumer: ConsumerProps) -> Iterator[str]:
-    """Yield the faults of one line's message groups, without the consumer's name."""
     ordered, fair = consumer.ordered_by, consumer.fair_by
     size, window = consumer.batch_size, consumer.batch_window_seconds
     of_fifo = {

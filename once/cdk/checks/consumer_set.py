@@ -48,7 +48,6 @@ def consumer_set_faults(
 
 
 def named(consumer: ConsumerProps) -> str:
-    """Return how messages name a consumer."""
     return f"consumer {consumer.name!r}"
 
 
@@ -79,7 +78,6 @@ def _name_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
 
 
 def _subscription_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
-    """Yield a fault for a topic with more subscriptions than SNS takes."""
     ordered = MessageGroups.of(consumers).ordered
     subscribed = [each for each in consumers if each.source is None or each.events]
     on_fifo = [each for each in subscribed if each.fifo or not ordered.isdisjoint(each.event_types)]
@@ -175,7 +173,6 @@ def _unread_claim_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
 
 
 def group_set_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
-    """Yield the faults of message groups that concern several consumers."""
     lines: dict[str, dict[str, str]] = defaultdict(dict)
     for consumer in consumers:
         if consumer.grouped_by is not None:

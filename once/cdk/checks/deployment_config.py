@@ -35,7 +35,6 @@ from once.names import Limits, page_url
 
 
 def deployment_faults(config: DeploymentConfig) -> list[str]:
-    """Return every fault of a configuration; an empty list if it can be deployed."""
     return [
         *config.faults,
         *_option_faults(config),
@@ -352,7 +351,6 @@ def reserved_sender(props: ConsumerProps, config: DeploymentConfig) -> str | Non
 
 
 def stage_faults(stages: Sequence[Stage]) -> list[str]:
-    """Return every fault of the stages; an empty list without stages."""
     faults = [fault for each in stages for fault in _stage_faults(each)]
     names = Counter(("name", each.name) for each in stages)
     services = Counter(("service", each.config.service) for each in stages)

@@ -17,7 +17,6 @@ def _relay() -> Relay:
 
 
 def lambda_handler(event: dict[str, Any], context: "Context") -> Relayed:
-    """Publish the events of a batch of stream records, and return how many."""
     return _relay().handle(event, context)
 
 

@@ -17,7 +17,6 @@ def _sweep() -> Sweep:
 
 
 def lambda_handler(event: dict[str, Any], context: object) -> "PartialItemFailureResponse":
-    """Work on a batch of published events."""
     del context
     return _sweep().handle(event)
 

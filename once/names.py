@@ -245,10 +245,21 @@ class StackOutput:
     DEAD_LETTERS = "DeadLetters"
     FUNCTION = "Function"
     EVENT_TYPES = "Takes"
+    QUEUE_RULES = "RulesOfQueue"
+    """Of an existing queue, as JSON: values that its attributes must have; see `QueueRule`."""
     IDENTITY = "Identity"
     TABLE = "Table"
     ENDPOINT_SECRET = "EndpointSecret"  # noqa: S105 - the name of an output
     """ARN of the secret of an endpoint of webhooks."""
+
+
+class QueueRule:
+    """Rules of an existing queue, by SQS's names. Higher values are right but for the retention."""
+
+    VISIBILITY = "VisibilityTimeout"
+    RETENTION = "MessageRetentionPeriod"
+    RECEIVES = "maxReceiveCount"
+    """Of its redrive policy, if it has one."""
 
 
 class ExternalOutput(StrEnum):

@@ -43,12 +43,9 @@ class IdempotentConsumer(FunctionConstruct):
     None if every batch holds one message, `item_table` is None unless its items hold the dedup
     records. The queues invoke `alias`, which points to a published version of `function`.
 
-    An existing `queue` is not changed, and nothing is made for `props.source`. If it is imported by
-    its ARN, synthesis cannot check these attributes, which must hold: its visibility timeout is at
-    least `props.visibility`; it keeps messages for four days at most, which the dedup window counts
-    with; its redrive policy, if it has one, has a `maxReceiveCount` of `props.max_receive_count` or
-    more (of 1,000 on a FIFO queue, so that SQS takes no waiting message out of its group), and a
-    dead-letter queue of its own. If it is encrypted with a key of AWS KMS, import it with
+    An existing `queue` is not changed, and nothing is made for `props.source`. Synthesis checks the
+    attributes of one that the app makes. Of one that is imported by its ARN they must be as
+    docs/your-service.md says. If it is encrypted with a key of AWS KMS, import it with
     `Queue.from_queue_attributes(…, key_arn=…)`, and the role may use the key.
 
     Args:

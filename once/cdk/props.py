@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from once.event_sources import Source as Source
-from once.names import RETENTION_DAYS, Limits
+from once.names import RETENTION_DAYS, Limits, QueueRule
 from once.settings import MAX_BODY_BYTES, Dedup, TableSettings
 from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
@@ -327,6 +327,16 @@ class ConsumerProps:
         function each time is dead-lettered with its reason.
         """
         return Limits.MAX_RECEIVE_COUNT - 1 if self.blocks_group else self.max_receive_count
+
+    @property
+    def queue_rules(self) -> dict[str, int]:
+        """The attributes that an existing queue must have; see `QueueRule`."""
+        receives = Limits.MAX_RECEIVE_COUNT if self.fifo else self.max_receive_count
+        return {
+            QueueRule.VISIBILITY: self.visibility,
+            QueueRule.RETENTION: Limits.QUEUE_RETENTION_SECONDS,
+            QueueRule.RECEIVES: receives,
+        }
 
     @property
     def least_visibility_seconds(self) -> int:

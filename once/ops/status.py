@@ -1,6 +1,7 @@
 """The command `status`: depth of each queue, age of its oldest message, and stuck consumers."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,7 +9,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.table import Table
 
-from once.names import UNROUTED, Limits, page_url
+from once.names import UNROUTED, Limits, QueueRule, page_url
 from once.ops import terminal
 from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import Deployment
@@ -58,6 +59,7 @@ class QueueStatus:
         oldest_seconds: age of the oldest message, isolated ones included.
         dead_letters: dead letters; for the sweep queue, unrouted events.
         message_bytes: the smallest MaximumMessageSize of these queues.
+        queue_faults: attributes of an existing queue that break a rule of its consumer, as texts.
         start_error: the error with which the function fails to start; None without one. It is not
             looked for while the queues are empty.
         mappings: the event source mappings of the function; empty if they are not known.
@@ -71,6 +73,7 @@ class QueueStatus:
     isolated: int | None = None
     dead_letters: int
     message_bytes: int
+    queue_faults: tuple[str, ...] = ()
     start_error: str | None = None
     mappings: tuple[MappingStatus, ...] = ()
 
@@ -85,14 +88,14 @@ class QueueStatus:
         return self.visible is None or any(counts)
 
     @property
-    def warning(self) -> str | None:
-        """Warning about a MaximumMessageSize below 1 MiB; None if the queues take every message."""
-        if self.message_bytes >= Limits.MESSAGE_BYTES:
-            return None
-        return (
-            f"{self.consumer}: set MaximumMessageSize of its queues to {Limits.MESSAGE_BYTES} (is "
+    def warnings(self) -> list[str]:
+        """Attributes of its queues with which messages may be lost or refused, as texts."""
+        size = (
+            f"set MaximumMessageSize of its queues to {Limits.MESSAGE_BYTES} (is "
             f"{self.message_bytes}): isolated messages, dead letters and redrives may be refused"
         )
+        small = [size] if self.message_bytes < Limits.MESSAGE_BYTES else []
+        return [f"{self.consumer}: {each}" for each in (*small, *self.queue_faults)]
 
     def stuck(self, max_age_seconds: float) -> list[str]:
         message = "unrouted event" if self.consumer == UNROUTED else "dead letter"
@@ -121,7 +124,7 @@ def status(
     than --max-age. The age is not known for a queue
     without recent use, nor in an embedded AWS. Failed starts are read from the last hour
     of the logs, if messages wait. A queue that refuses messages of 1 MiB is named below
-    the table.
+    the table, as is an existing queue with an attribute that breaks a rule of its consumer.
     """
     seconds = terminal.parse_age_option(max_age, option="--max-age").total_seconds()
     deployment = Deployment.find(service)
@@ -170,14 +173,37 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
             for owner, url in deployment.kept_events.items()
         ),
     ]
+    faults = {one.name: _queue_faults(sqs, one.queue_url, one.queue_rules) for one in consumers}
     names = {each.consumer: f"{deployment.service}-{each.consumer}" for each in rows}
     read = [names[each.consumer] for each in rows if each.has_messages]
     errors, mappings = start_errors(client("logs"), read), _mappings()
     return [
-        replace(each, start_error=errors.get(name), mappings=tuple(mappings.get(name, ())))
+        replace(
+            each,
+            queue_faults=faults.get(each.consumer, ()),
+            start_error=errors.get(name),
+            mappings=tuple(mappings.get(name, ())),
+        )
         for each in rows
         for name in [names[each.consumer]]
     ]
+
+
+def _queue_faults(sqs: "SQSClient", url: str, rules: Mapping[str, int]) -> tuple[str, ...]:
+    """Compare an existing queue, of which CloudFormation knows no attribute, with its rules."""
+    if not rules:
+        return ()
+    names: Any = (QueueRule.VISIBILITY, QueueRule.RETENTION, "RedrivePolicy")
+    found: Any = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    found |= json.loads(found.get("RedrivePolicy", "{}"))
+    faults = []
+    for name, demanded in rules.items():
+        value = int(found.get(name, demanded))
+        too_high = name == QueueRule.RETENTION and value > demanded
+        if too_high or (name != QueueRule.RETENTION and value < demanded):
+            change = "lower" if too_high else "raise"
+            faults.append(f"{change} {name} of its queue to {demanded} (is {value})")
+    return tuple(faults)
 
 
 def _mappings() -> dict[str, list[MappingStatus]]:
@@ -197,7 +223,7 @@ def _mappings() -> dict[str, list[MappingStatus]]:
 
 def _table(rows: Sequence[QueueStatus], max_age_seconds: float) -> Table:
     numbers = (">visible", ">in flight", ">delayed", ">oldest", ">isolated", ">dead letters")
-    warned = "\n".join(filter(None, (row.warning for row in rows))) or None
+    warned = "\n".join(each for row in rows for each in row.warnings) or None
     table = terminal.table("consumer", *numbers, caption=warned, caption_justify="left")
     for row in rows:
         age, isolated = _age(row.oldest_seconds), row.isolated

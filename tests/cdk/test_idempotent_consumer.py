@@ -38,6 +38,9 @@ TICKETS = ConsumerProps(
 )
 
 
+Make = Callable[[cdk.Stack], sqs.Queue]
+
+
 def existing_queue(stack: cdk.Stack) -> sqs.IQueue:
     return sqs.Queue.from_queue_arn(stack, "Bookings", QUEUE_ARN)
 
@@ -108,24 +111,16 @@ def relay_for_others(stack: cdk.Stack) -> OutboxRelay:
     return OutboxRelay(stack, topics=topics, publishes={}, dedup_table=dedup)
 
 
-def own_queue(stack: cdk.Stack, seconds: int | None = None) -> sqs.Queue:
-    visibility = None if seconds is None else cdk.Duration.seconds(seconds)
-    return sqs.Queue(stack, "Own", visibility_timeout=visibility)
+def own_queue(seconds: int = TICKETS.visibility, **options: Any) -> Make:
+    visibility = cdk.Duration.seconds(seconds)
+    return lambda stack: sqs.Queue(stack, "Own", visibility_timeout=visibility, **options)
 
 
-def short_queue(stack: cdk.Stack) -> sqs.Queue:
-    return own_queue(stack, 179)
-
-
-def with_receives(receives: int, **options: Any) -> Callable[[cdk.Stack], sqs.Queue]:
+def with_receives(receives: int, **options: Any) -> Make:
     def queue(stack: cdk.Stack) -> sqs.Queue:
-        letters = sqs.DeadLetterQueue(
-            queue=sqs.Queue(stack, "Letters", **options), max_receive_count=receives
-        )
-        visibility = cdk.Duration.seconds(TICKETS.visibility)
-        return sqs.Queue(
-            stack, "Own", visibility_timeout=visibility, dead_letter_queue=letters, **options
-        )
+        letters = sqs.Queue(stack, "Letters", **options)
+        policy = sqs.DeadLetterQueue(queue=letters, max_receive_count=receives)
+        return own_queue(dead_letter_queue=policy, **options)(stack)
 
     return queue
 
@@ -160,8 +155,16 @@ REFUSED: dict[str, Json] = {
     | {"queue": unknown_queue},
     "fifo=True, and its topics= have no FIFO topic for its types; give its line": FIFO
     | {"topics": Topics.make},
-    "its queue has a visibility timeout of 30 s; raise it to": {"queue": own_queue},
-    "its queue has a visibility timeout of 179 s; raise it to": {"queue": short_queue},
+    "its queue has a visibility timeout of 30 s; raise it to": {
+        "queue": lambda stack: sqs.Queue(stack, "Own")
+    },
+    "its queue has a visibility timeout of 179 s; raise it to": {"queue": own_queue(179)},
+    "its queue keeps messages for 345601 s; lower its retention to 345600": {
+        "queue": own_queue(retention_period=cdk.Duration.seconds(345_601))
+    },
+    "its queue takes messages of 262144 bytes; raise its maximum message size to 1048576": {
+        "queue": own_queue(max_message_size_bytes=262_144)
+    },
     "its queue has a maxReceiveCount of 4; raise it to 5": {"queue": with_receives(4)},
     "its queue has a maxReceiveCount of 11; raise it to 12": {
         "queue": with_receives(11),
@@ -266,7 +269,7 @@ def test_settings_that_are_too_large_for_a_parameter_are_a_fault(
 
 
 def test_a_queue_of_the_app_that_hides_messages_for_long_enough_is_used(stack: cdk.Stack) -> None:
-    queue = own_queue(stack, 180)
+    queue = own_queue()(stack)
     assert make(stack, queue=queue).queue is queue
 
 

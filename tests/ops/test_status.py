@@ -67,6 +67,7 @@ def test_json_has_the_same_values(busy: Cloud) -> None:
     ]
     assert [row.pop("start_error") for row in found["queues"]] == [None] * 4
     assert [row.pop("mappings") for row in found["queues"]] == [[]] * 4
+    assert [row.pop("queue_faults") for row in found["queues"]] == [[]] * 4
     assert [row.pop("message_bytes") for row in found["queues"]] == [Limits.MESSAGE_BYTES] * 4
     idle = {"visible": 0, "in_flight": 0, "delayed": 0, "oldest_seconds": None, "isolated": None}
     assert inventory == {"consumer": "inventory", **idle, "dead_letters": 3}
@@ -184,6 +185,47 @@ def test_a_queue_that_refuses_large_messages_is_named(cloud: Cloud) -> None:
         assert said in shown
     queues = json.loads(run("status", "--json").stdout)["queues"]
     assert [row["message_bytes"] for row in queues[:2]] == [262144, 262144]
+
+
+RULES = {
+    "VisibilityTimeout": 180,
+    "MessageRetentionPeriod": 345600,
+    "maxReceiveCount": 5,
+}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "said"),
+    [
+        ("VisibilityTimeout", "180", None),
+        ("VisibilityTimeout", "179", "raise VisibilityTimeout of its queue to 180 (is 179)"),
+        ("MessageRetentionPeriod", "60", None),
+        (
+            "MessageRetentionPeriod",
+            "345601",
+            "lower MessageRetentionPeriod of its queue to 345600 (is 345601)",
+        ),
+        ("RedrivePolicy", 5, None),
+        ("RedrivePolicy", 4, "raise maxReceiveCount of its queue to 5 (is 4)"),
+    ],
+)
+def test_an_existing_queue_that_breaks_a_rule_is_named(
+    cloud: Cloud, attribute: str, value: str | int, said: str | None
+) -> None:
+    url = cloud.service[f"{StackOutput.QUEUE}Orders"]
+    if isinstance(value, int):
+        letters = "arn:aws:sqs:us-east-1:123456789012:once-orders-dead-letters"
+        value = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": value})
+    fitting = {"VisibilityTimeout": "180"}
+    cloud.sqs.set_queue_attributes(QueueUrl=url, Attributes={**fitting, attribute: value})
+    assert "of its queue to" not in stdout_of("status")
+    cloud.service[f"{StackOutput.QUEUE_RULES}Orders"] = json.dumps(RULES)
+    shown = " ".join(stdout_of("status").split())
+    assert (f"orders: {said}" in shown) if said else ("of its queue to" not in shown)
+    found = json.loads(run("status", "--json").stdout)["queues"]
+    assert {row["consumer"] for row in found if row["queue_faults"]} == (
+        {"orders"} if said else set()
+    )
 
 
 @pytest.mark.usefixtures("cloud")

@@ -133,6 +133,14 @@ def test_existing_tables_and_queues_are_used_with_their_keys_and_not_made(stacks
     [service] = [each for each in stacks.of("prod") if each.stack_name.endswith("-service")]
     url = flat(service.template["Outputs"]["QueueRefunds"]["Value"])
     assert url.endswith("/111122223333/refunds")
+    demands = json.loads(service.template["Outputs"]["RulesOfQueueRefunds"]["Value"])
+    assert demands == {
+        "VisibilityTimeout": 180,
+        "MessageRetentionPeriod": 345_600,
+        "maxReceiveCount": 5,
+    }
+    every = [key for stack in stacks.of("prod") for key in stack.template.get("Outputs", {})]
+    assert [key for key in every if key.startswith("RulesOfQueue")] == ["RulesOfQueueRefunds"]
 
 
 def test_a_stage_whose_data_may_go_retains_nothing(stacks: Stacks) -> None:

@@ -267,6 +267,9 @@ class _ConsumerStack(Stack):
             if isolation is not None:
                 made[StackOutput.ISOLATION_QUEUE] = ("isolation queue", isolation.queue_url)
             name = consumer.props.name
+            if name in config.existing_queues:
+                rules = json.dumps(consumer.props.queue_rules)
+                made[StackOutput.QUEUE_RULES] = ("attributes that its queue must have", rules)
             word = output_key(name)
             for prefix, (about, value) in made.items():
                 _output(self, f"{prefix}{word}", value, f"{name}: {about}")

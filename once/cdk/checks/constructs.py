@@ -18,7 +18,7 @@ from once.cdk.checks.property_types import has_type
 from once.cdk.props import MESSAGE_BODY_BYTES, ConsumerProps, WebhookProps
 from once.cdk.topics import Topics
 from once.event_sources import S3Source, ScheduleSource
-from once.names import UNROUTED, Limits, page_url
+from once.names import UNROUTED, Limits, QueueRule, page_url
 
 
 def wiring_faults(
@@ -75,12 +75,15 @@ def wiring_faults(
 
 
 def _queue_faults(props: ConsumerProps, queue: sqs.IQueue, topics: Topics | None) -> Iterator[str]:
+    rules = props.queue_rules
+    least, longest = rules[QueueRule.RECEIVES], rules[QueueRule.RETENTION]
+    visibility, retention, size = float(props.visibility), 0.0, float(Limits.MESSAGE_BYTES)
     made = queue.node.default_child
-    visibility: float = props.visibility
+    # Of an imported queue, none of these is known: `once status` reads them.
     if isinstance(made, sqs.CfnQueue):
         visibility = 30 if made.visibility_timeout is None else made.visibility_timeout
-    # Of an imported queue, neither is known.
-    least = Limits.MAX_RECEIVE_COUNT if props.fifo else props.max_receive_count
+        retention = made.message_retention_period or 0
+        size = made.maximum_message_size or size
     letters = queue.dead_letter_queue if isinstance(queue, sqs.Queue) else None
     receives = least if letters is None else letters.max_receive_count
     yield from faults_where(
@@ -94,6 +97,11 @@ def _queue_faults(props: ConsumerProps, queue: sqs.IQueue, topics: Topics | None
             "out": props.fifo and not queue.fifo,
             f"its queue has a visibility timeout of {visibility:.0f} s; raise it to "
             f"{props.visibility}: 6 × timeout + batch window": visibility < props.visibility,
+            f"its queue keeps messages for {retention:.0f} s; lower its retention to {longest}, "
+            "with which the dedup window counts": retention > longest,
+            f"its queue takes messages of {size:.0f} bytes; raise its maximum message size to "
+            f"{Limits.MESSAGE_BYTES}, which an isolated or redriven message may "
+            "have": size < Limits.MESSAGE_BYTES,
             f"its queue has a maxReceiveCount of {receives:.0f}; raise it to {least}, or SQS "
             "dead-letters messages before the function can state the reason": receives < least,
             "it has queue= and topics=; subscribe the existing queue yourself and leave topics= "

@@ -50,6 +50,8 @@ class DeployedConsumer:
         item_key: the attributes of that table's primary key.
         grouped_by: the field of the data that gives an event's message group; None without one.
         source: the service that sends its external events; None for the ingress topic.
+        queue_rules: the attributes that its existing queue must have, by `QueueRule`; empty if the
+            stack makes the queue.
         contract: outputs for the tool that makes its function, by `ExternalOutput`, and the values
             of variables by `VARIABLE` and the variable's word; empty if a stack makes the function.
     """
@@ -68,6 +70,7 @@ class DeployedConsumer:
     item_key: tuple[str, ...] = ()
     grouped_by: str | None = None
     source: Source | None = None
+    queue_rules: Mapping[str, int] = field(default_factory=dict)
     contract: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -337,6 +340,7 @@ def _consumer(outputs: Mapping[str, str], service: str, word: str) -> DeployedCo
         item_key=tuple(taken.get("item_key", ())),
         grouped_by=taken["grouped_by"],
         source=Source.of_builtins(taken["source"]) if "source" in taken else None,
+        queue_rules=json.loads(outputs.get(f"{StackOutput.QUEUE_RULES}{word}", "{}")),
         contract={
             end: value
             for end, value in _with_prefix(outputs, word).items()

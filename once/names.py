@@ -367,7 +367,8 @@ class Limits:
     MESSAGE_ATTRIBUTES = 10
     QUEUE_BATCH = 10
     TOPIC_MESSAGE_BYTES = 256 * 1024
-    """Of one message and of one batch alike, attributes included."""
+    """Of one message and of one batch alike, attributes included: the default of a topic, which
+    ours keep (docs/adr/0043)."""
     TOPIC_BATCH = 10
     ENVIRONMENT_BYTES = 4096
     """Of all environment variables of a function, names included."""

@@ -120,6 +120,7 @@ def make_dead_letters(
     return queue
 
 
+_WINDOW = "MaximumBatchingWindowInSeconds"
 ISOLATION_DEMANDS: dict[str, Any] = {
     "BatchSize": 1,
     "FunctionResponseTypes": ["ReportBatchItemFailures"],
@@ -132,7 +133,7 @@ def mapping_demands(props: ConsumerProps) -> dict[str, Any]:
     most, pollers = props.concurrency, props.pollers
     return {
         "BatchSize": props.batch_size,
-        "MaximumBatchingWindowInSeconds": 0 if props.fifo else props.batch_window_seconds,
+        _WINDOW: 0 if props.fifo else props.batch_window_seconds,
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "ScalingConfig": None if pollers else {"MaximumConcurrency": most},
         "ProvisionedPollerConfig": pollers
@@ -151,22 +152,17 @@ def map_queue(
 ) -> lambda_.EventSourceMapping:
     """Return a mapping with these properties; with `metrics`, Lambda counts its messages."""
     event_count = lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT])
-    window = demands.get("MaximumBatchingWindowInSeconds")
-    scaling, pollers = demands["ScalingConfig"], demands.get("ProvisionedPollerConfig")
     mapping = lambda_.EventSourceMapping(
         scope,
         part,
         target=target,
         event_source_arn=queue.queue_arn,
-        batch_size=demands["BatchSize"],
-        # Lambda refuses a window on a FIFO queue.
-        max_batching_window=None if queue.fifo or window is None else Duration.seconds(window),
-        max_concurrency=scaling and scaling["MaximumConcurrency"],
-        report_batch_item_failures=True,
         metrics_config=event_count if metrics else None,
     )
-    if pollers:
-        # The construct's own argument refuses more than 2,000 pollers, and Lambda takes 10,000.
-        made = cast(lambda_.CfnEventSourceMapping, mapping.node.default_child)
-        made.add_property_override("ProvisionedPollerConfig", pollers)
+    made = cast(lambda_.CfnEventSourceMapping, mapping.node.default_child)
+    # Not by the construct's arguments: it refuses more than 2,000 pollers, and Lambda takes 10,000.
+    for name, value in demands.items():
+        # Lambda refuses a window on a FIFO queue.
+        if value is not None and not (queue.fifo and name == _WINDOW):
+            made.add_property_override(name, value)
     return mapping

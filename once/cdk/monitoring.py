@@ -72,44 +72,55 @@ _LASTING = frozenset({"LettersAlarm", "RelayAlarm", "UnroutedAlarm"})
 _DONE = (Metric.COMMITTED, Metric.REFUSED)
 _WORKED_ON = (*_DONE, Metric.RESENT, Metric.REDELIVERED, Metric.REDRIVEN)
 _SHARES = (
-    ("ConflictsAlarm", Metric.CONFLICTS, _DONE, "conflicts", "commits conflict with one another"),
-    ("ResentAlarm", Metric.RESENT, _WORKED_ON, "resent-duplicates", "producers send events twice"),
-    (
-        "RedeliveredAlarm",
-        Metric.REDELIVERED,
-        _WORKED_ON,
-        "redelivered-duplicates",
-        "SQS delivers committed messages again",
-    ),
+    ("ConflictsAlarm", Metric.CONFLICTS, _DONE, "conflicts"),
+    ("ResentAlarm", Metric.RESENT, _WORKED_ON, "resent-duplicates"),
+    ("RedeliveredAlarm", Metric.REDELIVERED, _WORKED_ON, "redelivered-duplicates"),
 )
-"""Alarm, counted metric, metrics of the total, entry of the runbook, meaning. Duplicates that an
-operator has redriven raise no alarm."""
+"""Alarm, counted metric, metrics of the total, entry of the runbook. Duplicates that an operator
+has redriven raise no alarm."""
 
 _STATUS, _ROW = "once status", "look at the row of the dashboard"
-_STEPS = {
-    "dead-letters": (TODAY, "once dlq list"),
-    "old-messages": (NOW, _STATUS),
-    "messages-retried": (NOW, "look for `will be retried` in the log"),
-    "blocked-message-group": (NOW, "look for `will be retried` in the log"),
-    "quiet-groups-wait": (NOW, _STATUS),
-    "function-errors": (NOW, _STATUS),
-    "function-throttled": (NOW, "look at ConcurrentExecutions of the account"),
-    "relay": (NOW, _STATUS),
-    "unrouted-events": (TODAY, "once dlq list --consumer unrouted"),
-    "webhooks-not-handed-on": (TODAY, "once webhooks list"),
-    "webhooks-rejected": (TODAY, "look which endpoint the log names"),
-    "new-dead-letters": (NOW, "once dlq list --since 10m"),
-    "breaker-open": (NOW, "look for `will be retried` in the log"),
-    "pending-effects": (TODAY, "once effects list"),
-    "unknown-effects": (TODAY, "once dlq list --reason effect-unknown"),
-    "messages-not-handed-over": (NOW, _STATUS),
-    "conflicts": (TODAY, _ROW),
-    "resent-duplicates": (TODAY, _ROW),
-    "redelivered-duplicates": (TODAY, _ROW),
-    "table-throttled": (TODAY, _ROW),
-    "table-conflicts": (TODAY, _ROW),
+_LOG = "look for `will be retried` in the log"
+_ACCOUNT = "look at ConcurrentExecutions of the account"
+_UNROUTED = "once dlq list --consumer unrouted"
+_ENDPOINT = "look which endpoint the log names"
+_UNKNOWN = "once dlq list --reason effect-unknown"
+_TEXTS = {
+    "dead-letters": (TODAY, "dead letters have arrived", "once dlq list"),
+    "old-messages": (NOW, "messages have waited for an hour", _STATUS),
+    "messages-retried": (NOW, "messages fail and are retried", _LOG),
+    "blocked-message-group": (NOW, "a message fails and blocks its group", _LOG),
+    "quiet-groups-wait": (NOW, "even groups with few messages wait", _STATUS),
+    "function-errors": (NOW, "the function fails as a whole", _STATUS),
+    "function-throttled": (NOW, "Lambda has no room for functions", _ACCOUNT),
+    "relay": (NOW, "events are not published", _STATUS),
+    "unrouted-events": (TODAY, "published events reached no consumer", _UNROUTED),
+    "webhooks-not-handed-on": (
+        TODAY,
+        "webhooks were not captured or made no event",
+        "once webhooks list",
+    ),
+    "webhooks-rejected": (TODAY, "many webhooks are refused", _ENDPOINT),
+    "new-dead-letters": (
+        NOW,
+        "dead letters have arrived in five minutes",
+        "once dlq list --since 10m",
+    ),
+    "breaker-open": (NOW, "a dependency fails, messages wait", _LOG),
+    "pending-effects": (TODAY, "an effect has had no outcome for an hour", "once effects list"),
+    "unknown-effects": (TODAY, "an effect may have been done, or not", _UNKNOWN),
+    "messages-not-handed-over": (
+        NOW,
+        "messages are received and the function never gets them",
+        _STATUS,
+    ),
+    "conflicts": (TODAY, "commits conflict with one another", _ROW),
+    "resent-duplicates": (TODAY, "producers send events twice", _ROW),
+    "redelivered-duplicates": (TODAY, "SQS delivers committed messages again", _ROW),
+    "table-throttled": (TODAY, "DynamoDB throttles the dedup table", _ROW),
+    "table-conflicts": (TODAY, "deliveries of an event run at once", _ROW),
 }
-"""Urgency and first step of each alarm, by its entry in the runbook."""
+"""Urgency, meaning and first step of each alarm, by its entry in the runbook."""
 _WIDTH = 4
 """Of the 24 columns: a row holds up to six graphs, and those of one kind stand in one column."""
 
@@ -129,7 +140,7 @@ def monitor_consumer(
     queue, isolation, dead_letters = queues.main, queues.isolation, queues.dead_letters
     waiting = [_visible(queue, "waiting")]
     oldest = [queue.metric_approximate_age_of_oldest_message(label="oldest, seconds")]
-    part.on_letters("LettersAlarm", dead_letters, "dead-letters", "dead letters have arrived")
+    part.on_letters("LettersAlarm", dead_letters, "dead-letters")
     part.on_age(queue, isolation)
     part.on_retries(blocks_group=props.blocks_group)
     if isolation is not None:
@@ -142,8 +153,8 @@ def monitor_consumer(
         # A group is noisy while it has a large share of the messages in flight. All others are
         # quiet: on a fair queue, theirs are received first.
         quiet = "ApproximateAgeOfOldestMessageInQuietGroups"
-        age, what = _groups(queue, quiet, period=_MINUTE), "even groups with few messages wait"
-        part.add("QuietGroupsAlarm", age, WAIT_ALARM_SECONDS, "quiet-groups-wait", what)
+        age = _groups(queue, quiet, period=_MINUTE)
+        part.add("QuietGroupsAlarm", age, WAIT_ALARM_SECONDS, "quiet-groups-wait")
         in_quiet = "ApproximateNumberOfMessagesVisibleInQuietGroups"
         waiting.append(_groups(queue, in_quiet, label="waiting in quiet groups"))
         waiting.append(_groups(queue, "ApproximateNumberOfNoisyGroups", label="noisy groups"))
@@ -154,10 +165,9 @@ def monitor_consumer(
         # Not the number of letters, which is approximate. A letter that SQS moved by itself does
         # not count here: the function's errors come first.
         sent = dead_letters.metric_number_of_messages_sent(period=_MOMENT, statistic=SUM)
-        what = "dead letters have arrived in five minutes"
-        faulty.append(part.add("NewLettersAlarm", sent, 1, "new-dead-letters", what, extra=True))
-        held, what = part.metric(Metric.BREAKER_OPEN), "a dependency fails, messages wait"
-        faulty.append(part.add("BreakerAlarm", held, 1, "breaker-open", what, extra=True))
+        faulty.append(part.add("NewLettersAlarm", sent, 1, "new-dead-letters", extra=True))
+        held = part.metric(Metric.BREAKER_OPEN)
+        faulty.append(part.add("BreakerAlarm", held, 1, "breaker-open", extra=True))
     row = [
         _graph(f"{name}: queue", *waiting, _visible(dead_letters, "dead letters"), right=oldest),
         _graph(
@@ -183,8 +193,8 @@ def monitor_consumer(
         row.append(part.on_effects(name))
     if part.has_all:
         part.on_throttles(function)
-        for alarm, counted, total, entry, what in _SHARES:
-            part.add(alarm, part.percent(counted, total), _FAR_ABOVE_NORMAL, entry, what)
+        for alarm, counted, total, entry in _SHARES:
+            part.add(alarm, part.percent(counted, total), _FAR_ABOVE_NORMAL, entry)
         if props.mapping_metrics and mapping is not None:
             part.on_hand_over(mapping)
     return row, faulty
@@ -203,7 +213,7 @@ def monitor_relay(
     age = function.metric("IteratorAge", period=_MOMENT, statistic=MAXIMUM)
     failed = _mapping(FAILED_BATCHES, mapping)
     others = {f"age / {_STREAM_AGE_MS}": ("age", age), "failed": ("failed", failed)}
-    part.on_letters("RelayAlarm", dead_letters, "relay", "events are not published", others)
+    part.on_letters("RelayAlarm", dead_letters, "relay", others)
     if part.has_all:
         part.on_hand_over(mapping, filtered=True)
     return [
@@ -231,8 +241,7 @@ def monitor_unrouted(sweeping: FunctionConstruct, unrouted: sqs.IQueue, sweep: s
     events, the queue they are found in, and the function.
     """
     part, function = _Part.of(sweeping), sweeping.function
-    what = "published events reached no consumer"
-    part.on_letters("UnroutedAlarm", unrouted, "unrouted-events", what)
+    part.on_letters("UnroutedAlarm", unrouted, "unrouted-events")
     if part.has_all:
         part.on_age(sweep)
         part.on_errors(function)
@@ -248,11 +257,9 @@ def monitor_ingress(ingress: FunctionConstruct) -> Row:
     """
     part, name, function = _Part.of(ingress), ingress.node.id, ingress.function
     lost = part.metric(Metric.WEBHOOKS_NOT_HANDED_ON, period=_WHILE)
-    what = "webhooks were not captured or made no event"
-    part.add("WebhooksAlarm", lost, 1, "webhooks-not-handed-on", what)
+    part.add("WebhooksAlarm", lost, 1, "webhooks-not-handed-on")
     refused = part.metric(Metric.WEBHOOKS_REJECTED, period=_HOUR)
-    what = "many webhooks are refused"
-    part.add("RejectedAlarm", refused, _REJECTED, "webhooks-rejected", what)
+    part.add("RejectedAlarm", refused, _REJECTED, "webhooks-rejected")
     part.on_errors(function)
     if part.has_all:
         part.on_throttles(function)
@@ -292,15 +299,15 @@ def add_shared_alarms(scope: Construct, table: dynamodb.ITable, config: Deployme
         for each in ("Read", "Write")
     }
     conflicts = {"Conflicts": table.metric("TransactionConflict", period=_WHILE, statistic=SUM)}
-    for alarm, metrics, entry, what in (
-        ("DedupThrottlesAlarm", throttles, "table-throttled", "DynamoDB throttles the dedup table"),
-        ("DedupConflictsAlarm", conflicts, "table-conflicts", "deliveries of an event run at once"),
+    for alarm, metrics, entry in (
+        ("DedupThrottlesAlarm", throttles, "table-throttled"),
+        ("DedupConflictsAlarm", conflicts, "table-conflicts"),
     ):
         # An alarm in this namespace ignores missing data, and would never end without `FILL`.
         named = {name.lower(): metric for name, metric in metrics.items()}
         filled = ", ".join(f"FILL({name}, 0)" for name in named)
         total = _math(f"SUM([{filled}])", named, _WHILE)
-        part.add(alarm, total, _ENOUGH, entry, what)
+        part.add(alarm, total, _ENOUGH, entry)
 
 
 def tables_row(tables: Mapping[str, dynamodb.ITable]) -> Row:
@@ -358,7 +365,6 @@ class _Part:
         metric: cloudwatch.IMetric,
         threshold: int,
         entry: str,
-        what: str,
         periods: int = 1,
         of: int = 1,
         *,
@@ -369,7 +375,7 @@ class _Part:
         The threshold must be reached in `periods` of the last `of`. An `extra` alarm notifies only
         if the deployment has all alarms.
         """
-        soon, first = _STEPS[entry]
+        soon, what, first = _TEXTS[entry]
         return cloudwatch.Alarm(
             self.scope,
             alarm,
@@ -391,7 +397,6 @@ class _Part:
         alarm: str,
         letters: sqs.IQueue,
         entry: str,
-        what: str,
         others: Mapping[str, tuple[str, cloudwatch.IMetric]] = {},
     ) -> None:
         """Alarm when a queue of dead letters grows, and twice a week while some are left.
@@ -409,7 +414,7 @@ class _Part:
             period=_MOMENT, statistic=MAXIMUM
         )
         if self.config.local:
-            self.add(alarm, visible, 1, entry, what)
+            self.add(alarm, visible, 1, entry)
             return
         # An alarm that ends begins again with a notification: so a forgotten letter is told on
         # Monday and Thursday, at least twice before SQS deletes it after 14 days.
@@ -422,7 +427,7 @@ class _Part:
         metrics = {"letters": visible, **dict(others.values())}
         # `MAX` of a list passes over a metric without data, such as that of a queue never used.
         grown = _math(f"MAX([{', '.join(terms)}])", metrics)
-        self.add(alarm, grown, 1, entry, what, of=_LETTERS_PERIODS)
+        self.add(alarm, grown, 1, entry, of=_LETTERS_PERIODS)
 
     def on_age(self, *queues: sqs.IQueue | None) -> None:
         """Alarm on a message that has waited for an hour in one of the queues."""
@@ -435,8 +440,7 @@ class _Part:
         if len(ages) > 1 and not self.config.local:
             named = {f"queue{number}": age for number, age in enumerate(ages)}
             oldest = _math(f"MAX([{', '.join(named)}])", named)
-        what = "messages have waited for an hour"
-        self.add("AgeAlarm", oldest, _AGE_SECONDS, "old-messages", what)
+        self.add("AgeAlarm", oldest, _AGE_SECONDS, "old-messages")
 
     def on_retries(self, *, blocks_group: bool) -> None:
         """Alarm on messages that fail, or wait for an open breaker, before their last receive.
@@ -444,18 +448,16 @@ class _Part:
         The library counts both. The age of the oldest message does not show them: SQS leaves out
         messages that were received three times.
         """
-        retried, what = self.metric(Metric.RETRIED, period=_WHILE), "messages fail and are retried"
+        retried = self.metric(Metric.RETRIED, period=_WHILE)
         if blocks_group:  # its message comes every 15 minutes, until it succeeds
-            what = "a message fails and blocks its group"
-            self.add("RetriesAlarm", retried, 1, "blocked-message-group", what, periods=2)
+            self.add("RetriesAlarm", retried, 1, "blocked-message-group", periods=2)
         else:
             of = _RETRIES_PERIODS
-            self.add("RetriesAlarm", retried, _RETRIES, "messages-retried", what, of=of)
+            self.add("RetriesAlarm", retried, _RETRIES, "messages-retried", of=of)
 
     def on_errors(self, function: lambda_.IFunction) -> cloudwatch.IAlarm:
         errors = function.metric_errors(period=_WHILE, statistic=SUM)
-        what = "the function fails as a whole"
-        return self.add("ErrorsAlarm", errors, _ERRORS, "function-errors", what)
+        return self.add("ErrorsAlarm", errors, _ERRORS, "function-errors")
 
     def on_throttles(self, function: lambda_.IFunction | None) -> None:
         """Alarm on throttles of a function; None for all of the account."""
@@ -463,8 +465,7 @@ class _Part:
             throttles = lambda_.Function.metric_all_throttles(period=_WHILE, statistic=SUM)
         else:
             throttles = function.metric_throttles(period=_WHILE, statistic=SUM)
-        what = "Lambda has no room for functions"
-        self.add("ThrottlesAlarm", throttles, _THROTTLES, "function-throttled", what)
+        self.add("ThrottlesAlarm", throttles, _THROTTLES, "function-throttled")
 
     def on_effects(self, name: str) -> cloudwatch.IWidget:
         """Return the graph of all effects; with "all", alarm on those without a known outcome.
@@ -473,11 +474,8 @@ class _Part:
         """
         if self.has_all:
             late = self.metric(Metric.PENDING_SECONDS, statistic=MAXIMUM)
-            what = "an effect has had no outcome for an hour"
-            self.add("PendingAlarm", late, _PENDING_SECONDS, "pending-effects", what)
-            unknown = self.metric(Metric.EFFECTS_UNKNOWN)
-            what = "an effect may have been done, or not"
-            self.add("UnknownAlarm", unknown, 1, "unknown-effects", what)
+            self.add("PendingAlarm", late, _PENDING_SECONDS, "pending-effects")
+            self.add("UnknownAlarm", self.metric(Metric.EFFECTS_UNKNOWN), 1, "unknown-effects")
         pending = {"label": "pending, seconds", "statistic": MAXIMUM}
         return _graph(
             f"{name}: effects",
@@ -500,10 +498,9 @@ class _Part:
             left = "received - FILL(dropped, 0)"
         metrics = {name: _mapping(metric, mapping) for name, metric in names.items()}
         lost = _math(f"IF(FILL(invoked, 0) == 0, {left}, 0)", metrics)
-        what = "messages are received and the function never gets them"
         # A message may be received at the end of one period and handed over in the next: two
         # periods in a row without a hand-over are none of these.
-        self.add("HandOverAlarm", lost, 1, "messages-not-handed-over", what, periods=2)
+        self.add("HandOverAlarm", lost, 1, "messages-not-handed-over", periods=2)
 
     def percent(self, counted: str, total: Sequence[str]) -> cloudwatch.MathExpression:
         """Return the share of a metric in a total; 0 where its own figure is too small for a share.

@@ -22,7 +22,7 @@ from constructs import Construct, IDependable
 
 from once.cdk.checks.deployment_config import endpoint_faults
 from once.cdk.deployment_options import DeploymentConfig, imported_key
-from once.cdk.nag import acknowledge_finding, name_in_findings
+from once.cdk.nag import acknowledge_finding, acknowledge_pattern
 from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for
 from once.cdk.packaging.function_package import package
 from once.cdk.permissions import allow
@@ -113,8 +113,8 @@ class FunctionConstruct(Construct):
         if stored is not None:
             policy = iam.Policy(self, "ReadSettings", statements=[stored.right], roles=[role])
             for arn in stored.right.resources:
-                rule = f"AwsSolutions-IAM5[Resource::{name_in_findings(self, arn)}]"
-                acknowledge_finding(policy, rule, "Each version reads the settings of its own.")
+                reason = "Each version reads the settings of its own."
+                acknowledge_pattern(policy, arn, reason)
             reads = [policy, stored.parameter]
             aws_services = None if aws_services is None else {*aws_services, "ssm"}
         if stored is not None or "ssm" in (aws_services or ()):

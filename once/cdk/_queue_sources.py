@@ -29,7 +29,7 @@ from once.names import EVENT_TYPE_ATTRIBUTE
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class TargetQueue:
     """The queue of a consumer, into which its source delivers.
 
     `dead_letters` get the events that it cannot deliver. A deployment changes the parts in `after`
@@ -69,7 +69,7 @@ class Destination:
         return policies
 
 
-def connect(to: Destination, bucket: s3.IBucket | None) -> None:
+def connect(to: TargetQueue, bucket: s3.IBucket | None) -> None:
     """Make the resources that deliver the events of the consumer's source into its queue.
 
     `bucket` is that of `Source.s3()` without a name.
@@ -89,7 +89,7 @@ def connect(to: Destination, bucket: s3.IBucket | None) -> None:
             _make_schedule(to, source)
 
 
-def _make_rule(to: Destination, source: event_sources.EventBridgeSource) -> None:
+def _make_rule(to: TargetQueue, source: event_sources.EventBridgeSource) -> None:
     """Make the rule, and let it alone send to the queue. It is disabled for a stopped source."""
     bus = None if source.bus == "default" else source.bus
     # By name: a reference to the rule would be circular, as it must not exist before the policy.
@@ -121,7 +121,7 @@ def _make_rule(to: Destination, source: event_sources.EventBridgeSource) -> None
     rule.node.add_dependency(*policies, *to.after)
 
 
-def _subscribe_to_topic(to: Destination, source: event_sources.SnsSource) -> None:
+def _subscribe_to_topic(to: TargetQueue, source: event_sources.SnsSource) -> None:
     """Subscribe the queue to an existing topic, in SNS's envelope.
 
     Without a type, or stopped, it selects no message: it stays as a part of the stack, as AWS would
@@ -152,7 +152,7 @@ _HANDLER = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
 
 
 def _notify_queue(
-    to: Destination, source: event_sources.S3Source, bucket: s3.IBucket | None
+    to: TargetQueue, source: event_sources.S3Source, bucket: s3.IBucket | None
 ) -> None:
     """Add the queue to the bucket's notifications; a stopped source is taken out of them.
 
@@ -187,7 +187,7 @@ def _notify_queue(
 class _NotifiedQueue:
     """The queue, in the form in which the CDK adds it to a bucket."""
 
-    def __init__(self, to: Destination, bucket_arn: str) -> None:
+    def __init__(self, to: TargetQueue, bucket_arn: str) -> None:
         self._to = to
         self._bucket_arn = bucket_arn
 
@@ -217,7 +217,7 @@ _SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 """EventBridge Scheduler replaces it by the time, such as 2022-03-22T18:59:43Z."""
 
 
-def _make_schedule(to: Destination, source: event_sources.ScheduleSource) -> None:
+def _make_schedule(to: TargetQueue, source: event_sources.ScheduleSource) -> None:
     """Make a schedule that sends one event at each of its times, with a role for these queues only.
 
     The event's id is the time for which the schedule invokes the queue. EventBridge Scheduler

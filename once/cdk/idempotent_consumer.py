@@ -15,7 +15,7 @@ from constructs import Construct, IDependable
 
 from once.cdk import _queues
 from once.cdk._lambda_function import FunctionConstruct
-from once.cdk._queue_sources import Destination, connect
+from once.cdk._queue_sources import TargetQueue, connect
 from once.cdk.checks.aws_clients_in_code import UNREAD_CLIENTS, unread_clients
 from once.cdk.checks.constructs import CONSTRUCT_METADATA, wiring_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
@@ -201,7 +201,7 @@ class IdempotentConsumer(FunctionConstruct):
             topics.subscribe(self.queue, props, dead_letters=self.dead_letters, after=serving)
         if queue is None:
             parts = (self.queue, self.dead_letters)
-            connect(Destination(self, self.props, config, *parts, serving), bucket)
+            connect(TargetQueue(self, self.props, config, *parts, serving), bucket)
         _queues.retain_messages(self, config)
         self._row, alarms = monitor_consumer(self, self.props, queues, mapping)
         if mapping is not None:

@@ -1,4 +1,4 @@
-"""Findings of cdk-nag that are accepted, each with its reason, and the names that findings have."""
+"""Findings of cdk-nag that are accepted, each with its reason."""
 
 import json
 from typing import Any, cast
@@ -21,6 +21,12 @@ _STRENGTH = "@aws-cdk/core:defaultCrossStackReferences"
 def acknowledge_finding(construct: Construct, rule: str, reason: str) -> None:
     """Accept one finding of `rule` at this construct; the template's report states the reason."""
     Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
+
+
+def acknowledge_pattern(construct: Construct, pattern: str, reason: str) -> None:
+    """Accept that a policy has a pattern of ARNs as a resource."""
+    name = _flat(Stack.of(construct).resolve(pattern))
+    acknowledge_finding(construct, f"AwsSolutions-IAM5[Resource::{name}]", reason)
 
 
 def as_referenced(scope: Construct, value: str) -> str:
@@ -49,12 +55,8 @@ def as_referenced(scope: Construct, value: str) -> str:
     return Token.as_string({"Fn::GetStackOutput": place})
 
 
-def name_in_findings(scope: Construct, value: str) -> str:
-    """Return how findings name an ARN: references in angle brackets, other functions as JSON."""
-    return _flat(Stack.of(scope).resolve(value))
-
-
 def _flat(value: Any) -> str:
+    """Return how findings name an ARN: references in angle brackets, other functions as JSON."""
     match value:
         case {"Fn::Join": [separator, parts]}:
             return str(separator).join(map(_flat, parts))

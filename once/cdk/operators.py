@@ -11,7 +11,7 @@ from constructs import Construct
 
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
-from once.cdk.nag import acknowledge_finding, name_in_findings
+from once.cdk.nag import acknowledge_pattern
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.permissions import (
     ONLY_IN_TRANSACTIONS,
@@ -166,14 +166,10 @@ class OperatorPolicies(Construct):
     def _policy(self, name: str, statements: list[iam.PolicyStatement]) -> iam.ManagedPolicy:
         # No description: a changed one would replace the policy, and leave the old one attached.
         policy = iam.ManagedPolicy(self, name, statements=statements)
-        acknowledge_finding(
-            policy,
-            "AwsSolutions-IAM5[Resource::*]",
-            "Metrics and lists of event source mappings are no resources that a policy could name.",
-        )
+        reason = "Metrics and event source mappings are no resources that a policy could name."
+        acknowledge_pattern(policy, "*", reason)
         for stack in self._stacks:
-            rule = f"AwsSolutions-IAM5[Resource::{name_in_findings(self, stack)}]"
-            acknowledge_finding(policy, rule, "The ARN of a stack ends with a random id.")
+            acknowledge_pattern(policy, stack, "The ARN of a stack ends with a random id.")
         if self._claims is not None:
             self._claims.acknowledge(policy)
         return policy

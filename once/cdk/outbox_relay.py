@@ -14,7 +14,7 @@ from once.cdk._lambda_function import FunctionConstruct
 from once.cdk._queues import make_dead_letters, retain_messages
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.monitoring import monitor_relay
-from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
+from once.cdk.nag import acknowledge_finding, acknowledge_pattern, as_referenced
 from once.cdk.permissions import LOG_ACTIONS, STREAM_ACTIONS, allow, function_role, key_statements
 from once.cdk.retained_data import RelayFailures
 from once.cdk.synth_error import SynthError
@@ -116,12 +116,9 @@ class OutboxRelay(FunctionConstruct):
             *key_statements(self, uses),
         ]
         role = function_role(self, "Relay", statements, config)
-        bucket = name_in_findings(self, as_referenced(self, failures.bucket_arn))
-        acknowledge_finding(
-            role,
-            f"AwsSolutions-IAM5[Resource::{bucket}/*]",
-            "Lambda itself names the objects that it writes into the bucket.",
-        )
+        bucket = as_referenced(self, failures.bucket_arn)
+        reason = "Lambda itself names the objects that it writes into the bucket."
+        acknowledge_pattern(role, f"{bucket}/*", reason)
         settings = RelaySettings(
             service=config.service,
             topic_arn=events.topic_arn,

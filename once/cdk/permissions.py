@@ -33,7 +33,7 @@ from constructs import Construct
 
 from once.cdk._queues import ConsumerQueues
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.nag import acknowledge_finding, as_referenced, name_in_findings
+from once.cdk.nag import acknowledge_pattern, as_referenced
 from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps, WorkflowProps
 from once.cdk.synth_error import SynthError
 from once.names import EXECUTION_PREFIX, PRODUCER_OBJECTS, SOURCE_PREFIX, consumer_objects
@@ -175,13 +175,10 @@ class ClaimAccess:
 
     def acknowledge(self, role: Construct) -> None:
         """Explain the patterns in the statements of a role or a policy."""
-        arn = name_in_findings(role, as_referenced(role, self.bucket.bucket_arn))
+        arn = as_referenced(role, self.bucket.bucket_arn)
+        reason = "The keys of the objects end with an event's id and the digest of its data."
         for pattern in sorted({*self.reads, *self.writes}):
-            acknowledge_finding(
-                role,
-                f"AwsSolutions-IAM5[Resource::{arn}/{pattern}]",
-                "The keys of the objects end with an event's id and the digest of its data.",
-            )
+            acknowledge_pattern(role, f"{arn}/{pattern}", reason)
 
 
 _MACHINE_PARTS = 7
@@ -275,7 +272,12 @@ def consumer_rights(
         statements.append(allow("Isolate", send, isolation.queue_arn))
     if secret_arns:
         statements.append(allow("ReadSecrets", ["secretsmanager:GetSecretValue"], *secret_arns))
-    mailing = _mailing(scope)
+    # An identity may have a default configuration set.
+    mailing = [
+        Stack.of(scope).format_arn(service="ses", resource=each, resource_name="*")
+        for each in ("identity", "configuration-set")
+        if consumer.sends_email
+    ]
     if consumer.sends_email:
         as_sender = {"StringEquals": {"ses:FromAddress": config.email_sender}}
         # The embedded AWS checks neither identities nor the sender.
@@ -302,35 +304,22 @@ def consumer_rights(
         role = function_role(scope, "Consumer", statements, config)
     for each in consumer.starts:
         if isinstance(each, StateMachineProps):
-            executions = name_in_findings(role, _executions(role, as_referenced(role, each.arn)))
-            acknowledge_finding(
+            acknowledge_pattern(
                 role,
-                f"AwsSolutions-IAM5[Resource::{executions}]",
+                _executions(role, as_referenced(role, each.arn)),
                 "Step Functions has no permission for one execution: the prefix is that of the "
                 "executions which consumers start, and the state machine is named.",
             )
     if claims is not None:
         claims.acknowledge(role)
-    if consumer.sends_email:
-        _acknowledge_mailing(role, mailing)
-    return role
-
-
-def _mailing(scope: Construct) -> list[str]:
-    """Return the resources of an e-mail; an identity may have a default configuration set."""
-    kinds = ("identity", "configuration-set")
-    stack = Stack.of(scope)
-    return [stack.format_arn(service="ses", resource=each, resource_name="*") for each in kinds]
-
-
-def _acknowledge_mailing(role: Construct, resources: Sequence[str]) -> None:
-    for resource in resources:
-        acknowledge_finding(
+    for resource in mailing:
+        acknowledge_pattern(
             role,
-            f"AwsSolutions-IAM5[Resource::{name_in_findings(role, resource)}]",
+            resource,
             "SES may also check the recipient's identity, as in its sandbox, and the default "
             "configuration set; the condition restricts the sender to one address.",
         )
+    return role
 
 
 def _state_statements(
@@ -415,9 +404,9 @@ def _document(
 
 
 def _acknowledge_any(part: Construct) -> None:
-    acknowledge_finding(
+    acknowledge_pattern(
         part,
-        "AwsSolutions-IAM5[Resource::*]",
+        "*",
         "X-Ray, and EC2 for the network interfaces of a function, have no resources that a policy "
         "could name for these actions.",
     )

@@ -1,7 +1,7 @@
 """Event sources: rule, notification, subscription, queue policy or schedule of a consumer's queue.
 
-Each makes the CloudFormation resource that delivers into the queue, and the statements by which
-exactly that resource may.
+Each makes the CloudFormation resource that delivers into the queue, and the statements that let no
+other resource send.
 """
 
 import json
@@ -90,7 +90,7 @@ def connect(to: TargetQueue, bucket: s3.IBucket | None) -> None:
 
 
 def _make_rule(to: TargetQueue, source: event_sources.EventBridgeSource) -> None:
-    """Make the rule, and let it alone send to the queue. It is disabled for a stopped source."""
+    """Make the rule, and let it alone send to the queue. A retiring consumer's is disabled."""
     bus = None if source.bus == "default" else source.bus
     # By name: a reference to the rule would be circular, as it must not exist before the policy.
     path = f"{bus}/{to.name}" if bus else to.name
@@ -124,8 +124,8 @@ def _make_rule(to: TargetQueue, source: event_sources.EventBridgeSource) -> None
 def _subscribe_to_topic(to: TargetQueue, source: event_sources.SnsSource) -> None:
     """Subscribe the queue to an existing topic, in SNS's envelope.
 
-    Without a type, or stopped, it selects no message: it stays as a part of the stack, as AWS would
-    retain a deleted one.
+    A retiring consumer, or one without types, keeps it with a filter that selects no message: AWS
+    retains a subscription that leaves the stack, and would still deliver to the queue.
     """
     idle = to.props.retiring or not to.props.external
     selected = [NO_EVENT] if idle else list(to.props.external)
@@ -154,9 +154,9 @@ _HANDLER = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
 def _notify_queue(
     to: TargetQueue, source: event_sources.S3Source, bucket: s3.IBucket | None
 ) -> None:
-    """Add the queue to the bucket's notifications; a stopped source is taken out of them.
+    """Add the queue to the bucket's notifications, of which all others stay.
 
-    Other notifications of the bucket stay.
+    The deployment of a retiring consumer takes its queue out of them.
     """
     if to.props.retiring:
         return

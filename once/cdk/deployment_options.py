@@ -78,7 +78,7 @@ class CustomerKeys:
 
 
 def imported_key(scope: Construct, key: CustomerKey | None) -> kms.IKey | None:
-    """Return a key as a part of a stack, in which each has one part; None without a key."""
+    """Return the construct of a key, one for each ARN in a stack; None without a key."""
     if key is None:
         return None
     stack = Stack.of(scope)

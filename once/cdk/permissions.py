@@ -151,7 +151,7 @@ class ClaimAccess:
         bucket: s3.IBucket | None,
         sources: Mapping[str, tuple[str, ...]],
     ) -> Self | None:
-        """Return the access of a consumer, to whose events these sources belong by their types."""
+        """Return the access of a consumer; `sources` has the CloudEvents sources by event type."""
         if bucket is None:
             return None
         internal = {source for event in props.events for source in sources.get(event, ())}

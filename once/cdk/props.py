@@ -453,8 +453,9 @@ def ingress_settings(
     `dedup_table` and `captures` are names of tables, `claims` is that of the claim-check bucket.
     `secrets` are ARNs by the endpoints' names, `groups` those of the types that it publishes.
     """
-    # The most hurried provider does not wait in the last part of the timeout. An attempt may be in
-    # progress when it gives up, so the last second before is not used either.
+    # A provider stops waiting after `answer_seconds`, which may be before the function's timeout.
+    # The function answers within the shortest of these times, less a second, since an attempt to
+    # commit may be in progress then.
     waits = min(each.profile.answer_seconds for each in props.endpoints)
     unused_seconds = max(props.timeout_seconds - waits + 1, 0)
     return WebhookSettings(

@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 
 def at_rest(*templates: Template) -> list[Line]:
-    """Return the lines of the bill, those of what is not there included."""
+    """Return the lines of the bill. A part that the templates lack has a quantity of 0."""
     alarms = [*properties_of("AWS::CloudWatch::Alarm", *templates)]
     mappings = [*properties_of("AWS::Lambda::EventSourceMapping", *templates)]
     queues = [mapping for mapping in mappings if "StartingPosition" not in mapping]

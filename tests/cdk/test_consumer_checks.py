@@ -138,7 +138,7 @@ def test_a_number_has_limits(
         ),
         (
             {"tables": (replace(TABLE, warm_throughput=WarmThroughput(12_000, 3_999)),)},
-            *("the table 'refunds' has warm_throughput=12000,3999", "raise both to that or more"),
+            *("the table 'refunds' has warm_throughput=12000,3999", "give at least 12000,4000"),
         ),
         ({"claim_check_mb": 65}, "claim_check_mb=65", "choose 1 to 64"),
         ({"claim_check_mb": -1}, "claim_check_mb=-1", "or 0 for none"),
@@ -337,7 +337,7 @@ def test_sound_consumers_have_no_fault(consumers: list[ConsumerProps]) -> None:
         (DeploymentConfig(faults=("a malformed value",)), "a malformed value"),
         (
             DeploymentConfig(dedup_warm_throughput=WarmThroughput(11_999, 4_000)),
-            "raise both to that or more, or leave it out",
+            "give at least 12000,4000, or leave it out",
         ),
     ],
     ids=["a redrive", "more redrives", "a provider", "context", "a cold table"],

@@ -13,6 +13,6 @@ def faults_where(rules: Mapping[str, object]) -> Iterator[str]:
 
 
 def outside(name: str, number: int | None, allowed: range, why: str = "") -> Iterator[str]:
-    """Yield the fault of a number that is not among the allowed ones; None always is."""
+    """Yield the fault of a number that is not among the allowed ones; None is always allowed."""
     if number is not None and number not in allowed:
         yield f"{name}={number}; choose {allowed.start} to {allowed.stop - 1}{why}"

@@ -288,9 +288,8 @@ def warm_throughput_faults(place: str, warm: WarmThroughput | None) -> Iterator[
         return
     if warm.reads < INITIAL.reads or warm.writes < INITIAL.writes:
         yield (
-            f"{place}warm_throughput={warm.reads},{warm.writes}, and every table on demand begins "
-            f"with {INITIAL.reads},{INITIAL.writes}, which DynamoDB does not lower; raise both to "
-            "that or more, or leave it out"
+            f"{place}warm_throughput={warm.reads},{warm.writes} is less than a new table has; give "
+            f"at least {INITIAL.reads},{INITIAL.writes}, or leave it out"
         )
 
 

@@ -78,7 +78,7 @@ _ARNS = {
 
 
 def _option_faults(config: DeploymentConfig) -> list[str]:
-    """Return the faults of single options; wrong types alone if the context could not give them."""
+    """Return the faults of single options. Those of a wrong type hide the others."""
     faults = []
     for name, read in READ.items():  # the context could also give these values, as text
         value = getattr(config, name)
@@ -226,7 +226,7 @@ def _queue_key_faults(
 def endpoint_faults(config: DeploymentConfig, needed: Mapping[str, str]) -> list[str]:
     """Return a fault for each service that the network does not reach.
 
-    `needed` has a function that calls it, by service.
+    `needed` has a function that calls the service, by service.
     """
     endpoints = None if config.network is None else config.network.endpoints
     if endpoints is None:
@@ -243,7 +243,7 @@ def endpoint_faults(config: DeploymentConfig, needed: Mapping[str, str]) -> list
 def _needed_endpoints(
     consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
 ) -> dict[str, str]:
-    """Return a function that calls it, by service."""
+    """Return a function that calls the service, by service."""
     needed = {"dynamodb": "every consumer", "sqs": "every consumer"}
     if _publishes(consumers, webhooks):
         needed["sns"] = "the outbox relay"

@@ -20,7 +20,7 @@ TASK = "/var/task"
 """The folder of a package in Lambda. Bytecode names it as the place of its source: the build folder
 would reveal paths of this machine, and differ between builds."""
 
-_THROUGH, _THROUGH_BUT_FOR_SOME = 0, 1
+_COMPILED, _COMPILED_IN_PART = 0, 1
 _TELL = (
     "import os, sys; print(sys.implementation.cache_tag, os.path.realpath(sys.executable)); "
     "print(sys.version)"
@@ -56,7 +56,7 @@ def add_bytecode(package: Path, config: DeploymentConfig, parts: Sequence[str] =
     folders = [str(package / part) for part in parts]
     command = [compiler.program, "-I", "-S", "-m", "compileall", *options, *folders]
     done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
-    if done.returncode not in (_THROUGH, _THROUGH_BUT_FOR_SOME):
+    if done.returncode not in (_COMPILED, _COMPILED_IN_PART):
         fault = f"{compiler.program} ended with {done.returncode} as it compiled; try again"
         raise SynthError("the functions' packages cannot be built", [fault])
 

@@ -27,10 +27,12 @@ from benchmarks.dynamodb import CAPTURES, DEDUP, MODEL, Counts, Delay
 from benchmarks.rows import Row, Sample, ratio, row_of, side_by_side, timed
 from benchmarks.server import BenchServer
 from demo.signers import SIGNERS
-from once.cdk.props import MessageGroups, WebhookProps, ingress_settings
+from once.cdk.props import WebhookProps
 from once.runtime.sdk import SDK
-from once.settings import TIME_MARGIN_MS
+from once.settings import TIME_MARGIN_MS, TableSettings
 from once.testing.events import FakeContext
+from once.webhooks import endpoint as endpoints
+from once.webhooks.capture import CaptureAttribute
 from once.webhooks.endpoint import STRIPE, Endpoint, WebhookSettings
 from once.webhooks.ingress import Ingress
 from once.webhooks.signature import SecretCache
@@ -108,15 +110,13 @@ class _Secrets:
 
 def settings_of(props: WebhookProps) -> WebhookSettings:
     """Return the settings of an ingress as it is deployed, with the bench's names of resources."""
-    return ingress_settings(
-        props,
+    return WebhookSettings(
         dedup_table=DEDUP,
-        captures=CAPTURES,
+        tables={endpoints.CAPTURES: TableSettings(name=CAPTURES, key=(CaptureAttribute.PK,))},
         secrets={each.name: each.name for each in props.endpoints},
-        claims=None,
-        groups=MessageGroups(),
         dedup_window_seconds=WINDOW_SECONDS,
-        time_margin_ms=TIME_MARGIN_MS,
+        time_margin_ms=props.time_margin_ms(TIME_MARGIN_MS),
+        **props.settings,
     )
 
 

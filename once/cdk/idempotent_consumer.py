@@ -159,10 +159,8 @@ class IdempotentConsumer(FunctionConstruct):
             time_margin_ms=config.time_margin_ms,
             lease_margin_seconds=config.lease_margin_seconds,
             isolation_queue_url=None if self.isolation is None else self.isolation.queue_url,
-            groups=groups.fields,
-            ordered_types=tuple(sorted(groups.ordered)),
             claim_bucket=None if claims is None else claims.bucket_name,
-            **{**self.props.settings, **config.backoff},
+            **{**self.props.settings, **groups.settings, **config.backoff},
         )
         variables = self._handler_variables(secrets)
         self.contract: Mapping[str, str] = {}
@@ -193,6 +191,8 @@ class IdempotentConsumer(FunctionConstruct):
                 _queues.mapping_demands(self.props),
                 metrics=props.mapping_metrics,
             )
+            # A deployment that adds a type moves the alias before the subscription delivers it: the
+            # earlier version would dead-letter it.
             serving = [self.alias, mapping]
             if self.isolation is not None:
                 demands = self.alias, self.isolation, _queues.ISOLATION_DEMANDS

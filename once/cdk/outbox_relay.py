@@ -125,9 +125,8 @@ class OutboxRelay(FunctionConstruct):
             dead_letter_url=self.dead_letters.queue_url,
             publishes=publishes,
             time_margin_ms=config.time_margin_ms,
-            groups=self.groups.fields,
-            ordered_types=tuple(sorted(self.groups.ordered)),
             ordered_topic_arn=None if ordered is None else ordered.topic_arn,
+            **self.groups.settings,
         )
         self._make_function(
             functions.FOLDER / RELAY,

@@ -8,9 +8,8 @@ from typing import Any, Self
 
 from once.event_sources import Source as Source
 from once.names import RETENTION_DAYS, Limits, QueueRule
-from once.settings import MAX_BODY_BYTES, Dedup, TableSettings
-from once.webhooks.capture import CaptureAttribute
-from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
+from once.settings import MAX_BODY_BYTES, Dedup
+from once.webhooks.endpoint import Endpoint
 
 DAY_SECONDS = 24 * 60 * 60
 
@@ -369,6 +368,11 @@ class MessageGroups:
     fields: Mapping[str, str] = field(default_factory=dict)
     ordered: frozenset[str] = frozenset()
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The fields of the functions' settings that tell of message groups."""
+        return {"groups": self.fields, "ordered_types": tuple(sorted(self.ordered))}
+
     @classmethod
     def of(cls, consumers: Iterable[ConsumerProps]) -> Self:
         """Return the groups that the lines of a registry declare.
@@ -436,40 +440,23 @@ class WebhookProps:
     def needs_claims(self) -> bool:
         return self.largest_body > MESSAGE_BODY_BYTES
 
+    def time_margin_ms(self, least: int) -> int:
+        """Return the part of the timeout in which the function tries nothing more; `least` or more.
 
-def ingress_settings(
-    props: WebhookProps,
-    *,
-    dedup_table: str,
-    captures: str,
-    secrets: Mapping[str, str],
-    claims: str | None,
-    groups: MessageGroups,
-    dedup_window_seconds: int,
-    time_margin_ms: int,
-) -> WebhookSettings:
-    """Return the settings that the library reads when the ingress's function is loaded.
+        A provider stops waiting after `answer_seconds`, which may be before the function's timeout.
+        The function answers within the shortest of these times, less a second, since an attempt to
+        commit may be in progress then.
+        """
+        waits = min(each.profile.answer_seconds for each in self.endpoints)
+        return max(least, 1000 * (self.timeout_seconds - waits + 1))
 
-    `dedup_table` and `captures` are names of tables, `claims` is that of the claim-check bucket.
-    `secrets` are ARNs by the endpoints' names, `groups` those of the types that it publishes.
-    """
-    # A provider stops waiting after `answer_seconds`, which may be before the function's timeout.
-    # The function answers within the shortest of these times, less a second, since an attempt to
-    # commit may be in progress then.
-    waits = min(each.profile.answer_seconds for each in props.endpoints)
-    unused_seconds = max(props.timeout_seconds - waits + 1, 0)
-    return WebhookSettings(
-        consumer=props.name,
-        dedup_table=dedup_table,
-        tables={CAPTURES: TableSettings(name=captures, key=(CaptureAttribute.PK,))},
-        dedup_window_seconds=dedup_window_seconds,
-        publishes=props.event_types,
-        max_body_bytes=max(MAX_BODY_BYTES, props.largest_body),
-        claim_bucket=claims,
-        time_margin_ms=max(time_margin_ms, 1000 * unused_seconds),
-        groups=groups.fields,
-        ordered_types=tuple(sorted(groups.ordered)),
-        endpoints=props.endpoints,
-        secrets=secrets,
-        capture_seconds=props.capture_days * DAY_SECONDS,
-    )
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The fields of `WebhookSettings` that follow from the properties alone."""
+        return {
+            "consumer": self.name,
+            "publishes": self.event_types,
+            "max_body_bytes": max(MAX_BODY_BYTES, self.largest_body),
+            "endpoints": self.endpoints,
+            "capture_seconds": self.capture_days * DAY_SECONDS,
+        }

@@ -165,6 +165,9 @@ class Topics:
                     allowlist=list(types) if takes else [NO_EVENT]
                 )
                 takes_all = takes and topic in self.whole
+                # A deployment that adds the second consumer of a topic first subscribes the sweep,
+                # and then gives both a filter policy. In the other order, an event of a third type
+                # that is published in between would reach no queue.
                 subscription = subscribe(
                     topic,
                     queue,

@@ -24,10 +24,12 @@ from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.monitoring import monitor_ingress
 from once.cdk.nag import acknowledge_finding
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.props import MessageGroups, WebhookProps, ingress_settings
+from once.cdk.props import MessageGroups, WebhookProps
 from once.cdk.synth_error import SynthError
 from once.names import consumer_objects
-from once.webhooks.endpoint import OBJECTS
+from once.settings import TableSettings
+from once.webhooks.capture import CaptureAttribute
+from once.webhooks.endpoint import CAPTURES, OBJECTS, WebhookSettings
 
 REQUESTS_A_SECOND = 500
 """Throttle of the HTTP API, which answers 429 above it: providers send such webhooks again."""
@@ -85,15 +87,15 @@ class WebhookFunction(FunctionConstruct):
         reserved = config.webhook_reservation(props.reserved_concurrency)
         self.props = replace(props, reserved_concurrency=reserved)
         claims = claims if props.needs_claims else None
-        self.settings = ingress_settings(
-            self.props,
+        groups = MessageGroups() if relay is None else relay.groups.among(props.event_types)
+        self.settings = WebhookSettings(
             dedup_table=dedup_table.table_name,
-            captures=captures.table_name,
+            tables={CAPTURES: TableSettings(name=captures.table_name, key=(CaptureAttribute.PK,))},
             secrets={each.name: secrets[each.name] for each in props.endpoints},
-            claims=None if claims is None else claims.bucket_name,
-            groups=MessageGroups() if relay is None else relay.groups.among(props.event_types),
+            claim_bucket=None if claims is None else claims.bucket_name,
             dedup_window_seconds=config.dedup_window_seconds,
-            time_margin_ms=config.time_margin_ms,
+            time_margin_ms=props.time_margin_ms(config.time_margin_ms),
+            **{**props.settings, **groups.settings},
         )
         access = None
         if claims is not None:

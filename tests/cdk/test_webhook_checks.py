@@ -27,7 +27,6 @@ from once.cdk import (
 )
 from once.cdk.checks.constructs import webhook_wiring_faults
 from once.cdk.checks.consumer_set import route_warnings
-from once.cdk.props import DAY_SECONDS, MessageGroups, ingress_settings
 
 STRIPES = Endpoint("stripe", STRIPE, types=("charge.refunded",))
 GOOD = WebhookProps(endpoints=(STRIPES,))
@@ -180,17 +179,8 @@ def test_the_function_stops_trying_before_the_provider_gives_up(
 ) -> None:
     profile = {"slack": SLACK, "stripe": STRIPE}[endpoint]
     props = WebhookProps(endpoints=(Endpoint(endpoint, profile),), timeout_seconds=timeout)
-    settings = ingress_settings(
-        props,
-        dedup_table="dedup",
-        captures="captures",
-        secrets={endpoint: "arn"},
-        claims=None,
-        groups=MessageGroups(),
-        dedup_window_seconds=45 * DAY_SECONDS,
-        time_margin_ms=DeploymentConfig().time_margin_ms,
-    )
-    assert settings.time_margin_ms == margin
+    assert props.time_margin_ms(DeploymentConfig().time_margin_ms) == margin
+    assert props.time_margin_ms(margin + 1) == margin + 1
 
 
 def test_a_deployment_can_reserve_less_or_nothing() -> None:

@@ -54,12 +54,7 @@ class Registry:
             LookupError: no line has this name.
         """
         line, groups = self.line_of(name), MessageGroups.of(self.consumers)
-        own = groups.among(line.publishes)
-        return {
-            **line.settings,
-            "groups": own.fields,
-            "ordered_types": tuple(sorted(own.ordered)),
-        }
+        return {**line.settings, **groups.among(line.publishes).settings}
 
     def located(self) -> Self:
         """Return the registry with the folder of each line."""

@@ -55,7 +55,7 @@ FAULTS: dict[str, WebhookProps] = {
     "memory_mb=64; choose 128 to 10240": replace(GOOD, memory_mb=64),
     "reserved_concurrency=0 admits no request": replace(GOOD, reserved_concurrency=0),
     "the name 'web-hooks' cannot be part of dedup keys": replace(GOOD, name="web-hooks"),
-    "the name 'outbox_relay' is that of another function": replace(GOOD, name="outbox_relay"),
+    "the name 'outbox_relay' is that of a function": replace(GOOD, name="outbox_relay"),
 }
 
 

@@ -65,6 +65,9 @@ TAKEN_VARIABLES = ("once_", "aws_", "secret_", "workflow_", "powertools_")
 NAME_RULE = "use at most 40 lower-case letters, digits and underscores, a letter first"
 
 
+OWN_NAMES = {RELAY, UNROUTED}
+
+
 def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iterator[str]:
     """Yield every fault of one consumer, without the consumer's name."""
     if types := list(property_type_faults(consumer)):
@@ -83,16 +86,12 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     yield from _time_faults(consumer)
     yield from _capacity_faults(consumer)
     old = not config.local and config.python_runtime == PYTHON_WITHOUT_SNAP_START
-    first, own = consumer.renamed_from, {RELAY, UNROUTED}
+    first = consumer.renamed_from
     yield from faults_where(
         {
-            "the name is that of the outbox relay, which is no consumer; choose "
-            "another": consumer.name == RELAY,
-            "the name is that of the queue of unrouted events; choose another": consumer.name
-            == UNROUTED,
             f"renamed_from={first!r} was never a consumer's name; give its first one": first
             is not None
-            and (not CONSUMER_NAME.fullmatch(first) or first in own),
+            and (not CONSUMER_NAME.fullmatch(first) or first in OWN_NAMES),
             f"snap_start=True on Python {config.python_runtime}, of which Lambda takes no "
             "snapshots; set a newer one, as with -c python_runtime=3.13, or leave snap_start "
             "out": consumer.snap_start and old,
@@ -105,6 +104,8 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
 def name_faults(name: str) -> Iterator[str]:
     if not CONSUMER_NAME.fullmatch(name):
         yield f"the name {name!r} cannot be part of dedup keys and paths; {NAME_RULE}"
+    if name in OWN_NAMES:
+        yield f"the name {name!r} is that of a function of Once; choose another"
 
 
 def _event_faults(consumer: ConsumerProps) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations, groupby, product
+from math import ceil
 from typing import NamedTuple
 
 from once.cdk.checks import faults_where
@@ -11,7 +12,13 @@ from once.cdk.checks.handlers_in_code import caused_events
 from once.cdk.checks.property_types import has_type
 from once.cdk.checks.webhook_props import webhook_set_faults
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import ConsumerProps, MessageGroups, WarmThroughput, WebhookProps
+from once.cdk.props import (
+    MESSAGE_BODY_BYTES,
+    ConsumerProps,
+    MessageGroups,
+    WarmThroughput,
+    WebhookProps,
+)
 from once.names import Limits
 from once.settings import Dedup
 
@@ -41,7 +48,7 @@ def consumer_set_faults(
         *_publisher_faults(typed, ingress),
         *_shared_table_faults(typed),
         *group_set_faults(typed),
-        *_unread_claim_faults(typed),
+        *_unread_claim_faults(typed, ingress),
         *_subscription_faults(typed),
         *webhook_set_faults(webhooks, typed, config),
     ]
@@ -160,15 +167,22 @@ def _shared_table_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
         )
 
 
-def _unread_claim_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+def _unread_claim_faults(
+    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
+) -> Iterator[str]:
     """Yield a fault for each consumer that cannot read the data of events that it takes."""
-    for publisher, taker in product(consumers, consumers):
-        shared = [event for event in publisher.publishes if event in taker.events]
-        if shared and publisher.claim_check_mb > taker.claim_check_mb:
+    publishers = [(f"that of {named(c)}", c.publishes, c.claim_check_mb) for c in consumers]
+    publishers += [
+        (f"body_bytes= of the endpoint {each.name!r}", each.event_types, ceil(each.limit / 2**20))
+        for each in (() if webhooks is None else webhooks.endpoints)
+        if each.limit > MESSAGE_BODY_BYTES
+    ]
+    for (owner, types, size), taker in product(publishers, consumers):
+        shared = [event for event in types if event in taker.events]
+        if shared and size > taker.claim_check_mb:
             yield (
-                f"{named(taker)}: it takes {shared[0]!r}, whose data may have "
-                f"{publisher.claim_check_mb} MiB in S3; set its claim_check_mb= to that of "
-                f"{named(publisher)}"
+                f"{named(taker)}: it takes {shared[0]!r}, whose data may have {size} MiB in S3; "
+                f"set its claim_check_mb= to {size}, or lower {owner}"
             )
 
 

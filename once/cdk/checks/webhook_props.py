@@ -12,8 +12,7 @@ from once.cdk.checks.aws_clients_in_code import aws_service_faults
 from once.cdk.checks.consumer_props import FUNCTION_SECONDS, MEMORY_MB, name_faults, timeout_faults
 from once.cdk.checks.property_types import has_type, property_type_faults
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import DAY_SECONDS, MESSAGE_BODY_BYTES, ConsumerProps, WebhookProps
-from once.names import RELAY, UNROUTED
+from once.cdk.props import DAY_SECONDS, ConsumerProps, WebhookProps
 from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
 from once.webhooks.endpoint import endpoint_faults
 
@@ -27,8 +26,6 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
         yield from types
         return
     yield from name_faults(props.name)
-    if props.name in {RELAY, UNROUTED}:
-        yield f"the name {props.name!r} is that of another function of Once; choose another"
     yield from aws_service_faults(props)
     if not props.endpoints:
         yield "it has no endpoint; give endpoints= such as (Endpoint('stripe', STRIPE),)"
@@ -94,15 +91,3 @@ def webhook_set_faults(
                 f"{named}: consumer {each.name!r} has this name too, and both would write the same "
                 "dedup keys; give one of them another name="
             )
-    for endpoint in webhooks.endpoints:
-        if endpoint.limit <= MESSAGE_BODY_BYTES:
-            continue
-        need = -(-endpoint.limit // 2**20)
-        for taker in consumers:
-            shared = [event for event in endpoint.event_types if event in taker.events]
-            if shared and taker.claim_check_mb * 2**20 < endpoint.limit:
-                yield (
-                    f"consumer {taker.name!r}: it takes {shared[0]!r}, whose data may have "
-                    f"{endpoint.limit} bytes in S3; set its claim_check_mb= to {need}, or "
-                    f"body_bytes= of the endpoint {endpoint.name!r} to {MESSAGE_BODY_BYTES} or less"
-                )

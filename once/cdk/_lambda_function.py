@@ -52,7 +52,7 @@ class FunctionConstruct(Construct):
     """A construct around one function: its log group, its role, and the alias that events invoke.
 
     `alias` points to a published version of `function`, which runs as `role`. `full_name` is the
-    function's name, `config` the deployment.
+    function's name, `config` the deployment, `dashboard_row` its graphs.
 
     Args:
         name: the construct's id, and the end of the function's name.
@@ -61,7 +61,7 @@ class FunctionConstruct(Construct):
     role: iam.Role
     function: lambda_.IFunction
     alias: lambda_.Alias
-    _row: Row
+    dashboard_row: Row
 
     def __init__(self, scope: Construct, name: str, config: DeploymentConfig) -> None:
         super().__init__(scope, name)
@@ -75,9 +75,6 @@ class FunctionConstruct(Construct):
             # Its name is fixed: a retained log group would make the next deployment fail.
             removal_policy=RemovalPolicy.DESTROY,
         )
-
-    def dashboard_row(self) -> Row:
-        return self._row
 
     def _make_function(
         self,

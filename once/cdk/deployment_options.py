@@ -380,11 +380,7 @@ class DeploymentConfig:
         )
 
     def webhook_reservation(self, declared: int | None) -> int | None:
-        """Return an ingress's reserved concurrency here; None on the embedded AWS.
-
-        Args:
-            declared: the one in its properties.
-        """
+        """Return an ingress's reserved concurrency here, from the one in its properties."""
         if self.local:
             return None
         given = self.webhook_concurrency

@@ -203,7 +203,7 @@ class IdempotentConsumer(FunctionConstruct):
             parts = (self.queue, self.dead_letters)
             connect(TargetQueue(self, self.props, config, *parts, serving), bucket)
         _queues.retain_messages(self, config)
-        self._row, alarms = monitor_consumer(self, self.props, queues, mapping)
+        self.dashboard_row, alarms = monitor_consumer(self, self.props, queues, mapping)
         if mapping is not None:
             self._shift_gradually(self.props.rollout, alarms)
 

@@ -101,12 +101,11 @@ class OperatorPolicies(Construct):
             )
             for name in stacks
         ]
-        keys = config.keys
         self._keys: list[KeyUse] = [
             *(("sqs", queue.encryption_master_key) for queue in self._other_dead_letters),
             *(("dynamodb", table.encryption_key) for table in (dedup_table, captures) if table),
-            *(("sns", key.arn) for key in [keys.topics] if key),
-            *(("secretsmanager", key.arn) for key in [keys.secrets] if key and endpoint_secrets),
+            ("sns", config.keys.topics),
+            ("secretsmanager", config.keys.secrets if endpoint_secrets else None),
             ("s3", None if claims is None else claims.encryption_key),
         ]
         """The customer managed keys of the opened resources, except those of the consumers."""

@@ -103,7 +103,7 @@ class OutboxRelay(FunctionConstruct):
         ours = {"StringEquals": {"s3:ResourceAccount": Stack.of(self).account}}
         uses = [
             ("dynamodb", dedup_table.encryption_key),
-            *(("sns", key.arn) for key in [config.keys.topics] if key),
+            ("sns", config.keys.topics),
             ("sqs", self.dead_letters.encryption_master_key),
             ("s3", failures.encryption_key),
         ]
@@ -158,4 +158,4 @@ class OutboxRelay(FunctionConstruct):
                 destination=failures.bucket_arn
             )
         )
-        self._row = monitor_relay(self, self.dead_letters, mapping)
+        self.dashboard_row = monitor_relay(self, self.dead_letters, mapping)

@@ -32,7 +32,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from once.cdk._queues import ConsumerQueues
-from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.deployment_options import CustomerKey, DeploymentConfig
 from once.cdk.nag import acknowledge_pattern, as_referenced
 from once.cdk.props import ConsumerProps, DurableFunctionProps, StateMachineProps, WorkflowProps
 from once.cdk.synth_error import SynthError
@@ -93,8 +93,8 @@ _KEY_ACTIONS = {
 }
 """The actions that a caller needs, by the service that it calls."""
 
-KeyUse = tuple[str, kms.IKey | str | None]
-"""A service, and the key (or its ARN) of a resource of it; None without a key of one's own."""
+KeyUse = tuple[str, kms.IKey | CustomerKey | None]
+"""A service, and the key of a resource of it; None without a key of one's own."""
 
 
 def allow(
@@ -120,7 +120,7 @@ def key_statements(scope: Construct, uses: Iterable[KeyUse]) -> list[iam.PolicyS
     services: dict[str, set[str]] = {}
     for service, key in uses:
         if key is not None:
-            arn = key if isinstance(key, str) else key.key_arn
+            arn = key.arn if isinstance(key, CustomerKey) else key.key_arn
             services.setdefault(arn, set()).add(service)
     statements = []
     for number, (arn, used) in enumerate(services.items()):
@@ -290,7 +290,7 @@ def consumer_rights(
     uses = [
         *(("sqs", each.encryption_master_key) for each in (*queues.read, queues.dead_letters)),
         *(("dynamodb", table.encryption_key) for table in state),
-        *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key and secret_arns),
+        ("secretsmanager", config.keys.secrets if secret_arns else None),
         ("s3", None if claims is None else claims.bucket.encryption_key),
     ]
     statements += key_statements(scope, uses)

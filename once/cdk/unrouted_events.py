@@ -135,7 +135,7 @@ class UnroutedEvents(FunctionConstruct):
                 self._subscribe(topic, but=types, after=[topics.subscribed])
         for warning in route_warnings(consumers, webhooks):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
-        self._row = monitor_unrouted(self, self.queue, self.sweep)
+        self.dashboard_row = monitor_unrouted(self, self.queue, self.sweep)
 
     def _subscribe(
         self,

@@ -113,7 +113,7 @@ class WebhookFunction(FunctionConstruct):
         ]
         uses = [
             *(("dynamodb", table.encryption_key) for table in tables),
-            *(("secretsmanager", key.arn) for key in [config.keys.secrets] if key),
+            ("secretsmanager", config.keys.secrets),
             ("s3", None if claims is None else claims.encryption_key),
         ]
         statements += permissions.key_statements(self, uses)
@@ -137,7 +137,7 @@ class WebhookFunction(FunctionConstruct):
         else:  # open to everybody
             none = lambda_.FunctionUrlAuthType.NONE
             self.url = self.alias.add_function_url(auth_type=none).url
-        self._row = monitor_ingress(self)
+        self.dashboard_row = monitor_ingress(self)
 
     @property
     def endpoints_output(self) -> str:

@@ -309,7 +309,7 @@ class _ConsumerStack(Stack):
 
     def _add_dashboard(self, name: str, more: Iterable[Row] = ()) -> None:
         if not self._config.local:  # the embedded AWS has no metrics to show
-            rows = [*(consumer.dashboard_row() for consumer in self.consumers), *more]
+            rows = [*(consumer.dashboard_row for consumer in self.consumers), *more]
             # The names of dashboards are those of the whole account, not of a region.
             board = f"{name}-{self.region}"
             cloudwatch.Dashboard(self, "Dashboard", dashboard_name=board, widgets=rows)
@@ -416,7 +416,7 @@ class ServiceStack(_ConsumerStack):
             further_stacks=list(further),
         )
         parts = filter(None, (self.webhooks, self.relay, self.unrouted))
-        rows = [*(each.dashboard_row() for each in parts), tables_row(state.tables)]
+        rows = [*(each.dashboard_row for each in parts), tables_row(state.tables)]
         self._add_dashboard(config.service, rows)
         name_resources(self)
 

@@ -33,8 +33,8 @@ _HOME = {
     "Consumer": "once.consumer",
     "Call": "once.effects.declaration",
     "Policy": "once.effects.declaration",
-    "durable_function": "once.effects.workflows",
-    "state_machine": "once.effects.workflows",
+    "durable_function": "once.effects.workflow_starts",
+    "state_machine": "once.effects.workflow_starts",
     "KeySpent": "once.errors",
     "NotDone": "once.errors",
     "PermanentError": "once.errors",
@@ -43,11 +43,11 @@ _HOME = {
     "Source": "once.event_sources",
     "CloudEvent": "once.events.cloud_event",
     "Key": "once.events.identity",
+    "FormerRecords": "once.former_records",
     "S3Object": "once.intake.envelopes",
-    "FormerRecords": "once.transaction",
     "Transaction": "once.transaction",
-    "absent": "once.transaction",
-    "present": "once.transaction",
+    "absent": "once.write_expressions",
+    "present": "once.write_expressions",
 }
 """The module of each public name."""
 

@@ -132,15 +132,25 @@ def test_a_hook_cannot_let_a_failed_handler_commit(start: Start) -> None:
 
 
 @pytest.mark.parametrize("policy", [Policy.AT_MOST_ONCE, Policy.PROVIDER_KEY])
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (KeyError("tenant"), "'charge' could not be started: KeyError"),
+        (NotDone("paused"), "paused"),
+    ],
+)
 def test_an_error_of_a_hook_before_an_effect_means_that_nothing_was_done(
-    start: Start, provider: Provider, policy: Policy
+    start: Start, provider: Provider, policy: Policy, error: Exception, text: str
 ) -> None:
     till = start_till(start, provider, policy=policy)
-    failing = Failing("effect", KeyError("tenant"))
-    failing.times = 3
+    failing = Failing("effect", error)
+    failing.times = 3 * 2
     till.consumer.around(failing.around)
     event = note()
     assert not till.deliver(event)
+    assert till.deliver(event, receive_count=LAST_RECEIVE)
+    [(_, found)] = till.dead_letters()
+    assert found.startswith(f"NotDone: {text}")
     assert (till.standing, provider.calls) == ("not-done", [])
     assert till.deliver(event)
     till.assert_paid_once(calls=1)
@@ -262,7 +272,12 @@ def test_a_hook_with_another_number_of_yields_neither_loses_nor_invents_an_outco
             with suppress(TimeoutError):
                 yield
 
-    assert till.deliver(note()) is (times == 2 and not answered)
+    event = note()
+    assert till.deliver(event) is (times == 2 and not answered)
+    if not times:
+        till.deliver(event, receive_count=LAST_RECEIVE)
+        [(_, error)] = till.dead_letters()
+        assert error == "NotDone: 'charge' could not be started: RuntimeError"
     standing = "not-done" if not times else "settled" if answered else "unknown"
     assert (till.standing, len(provider.calls)) == (standing, min(times, 1))
 

@@ -6,7 +6,14 @@ from typing import Any, Literal
 import pytest
 
 from once.effects.declaration import Call, Effect, Policy
-from once.effects.executor import NotKept, kept_text, refused_text, restored
+from once.effects.executor import (
+    NotKept,
+    described_outcome,
+    kept_text,
+    refused_text,
+    restored,
+    returned_text,
+)
 from once.errors import (
     ConditionFailed,
     EffectUnknown,
@@ -293,6 +300,17 @@ def test_a_refusal_is_restored_as_it_was(refusal: Refusal) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "described"),
+    [
+        (returned_text(b'{"charge_id":"a"}'), ("done", '{"charge_id":"a"}')),
+        (refused_text("Declined", ["no", 7]), ("refused", "Declined(no, 7)")),
+    ],
+)
+def test_a_kept_outcome_is_described(text: str, described: tuple[str, str]) -> None:
+    assert described_outcome(text) == described
+
+
+@pytest.mark.parametrize(
     ("kind", "outcome", "text"),
     [
         (str, object(), "object"),
@@ -355,7 +373,9 @@ def test_an_outcome_whose_commit_fails_is_kept_and_committed_without_another_cal
 
 
 FORM = len('{"returned":{"charge_id":""}}')
-LONGEST = "é\ufffe\x00" + "x" * (OUTCOME_BYTES - FORM - 14)  # as many bytes as a letter may hold
+LONGEST = "é\ufffe\uffff\x00" + "x" * (
+    OUTCOME_BYTES - FORM - 20
+)  # as many bytes as a letter may hold
 
 
 @pytest.mark.parametrize("policy", Policy)
@@ -377,15 +397,21 @@ def test_an_outcome_that_cannot_be_kept_is_in_the_dead_letter_of_what_is_done_at
         assert (type(found), str(found)) == (type(outcome), str(outcome))
 
 
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
         ({"id": 7}, '{"returned":{"id":7}}'),
         (object, "<class 'object'>"),
+        (Unprintable(), "a value of the type Unprintable"),
         (Formatting("x"), '{"refused":"Formatting","arguments":["declined: x"]}'),
         ("é" * OUTCOME_BYTES, '{"returned":"' + "é" * (OUTCOME_BYTES // 2 - 7)),
     ],
-    ids=["another type", "no JSON", "a refusal that is not restored", "too large"],
+    ids=["another type", "no JSON", "no text", "a refusal that is not restored", "too large"],
 )
 def test_an_outcome_of_the_wrong_form_is_in_the_dead_letter_as_far_as_it_goes(
     start: Start, provider: Provider, value: Any, shown: str

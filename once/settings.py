@@ -6,19 +6,17 @@ other tools write it themselves, and the function reads it with `from_env()`.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from inspect import cleandoc
 from typing import Annotated, Any, Self
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct, field
-from msgspec.structs import fields
+from msgspec.structs import FieldInfo, fields
 
 from once.errors import UNREADABLE, SettingsError
 from once.event_sources import Source
-from once.names import CLOCK_MARGIN_SECONDS
+from once.names import CLOCK_MARGIN_SECONDS, MAX_COMMIT_THREADS, Limits
 
 SETTINGS = "ONCE_SETTINGS"
 """The variable of a function."""
@@ -64,7 +62,10 @@ class TableSettings(Struct, frozen=True):
 
 
 class Environment(Struct, frozen=True):
-    """Settings of a function. Each field is a member of the JSON object."""
+    """Settings of a function. Each field is a member of the JSON object.
+
+    Its annotation holds its range, and its meaning as a text that an error and the page show.
+    """
 
     def to_env(self) -> dict[str, str]:
         """Return the variable that `from_env` reads back to an equal object, without defaults."""
@@ -74,8 +75,8 @@ class Environment(Struct, frozen=True):
             if each.default_factory is not NODEFAULT:
                 default = each.default_factory()
             if value != default:
-                write = _FORMS[each.type][1] if each.type in _FORMS else None
-                given[each.name] = write(value) if write else value
+                form = _FORMS.get(bare_type(each))
+                given[each.name] = form[1](value) if form else value
         return {SETTINGS: msgspec.json.encode(given).decode()}
 
     @classmethod
@@ -124,24 +125,24 @@ class Environment(Struct, frozen=True):
             if each.name in given:
                 value = given.pop(each.name)
                 try:
-                    if each.type in _FORMS:
-                        values[each.name] = _FORMS[each.type][0](value)
-                    else:
-                        values[each.name] = msgspec.convert(value, each.type)
+                    form = _FORMS.get(bare_type(each))
+                    values[each.name] = (
+                        form[0](value) if form else msgspec.convert(value, each.type)
+                    )
                 except (*UNREADABLE, TypeError, AttributeError, KeyError) as error:
-                    yield each.name, f"{error or repr(error)}; set {cls.meanings()[each.name]}"
+                    yield each.name, f"{error or repr(error)}; set {meaning(each)}"
             elif each.required:
-                yield each.name, f"it is missing; set {cls.meanings()[each.name]}"
+                yield each.name, f"it is missing; set {meaning(each)}"
 
-    @classmethod
-    def meanings(cls) -> dict[str, str]:
-        """Return the meaning of each setting, from the docstrings."""
-        found: dict[str, str] = {}
-        for kind in reversed(cls.__mro__):
-            _, _, section = cleandoc(kind.__doc__ or "").partition("Attributes:\n")
-            for name, text in re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", section, re.MULTILINE):
-                found[name] = " ".join(text.removesuffix(".").split())
-        return {each.name: found.get(each.name, "a value") for each in fields(cls)}
+
+def bare_type(setting: FieldInfo) -> Any:
+    """Return the type of a setting's value, without its range and meaning."""
+    return setting.type.__origin__
+
+
+def meaning(setting: FieldInfo) -> str:
+    """Return the meaning of a setting, such as `the URL of the queue that it reads`."""
+    return next(each for each in setting.type.__metadata__ if isinstance(each, str))
 
 
 def _parameter(path: str) -> str:
@@ -164,117 +165,123 @@ def _parameter(path: str) -> str:
 
 
 class CommitSettings(Environment, frozen=True, kw_only=True):
-    """The deployment of a function that commits: of a consumer's, or of a webhook ingress.
+    """The deployment of a function that commits: of a consumer's, or of a webhook ingress."""
 
-    Attributes:
-        consumer: the first part of its dedup keys, and of the source of its events.
-        dedup_table: the name of the table of dedup records.
-        tables: the business tables it writes, by the names that its handlers use: `name` is the
-            physical name, `key` lists the attributes of the primary key.
-        dedup_window_seconds: the time for which a key is remembered.
-        publishes: the event types that the function may publish.
-        max_body_bytes: the largest body that is read, also from the claim-check bucket.
-        claim_bucket: the name of the claim-check bucket; null for a function without one.
-        time_margin_ms: the part of the function's timeout that is reserved for the answer.
-        groups: the field of the data that gives the message group, by the event types that have
-            one and that the function publishes.
-        ordered_types: the published types whose groups keep their order, on the FIFO topic.
-        dedup: `record` to keep dedup records in the dedup table, `item` to keep them on the item.
-        group_size: the most messages that commit in one request.
-    """
-
-    consumer: Text
-    dedup_table: Text
-    tables: Mapping[Text, TableSettings]
-    dedup_window_seconds: Whole
-    publishes: tuple[Text, ...] = ()
-    max_body_bytes: Whole = MAX_BODY_BYTES
-    claim_bucket: Text | None = None
-    time_margin_ms: Whole = TIME_MARGIN_MS
-    groups: Mapping[Text, Text] = field(default_factory=dict)
-    ordered_types: tuple[Text, ...] = ()
-    dedup: Dedup = Dedup.RECORD
-    group_size: Whole = 10
+    consumer: Annotated[Text, "the first part of its dedup keys, and of the source of its events"]
+    dedup_table: Annotated[Text, "the name of the table of dedup records"]
+    tables: Annotated[
+        Mapping[Text, TableSettings],
+        "the business tables it writes, by the names that its handlers use: `name` is the "
+        "physical name, `key` lists the attributes of the primary key",
+    ]
+    dedup_window_seconds: Annotated[Whole, "the time for which a key is remembered"]
+    publishes: Annotated[tuple[Text, ...], "the event types that the function may publish"] = ()
+    max_body_bytes: Annotated[
+        Whole, "the largest body that is read, also from the claim-check bucket"
+    ] = MAX_BODY_BYTES
+    claim_bucket: Annotated[
+        Text | None, "the name of the claim-check bucket; null for a function without one"
+    ] = None
+    time_margin_ms: Annotated[
+        Whole, "the part of the function's timeout that is reserved for the answer"
+    ] = TIME_MARGIN_MS
+    groups: Annotated[
+        Mapping[Text, Text],
+        "the field of the data that gives the message group, by the event types that have one "
+        "and that the function publishes",
+    ] = field(default_factory=dict)
+    ordered_types: Annotated[
+        tuple[Text, ...], "the published types whose groups keep their order, on the FIFO topic"
+    ] = ()
+    dedup: Annotated[
+        Dedup, "`record` to keep dedup records in the dedup table, `item` to keep them on the item"
+    ] = Dedup.RECORD
+    group_size: Annotated[
+        int,
+        Meta(ge=1, le=Limits.TRANSACTION_ACTIONS),
+        "the most messages that commit in one request; 1 to have each commit alone",
+    ] = 10
 
 
 class Settings(CommitSettings, frozen=True, kw_only=True):
-    """The deployment of a consumer's function.
+    """The deployment of a consumer's function."""
 
-    Attributes:
-        event_types: the event types that it handles.
-        queue_url: the URL of the queue that it reads.
-        dead_letter_url: the URL of its dead-letter queue.
-        sources: the CloudEvents sources that each internal event type may come from. All other
-            types come from producers.
-        max_receive_count: the receives after which it dead-letters a message.
-        backoff_base_seconds: the first bound of the delay before a failed message is redelivered.
-        backoff_cap_seconds: the last bound of that delay.
-        breaker_base_seconds: the first bound of the delay while a dependency fails.
-        breaker_cap_seconds: the last bound of that delay.
-        effect_timeout_seconds: the longest duration of one call of an effect; 0 without effects.
-        effect_concurrency: the most effects that are called at a time.
-        lease_margin_seconds: the largest difference of two functions' clocks; 0 if all share one.
-        commit_threads: the most requests that commit concurrently.
-        isolation_queue_url: the URL of its isolation queue; null for a consumer without one.
-        blocks_group: true to retry a failed message of a FIFO group, in place of quarantine.
-        event_source: the envelope of its messages; null for CloudEvents without one.
-    """
-
-    event_types: tuple[Text, ...]
-    queue_url: Text
-    dead_letter_url: Text
-    sources: Mapping[Text, tuple[Text, ...]] = field(default_factory=dict)
-    max_receive_count: Whole = 5
-    backoff_base_seconds: Whole = 2
-    backoff_cap_seconds: Whole = 900
-    breaker_base_seconds: Whole = 120
-    breaker_cap_seconds: Whole = 3600
-    effect_timeout_seconds: Whole = 0
-    effect_concurrency: Whole = 10
-    lease_margin_seconds: Whole = CLOCK_MARGIN_SECONDS
-    commit_threads: Whole = 4
-    isolation_queue_url: Text | None = None
-    blocks_group: bool = False
-    event_source: Source | None = None
+    event_types: Annotated[tuple[Text, ...], "the event types that it handles"]
+    queue_url: Annotated[Text, "the URL of the queue that it reads"]
+    dead_letter_url: Annotated[Text, "the URL of its dead-letter queue"]
+    sources: Annotated[
+        Mapping[Text, tuple[Text, ...]],
+        "the CloudEvents sources that each internal event type may come from. All other types "
+        "come from producers",
+    ] = field(default_factory=dict)
+    max_receive_count: Annotated[Whole, "the receives after which it dead-letters a message"] = 5
+    backoff_base_seconds: Annotated[
+        Whole, "the first bound of the delay before a failed message is redelivered"
+    ] = 2
+    backoff_cap_seconds: Annotated[Whole, "the last bound of that delay"] = 900
+    breaker_base_seconds: Annotated[
+        Whole, "the first bound of the delay while a dependency fails"
+    ] = 120
+    breaker_cap_seconds: Annotated[Whole, "the last bound of that delay"] = 3600
+    effect_timeout_seconds: Annotated[
+        Whole, "the longest duration of one call of an effect; 0 without effects"
+    ] = 0
+    effect_concurrency: Annotated[
+        int, Meta(ge=1, le=100), "the most effects that one invocation calls at a time"
+    ] = 10
+    lease_margin_seconds: Annotated[
+        Whole, "the largest difference of two functions' clocks; 0 if all share one"
+    ] = CLOCK_MARGIN_SECONDS
+    commit_threads: Annotated[
+        int, Meta(ge=1, le=MAX_COMMIT_THREADS), "the most requests that commit concurrently"
+    ] = 4
+    isolation_queue_url: Annotated[
+        Text | None, "the URL of its isolation queue; null for a consumer without one"
+    ] = None
+    blocks_group: Annotated[
+        bool, "true to retry a failed message of a FIFO group, in place of quarantine"
+    ] = False
+    event_source: Annotated[
+        Source | None, "the envelope of its messages; null for CloudEvents without one"
+    ] = None
 
 
 class RelaySettings(Environment, frozen=True, kw_only=True):
-    """The deployment of the outbox relay.
+    """The deployment of the outbox relay."""
 
-    Attributes:
-        service: the name of the deployment in metrics.
-        topic_arn: the ARN of the topic of the events that consumers publish.
-        dead_letter_url: the URL of the queue for events that cannot be published.
-        publishes: the event types that each consumer may publish.
-        time_margin_ms: the part of the function's timeout that is reserved for the answer.
-        groups: the field of the data that gives the message group, by event type.
-        ordered_types: the types that are published to the FIFO topic instead of the other one.
-        ordered_topic_arn: the ARN of the FIFO topic; null without ordered types.
-    """
-
-    service: Text
-    topic_arn: Text
-    dead_letter_url: Text
-    publishes: Mapping[Text, tuple[Text, ...]]
-    time_margin_ms: Whole = TIME_MARGIN_MS
-    groups: Mapping[Text, Text] = field(default_factory=dict)
-    ordered_types: tuple[Text, ...] = ()
-    ordered_topic_arn: Text | None = None
+    service: Annotated[Text, "the name of the deployment in metrics"]
+    topic_arn: Annotated[Text, "the ARN of the topic of the events that consumers publish"]
+    dead_letter_url: Annotated[Text, "the URL of the queue for events that cannot be published"]
+    publishes: Annotated[
+        Mapping[Text, tuple[Text, ...]], "the event types that each consumer may publish"
+    ]
+    time_margin_ms: Annotated[
+        Whole, "the part of the function's timeout that is reserved for the answer"
+    ] = TIME_MARGIN_MS
+    groups: Annotated[
+        Mapping[Text, Text], "the field of the data that gives the message group, by event type"
+    ] = field(default_factory=dict)
+    ordered_types: Annotated[
+        tuple[Text, ...], "the types that are published to the FIFO topic instead of the other one"
+    ] = ()
+    ordered_topic_arn: Annotated[
+        Text | None, "the ARN of the FIFO topic; null without ordered types"
+    ] = None
 
 
 class SweepSettings(Environment, frozen=True, kw_only=True):
-    """The deployment of the function that finds unrouted events.
+    """The deployment of the function that finds unrouted events."""
 
-    Attributes:
-        routes: the event types that consumers subscribe to, by the ARN of the topic.
-        unrouted_url: the URL of the queue for all other events.
-        further_routes: names of parameters in Parameter Store, each a JSON object as `routes`: the
-            types that consumers in further stacks subscribe to.
-    """
-
-    routes: Mapping[Text, tuple[Text, ...]]
-    unrouted_url: Text
-    further_routes: tuple[Text, ...] = ()
+    routes: Annotated[
+        Mapping[Text, tuple[Text, ...]],
+        "the event types that consumers subscribe to, by the ARN of the topic",
+    ]
+    unrouted_url: Annotated[Text, "the URL of the queue for all other events"]
+    further_routes: Annotated[
+        tuple[Text, ...],
+        "names of parameters in Parameter Store, each a JSON object as `routes`: the types that"
+        " consumers in further stacks subscribe to",
+    ] = ()
 
 
 _FORMS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}

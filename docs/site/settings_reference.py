@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 from msgspec import NODEFAULT
-from msgspec.structs import fields
+from msgspec.structs import FieldInfo, fields
 
 from once.settings import (
     CommitSettings,
@@ -16,7 +16,8 @@ from once.settings import (
     SweepSettings,
     TableSettings,
     Text,
-    Whole,
+    bare_type,
+    meaning,
 )
 from once.webhooks.endpoint import WebhookSettings
 
@@ -27,9 +28,8 @@ KINDS: dict[str, type[Environment]] = {
     "Unrouted events": SweepSettings,
 }
 _TYPES: dict[Any, str] = {
-    Text: "text",
+    str: "text",
     Text | None: "text or null",
-    Whole: "whole number",
     bool: "true or false",
     tuple[Text, ...]: "list of texts",
     Mapping[Text, Text]: "object of texts",
@@ -52,7 +52,6 @@ def table(kind: type[Environment]) -> str:
 
 def _rows(kind: type[Environment]) -> Iterator[str]:
     shared = {each.name for each in fields(CommitSettings)} if kind is WebhookSettings else set()
-    meanings = kind.meanings()
     for each in fields(kind):
         if each.name in shared and not each.required:
             continue  # as for consumers
@@ -62,8 +61,15 @@ def _rows(kind: type[Environment]) -> Iterator[str]:
             if each.required
             else _shown(each.default_factory() if made else each.default)
         )
-        shown = _TYPES.get(each.type, "object")
-        yield f"| `{each.name}` | {shown} | {default} | {meanings[each.name]} |"
+        yield f"| `{each.name}` | {_type(each)} | {default} | {meaning(each)} |"
+
+
+def _type(setting: FieldInfo) -> str:
+    kind = bare_type(setting)
+    if kind is not int:
+        return _TYPES.get(kind, "object")
+    largest = [each.le for each in setting.type.__metadata__ if getattr(each, "le", None)]
+    return f"whole number, 1 to {largest[0]}" if largest else "whole number"
 
 
 def _shown(value: object) -> str:

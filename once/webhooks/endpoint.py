@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from once.names import EVENT_TYPE, EVENT_TYPE_RULE
 from once.settings import CommitSettings, register_type
@@ -392,18 +392,15 @@ OBJECTS = "webhooks/"
 
 
 class WebhookSettings(CommitSettings, frozen=True, kw_only=True):
-    """The deployment of a webhook ingress. Its table of captures is `tables["captures"]`.
+    """The deployment of a webhook ingress. Its table of captures is `tables["captures"]`."""
 
-    Attributes:
-        endpoints: the endpoints.
-        secrets: the ARN of the secret of each endpoint, by the endpoint's name. The value is one
-            secret a line; its previous version counts as well.
-        capture_seconds: the time for which a capture is kept.
-    """
-
-    endpoints: tuple[Endpoint, ...]
-    secrets: Mapping[str, str]
-    capture_seconds: int
+    endpoints: Annotated[tuple[Endpoint, ...], "the endpoints"]
+    secrets: Annotated[
+        Mapping[str, str],
+        "the ARN of the secret of each endpoint, by the endpoint's name. The value is one secret a "
+        "line; its previous version counts as well",
+    ]
+    capture_seconds: Annotated[int, "the time for which a capture is kept"]
 
 
 _HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")

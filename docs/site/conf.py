@@ -1,6 +1,8 @@
 """Sphinx configuration of the documentation site: `make docs` writes it to build/site."""
 
+from dataclasses import is_dataclass
 from importlib.metadata import version as version_of
+from typing import Any
 
 from pygments.lexers.special import TextLexer  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
@@ -9,6 +11,7 @@ from sphinx.ext.autodoc.mock import _MockObject
 from sphinx.pycode import ModuleAnalyzer
 
 from docs.site.generated import filled
+from docs.site.settings_reference import passed_settings
 
 project = "Once"
 author = "the authors of Once"
@@ -78,9 +81,19 @@ for _module in (
 
 
 def setup(app: Sphinx) -> None:
-    """Fill the generated parts of pages when they are read."""
+    """Fill the generated parts of pages when they are read, and of docstrings."""
+    app.connect("autodoc-process-docstring", _before_napoleon, priority=400)
     app.add_lexer("mermaid", TextLexer)  # the diagrams appear as text
     app.connect("source-read", _fill)
+
+
+def _before_napoleon(
+    _app: Sphinx, what: str, _name: str, kind: Any, _options: Any, lines: list[str]
+) -> None:
+    if what == "attribute":
+        lines[:0] = ["..", ""]  # of the first line, it takes the text before a colon for the type
+    if what == "class" and is_dataclass(kind) and (passed := passed_settings(kind)):
+        lines += ["", "Settings of its function, by the same names:", "", *passed, ""]
 
 
 def _fill(_app: Sphinx, docname: str, source: list[str]) -> None:

@@ -1,5 +1,6 @@
 """Settings reference: a table of the members of `ONCE_SETTINGS`, for each kind of function."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,6 +49,17 @@ def table(kind: type[Environment]) -> str:
     """Return the settings of a function, those without a default first."""
     rows = sorted(_rows(kind), key=lambda row: "required" not in row)
     return "\n".join(["| setting | type | default | meaning |", "|---|---|---|---|", *rows])
+
+
+def passed_settings(kind: type) -> list[str]:
+    """Return a line for each property of a class that is given to the function as a setting."""
+    passed = [each for each in dataclasses.fields(kind) if "setting" in each.metadata]
+    settings = {each.name: each for each in fields(Settings)}
+    return [
+        f"- `{each.name}`, {_type(settings[each.name])}, {_shown(settings[each.name].default)} by "
+        f"default: {meaning(settings[each.name])}."
+        for each in passed
+    ]
 
 
 def _rows(kind: type[Environment]) -> Iterator[str]:

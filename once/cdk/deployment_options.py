@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Annotated, Any, Self, cast
 
 from aws_cdk import Stack
 from aws_cdk import aws_kms as kms
@@ -24,53 +24,47 @@ class Network:
     """The place of every function in a VPC.
 
     The functions need no incoming connections. Lambda polls the queues outside the VPC.
-
-    Attributes:
-        subnets: ids of private subnets, in two availability zones or more.
-        security_groups: ids of security groups that allow outgoing HTTPS.
-        endpoints: the services that have a VPC endpoint in these subnets, such as `sqs`, by the
-            last part of the endpoint's name; None if the subnets reach AWS through a NAT gateway.
     """
 
     subnets: tuple[str, ...]
+    """Ids of private subnets, in two availability zones or more."""
     security_groups: tuple[str, ...]
+    """Ids of security groups that allow outgoing HTTPS."""
     endpoints: tuple[str, ...] | None = None
+    """The services that have a VPC endpoint in these subnets, such as `sqs`, by the last part of
+    the endpoint's name; None if the subnets reach AWS through a NAT gateway.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class CustomerKey:
-    """An existing key. CloudFormation does not know its policy, so you state it.
-
-    Attributes:
-        arn: the key's ARN; that of an alias gives no permission to a role.
-        allows: the services that the key's policy lets use it (`sns`, `events`, `s3`, `cloudwatch`,
-            `logs`), and ids of other accounts. Roles of this account need no statement of their
-            own if the policy lets IAM policies of the account decide, as the default policy does.
-    """
+    """An existing key. CloudFormation does not know its policy, so you state it."""
 
     arn: str
+    """The key's ARN; that of an alias gives no permission to a role."""
     allows: tuple[str, ...] = ()
+    """The services that the key's policy lets use it (`sns`, `events`, `s3`, `cloudwatch`, `logs`),
+    and ids of other accounts. Roles of this account need no statement of their own if the policy
+    lets IAM policies of the account decide, as the default policy does.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomerKeys:
-    """The key of each kind of resource; None for the encryption that needs no key of your own.
-
-    Attributes:
-        tables: for DynamoDB tables.
-        queues: for SQS queues.
-        topics: for SNS topics. Producers then need `kms:GenerateDataKey` and `kms:Decrypt`.
-        buckets: for S3 buckets.
-        logs: for log groups of CloudWatch.
-        secrets: for secrets of Secrets Manager.
-    """
+    """The key of each kind of resource; None for the encryption that needs no key of your own."""
 
     tables: CustomerKey | None = None
+    """For DynamoDB tables."""
     queues: CustomerKey | None = None
+    """For SQS queues."""
     topics: CustomerKey | None = None
+    """For SNS topics. Producers then need `kms:GenerateDataKey` and `kms:Decrypt`."""
     buckets: CustomerKey | None = None
+    """For S3 buckets."""
     logs: CustomerKey | None = None
+    """For log groups of CloudWatch."""
     secrets: CustomerKey | None = None
+    """For secrets of Secrets Manager."""
 
     @classmethod
     def one(cls, key: CustomerKey) -> "CustomerKeys":
@@ -94,30 +88,24 @@ and of the tables' names: if one is renamed, CloudFormation replaces the table b
 
 @dataclass(frozen=True, slots=True)
 class ExistingTable:
-    """A table that takes the place of one that the service would make.
-
-    Attributes:
-        arn: the table's ARN.
-        key_arn: the ARN of its customer managed key, if it has one.
-        stream_arn: the ARN of the stream of new and old images. The dedup table alone needs one.
-    """
+    """A table that takes the place of one that the service would make."""
 
     arn: str
+    """The table's ARN."""
     key_arn: str | None = None
+    """The ARN of its customer managed key, if it has one."""
     stream_arn: str | None = None
+    """The ARN of the stream of new and old images. The dedup table alone needs one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingQueue:
-    """A queue that a consumer reads, in place of one of its own that topics deliver into.
-
-    Attributes:
-        arn: the queue's ARN.
-        key_arn: the ARN of its customer managed key, if it has one.
-    """
+    """A queue that a consumer reads, in place of one of its own that topics deliver into."""
 
     arn: str
+    """The queue's ARN."""
     key_arn: str | None = None
+    """The ARN of its customer managed key, if it has one."""
 
 
 OLDEST_PYTHON = 11
@@ -180,118 +168,126 @@ def _publishers(value: str) -> tuple[str, ...]:
 
 FEW, ALL = "few", "all"
 
-READ: dict[str, Callable[[str], Any]] = {
-    "service": _matching(
-        r"[a-z][a-z0-9-]{0,19}",
-        "use at most 20 lower-case letters, digits and hyphens, a letter first",
-    ),
-    "local": _flag,
-    "dedup_window_days": _count,
-    "redrives": _count,
-    "provider_retry_days": _count,
-    "log_level": _one_of("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
-    "group_commit": _flag,
-    "gradual_rollout": _flag,
-    "email_sender": _matching(
-        r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", "give an e-mail address, such as orders@example.com"
-    ),
-    "create_email_identity": _flag,
-    "python_runtime": _one_of(*(f"3.{minor}" for minor in KNOWN_PYTHONS)),
-    "dedup_warm_throughput": WarmThroughput.read,
-    "ingress_publishers": _publishers,
-    "webhook_concurrency": _count,
-    "fifo_topic_dead_letters": _flag,
-    "keep_data": _flag,
-    "consumers_per_stack": _positive,
-    "alarms": _one_of(FEW, ALL),
-}
-"""Reader of each value of the context; raises ValueError with the remedy."""
+# The context can give an option whose annotation has a reader of its text, which raises ValueError
+# with the remedy. Of the others, the annotation has the text with which a fault says what to give.
 
+Flag = Annotated[bool, _flag]
+Count = Annotated[int, _count]
+PythonVersion = Annotated[str, _one_of(*(f"3.{minor}" for minor in KNOWN_PYTHONS))]
 
 RUNTIME_LOCK = Path(__file__).resolve().parent / "packaging" / "requirements.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentConfig:
-    """One deployment.
+    """One deployment."""
 
-    Attributes:
-        service: prefix of every physical name.
-        local: whether it goes into the embedded AWS: with wheels of this machine, and with short
-            times, so that a retry can be watched.
-        dedup_window_days: the time for which a committed key is remembered.
-        redrives: how often a dead letter may be sent back.
-        provider_retry_days: the time for which a webhook provider sends an event again.
-        log_level: level of the functions' logs.
-        group_commit: False to have each message of every consumer commit in a request of its own.
-        gradual_rollout: False to move every consumer's traffic at once, whatever its `rollout`:
-            CodeDeploy does not start while one of the consumer's alarms is active.
-        email_sender: the address that e-mail comes from.
-        create_email_identity: False if the account has that address as an identity of SES already,
-            such as for another deployment. An account and region can have it once only.
-        python_runtime: minor version of the Lambda runtime; by default that of the Python which
-            synthesizes, on which the tests ran.
-        dedup_warm_throughput: the request rates that the dedup table must serve at once; by default
-            those of a new table.
-        ingress_publishers: who may publish to the ingress topic beside principals of this account:
-            ids of other accounts, and `s3` or `events`, the services S3 and EventBridge.
-        webhook_concurrency: the most requests that run at once in a webhook ingress, in place of
-            its own `reserved_concurrency`; 0 to reserve none, as a new account has too little.
-        runtime_lock: lock file, with hashes, of the library's own dependencies in the functions'
-            packages; by default the one that comes with the library.
-        parameters: further values that consumers ask for, by name.
-        tags: the tags of the stacks, which CloudFormation gives to their resources.
-        network: the place of the functions in a VPC; None outside one.
-        keys: customer managed keys, by what they encrypt.
-        permissions_boundary: the ARN of the policy that bounds every role of the stacks.
-        layers: the ARNs of layer versions that every function gets, such as those of an agent.
-        otlp_endpoint: base URL of a collector that takes spans and metrics of every function; None
-            without one. The functions' packages need the extra `otel` (docs/telemetry.md).
-        existing_tables: tables that exist already, by the name that consumers use; the dedup table
-            by `dedup-records`.
-        existing_queues: queues that exist already, by the name of the consumer that reads it.
-        fifo_topic_dead_letters: False to give subscriptions of standard queues to FIFO topics no
-            dead-letter queue, if AWS refuses a standard one there (docs/verify.md).
-        keep_data: False if the stacks may be deleted as a whole, with their data.
-        consumers_per_stack: the most consumers of one stack, in which CloudFormation takes 500
-            resources. Further ones get further stacks; a deployed one stays in its stack.
-        alarms: `few` for those on which a person acts; `all` for those on what the dashboard shows,
-            too (docs/adr/0080).
-        external_functions: True if another tool makes the consumers' functions, their roles and
-            their mappings: `once template`.
-        faults: the malformed values of the context, each with its remedy.
+    service: Annotated[
+        str,
+        _matching(
+            r"[a-z][a-z0-9-]{0,19}",
+            "use at most 20 lower-case letters, digits and hyphens, a letter first",
+        ),
+    ] = "once"
+    """Prefix of every physical name."""
+    local: Flag = False
+    """Whether it goes into the embedded AWS: with wheels of this machine, and with short times, so
+    that a retry can be watched.
     """
-
-    service: str = "once"
-    local: bool = False
-    dedup_window_days: int = 45
-    redrives: int = 1
-    provider_retry_days: int = 3
-    log_level: str = "INFO"
-    group_commit: bool = True
-    gradual_rollout: bool = True
-    email_sender: str = "orders@example.com"
-    create_email_identity: bool = True
-    python_runtime: str = this_python()
-    dedup_warm_throughput: WarmThroughput | None = None
-    ingress_publishers: tuple[str, ...] = ()
-    webhook_concurrency: int | None = None
+    dedup_window_days: Count = 45
+    """The time for which a committed key is remembered."""
+    redrives: Count = 1
+    """How often a dead letter may be sent back."""
+    provider_retry_days: Count = 3
+    """The time for which a webhook provider sends an event again."""
+    log_level: Annotated[str, _one_of("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")] = "INFO"
+    """Level of the functions' logs."""
+    group_commit: Flag = True
+    """False to have each message of every consumer commit in a request of its own."""
+    gradual_rollout: Flag = True
+    """False to move every consumer's traffic at once, whatever its `rollout`: CodeDeploy does not
+    start while one of the consumer's alarms is active.
+    """
+    email_sender: Annotated[
+        str,
+        _matching(
+            r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", "give an e-mail address, such as orders@example.com"
+        ),
+    ] = "orders@example.com"
+    """The address that e-mail comes from."""
+    create_email_identity: Flag = True
+    """False if the account has that address as an identity of SES already, such as for another
+    deployment. An account and region can have it once only.
+    """
+    python_runtime: PythonVersion = this_python()
+    """Minor version of the Lambda runtime; by default that of the Python which synthesizes, on
+    which the tests ran.
+    """
+    dedup_warm_throughput: Annotated[WarmThroughput | None, WarmThroughput.read] = None
+    """The request rates that the dedup table must serve at once; by default those of a new table.
+    """
+    ingress_publishers: Annotated[tuple[str, ...], _publishers] = ()
+    """Who may publish to the ingress topic beside principals of this account: ids of other
+    accounts, and `s3` or `events`, the services S3 and EventBridge.
+    """
+    webhook_concurrency: Annotated[int | None, _count] = None
+    """The most requests that run at once in a webhook ingress, in place of its own
+    `reserved_concurrency`; 0 to reserve none, as a new account has too little.
+    """
     runtime_lock: Path = RUNTIME_LOCK
+    """Lock file, with hashes, of the library's own dependencies in the functions' packages; by
+    default the one that comes with the library.
+    """
     parameters: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    network: Network | None = None
-    keys: CustomerKeys = field(default_factory=CustomerKeys)
-    permissions_boundary: str | None = None
-    layers: tuple[str, ...] = ()
-    otlp_endpoint: str | None = None
-    existing_tables: Mapping[str, ExistingTable] = field(default_factory=dict)
-    existing_queues: Mapping[str, ExistingQueue] = field(default_factory=dict)
-    fifo_topic_dead_letters: bool = True
-    keep_data: bool = True
-    consumers_per_stack: int = 14
-    alarms: str = FEW
+    """Further values that consumers ask for, by name."""
+    tags: Annotated[Mapping[str, str], "a mapping of texts, such as {'team': 'tickets'}"] = field(
+        default_factory=dict
+    )
+    """The tags of the stacks, which CloudFormation gives to their resources."""
+    network: Annotated[Network | None, "a Network, or None"] = None
+    """The place of the functions in a VPC; None outside one."""
+    keys: Annotated[CustomerKeys, "CustomerKeys(queues=CustomerKey('arn:…'), …)"] = field(
+        default_factory=CustomerKeys
+    )
+    """Customer managed keys, by what they encrypt."""
+    permissions_boundary: Annotated[str | None, "the ARN of a policy, or None"] = None
+    """The ARN of the policy that bounds every role of the stacks."""
+    layers: Annotated[tuple[str, ...], "a tuple of ARNs"] = ()
+    """The ARNs of layer versions that every function gets, such as those of an agent."""
+    otlp_endpoint: Annotated[str | None, "the URL of a collector, or None"] = None
+    """Base URL of a collector that takes spans and metrics of every function; None without one. The
+    functions' packages need the extra `otel` (docs/telemetry.md).
+    """
+    existing_tables: Annotated[
+        Mapping[str, ExistingTable], "a mapping such as {'seats': ExistingTable('arn:…')}"
+    ] = field(default_factory=dict)
+    """Tables that exist already, by the name that consumers use; the dedup table by `dedup-
+    records`.
+    """
+    existing_queues: Annotated[
+        Mapping[str, ExistingQueue], "a mapping such as {'tickets': ExistingQueue('arn:…')}"
+    ] = field(default_factory=dict)
+    """Queues that exist already, by the name of the consumer that reads it."""
+    fifo_topic_dead_letters: Flag = True
+    """False to give subscriptions of standard queues to FIFO topics no dead-letter queue, if AWS
+    refuses a standard one there (docs/verify.md).
+    """
+    keep_data: Flag = True
+    """False if the stacks may be deleted as a whole, with their data."""
+    consumers_per_stack: Annotated[int, _positive] = 14
+    """The most consumers of one stack, in which CloudFormation takes 500 resources. Further ones
+    get further stacks; a deployed one stays in its stack.
+    """
+    alarms: Annotated[str, _one_of(FEW, ALL)] = FEW
+    """`few` for those on which a person acts; `all` for those on what the dashboard shows, too
+    (docs/adr/0080).
+    """
     external_functions: bool = False
+    """True if another tool makes the consumers' functions, their roles and their mappings: `once
+    template`.
+    """
     faults: tuple[str, ...] = ()
+    """The malformed values of the context, each with its remedy."""
 
     @classmethod
     def from_context(
@@ -308,7 +304,7 @@ class DeploymentConfig:
         context: Mapping[str, Any] = node.get_all_context()
         values: dict[str, Any] = {}
         faults: list[str] = []
-        for name, read in READ.items():
+        for name, read in readers().items():
             given = context.get(name)
             if given is None:
                 continue
@@ -391,19 +387,27 @@ class DeploymentConfig:
         return None if self.local else throughput
 
 
+def readers() -> dict[str, Callable[[str], Any]]:
+    """Return the reader of each option that the context can give, by the option's name."""
+    return {
+        field.name: read
+        for field in fields(DeploymentConfig)
+        for read in getattr(field.type, "__metadata__", ())
+        if callable(read)
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A deployment of the service, such as `test` or `prod`.
-
-    Attributes:
-        name: names it in faults.
-        account: the id of the AWS account.
-        region: the AWS region.
-        config: its configuration. No two stages have the same `service`, of which the names of
-            its stacks and resources, and its record of deployed names, are made.
-    """
+    """A deployment of the service, such as `test` or `prod`."""
 
     name: str
+    """Names it in faults."""
     account: str
+    """The id of the AWS account."""
     region: str
+    """The AWS region."""
     config: DeploymentConfig
+    """Its configuration. No two stages have the same `service`, of which the names of its stacks
+    and resources, and its record of deployed names, are made.
+    """

@@ -1,14 +1,16 @@
 """Properties of consumers, of their tables, workflows and scaling, and of a webhook ingress."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
+
+from msgspec import Meta, structs
 
 from once.event_sources import Source as Source
 from once.names import RETENTION_DAYS, Limits, QueueRule
-from once.settings import MAX_BODY_BYTES, Dedup
+from once.settings import MAX_BODY_BYTES, TIME_MARGIN_MS, Dedup, Settings
 from once.webhooks.endpoint import Endpoint
 
 DAY_SECONDS = 24 * 60 * 60
@@ -28,35 +30,58 @@ ISOLATION_CONCURRENCY = 2
 Messages that end the function must not use up its concurrency."""
 
 
+# The annotation of a property holds the range of a number with its reason, or the text with which a
+# fault says what to give. The checks of synthesis read both there.
+
+EventTypes = Annotated[tuple[str, ...], "a tuple of types, such as ('order.placed',)"]
+AwsServices = Annotated[
+    tuple[str, ...] | None, "a tuple of names, such as ('ssm',), or None for all services"
+]
+Memory = Annotated[int, Meta(ge=128, le=10_240)]
+_INITIAL = "every table on demand begins with that, which DynamoDB does not lower"
+Timeout = Annotated[
+    int,
+    Meta(ge=TIME_MARGIN_MS // 1000 + 1, le=15 * 60),
+    f"{TIME_MARGIN_MS // 1000} s are kept back for the answer, and Lambda ends at the latter",
+]
+
+_SETTINGS = {each.name: each for each in structs.fields(Settings)}
+
+
+def setting(name: str, **otherwise: Any) -> Any:
+    """Return a property that is given to the function as its setting `name`.
+
+    Meaning, range and default are those of the setting, unless `default=` is another one.
+    """
+    found = _SETTINGS[name]
+    return field(**({"default": found.default} | otherwise), metadata={"setting": found.type})
+
+
 @dataclass(frozen=True, slots=True)
 class Pollers:
     """Provisioned mode of a mapping: the number of event pollers that Lambda keeps for one queue.
 
     They start faster than the shared ones under a sudden load, and are charged while they exist.
-
-    Attributes:
-        minimum: pollers that are always there, 2 to 200.
-        maximum: the most pollers, 2 to 10,000. Each makes up to ten invocations at a time.
     """
 
-    minimum: int
-    maximum: int
+    minimum: Annotated[int, Meta(ge=2, le=200)]
+    """Pollers that are always there."""
+    maximum: Annotated[int, Meta(ge=2, le=10_000)]
+    """The most pollers. Each makes up to ten invocations at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarmThroughput:
     """Request rates that an on-demand table serves at once, without having had that load before.
 
-    DynamoDB raises these rates with the traffic, and never lowers them. A table has 12,000 read
-    units and 4,000 write units a second from the start. AWS charges each increase once.
-
-    Attributes:
-        reads: read units a second.
-        writes: write units a second. A write in a transaction counts two.
+    DynamoDB raises these rates with the traffic, and never lowers them. AWS charges each increase
+    once.
     """
 
-    reads: int
-    writes: int
+    reads: Annotated[int, Meta(ge=12_000), _INITIAL]
+    """Read units a second."""
+    writes: Annotated[int, Meta(ge=4_000), _INITIAL]
+    """Write units a second. A write in a transaction counts two."""
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -73,32 +98,26 @@ class WarmThroughput:
 
 @dataclass(frozen=True, slots=True)
 class StateMachineProps:
-    """A standard state machine of Step Functions.
-
-    Attributes:
-        name: the name that the handler's `state_machine(…)` uses.
-        arn: its ARN, or that of one of its versions or aliases, such as
-            `machine.state_machine_arn`.
-    """
+    """A standard state machine of Step Functions."""
 
     name: str
+    """The name that the handler's `state_machine(…)` uses."""
     arn: str
+    """Its ARN, or that of one of its versions or aliases, such as `machine.state_machine_arn`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DurableFunctionProps:
-    """A durable Lambda function.
-
-    Attributes:
-        name: the name that the handler's `durable_function(…)` uses.
-        arn: the ARN of one of its versions or aliases, such as `alias.function_arn`.
-        retention_days: the `RetentionPeriodInDays` of the function. Lambda keeps the name of an
-            ended execution for this time, so a start is not repeated later.
-    """
+    """A durable Lambda function."""
 
     name: str
+    """The name that the handler's `durable_function(…)` uses."""
     arn: str
-    retention_days: int = RETENTION_DAYS
+    """The ARN of one of its versions or aliases, such as `alias.function_arn`."""
+    retention_days: Annotated[int, Meta(ge=1, le=90)] = RETENTION_DAYS
+    """The `RetentionPeriodInDays` of the function. Lambda keeps the name of an ended execution for
+    this time, so a start is not repeated later.
+    """
 
 
 WorkflowProps = StateMachineProps | DurableFunctionProps
@@ -127,20 +146,15 @@ class Rollout(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableProps:
-    """A business table.
-
-    Attributes:
-        name: the name that handlers use; the physical name may be another one.
-        key: the attribute of the partition key, or those of partition and sort key. Keys are
-            strings.
-        warm_throughput: the request rates that it must serve at once; by default those of a new
-            table.
-    """
+    """A business table."""
 
     name: str
+    """The name that handlers use; the physical name may be another one."""
     key: str | tuple[str, ...]
+    """The attribute of the partition key, or those of partition and sort key. Keys are strings."""
     _: KW_ONLY
     warm_throughput: WarmThroughput | None = None
+    """The request rates that it must serve at once; by default those of a new table."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -153,110 +167,123 @@ class ConsumerProps:
     """One consumer. Queue, dead letters, function, role and alarms follow from it.
 
     Times are seconds, memory is megabytes.
-
-    Attributes:
-        name: names its queues and its function, and is its identity unless it was renamed.
-        events: the CloudEvents types that it takes from other consumers.
-        tables: the business tables that it may write.
-        external: the CloudEvents types that it takes from producers.
-        publishes: the CloudEvents types that it may publish, through an outbox relay.
-        timeout_seconds: timeout of its function.
-        visibility_seconds: visibility timeout of its queue; by default the least that AWS
-            recommends.
-        batch_size: the most messages of one invocation.
-        batch_window_seconds: the longest time in which a batch is gathered.
-        max_concurrency: the most invocations at a time; 10 by default. Not with `pollers`.
-        pollers: provisioned mode of its queue, for sudden loads; by default Lambda's own pollers.
-        reserved_concurrency: invocations that the account keeps for its function, and the most that
-            it may have.
-        claim_check_mb: the largest event that it takes or publishes through the claim-check bucket,
-            in MiB; 0 for a consumer without one.
-        mapping_metrics: whether Lambda counts the messages that it received and handed over.
-        max_receive_count: the receives of a message. In the last one the function dead-letters a
-            message that fails; after it SQS does so, except on a FIFO queue.
-        effect_timeout_seconds: the longest that one call to the outside world may take; 0 if the
-            consumer makes none.
-        effect_concurrency: the most such calls that one invocation makes at a time; by default the
-            batch size, and 10 at most.
-        starts: the workflows that it may start, each once for an event. The function finds the ARN
-            of `fulfilment` in `WORKFLOW_FULFILMENT`.
-        secrets: names of the secrets that its function may read. The function finds the ARN of
-            `stripe_key` in `SECRET_STRIPE_KEY`.
-        parameters: names of values of the CDK context. The function finds `payment_api` in
-            `PAYMENT_API`.
-        sends_email: whether it may send e-mail from the deployment's one address, `EMAIL_SENDER`.
-        group_size: the most messages that commit in one request; 1 to have each commit alone.
-        commit_threads: the number of such requests that are made side by side.
-        memory_mb: memory of its function.
-        snap_start: True to start its function from a snapshot, taken when the function is deployed.
-            It needs Python 3.12 or newer.
-        rollout: how a deployment moves its traffic to a new version. Unless that is all at once,
-            CodeDeploy moves the traffic back if an alarm on the consumer's errors, new dead letters
-            or circuit breaker fires meanwhile, and the deployment fails.
-        renamed_from: the first name of a renamed consumer, for good. It stays the consumer's
-            identity: the one that `Consumer(…)` names, that dedup keys begin with, and that is the
-            source of its events. The line of the old name may stand beside the new one: both have
-            one identity, so that an event which reaches both commits once.
-        fifo: True for a FIFO queue: the events of one message group are processed in their order.
-            Every type that it takes is then published to a FIFO topic.
-        ordered_by: the field of the data that gives an event's message group, with dots for
-            nesting; required with `fifo`.
-        blocks_group: with `fifo`, the handling of a failed event that others of its group follow.
-            True to let them wait until shortly before the queue deletes it; False to quarantine it
-            and go on.
-        fair_by: the field of the data whose values share a standard queue fairly, such as a
-            tenant's id, with dots for nesting.
-        dedup: where it keeps its dedup records: as items of the dedup table, or, if each event
-            writes one item under the event's key and has no other effect, on that item, at half
-            the write units or, with `group_size=1`, a quarter.
-        retiring: True to deliver no more events into its queue. Function and queues stay, so that
-            it can finish the messages that it has, before its line is deleted.
-        folder: the folder that holds its `handler.py`. It is packaged as `functions.<name>`, so
-            that its modules must import each other relatively. A `requirements.txt` in it is the
-            lock file of the wheels that it needs besides those of the library.
-        aws_services: the AWS services that its code calls besides those of the library, by their
-            names in `boto3.client`: the SDK's models of all others are left out of the package. By
-            default it has all of them, which costs 15 MB and some 30 ms of a cold start.
-        source: the service that sends its external events; None for the ingress topic.
     """
 
     name: str
-    events: tuple[str, ...] = ()
-    tables: tuple[TableProps, ...] = ()
+    """Names its queues and its function, and is its identity unless it was renamed."""
+    events: EventTypes = ()
+    """The CloudEvents types that it takes from other consumers."""
+    tables: Annotated[
+        tuple[TableProps, ...], "a tuple of tables, such as (TableProps('stock', 'sku'),)"
+    ] = ()
+    """The business tables that it may write."""
     _: KW_ONLY
-    external: tuple[str, ...] = ()
-    publishes: tuple[str, ...] = ()
-    timeout_seconds: int = 30
+    external: EventTypes = ()
+    """The CloudEvents types that it takes from producers."""
+    publishes: EventTypes = setting("publishes")
+    """The CloudEvents types that it may publish, through an outbox relay."""
+    timeout_seconds: Timeout = 30
+    """Timeout of its function."""
     visibility_seconds: int | None = None
-    batch_size: int = 10
-    batch_window_seconds: int = 0
-    max_concurrency: int | None = None
-    pollers: Pollers | None = None
+    """Visibility timeout of its queue; by default the least that AWS recommends."""
+    batch_size: Annotated[int, Meta(ge=1, le=10_000)] = 10
+    """The most messages of one invocation."""
+    batch_window_seconds: Annotated[int, Meta(ge=0, le=300)] = 0
+    """The longest time in which a batch is gathered."""
+    max_concurrency: Annotated[int | None, Meta(ge=2, le=1000)] = None
+    """The most invocations at a time; 10 by default. Not with `pollers`."""
+    pollers: Annotated[Pollers | None, "Pollers(minimum=2, maximum=20), or None"] = None
+    """Provisioned mode of its queue, for sudden loads; by default Lambda's own pollers."""
     reserved_concurrency: int | None = None
-    claim_check_mb: int = 0
+    """Invocations that the account keeps for its function, and the most that it may have."""
+    claim_check_mb: Annotated[int, Meta(ge=0, le=64), "0 for none"] = 0
+    """The largest event that it takes or publishes through the claim-check bucket, in MiB; 0 for a
+    consumer without one.
+    """
     mapping_metrics: bool = True
-    max_receive_count: int = 5
-    effect_timeout_seconds: int = 0
-    effect_concurrency: int | None = None
-    starts: tuple[WorkflowProps, ...] = ()
-    secrets: tuple[str, ...] = ()
-    parameters: tuple[str, ...] = ()
+    """Whether Lambda counts the messages that it received and handed over."""
+    max_receive_count: int = setting("max_receive_count")
+    """The receives of a message. In the last one the function dead-letters a message that fails;
+    after it SQS does so, except on a FIFO queue.
+    """
+    effect_timeout_seconds: int = setting("effect_timeout_seconds")
+    effect_concurrency: int | None = setting("effect_concurrency", default=None)
+    """By default the batch size, and 10 at most."""
+    starts: Annotated[
+        tuple[WorkflowProps, ...],
+        "a tuple of StateMachineProps(name, arn) and DurableFunctionProps(name, arn)",
+    ] = ()
+    """The workflows that it may start, each once for an event. The function finds the ARN of
+    `fulfilment` in `WORKFLOW_FULFILMENT`.
+    """
+    secrets: Annotated[tuple[str, ...], "a tuple of names, such as ('stripe_key',)"] = ()
+    """Names of the secrets that its function may read. The function finds the ARN of `stripe_key`
+    in `SECRET_STRIPE_KEY`.
+    """
+    parameters: Annotated[tuple[str, ...], "a tuple of names, such as ('payment_api',)"] = ()
+    """Names of values of the CDK context. The function finds `payment_api` in `PAYMENT_API`."""
     sends_email: bool = False
-    group_size: int = 10
-    commit_threads: int = 4
-    memory_mb: int = 512
+    """Whether it may send e-mail from the deployment's one address, `EMAIL_SENDER`."""
+    group_size: int = setting("group_size")
+    commit_threads: int = setting("commit_threads")
+    memory_mb: Memory = 512
+    """Memory of its function."""
     snap_start: bool = False
-    rollout: Rollout = Rollout.ALL_AT_ONCE
+    """True to start its function from a snapshot, taken when the function is deployed. It needs
+    Python 3.12 or newer.
+    """
+    rollout: Annotated[
+        Rollout, "a member of Rollout, such as Rollout.CANARY_10_PERCENT_15_MINUTES"
+    ] = Rollout.ALL_AT_ONCE
+    """How a deployment moves its traffic to a new version. Unless that is all at once, CodeDeploy
+    moves the traffic back if an alarm on the consumer's errors, new dead letters or circuit breaker
+    fires meanwhile, and the deployment fails.
+    """
     renamed_from: str | None = None
+    """The first name of a renamed consumer, for good. It stays the consumer's identity: the one
+    that `Consumer(…)` names, that dedup keys begin with, and that is the source of its events. The
+    line of the old name may stand beside the new one: both have one identity, so that an event
+    which reaches both commits once.
+    """
     fifo: bool = False
+    """True for a FIFO queue: the events of one message group are processed in their order. Every
+    type that it takes is then published to a FIFO topic.
+    """
     ordered_by: str | None = None
-    blocks_group: bool = False
+    """The field of the data that gives an event's message group, with dots for nesting; required
+    with `fifo`.
+    """
+    blocks_group: bool = setting("blocks_group")
+    """With `fifo`, the handling of a failed event that others of its group follow. True to let them
+    wait until shortly before the queue deletes it; False to quarantine it and go on.
+    """
     fair_by: str | None = None
-    dedup: Dedup = Dedup.RECORD
+    """The field of the data whose values share a standard queue fairly, such as a tenant's id, with
+    dots for nesting.
+    """
+    dedup: Annotated[Dedup, "a member of Dedup, such as Dedup.ITEM"] = setting("dedup")
+    """Where it keeps its dedup records: as items of the dedup table, or, if each event writes one
+    item under the event's key and has no other effect, on that item, at half the write units or,
+    with `group_size=1`, a quarter.
+    """
     retiring: bool = False
-    folder: Path | None = None
-    aws_services: tuple[str, ...] | None = None
-    source: Source | None = None
+    """True to deliver no more events into its queue. Function and queues stay, so that it can
+    finish the messages that it has, before its line is deleted.
+    """
+    folder: Annotated[Path | None, "a pathlib.Path"] = None
+    """The folder that holds its `handler.py`. It is packaged as `functions.<name>`, so that its
+    modules must import each other relatively. A `requirements.txt` in it is the lock file of the
+    wheels that it needs besides those of the library.
+    """
+    aws_services: AwsServices = None
+    """The AWS services that its code calls besides those of the library, by their names in
+    `boto3.client`: the SDK's models of all others are left out of the package. By default it has
+    all of them, which costs 15 MB and some 30 ms of a cold start.
+    """
+    source: Annotated[
+        Source | None, "a source, such as Source.event_bridge('aws.ec2'), or None"
+    ] = None
+    """The service that sends its external events; None for the ingress topic."""
 
     @property
     def identity(self) -> str:
@@ -282,17 +309,12 @@ class ConsumerProps:
     @property
     def settings(self) -> dict[str, Any]:
         """The fields of `once.settings.Settings` that follow from the line alone."""
-        return {
+        given = [each.name for each in fields(self) if "setting" in each.metadata]
+        return {name: getattr(self, name) for name in given} | {
             "consumer": self.identity,
             "event_types": self.event_types,
-            "publishes": self.publishes,
             "max_receive_count": self.receive_limit,
-            "effect_timeout_seconds": self.effect_timeout_seconds,
             "effect_concurrency": self.calls_at_a_time,
-            "group_size": self.group_size,
-            "commit_threads": self.commit_threads,
-            "dedup": self.dedup,
-            "blocks_group": self.blocks_group,
             "event_source": self.source,
             "max_body_bytes": self.claim_check_mb * _MIB or MAX_BODY_BYTES,
         }
@@ -403,30 +425,28 @@ MESSAGE_BODY_BYTES = Limits.TOPIC_MESSAGE_BYTES - 16 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookProps:
-    """A webhook ingress: one function and one address, with a path for each endpoint.
+    """A webhook ingress: one function and one address, with a path for each endpoint."""
 
-    Attributes:
-        endpoints: the endpoints.
-        name: the first part of its dedup keys, and of the source of its events; it never changes.
-        folder: the folder of its `handler.py`.
-        aws_services: as in `ConsumerProps`.
-        capture_days: the time for which a capture is kept.
-        http_api: whether an HTTP API takes the requests, in place of the function URL.
-        reserved_concurrency: the most requests that run at once, taken from the account's
-            concurrency; None for no limit. A new account has 10 in all and can reserve none.
-        memory_mb: the memory of the function.
-        timeout_seconds: the timeout of the function.
-    """
-
-    endpoints: tuple[Endpoint, ...]
+    endpoints: Annotated[tuple[Endpoint, ...], "a tuple such as (Endpoint('stripe', STRIPE),)"]
+    """The endpoints."""
     name: str = "webhooks"
-    folder: Path | None = None
-    aws_services: tuple[str, ...] | None = None
+    """The first part of its dedup keys, and of the source of its events; it never changes."""
+    folder: Annotated[Path | None, "a pathlib.Path"] = None
+    """The folder of its `handler.py`."""
+    aws_services: AwsServices = None
+    """As in `ConsumerProps`."""
     capture_days: int = 30
+    """The time for which a capture is kept."""
     http_api: bool = False
-    reserved_concurrency: int | None = None
-    memory_mb: int = 512
-    timeout_seconds: int = 10
+    """Whether an HTTP API takes the requests, in place of the function URL."""
+    reserved_concurrency: Annotated[int | None, Meta(ge=1), "0 would admit no request"] = None
+    """The most requests that run at once, taken from the account's concurrency; None for no limit.
+    A new account has 10 in all and can reserve none.
+    """
+    memory_mb: Memory = 512
+    """The memory of the function."""
+    timeout_seconds: Timeout = 10
+    """The timeout of the function."""
 
     @property
     def event_types(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Checks of each consumer, of all together and of a deployment: each fault states its remedy."""
 
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import pytest
@@ -38,7 +39,7 @@ def faults(**change: Any) -> list[str]:
         ("batch_window_seconds", [300], [301], "choose 0 to 300"),
         ("max_concurrency", [2, 1000], [1, 1001], "choose 2 to 1000"),
         ("max_receive_count", [5], [4], "raise it to 5"),
-        ("group_size", [1, 100], [0, 101], "choose 1, where each message commits alone, to 100"),
+        ("group_size", [1, 100], [0, 101], "choose 1 to 100: the most messages that commit in one"),
         ("commit_threads", [1, 10], [0, 11], "choose 1 to 10"),
         ("effect_concurrency", [1, 100], [0, 101], "choose 1 to 100"),
         ("memory_mb", [128, 10240], [127], "choose 128 to 10240"),
@@ -91,7 +92,11 @@ def test_a_number_has_limits(
         ({"parameters": ("bank",)}, "'bank' has no value", "with -c bank=…"),
         ({"parameters": ("once_bank",)}, "'once_bank' would hide", "begin it with none of once_"),
         ({"parameters": ("workflow_x",)}, "'workflow_x' would hide", "begin it with none of"),
-        ({"effect_timeout_seconds": -1}, "effect_timeout_seconds=-1", "or 0 if it makes no calls"),
+        (
+            {"effect_timeout_seconds": -1},
+            "effect_timeout_seconds=-1",
+            "choose 0 or more: the longest duration",
+        ),
         (
             {"effect_timeout_seconds": 3, "effect_concurrency": 1},
             "timeout_seconds=30 does not hold 10 × effect_timeout_seconds=3 (batch_size=10, 1 at a",
@@ -138,10 +143,10 @@ def test_a_number_has_limits(
         ),
         (
             {"tables": (replace(TABLE, warm_throughput=WarmThroughput(12_000, 3_999)),)},
-            *("the table 'refunds' has warm_throughput=12000,3999", "give at least 12000,4000"),
+            *("the table 'refunds': warm_throughput has writes=3999", "choose 4000 or more: every"),
         ),
-        ({"claim_check_mb": 65}, "claim_check_mb=65", "choose 1 to 64"),
-        ({"claim_check_mb": -1}, "claim_check_mb=-1", "or 0 for none"),
+        ({"claim_check_mb": 65}, "claim_check_mb=65", "choose 0 to 64: 0 for none"),
+        ({"claim_check_mb": -1}, "claim_check_mb=-1", "choose 0 to 64"),
         (
             {"claim_check_mb": 7, "batch_size": 2},
             *("memory_mb=512 does not hold", "raise memory_mb to 680"),
@@ -193,6 +198,12 @@ def test_l1_a_type_that_a_consumer_publishes_into_its_own_queue_is_a_fault() -> 
     (fault,) = faults(events=("a", "x"), publishes=("x", "b"))
     assert "it publishes 'x' into its own queue" in fault
     assert "take the type out of events or of publishes" in fault
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(ConsumerProps)])
+def test_each_property_of_a_wrong_type_has_a_remedy(name: str) -> None:
+    (fault,) = faults(**{name: object()})
+    assert re.fullmatch(rf"{name}=<object object at \w+>; give .+", fault)
 
 
 def test_all_properties_of_a_wrong_type_are_reported_together() -> None:
@@ -331,7 +342,8 @@ def test_sound_consumers_have_no_fault(consumers: list[ConsumerProps]) -> None:
         (DeploymentConfig(faults=("a malformed value",)), "a malformed value"),
         (
             DeploymentConfig(dedup_warm_throughput=WarmThroughput(11_999, 4_000)),
-            "give at least 12000,4000, or leave it out",
+            "reads=11999; choose 12000 or more: every table on demand begins with that, which "
+            "DynamoDB does not lower",
         ),
     ],
     ids=["a redrive", "more redrives", "a provider", "context", "a cold table"],

@@ -50,10 +50,14 @@ FAULTS: dict[str, WebhookProps] = {
         GOOD, endpoints=(Endpoint("late", LATE),)
     ),
     "timeout_seconds=5; choose 6 to 900": replace(GOOD, timeout_seconds=5),
-    "timeout_seconds=60; choose 6 to 30": replace(GOOD, timeout_seconds=60, http_api=True),
+    "timeout_seconds=60 with http_api=True; lower it to 30": replace(
+        GOOD, timeout_seconds=60, http_api=True
+    ),
     "capture_days=46; choose 1 to 45, which is dedup_window_days": replace(GOOD, capture_days=46),
     "memory_mb=64; choose 128 to 10240": replace(GOOD, memory_mb=64),
-    "reserved_concurrency=0 admits no request": replace(GOOD, reserved_concurrency=0),
+    "reserved_concurrency=0; choose 1 or more: 0 would admit no request": replace(
+        GOOD, reserved_concurrency=0
+    ),
     "the name 'web-hooks' cannot be part of dedup keys": replace(GOOD, name="web-hooks"),
     "the name 'outbox_relay' is that of a function": replace(GOOD, name="outbox_relay"),
 }

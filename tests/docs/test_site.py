@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from docs.site import error_reference
+from once.cdk import ConsumerProps, DeploymentConfig, WebhookProps
 from once.errors import OnceError
 from once.names import Reason
 from once.ops.dead_letters.assessment import remedy
@@ -78,6 +80,17 @@ def test_each_decision_that_is_named_exists_and_is_listed() -> None:
     assert set(re.findall(r"\b(?:ADRs?\s+|docs/adr/)(\d{4})\b", text)) <= records
     listed = re.findall(r"^\| \[(\d{4})\]", (folder / "README.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(records)
+
+
+@pytest.mark.parametrize("kind", [ConsumerProps, WebhookProps, DeploymentConfig])
+def test_the_page_of_the_constructs_describes_each_property(site: Path, kind: type) -> None:
+    page = (site / "docs" / "reference" / "once-cdk.html").read_text()
+    for each in fields(kind):
+        described = f'id="once.cdk.{kind.__name__}.{each.name}"' in page
+        passed = (
+            "setting" in each.metadata and f'<span class="pre">{each.name}</span></code>, ' in page
+        )
+        assert described or passed, f"write the meaning of {each.name} below the field"
 
 
 def test_every_error_has_a_meaning_and_a_remedy() -> None:

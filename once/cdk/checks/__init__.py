@@ -6,13 +6,17 @@ its remedy. Used by the constructs of `once.cdk` and by the apps that use them.
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Meta
+
 
 def faults_where(rules: Mapping[str, object]) -> Iterator[str]:
     """Yield each fault, a text with its remedy, whose condition holds."""
     return (fault for fault, broken in rules.items() if broken)
 
 
-def outside(name: str, number: int | None, allowed: range, why: str = "") -> Iterator[str]:
-    """Yield the fault of a number that is not among the allowed ones; None is always allowed."""
-    if number is not None and number not in allowed:
-        yield f"{name}={number}; choose {allowed.start} to {allowed.stop - 1}{why}"
+def outside(name: str, number: int | None, allowed: Meta, why: str = "") -> Iterator[str]:
+    """Yield the fault of a number that is not in the range of `allowed`; None always is."""
+    least, most = allowed.ge or 0, allowed.le
+    if number is not None and not least <= number <= (number if most is None else most):
+        choice = f"{least} or more" if most is None else f"{least} to {most}"
+        yield f"{name}={number}; choose {choice}{why}"

@@ -12,10 +12,10 @@ from aws_cdk import Reference, Token, Tokenization
 from aws_cdk import aws_lambda as lambda_
 
 from once import event_sources
-from once.cdk.checks import faults_where, outside
+from once.cdk.checks import faults_where
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
 from once.cdk.checks.handlers_in_code import handler_faults, source_key_faults
-from once.cdk.checks.property_types import property_type_faults
+from once.cdk.checks.property_types import property_type_faults, range_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import (
     INVOCATIONS_PER_POLLER,
@@ -23,13 +23,11 @@ from once.cdk.props import (
     ConsumerProps,
     DurableFunctionProps,
     StateMachineProps,
-    WarmThroughput,
 )
 from once.names import (
     CONSUMER_NAME,
     EVENT_TYPE,
     EVENT_TYPE_RULE,
-    MAX_COMMIT_THREADS,
     RELAY,
     RETENTION_DAYS,
     SOURCE_PREFIX,
@@ -39,23 +37,8 @@ from once.names import (
 from once.settings import CLAIM_MEMORY_FACTOR, FUNCTION_MB, TIME_MARGIN_MS
 
 MARGIN_SECONDS = TIME_MARGIN_MS // 1000
-FUNCTION_SECONDS = 15 * 60
 FILLED_AT_ONCE = FIFO_BATCH_SIZE = 10
 """The largest batches without a window, and from a FIFO queue."""
-MEMORY_MB = range(128, 10_241)
-CLAIM_MEGABYTES = range(65)
-GROUP_SIZE = range(1, Limits.TRANSACTION_ACTIONS + 1)
-RANGES = {
-    "batch_size": range(1, 10_001),
-    "batch_window_seconds": range(301),
-    "effect_concurrency": range(1, 101),
-    "memory_mb": MEMORY_MB,
-    "max_concurrency": range(2, 1001),
-    "commit_threads": range(1, MAX_COMMIT_THREADS + 1),
-}
-"""The allowed numbers, by property; None is allowed too."""
-INITIAL = WarmThroughput(reads=12_000, writes=4_000)
-"""Warm throughput of a new on-demand table. DynamoDB refuses a lower one."""
 PYTHON_WITHOUT_SNAP_START = "3.11"
 """All newer runtimes have SnapStart (Lambda Developer Guide, "Lambda SnapStart")."""
 START_SECONDS = 4
@@ -149,7 +132,9 @@ def _table_faults(consumer: ConsumerProps) -> Iterator[str]:
                 f"the key {table.key!r} of table {table.name!r}; name the partition key, or give "
                 "a pair of partition and sort key"
             )
-        yield from warm_throughput_faults(f"the table {table.name!r} has ", table.warm_throughput)
+        if table.warm_throughput is not None:
+            place = f"the table {table.name!r}: warm_throughput has "
+            yield from range_faults(table.warm_throughput, place)
 
 
 def _parameter_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iterator[str]:
@@ -175,13 +160,11 @@ def _variable_faults(what: str, names: Iterable[str]) -> Iterator[str]:
 
 def _time_faults(consumer: ConsumerProps) -> Iterator[str]:
     timeout, least = consumer.timeout_seconds, consumer.least_visibility_seconds
-    yield from timeout_faults(timeout, FUNCTION_SECONDS, "Lambda ends at the latter")
     effect, rounds = consumer.effect_timeout_seconds, consumer.call_rounds
     # A message whose call does not fit into the time left is retried, and has spent a receive.
     need = MARGIN_SECONDS + rounds * effect
     yield from faults_where(
         {
-            f"effect_timeout_seconds={effect}; give seconds, or 0 if it makes no calls": effect < 0,
             f"timeout_seconds={timeout} does not hold {rounds} × effect_timeout_seconds={effect} "
             f"(batch_size={consumer.batch_size}, {consumer.calls_at_a_time} at a time) and "
             f"{MARGIN_SECONDS} s for the answer; raise it to {need + 1}, or lower "
@@ -194,11 +177,6 @@ def _time_faults(consumer: ConsumerProps) -> Iterator[str]:
             "timeout_seconds": consumer.visibility > Limits.VISIBILITY_SECONDS,
         }
     )
-
-
-def timeout_faults(seconds: int, longest: int, why: str) -> Iterator[str]:
-    kept = f": {MARGIN_SECONDS} s are kept back for the answer, and {why}"
-    yield from outside("timeout_seconds", seconds, range(MARGIN_SECONDS + 1, longest + 1), kept)
 
 
 _FIELD = re.compile(r"[^\s.]+(\.[^\s.]+)*")
@@ -233,9 +211,10 @@ def line_group_faults(consumer: ConsumerProps) -> Iterator[str]:
 
 
 def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
-    for name, allowed in RANGES.items():
-        yield from outside(name, getattr(consumer, name), allowed)
-    size, largest, group = consumer.batch_size, consumer.claim_check_mb, consumer.group_size
+    if ranges := list(range_faults(consumer)):
+        yield from ranges
+        return
+    size, largest = consumer.batch_size, consumer.claim_check_mb
     waits = consumer.batch_window_seconds >= 1 or consumer.fifo
     receives, least = consumer.max_receive_count, Limits.MIN_RECEIVE_COUNT
     need = FUNCTION_MB + CLAIM_MEMORY_FACTOR * largest * size
@@ -245,14 +224,10 @@ def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
             f"batch_size to {FILLED_AT_ONCE}": size > FILLED_AT_ONCE and not waits,
             f"max_receive_count={receives} dead-letters sound messages, since throttles spend "
             f"receives too; raise it to {least}": receives < least,
-            f"group_size={group}; choose 1, where each message commits alone, to {GROUP_SIZE[-1]}, "
-            "the most actions that DynamoDB takes in one request": group not in GROUP_SIZE,
-            f"claim_check_mb={largest}; choose 1 to {CLAIM_MEGABYTES[-1]}, or 0 for none": largest
-            not in CLAIM_MEGABYTES,
             f"memory_mb={consumer.memory_mb} does not hold a batch of {size} events of "
             f"claim_check_mb={largest}, each of which may take {CLAIM_MEMORY_FACTOR} times its "
             f"size; raise memory_mb to {need}, or lower "
-            "batch_size": largest in CLAIM_MEGABYTES[1:] and need > consumer.memory_mb,
+            "batch_size": largest > 0 and need > consumer.memory_mb,
         }
     )
 
@@ -263,8 +238,7 @@ def _concurrency_faults(consumer: ConsumerProps) -> Iterator[str]:
     isolated = ISOLATION_CONCURRENCY if consumer.batch_size > 1 else 0
     if pollers is not None:
         least, largest = pollers.minimum, pollers.maximum
-        yield from outside("pollers has minimum", least, range(2, 201))
-        yield from outside("pollers has maximum", largest, range(2, 10_001))
+        yield from range_faults(pollers, "pollers has ")
         yield from faults_where(
             {
                 f"it has pollers= and max_concurrency={most}, and Lambda accepts one of them: "
@@ -280,17 +254,6 @@ def _concurrency_faults(consumer: ConsumerProps) -> Iterator[str]:
             f"reserved_concurrency={reserved} throttles the function: its queue makes up to {main} "
             f"invocations at a time and its isolation queue {isolated}; raise it to "
             f"{main + isolated}, or lower max_concurrency or the maximum of pollers"
-        )
-
-
-def warm_throughput_faults(place: str, warm: WarmThroughput | None) -> Iterator[str]:
-    """Yield the fault of a table's warm throughput; its text begins with `place`."""
-    if warm is None:
-        return
-    if warm.reads < INITIAL.reads or warm.writes < INITIAL.writes:
-        yield (
-            f"{place}warm_throughput={warm.reads},{warm.writes} is less than a new table has; give "
-            f"at least {INITIAL.reads},{INITIAL.writes}, or leave it out"
         )
 
 
@@ -348,7 +311,7 @@ def _durable_function_faults(workflow: DurableFunctionProps, resource: Any) -> I
             "number": durable is not None and days > kept,
         }
     )
-    yield from outside("has retention_days", days, range(1, 91))
+    yield from range_faults(workflow, "has ")
 
 
 def _is_arn(text: str, pattern: re.Pattern[str]) -> bool:

@@ -11,17 +11,16 @@ from dataclasses import fields, replace
 from aws_cdk import Token
 
 from once.cdk.checks import faults_where
-from once.cdk.checks.consumer_props import warm_throughput_faults
-from once.cdk.checks.property_types import has_type, property_type_faults
+from once.cdk.checks.property_types import has_type, property_type_faults, range_faults
 from once.cdk.deployment_options import (
     DEDUP,
-    READ,
     CustomerKey,
     DeploymentConfig,
     ExistingQueue,
     ExistingTable,
     Network,
     Stage,
+    readers,
 )
 from once.cdk.props import (
     DAY_SECONDS,
@@ -35,12 +34,10 @@ from once.names import Limits, page_url
 
 
 def deployment_faults(config: DeploymentConfig) -> list[str]:
-    return [
-        *config.faults,
-        *_option_faults(config),
-        *_dedup_window_faults(config),
-        *warm_throughput_faults("dedup_", config.dedup_warm_throughput),
-    ]
+    faults = [*config.faults, *_option_faults(config), *_dedup_window_faults(config)]
+    if (warm := config.dedup_warm_throughput) is not None:
+        faults += range_faults(warm, "dedup_warm_throughput has ")
+    return faults
 
 
 SERVICES = ("cloudwatch", "events", "logs", "s3", "sns")
@@ -80,7 +77,7 @@ _ARNS = {
 def _option_faults(config: DeploymentConfig) -> list[str]:
     """Return the faults of single options. Those of a wrong type hide the others."""
     faults = []
-    for name, read in READ.items():  # the context could also give these values, as text
+    for name, read in readers().items():  # the context could also give these values, as text
         value = getattr(config, name)
         if value is not None and name != "dedup_warm_throughput":
             try:

@@ -1,53 +1,27 @@
-"""Checks of the types of properties and options. The other checks require correct types."""
+"""Checks of properties and options by their annotations: types, and ranges of numbers.
+
+The other checks require correct types.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import ConsumerProps, Pollers, Rollout, TableProps, WebhookProps, WorkflowProps
-from once.event_sources import Source
-from once.settings import Dedup
-from once.webhooks.endpoint import Endpoint
+from msgspec import Meta
 
-_TYPES = "a tuple of types, such as ('order.placed',)"
+from once.cdk.checks import outside
+from once.cdk.deployment_options import DeploymentConfig, readers
+from once.cdk.props import ConsumerProps, WebhookProps
+
 _REMEDIES: dict[Any, str] = {
-    "external": _TYPES,
-    "events": _TYPES,
-    "publishes": _TYPES,
-    "secrets": "a tuple of names, such as ('stripe_key',)",
-    "parameters": "a tuple of names, such as ('payment_api',)",
-    "aws_services": "a tuple of names, such as ('ssm',), or None for all services",
     str: "a text",
     int: "a whole number",
     int | None: "a whole number, or None",
     bool: "True or False",
     str | None: "a text, or None",
-    Rollout: "a member of Rollout, such as Rollout.CANARY_10_PERCENT_15_MINUTES",
-    Dedup: "a member of Dedup, such as Dedup.ITEM",
-    Source | None: "a source, such as Source.event_bridge('aws.ec2'), or None",
-    Path | None: "a pathlib.Path",
-    Pollers | None: "Pollers(minimum=2, maximum=20), or None",
-    tuple[TableProps, ...]: "a tuple of tables, such as (TableProps('stock', 'sku'),)",
-    tuple[Endpoint, ...]: "a tuple such as (Endpoint('stripe', STRIPE),)",
-    tuple[WorkflowProps, ...]: (
-        "a tuple of StateMachineProps(name, arn) and DurableFunctionProps(name, arn)"
-    ),
 }
-"""The remedy of a property, by its name or its annotation."""
-_OPTIONS = {
-    "tags": "a mapping of texts, such as {'team': 'tickets'}",
-    "network": "a Network, or None",
-    "keys": "CustomerKeys(queues=CustomerKey('arn:…'), …)",
-    "permissions_boundary": "the ARN of a policy, or None",
-    "layers": "a tuple of ARNs",
-    "otlp_endpoint": "the URL of a collector, or None",
-    "existing_tables": "a mapping such as {'seats': ExistingTable('arn:…')}",
-    "existing_queues": "a mapping such as {'tickets': ExistingQueue('arn:…')}",
-}
-"""The remedy of a deployment's option that the CDK's context cannot give, by its name."""
+"""The remedy of a property by its type. For any other type, it is the text of the annotation."""
 
 
 def property_type_faults(
@@ -55,16 +29,42 @@ def property_type_faults(
 ) -> Iterator[str]:
     """Yield a fault for each property of another type than its annotation, with the remedy.
 
-    Of a deployment's options, those that the CDK's context cannot give are compared.
+    Of a deployment's options, those that have a remedy and that the CDK's context cannot give are
+    compared.
     """
-    compared = fields(props)
-    if isinstance(props, DeploymentConfig):
-        compared = tuple(field for field in compared if field.name in _OPTIONS)
-    for field in compared:
-        value = getattr(props, field.name)
-        if not has_type(value, field.type):
-            remedy = (_OPTIONS | _REMEDIES).get(field.name) or _REMEDIES[field.type]
-            yield f"{field.name}={value!r}; give {remedy}"
+    read = readers() if isinstance(props, DeploymentConfig) else {}
+    for each in fields(props):
+        value, remedy = (
+            getattr(props, each.name),
+            _text(each.type) or _REMEDIES.get(_bare(each.type)),
+        )
+        if remedy and each.name not in read and not has_type(value, each.type):
+            yield f"{each.name}={value!r}; give {remedy}"
+
+
+def range_faults(props: Any, place: str = "") -> Iterator[str]:
+    """Yield a fault for each number of a dataclass outside its range; its text begins with `place`.
+
+    Range and reason are in the annotation of the field, or of the setting that it is given as.
+    """
+    for each in fields(props):
+        kind = each.metadata.get("setting", each.type)
+        for allowed in _notes(kind):
+            if isinstance(allowed, Meta) and allowed.ge is not None:
+                why = f": {_text(kind)}" if _text(kind) else ""
+                yield from outside(f"{place}{each.name}", getattr(props, each.name), allowed, why)
+
+
+def _bare(kind: Any) -> Any:
+    return kind.__origin__ if get_origin(kind) is Annotated else kind
+
+
+def _notes(kind: Any) -> tuple[Any, ...]:
+    return kind.__metadata__ if get_origin(kind) is Annotated else ()
+
+
+def _text(kind: Any) -> str | None:
+    return next((each for each in _notes(kind) if isinstance(each, str)), None)
 
 
 def has_type(value: Any, kind: Any) -> bool:
@@ -72,6 +72,7 @@ def has_type(value: Any, kind: Any) -> bool:
 
     A list is accepted in place of a tuple of any length; True and False are no numbers.
     """
+    kind = _bare(kind)
     origin, inner = get_origin(kind), get_args(kind)
     if origin in {Union, UnionType}:
         return any(has_type(value, each) for each in inner)

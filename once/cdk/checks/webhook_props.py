@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import ceil
 
+from msgspec import Meta
+
 from once.cdk.checks import faults_where, outside
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
-from once.cdk.checks.consumer_props import FUNCTION_SECONDS, MEMORY_MB, name_faults, timeout_faults
-from once.cdk.checks.property_types import has_type, property_type_faults
+from once.cdk.checks.consumer_props import name_faults
+from once.cdk.checks.property_types import has_type, property_type_faults, range_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import DAY_SECONDS, ConsumerProps, WebhookProps
 from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
@@ -50,27 +52,23 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
 
 
 def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:
-    longest = FUNCTION_SECONDS, "a function runs no longer"
-    if props.http_api:
-        longest = API_SECONDS, "an HTTP API waits no longer"
-    yield from timeout_faults(props.timeout_seconds, *longest)
-    window = config.dedup_window_days
+    ranges = list(range_faults(props))
+    yield from ranges
     yield from outside(
         "capture_days",
         props.capture_days,
-        range(1, window + 1),
+        Meta(ge=1, le=config.dedup_window_days),
         ", which is dedup_window_days: a replay of an older capture would change state again",
     )
     need = FUNCTION_MB + ceil(WEBHOOK_MEMORY_FACTOR * props.largest_body / 2**20)
-    reserved, memory = props.reserved_concurrency, props.memory_mb
-    yield from outside("memory_mb", memory, MEMORY_MB)
+    timeout, memory = props.timeout_seconds, props.memory_mb
     yield from faults_where(
         {
+            f"timeout_seconds={timeout} with http_api=True; lower it to {API_SECONDS}, the longest "
+            "time for which an HTTP API waits": props.http_api and timeout > API_SECONDS,
             f"memory_mb={memory} does not hold a body of {props.largest_body} bytes, which may "
             f"take {WEBHOOK_MEMORY_FACTOR} times its size; raise memory_mb to {need}, or lower "
-            "body_bytes of the endpoint": memory in MEMORY_MB and need > memory,
-            f"reserved_concurrency={reserved} admits no request; choose 1 or more, or None for no "
-            "limit": reserved is not None and reserved < 1,
+            "body_bytes of the endpoint": not ranges and need > memory,
         }
     )
 

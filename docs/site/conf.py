@@ -92,7 +92,7 @@ def _before_napoleon(
 ) -> None:
     if what == "attribute":
         lines[:0] = ["..", ""]  # of the first line, it takes the text before a colon for the type
-    if what == "class" and is_dataclass(kind) and (passed := passed_settings(kind)):
+    if isinstance(kind, type) and is_dataclass(kind) and (passed := passed_settings(kind)):
         lines += ["", "Settings of its function, by the same names:", "", *passed, ""]
 
 

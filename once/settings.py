@@ -235,6 +235,12 @@ class Settings(CommitSettings, frozen=True, kw_only=True):
     commit_threads: Annotated[
         int, Meta(ge=1, le=MAX_COMMIT_THREADS), "the most requests that commit concurrently"
     ] = 4
+    commit_attempts: Annotated[
+        int,
+        Meta(ge=1, le=100),
+        "the most attempts of one invocation at the commit of a message that meets contention or "
+        "gets no answer; after them the message waits in the queue",
+    ] = 11
     isolation_queue_url: Annotated[
         Text | None, "the URL of its isolation queue; null for a consumer without one"
     ] = None

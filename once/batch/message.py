@@ -60,12 +60,6 @@ if TYPE_CHECKING:
     from once.events.claim_check import ClaimStore
     from once.events.outgoing import ClaimPlace
 
-_MAX_ATTEMPTS = 11
-"""Attempts to commit a message in one invocation. With their pauses they take some seconds.
-
-After them the message waits in the queue. Throttled attempts do not count: another delivery would
-only find less capacity, and spend a receive."""
-
 _SAME_REQUEST = {
     *(CommitOutcome.CONTENDED, CommitOutcome.BUSY, CommitOutcome.THROTTLED),
     *(CommitOutcome.UNAFFECTED, CommitOutcome.UNATTRIBUTED),
@@ -325,9 +319,12 @@ class MessageSteps(Struct, frozen=True):
         elif outcome is CommitOutcome.UNATTRIBUTED:
             message.max_group_size = group_size // 2
         message.hindrances[outcome] += outcome in HINDRANCES
+        # Throttled attempts do not count: another delivery would only find less capacity, and
+        # spend a receive.
         counted = message.attempts - message.hindrances[CommitOutcome.THROTTLED]
-        if outcome in HINDRANCES and counted == _MAX_ATTEMPTS:
-            limit = f"until the {_MAX_ATTEMPTS} attempts of an invocation were used up"
+        most = self.runner.settings.commit_attempts
+        if outcome in HINDRANCES and counted == most:
+            limit = f"until the {most} attempts of an invocation were used up"
             self.end(message, _hindered(message, limit))
         elif outcome not in _SAME_REQUEST:
             with self._ending_with_error(message):

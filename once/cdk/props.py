@@ -226,6 +226,7 @@ class ConsumerProps:
     """Whether it may send e-mail from the deployment's one address, `EMAIL_SENDER`."""
     group_size: int = setting("group_size")
     commit_threads: int = setting("commit_threads")
+    commit_attempts: int = setting("commit_attempts")
     memory_mb: Memory = 512
     """Memory of its function."""
     snap_start: bool = False

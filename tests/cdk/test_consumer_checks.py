@@ -40,6 +40,7 @@ def faults(**change: Any) -> list[str]:
         ("max_concurrency", [2, 1000], [1, 1001], "choose 2 to 1000"),
         ("max_receive_count", [5], [4], "raise it to 5"),
         ("group_size", [1, 100], [0, 101], "choose 1 to 100: the most messages that commit in one"),
+        ("commit_attempts", [1, 100], [0, 101], "choose 1 to 100"),
         ("commit_threads", [1, 10], [0, 11], "choose 1 to 10"),
         ("effect_concurrency", [1, 100], [0, 101], "choose 1 to 100"),
         ("memory_mb", [128, 10240], [127], "choose 128 to 10240"),

@@ -242,7 +242,7 @@ def test_settings_have_the_values_of_the_registry_and_the_consumers_own_resource
     settings = Settings.from_env(environment(cloud, consumer))
     same = (
         *("event_types", "publishes", "effect_timeout_seconds", "group_size", "commit_threads"),
-        "max_receive_count",
+        *("max_receive_count", "commit_attempts"),
     )
     for name in same:
         assert getattr(settings, name) == getattr(consumer, name)

@@ -214,6 +214,16 @@ def test_a_message_that_does_not_commit_is_reported_with_the_limit_that_ended_it
     assert dead_letter["error"].startswith(f"{text}, {limit}")
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_consumer_limits_the_attempts_at_a_commit(timed: MakeTimed, most: int) -> None:
+    function = timed(seconds=60, commit_attempts=most)
+    made = function.run(
+        *batch_of("a", "b"), writes=cancelling({"a": CONFLICT}, times=9), reports=["a"]
+    )
+    assert [group for group in made.groups if "a" in group] == [["a", "b"], *[["a"]] * (most - 1)]
+    assert function.amounts == {"b": 1}
+
+
 def test_throttling_does_not_use_up_the_attempts_at_a_conflict(timed: MakeTimed) -> None:
     function = timed(seconds=900)
     faults = [THROTTLED] * 20 + [cancelled("None", CONFLICT)] * 10

@@ -603,6 +603,10 @@ def test_an_endpoint_without_a_usable_secret_is_logged_once_and_its_secret_never
     assert (line["level"], line["message"]) == ("WARNING", "no secret has a usable form")
     assert (line["endpoint"], line["profile"], line["secrets"]) == ("standard", "standard", 2)
     assert text not in json.dumps({**line, "remedy": ""})
+    assert line["remedy"] == (
+        "put the secret as plain text, as the provider shows it: whsec_ or whpk_ and base64, one "
+        "secret a line"
+    )
 
 
 def test_one_usable_secret_of_either_version_is_enough() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from msgspec import Struct, field
@@ -15,7 +15,7 @@ from once.batch.hooks import Hook, HookFunction, hook_faults
 from once.batch.isolation import Isolation
 from once.batch.message import HandlerRunner, MessageSteps
 from once.batch.processor import BatchProcessor, GroupSize
-from once.business_tables import ItemT, Table, read_item
+from once.business_tables import read_item
 from once.commit.committer import Committer
 from once.effects.concurrent_calls import ConcurrentCalls
 from once.effects.declaration import (
@@ -37,13 +37,11 @@ from once.intake.reader import RecordReader
 from once.intake.registration import (
     Completion,
     Handler,
+    Registered,
     Rejection,
     effect_faults,
     item_dedup_faults,
-    table_faults,
-    twice,
 )
-from once.names import CONSUMER_NAME
 from once.runtime.deadline import Context
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, S3Client, logger_of, prepare_snapshot, s3_client, sqs_client
@@ -107,40 +105,19 @@ def committer_of(runtime: Runtime) -> Committer:
     return kind(dynamodb, settings, clock)
 
 
-class Consumer:
+class Consumer(Registered):
     """The handlers, rejections and effects of one function, for the events of one queue.
 
     Args:
-        name: part of every dedup key. It must never change while messages or records live.
+        name: the first part of every dedup key. It must never change while messages or records
+            live.
     """
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.handlers: dict[str, Handler] = {}
-        self.rejections: dict[type[Refusal], Rejection] = {}
+        super().__init__(name)
         self.effects: dict[str, Effect[Any, Any]] = {}
         self.completions: dict[str, Completion] = {}
         self.hooks: list[Hook] = []
-        self.tables: set[str] = set()
-        self._modelled: list[Table[Any]] = []
-        self._faults: list[str] = []
-
-    @overload
-    def table(self, name: str) -> Table[dict[str, Any]]: ...
-
-    @overload
-    def table(self, name: str, model: type[ItemT]) -> Table[ItemT]: ...
-
-    def table(self, name: str, model: Any = None) -> Table[Any]:
-        """Declare a table that the handlers use, by its name in the consumer's declaration.
-
-        With a model, `Transaction.get` returns its items as objects of the model, and
-        `Transaction.put` takes such objects.
-        """
-        self.tables.add(name)
-        made = Table(name, model)
-        self._modelled += [made] if model is not None else []
-        return made
 
     def handles(
         self,
@@ -231,11 +208,6 @@ class Consumer:
         self.hooks.append(contextmanager(function))
         return function
 
-    def _register(self, known: dict[Any, Any], name: object, made: Any, what: str) -> None:
-        first = known.setdefault(name, made)
-        if first is not made:
-            self._faults.append(twice(what, first.function, made.function))
-
     @cached_property
     def lambda_handler(self) -> LambdaHandler:
         """The function's entry. The first access checks the registration.
@@ -320,14 +292,9 @@ class Consumer:
         )
 
     def _check(self, settings: Settings | None = None) -> None:
-        faults = [*self._faults]
-        if not CONSUMER_NAME.fullmatch(self.name):
-            faults.append(f"the name {self.name!r} does not match {CONSUMER_NAME.pattern}")
+        faults = [*self._registration_faults()]
         if not self.handlers:
             faults.append(f"{self.name} handles nothing; add a function with @consumer.handles")
-        faults += chain.from_iterable(map(table_faults, self._modelled))
-        faults += chain.from_iterable(one.faults() for one in self.handlers.values())
-        faults += chain.from_iterable(one.faults() for one in self.rejections.values())
         faults += chain.from_iterable(map(effect_faults, self.effects.values()))
         faults += chain.from_iterable(one.faults() for one in self.completions.values())
         faults += [
@@ -352,10 +319,7 @@ class Consumer:
             f"{self.name} gets {name!r} and has no handler; add one, or take it out of {place}"
             for name in sorted(subscribed - handled)
         ]
-        faults += [
-            f"{self.name} uses the table {name!r}, which it may not; add it to tables= of {place}"
-            for name in sorted(self.tables - set(settings.tables))
-        ]
+        faults += self._table_faults(settings, place)
         if self.effects and not settings.effect_timeout_seconds:
             faults.append(
                 f"{self.name} has effects, and no time for them; add effect_timeout_seconds= to "

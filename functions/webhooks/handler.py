@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any
 
 from once.runtime.deadline import Context
+from once.runtime.lambda_http import LambdaAnswer
 from once.webhooks.endpoint import WebhookSettings
 from once.webhooks.ingress import Ingress
-from once.webhooks.webhook import LambdaAnswer
 
 
 @cache

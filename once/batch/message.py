@@ -40,13 +40,12 @@ from once.errors import (
     Throttled,
     Unexpected,
     Unfinished,
-    UnhandledRefusal,
     ValueReturned,
 )
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.quarantine import queue_id
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult, RecordReader
-from once.intake.registration import Completion, Rejection
+from once.intake.registration import Completion, Rejection, refused_twice, rejection_of
 from once.names import Limits, Metric, Standing
 from once.runtime.deadline import Deadline
 from once.settings import Settings
@@ -193,18 +192,12 @@ class HandlerRunner(Struct, frozen=True):
         Raises:
             OnceError: there is no rejection, or it failed.
         """
-        kinds = type(refused.refusal).__mro__
-        found = (self.rejections[kind] for kind in kinds if kind in self.rejections)
-        rejection = next(found, None)
-        if rejection is None:
-            raise UnhandledRefusal(
-                f"{refused.refusal!r} has no answer: add @consumer.rejects for its class"
-            )
+        rejection = rejection_of(self.rejections, refused.refusal)
         try:
             function = partial(rejection.function, message.event.data, refused.refusal)
             self._call(message, refused, "rejection", function)
         except Refusal as refusal:
-            raise _refused_twice(refusal) from None
+            raise refused_twice(refusal) from None
         return refused
 
     def _fill(
@@ -448,7 +441,7 @@ class MessageSteps(Struct, frozen=True):
                 self._resume(message, pk, found, result.since)
             case CommitResult(CommitOutcome.REFUSED, Refusal() as refusal):
                 if done.refusal is not None:
-                    raise _refused_twice(refusal)
+                    raise refused_twice(refusal)
                 refused = done.refused(refusal, keep_reads=False)
                 self._request(message, self.runner.refuse(message, refused))
             case CommitResult(CommitOutcome.FAILED, InvalidWrite() as error) if not done.owned:
@@ -485,8 +478,3 @@ class MessageSteps(Struct, frozen=True):
 def _hindered(message: Message, limit: str) -> OnceError:
     [(outcome, _)] = message.hindrances.most_common(1)
     return hindered(outcome, limit)
-
-
-def _refused_twice(refusal: Refusal) -> UnhandledRefusal:
-    """Return the error of a rejection that raises a Refusal itself, or whose commit is refused."""
-    return UnhandledRefusal(f"the answer to a refusal was refused itself: {refusal!r}")

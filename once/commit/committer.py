@@ -17,9 +17,11 @@ from once.commit.result import (
     BUSY,
     COMMITTED,
     CONTENDED,
+    HINDRANCES,
     THROTTLED,
     UNAFFECTED,
     UNATTRIBUTED,
+    CommitOutcome,
     CommitResult,
     classify,
     classify_record,
@@ -37,6 +39,7 @@ from once.errors import (
     Unexpected,
 )
 from once.names import Limits, Record
+from once.runtime.deadline import Deadline
 from once.runtime.encoded_entries import accept_encoded_entries, encoded
 from once.settings import CommitSettings
 from once.transaction import Transaction
@@ -64,6 +67,9 @@ _CREDENTIAL_ERRORS = {
     *("InvalidSignatureException", "IncompleteSignatureException", "RequestExpired"),
 }
 """Errors of the function's credentials or clock: no message causes them."""
+
+_OPEN = HINDRANCES - {CommitOutcome.STALE}
+"""Outcomes after which the same request may still commit."""
 
 _SERVER_ERROR = 500
 _CONDITION_FAILED = "ConditionalCheckFailedException"
@@ -144,6 +150,17 @@ class Committer:
         except (BotoCoreError, ResponseParserError):
             return self._read_back(requests)
         return [COMMITTED] * len(requests)
+
+    def commit_alone(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
+        """Commit a request by itself, in attempts until the deadline while its outcome is open."""
+        attempt = 0
+        while True:
+            [result] = self.commit([request])
+            # The same transaction may still commit, now or by an earlier attempt.
+            is_open = result.outcome in _OPEN or isinstance(result.cause, OutcomeUnknown)
+            if not is_open or not deadline.pause(attempt):
+                return result
+            attempt += 1
 
     def look_up(self, transactions: Sequence[Transaction]) -> list[CommitResult | None]:
         """Return the results of at most a hundred events; None for one that is new.

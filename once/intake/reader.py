@@ -252,7 +252,7 @@ class RecordReader:
             event, self._claims, max_bytes=settings.max_body_bytes, deadline=deadline
         )
         identity = self._key(delivery, event, handler, deadline)
-        return DecodedEvent(event, identity, handler, _convert(event, handler))
+        return DecodedEvent(event, identity, handler, converted(event, handler))
 
     def _key(
         self, delivery: Delivery, event: CloudEvent, handler: Handler, deadline: Deadline
@@ -300,7 +300,8 @@ def with_claimed_data(
     return msgspec.structs.replace(event, data=data)
 
 
-def _convert(event: CloudEvent, handler: Handler) -> Any:
+def converted(event: CloudEvent, handler: Handler) -> Any:
+    """Return the data as an object of the handler's model, or an InvalidData error."""
     try:
         return model_of(handler.model).read(event.data)
     except MODEL_FAULTS as error:

@@ -5,19 +5,19 @@ They are its handlers, its rejections, its effects, and the functions that compl
 """
 
 import inspect
-from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, overload
 
 from msgspec import Struct
 
-from once.business_tables import Table
+from once.business_tables import ItemT, Table
 from once.effects.declaration import Effect, Policy, takes
-from once.errors import Refusal
+from once.errors import Refusal, UnhandledRefusal
 from once.event_sources import Source, key_rule_fault
 from once.events.identity import Key
 from once.events.models import MODELS, is_model, model_of
 from once.names import CONSUMER_NAME, EVENT_TYPE, EVENT_TYPE_RULE
-from once.settings import Settings
+from once.settings import CommitSettings, Settings
 from once.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _REMEDY = "deploy it with dedup=Dedup.RECORD"
 
-HandlerFunction = Callable[[Any, Transaction], None]
-RefusalFunction = Callable[[Any, Any, Transaction], None]
+HandlerFunction = Callable[[Any, Transaction], Any]
+RefusalFunction = Callable[[Any, Any, Transaction], Any]
 CompletionFunction = Callable[[Any, Any, Transaction], None]
 
 
@@ -106,6 +106,83 @@ class Completion(Struct, frozen=True):
         yield from _answer_faults(self.function, "an outcome")
 
 
+class Registered:
+    """Handlers and rejections by name, each checked once all of them are there.
+
+    Args:
+        name: the first part of every dedup key. It must never change while messages or records
+            live.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.handlers: dict[str, Handler] = {}
+        self.rejections: dict[type[Refusal], Rejection] = {}
+        self.tables: set[str] = set()
+        self._modelled: list[Table[Any]] = []
+        self._faults: list[str] = []
+
+    @overload
+    def table(self, name: str) -> Table[dict[str, Any]]: ...
+
+    @overload
+    def table(self, name: str, model: type[ItemT]) -> Table[ItemT]: ...
+
+    def table(self, name: str, model: Any = None) -> Table[Any]:
+        """Declare a table that the handlers use, by its name in the declaration.
+
+        With a model, `Transaction.get` returns its items as objects of the model, and
+        `Transaction.put` takes such objects.
+        """
+        self.tables.add(name)
+        made = Table(name, model)
+        self._modelled += [made] if model is not None else []
+        return made
+
+    def _register(self, known: dict[Any, Any], name: object, made: Any, what: str) -> None:
+        first = known.setdefault(name, made)
+        if first is not made:
+            self._faults.append(twice(what, first.function, made.function))
+
+    def _registration_faults(self) -> Iterator[str]:
+        yield from self._faults
+        if not CONSUMER_NAME.fullmatch(self.name):
+            yield f"the name {self.name!r} does not match {CONSUMER_NAME.pattern}"
+        for table in self._modelled:
+            yield from table_faults(table)
+        for handler in self.handlers.values():
+            yield from handler.faults()
+        for rejection in self.rejections.values():
+            yield from rejection.faults()
+
+    def _table_faults(self, settings: CommitSettings, place: str) -> Iterator[str]:
+        for name in sorted(self.tables - set(settings.tables)):
+            yield (
+                f"{self.name} uses the table {name!r}, which it may not; add it to tables= of "
+                f"{place}"
+            )
+
+
+def rejection_of(
+    rejections: Mapping[type[Refusal], Rejection], refusal: Refusal | None
+) -> Rejection:
+    """Return the rejection for the class of a refusal, or for the nearest of its base classes.
+
+    Raises:
+        UnhandledRefusal: there is none.
+    """
+    found = (rejections[kind] for kind in type(refusal).__mro__ if kind in rejections)
+    rejection = next(found, None)
+    if rejection is None:
+        raise UnhandledRefusal(f"{refusal!r} has no answer: add @consumer.rejects for its class")
+    return rejection
+
+
+def refused_twice(refusal: Refusal) -> UnhandledRefusal:
+    """Return the error of a rejection that raises a Refusal itself, or whose commit is refused."""
+    return UnhandledRefusal(f"the answer to a refusal was refused itself: {refusal!r}")
+
+
 def _answer_faults(function: Callable[..., object], what: str) -> Iterator[str]:
     if _would_never_run(function) or not takes(function, 3):
         yield (
@@ -164,7 +241,7 @@ def _round_trip_faults(place: str, kind: Any) -> Iterator[str]:
     yield from (f"{place}: {fault}" for fault in (*model.faults, *model.write_faults))
 
 
-def twice(what: object, first: Callable[..., None], second: Callable[..., None]) -> str:
+def twice(what: object, first: Callable[..., Any], second: Callable[..., Any]) -> str:
     """Return the message for two functions that are registered for the same thing."""
     return f"{_name_of(first)} and {_name_of(second)} both handle {what!r}; keep one of them"
 

@@ -18,7 +18,7 @@ import boto3
 
 from once.business_tables import Table
 from once.commit.committer import Committer
-from once.commit.result import HINDRANCES, CommitOutcome, CommitResult, failed, hindered
+from once.commit.result import CommitOutcome, CommitResult, failed, hindered
 from once.errors import (
     Contention,
     InvalidWrite,
@@ -34,13 +34,14 @@ from once.events.identity import key_hash
 from once.events.outgoing import ClaimPlace, Draft
 from once.names import Metric
 from once.runtime.deadline import Context, Deadline
+from once.runtime.lambda_http import LambdaAnswer, Request, answer, body_bytes, route_of
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, S3Client, logger_of, s3_client
 from once.transaction import Identity, Transaction
 from once.webhooks.capture import INLINE_BYTES, Capture, CaptureStanding, Conflict, Verified
 from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
 from once.webhooks.signature import Authenticity, SecretCache, Secrets, is_usable, verify
-from once.webhooks.webhook import LambdaAnswer, Request, Webhook, answer, body_bytes, route_of
+from once.webhooks.webhook import Webhook
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
@@ -324,14 +325,7 @@ class CaptureCommitter:
                 if known is not None:
                     return known
             self._store(claims)
-        attempt = 0
-        while True:
-            [result] = self.committer.commit([request])
-            # The same transaction may still commit, now or by an earlier attempt.
-            is_open = result.outcome in HINDRANCES or isinstance(result.cause, OutcomeUnknown)
-            if not is_open or not deadline.pause(attempt):
-                return result
-            attempt += 1
+        return self.committer.commit_alone(request, deadline)
 
     def _draft(self, webhook: Webhook, event_type: str, pk: str) -> Draft:
         settings = self.settings

@@ -21,8 +21,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.errors import RetryableError, extra, summary_of
 from once.names import page_url
+from once.runtime.lambda_http import Request
 from once.webhooks.endpoint import STANDARD, Encoding, Form, Profile
-from once.webhooks.webhook import Request
 
 MAX_SIGNATURES = 16
 """Providers send one signature for each valid secret. A public-key signature over a large body

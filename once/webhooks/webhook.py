@@ -1,20 +1,16 @@
 """Webhook: the request as it came, and its id, type, content, dedup key and event.
 
-Requests and answers have the payload format 2.0 of function URLs and HTTP APIs.
-
 The signed bytes alone decide how a body is read, and they are the key: the provider's id if the
 signature covers it, otherwise the hash of the body. Anybody can change a header that is not signed
 (ADR 0044): it joins the key only where the profile or the endpoint says so. No content of a
 verified request raises an error.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs
 
 from msgspec.structs import replace
@@ -25,6 +21,7 @@ from once.events.identity import Key, consumer_of, digest, key_hash, value_at, w
 from once.events.outgoing import ClaimPlace, Draft, OutgoingEvent, events_in, parsed_draft, written
 from once.events.strict_json import parse, whole_number
 from once.names import Record
+from once.runtime.lambda_http import Request
 from once.transaction import Identity
 from once.webhooks.capture import INLINE_BYTES, Capture, CaptureStanding, Conflict, Verified
 from once.webhooks.endpoint import OBJECTS, TEXT_CHARACTERS, Endpoint
@@ -46,96 +43,9 @@ _PATH_CHARACTERS = 8 * 1024
 _HEADER_BYTES = 32 * 1024
 """Maximum of all headers together; Lambda and API Gateway accept less."""
 
-_DEFAULT_STAGE = "$default"
-"""Stage of an HTTP API that is no part of its paths; function URLs have only this one."""
-
 _MAX_FORM_FIELDS = 64
 _OBJECT_OR_ARRAY = re.compile(r"\ufeff?[ \t\r\n]*[{\[]")
 _BY_EVENT = Key.event()
-
-
-class LambdaAnswer(TypedDict):
-    """The function's answer, as function URLs and HTTP APIs read it."""
-
-    statusCode: int
-    headers: dict[str, str]
-    body: str
-
-
-def route_of(event: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a request's method, in capitals, and the name of its endpoint.
-
-    The name is the whole path without slashes, query and stage.
-
-    Raises:
-        KeyError, TypeError: it is not of payload format 2.0.
-    """
-    context, path = event["requestContext"], _text(event["rawPath"])
-    stage = context.get("stage")
-    # The paths of an HTTP API begin with the stage, except on some domain names of its own.
-    if stage not in (None, _DEFAULT_STAGE) and f"{path}/".startswith(f"/{stage}/"):
-        path = path.removeprefix(f"/{stage}")
-    return _text(context["http"]["method"]).upper(), path.strip("/")
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request: the method and the names of headers in one case, path and query as sent."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes
-
-    @classmethod
-    def of(cls, event: Mapping[str, Any]) -> Self:
-        """Read Lambda's event.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is not of payload format 2.0.
-        """
-        path, query = _text(event["rawPath"]), _text(event.get("rawQueryString") or "")
-        headers = event.get("headers") or {}
-        return cls(
-            method=route_of(event)[0],
-            path=f"{path}?{query}" if query else path,
-            headers={_text(name).lower(): _text(value) for name, value in headers.items()},
-            body=_body(event),
-        )
-
-
-def body_bytes(event: Mapping[str, Any]) -> int:
-    """Return the size of a body without decoding it.
-
-    Of a body that is text, this is its number of characters, which is a lower bound.
-    """
-    text = event.get("body") or ""
-    if not event.get("isBase64Encoded"):
-        return len(text)
-    return len(text) * 3 // 4 - text[-2:].count("=")
-
-
-def answer(status: int, body: str = "", **headers: str) -> LambdaAnswer:
-    """Return an answer. No answer tells a sender why it was refused."""
-    headers = {"content-type": "text/plain", **headers}
-    return {"statusCode": status, "headers": headers, "body": body}
-
-
-def _body(event: Mapping[str, Any]) -> bytes:
-    text = event.get("body") or ""
-    if not event.get("isBase64Encoded"):
-        return _text(text).encode()
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError(f"the body is not base64: {error}") from None
-
-
-def _text(value: object) -> str:
-    """Return a text that has a form in UTF-8: a lone surrogate of Lambda's JSON becomes `?`."""
-    if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} where payload format 2.0 has a text")
-    return value if value.isascii() else value.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True)

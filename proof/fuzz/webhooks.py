@@ -15,9 +15,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from demo.signers import SIGNERS, Signer
 from once.names import Limits
+from once.runtime.lambda_http import Request
 from once.webhooks.endpoint import PROFILES, Endpoint
 from once.webhooks.signature import Authenticity, verify
-from once.webhooks.webhook import Request, Webhook
+from once.webhooks.webhook import Webhook
 from proof.fuzz.search import expect
 
 Given = dict[str, Any]

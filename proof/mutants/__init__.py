@@ -274,8 +274,8 @@ _ON_ITEMS: Changes = {
     "a put erases the records of others": edit(item_dedup._with_record, " **serialize(kept),", ""),
 }
 
-_ATTEMPT = "[result] = self.committer.commit([request])"
-_SENT = "for r in self.committer.commit([request])]"
+_ATTEMPT = "return self.committer.commit_alone(request, deadline)"
+_RESULT = "result = self.committer.commit_alone(request, deadline); return "
 
 _AT_THE_INGRESS: Changes = {
     "no check of signatures": instead(signature.verify, "return Authenticity.GENUINE"),
@@ -316,14 +316,14 @@ _AT_THE_INGRESS: Changes = {
     "a conflict is dropped": edit(
         ingress.CaptureCommitter._attempt,
         _ATTEMPT,
-        "[result] = [CommitResult(CommitOutcome.DUPLICATE) "
-        f"if isinstance(r.cause, KeyConflict) else r {_SENT}",
+        f"{_RESULT}CommitResult(CommitOutcome.DUPLICATE) "
+        "if isinstance(result.cause, KeyConflict) else result",
     ),
     "a duplicate is refused": edit(
         ingress.CaptureCommitter._attempt,
         _ATTEMPT,
-        "[result] = [failed(RequestRefused('known')) "
-        f"if r.outcome is CommitOutcome.DUPLICATE else r {_SENT}",
+        f"{_RESULT}failed(RequestRefused('known')) "
+        "if result.outcome is CommitOutcome.DUPLICATE else result",
     ),
     "a body that may not be stored": edit(
         ingress.CaptureCommitter._store,

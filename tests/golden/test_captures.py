@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,7 @@ from once.errors import KeyConflict
 from once.events.outgoing import ClaimPlace
 from once.names import COMMIT_ATTRIBUTE, SCHEMA_VERSION, Record
 from once.runtime.deadline import Deadline
+from once.runtime.lambda_http import Request
 from once.settings import TableSettings
 from once.webhooks.capture import Capture, CaptureAttribute, CaptureStanding, Verified
 from once.webhooks.endpoint import (
@@ -30,7 +31,7 @@ from once.webhooks.endpoint import (
     WebhookSettings,
 )
 from once.webhooks.ingress import CaptureCommitter
-from once.webhooks.webhook import Request, Webhook, rebuilt_event
+from once.webhooks.webhook import Webhook, rebuilt_event
 from tests.golden.versions import Item, golden, names
 
 RECEIVED_AT = 1_800_000_000_500
@@ -113,16 +114,16 @@ def new_case(name: str) -> Item:
     """Return the golden case of a webhook, as today's code captures it."""
     case, sent = MADE[name], []
 
-    def commit(requests: Sequence[CommitRequest]) -> list[CommitResult]:
-        sent.append(requests[0])
+    def commit(request: CommitRequest, _: Deadline) -> CommitResult:
+        sent.append(request)
         is_first = case.conflicts and len(sent) == 1
-        return [failed(KeyConflict("golden")) if is_first else COMMITTED]
+        return failed(KeyConflict("golden")) if is_first else COMMITTED
 
     request = Request("POST", f"/{case.endpoint.name}?a=1", case.headers, case.body)
     settings = settings_of(case.endpoint)
     ports: Any = SimpleNamespace(
         request=Committer(Mock(), settings, Mock()).request,
-        commit=commit,
+        commit_alone=commit,
         look_up=lambda _: [None],
         put_object=lambda **_: None,
     )

@@ -90,8 +90,8 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "nesting escapes": ("UNREADABLE", ValueError),
     },
     ("intake", "once.intake.reader"): {
-        "lenient model": ("_convert", lenient),
-        "no model": ("_convert", lambda event, handler: event.data),
+        "lenient model": ("converted", lenient),
+        "no model": ("converted", lambda event, handler: event.data),
         "undocumented error": ("key_and_fingerprint", error),
     },
     ("identity", "once.events.identity"): {

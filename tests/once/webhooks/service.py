@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from once.events.outgoing import OutgoingEvent, events_in
 from once.names import Metric, Record
+from once.runtime.lambda_http import Request
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK
 from once.settings import TableSettings
@@ -34,7 +35,6 @@ from once.webhooks.endpoint import (
 )
 from once.webhooks.ingress import Ingress
 from once.webhooks.signature import Authenticity, SecretCache, sign, verify
-from once.webhooks.webhook import Request
 
 SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cw=="  # decodes: Standard Webhooks takes base64
 NOW = 1_800_000_000.0

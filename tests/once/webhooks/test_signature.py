@@ -17,6 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from once.errors import MissingExtra
+from once.runtime.lambda_http import Request
 from once.testing.faults import inject, never_sent
 from once.webhooks.endpoint import (
     GITHUB,
@@ -39,7 +40,6 @@ from once.webhooks.signature import (
     sign,
     verify,
 )
-from once.webhooks.webhook import Request
 from tests.once.webhooks.service import (
     ALL,
     FORGED,

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from once.names import Limits, Metric
+from once.runtime.lambda_http import Request, answer, body_bytes, route_of
 from once.webhooks.capture import CaptureStanding, Conflict
 from once.webhooks.endpoint import (
     GITHUB,
@@ -28,7 +29,7 @@ from once.webhooks.endpoint import (
     hmac_profile,
 )
 from once.webhooks.signature import sign
-from once.webhooks.webhook import Request, Webhook, answer, body_bytes, rebuilt_event, route_of
+from once.webhooks.webhook import Webhook, rebuilt_event
 from tests.once.webhooks.service import NOW, SECRET, Service, github_request, request
 
 CONTEXT = {
@@ -135,7 +136,7 @@ def test_the_size_of_a_body_is_known_without_decoding_it(size: int) -> None:
     assert body_bytes({"body": body.decode()}) == size
 
 
-NO_TEXT = "where payload format 2.0 has a text$"
+NO_TEXT = "where a request of Lambda has a text$"
 
 
 @pytest.mark.parametrize(

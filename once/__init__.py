@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from once.batch.hooks import Step as Step
+    from once.commands.answer import Answer as Answer
+    from once.commands.answer import Problem as Problem
+    from once.commands.answer import Reply as Reply
+    from once.commands.handlers import Commands as Commands
+    from once.commands.scope import Scope as Scope
     from once.consumer import Consumer as Consumer
     from once.effects.declaration import Call as Call
     from once.effects.declaration import Policy as Policy
@@ -30,6 +35,11 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Step": "once.batch.hooks",
+    "Answer": "once.commands.answer",
+    "Problem": "once.commands.answer",
+    "Reply": "once.commands.answer",
+    "Commands": "once.commands.handlers",
+    "Scope": "once.commands.scope",
     "Consumer": "once.consumer",
     "Call": "once.effects.declaration",
     "Policy": "once.effects.declaration",

@@ -319,7 +319,7 @@ class Consumer(Registered):
             f"{self.name} gets {name!r} and has no handler; add one, or take it out of {place}"
             for name in sorted(subscribed - handled)
         ]
-        faults += self._table_faults(settings, place)
+        faults += self._deployment_faults(settings, place)
         if self.effects and not settings.effect_timeout_seconds:
             faults.append(
                 f"{self.name} has effects, and no time for them; add effect_timeout_seconds= to "
@@ -329,9 +329,4 @@ class Consumer(Registered):
             faults += item_dedup_faults(self.handlers.values(), self.effects, settings)
         for handler in self.handlers.values():
             faults.extend(handler.source_faults(settings.event_source))
-        if self.name != settings.consumer:
-            faults.append(
-                f"the handler is of {self.name!r}, and the function is deployed for "
-                f"{settings.consumer!r}"
-            )
         return faults

@@ -249,6 +249,13 @@ class Contention(RetryableError):
     """
 
 
+class InProgress(Contention):
+    """Other requests under the key of a command were committing until no time was left.
+
+    Remedy: none: the command may be sent again under its key.
+    """
+
+
 class OutcomeUnknown(RetryableError):
     """DynamoDB gave no answer, and reading the dedup record back gave no outcome either."""
 

@@ -82,6 +82,10 @@ def sequence_key(consumer: str, group: str) -> str:
     return f"{consumer}#{SEQUENCE}#{group}"
 
 
+COMMAND = "command"
+"""Second part of the key of a command, where an event's has the name of its rule."""
+
+
 EXECUTION_PREFIX = "once-"
 """Prefix of the names of executions that consumers start. Their roles may read no others."""
 
@@ -114,6 +118,8 @@ class Record:
     REFUSAL = "refusal"
     COMMITTED_AT = "committed_at"
     EXPIRES_AT = "expires_at"
+    ANSWER = "answer"
+    """The answer to a command: its status, headers and bytes; see `once.commands.answer`."""
     OUTBOX = "outbox"
     """The events to publish, as a JSON array of CloudEvents in one text."""
     SEQUENCED = "sequenced"
@@ -315,6 +321,20 @@ class Metric:
     RELAY_LAG_MS = "RelayLag"
     """Time from the commit to the topic, for the slowest event of a batch."""
     PUBLISHED = "EventsPublished"
+    COMMANDS_COMMITTED = "CommandsCommitted"
+    """Commands that took effect, refusals not counted."""
+    COMMANDS_REFUSED = "CommandsRefused"
+    """Commands whose business refusal was committed."""
+    COMMANDS_REPEATED = "CommandsRepeated"
+    """Requests that were given the stored answer of an earlier one."""
+    COMMAND_CONFLICTS = "CommandConflicts"
+    """Requests with the key of an earlier command and other content."""
+    COMMANDS_INVALID = "CommandsInvalid"
+    """Requests without a key, or whose data does not fit the command."""
+    COMMANDS_FAILED = "CommandsFailed"
+    """Commands without an answer: an error of the handler, contention, or an unknown outcome."""
+    COMMAND_MS = "CommandLatency"
+    """Duration of a command, from its data to its answer."""
     WEBHOOKS_TAKEN = "WebhooksTaken"
     """Webhooks that were captured for the first time."""
     WEBHOOK_DUPLICATES = "WebhookDuplicates"

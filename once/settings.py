@@ -252,6 +252,17 @@ class Settings(CommitSettings, frozen=True, kw_only=True):
     ] = None
 
 
+class CommandSettings(CommitSettings, frozen=True, kw_only=True):
+    """The deployment of a function with commands."""
+
+    commands: Annotated[tuple[Text, ...], "the commands that it handles"]
+    answer_seconds: Annotated[
+        Whole,
+        "the time for one command, after which the caller gets an error; shorter than that of the "
+        "API in front of the function",
+    ] = 25
+
+
 class RelaySettings(Environment, frozen=True, kw_only=True):
     """The deployment of the outbox relay."""
 

@@ -57,6 +57,7 @@ class Transaction:
 
     Attributes:
         intent: the effect to call after this commit; the batch sets it.
+        answer: the answer to a command, which its record keeps, in DynamoDB's JSON.
         owned: the intent whose outcome this transaction commits.
     """
 
@@ -81,6 +82,7 @@ class Transaction:
         self.drafts: list[Draft] = []
         self.request: tuple[Effect[Any, Any], bytes] | None = None
         self.intent: Intent | None = None
+        self.answer: dict[str, Any] | None = None
         self._actions: dict[ItemKey, Action] = {}
         self._reads: dict[ItemKey, tuple[Action, dict[str, Any] | None]] = {}
 

@@ -9,6 +9,7 @@ from msgspec import NODEFAULT
 from msgspec.structs import FieldInfo, fields
 
 from once.settings import (
+    CommandSettings,
     CommitSettings,
     Dedup,
     Environment,
@@ -24,6 +25,7 @@ from once.webhooks.endpoint import WebhookSettings
 
 KINDS: dict[str, type[Environment]] = {
     "Consumers": Settings,
+    "Commands": CommandSettings,
     "Webhook ingress": WebhookSettings,
     "Outbox relay": RelaySettings,
     "Unrouted events": SweepSettings,
@@ -63,7 +65,8 @@ def passed_settings(kind: type) -> list[str]:
 
 
 def _rows(kind: type[Environment]) -> Iterator[str]:
-    shared = {each.name for each in fields(CommitSettings)} if kind is WebhookSettings else set()
+    is_consumer = kind is Settings or not issubclass(kind, CommitSettings)
+    shared = set() if is_consumer else {each.name for each in fields(CommitSettings)}
     for each in fields(kind):
         if each.name in shared and not each.required:
             continue  # as for consumers

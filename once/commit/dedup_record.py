@@ -35,7 +35,7 @@ READ = (
     *(Record.PK, Record.STATE, Record.FINGERPRINT, Record.COMMIT, Record.EXPIRES_AT),
     *(Record.COMMITTED_AT, Record.EFFECT, Record.PROVIDER_KEY, Record.REQUEST),
     *(Record.KEY_EXPIRES_AT, Record.OWNER, Record.LEASE_UNTIL, Record.STANDING),
-    *(Record.EFFECT_OUTCOME, Record.SETTLEMENT),
+    *(Record.EFFECT_OUTCOME, Record.SETTLEMENT, Record.ANSWER, Record.REFUSAL),
 )
 """The attributes that `StoredRecord` reads: all but the outbox, which may be large."""
 
@@ -69,13 +69,18 @@ _STILL_MINE = "#state = :pending AND #owner = :owner"
 
 
 class StoredRecord(Struct, frozen=True):
-    """A dedup record as it was found in the table; `committed_at` is in milliseconds."""
+    """A dedup record as it was found in the table; `committed_at` is in milliseconds.
+
+    `answer` is that of a command, in DynamoDB's JSON; `refusal` the class of a business refusal.
+    """
 
     fingerprint: str
     commit: str
     committed_at: int
     expires_at: int | None
     intent: Intent | None
+    answer: Mapping[str, Any] | None = None
+    refusal: str | None = None
 
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "StoredRecord":
@@ -87,6 +92,8 @@ class StoredRecord(Struct, frozen=True):
             committed_at=int(item[Record.COMMITTED_AT]["N"]),
             expires_at=None if expires is None else int(expires["N"]),
             intent=Intent.read(item) if item[Record.STATE]["S"] == State.PENDING else None,
+            answer=item.get(Record.ANSWER),
+            refusal=item.get(Record.REFUSAL, {}).get("S"),
         )
 
     def expired(self, now: float) -> bool:
@@ -166,6 +173,8 @@ def record_attributes(
         item |= transaction.owned.trail()
     if transaction.refusal is not None:
         item[Record.REFUSAL] = {"S": type(transaction.refusal).__name__}
+    if transaction.answer is not None:
+        item[Record.ANSWER] = transaction.answer
     if transaction.drafts:
         outbox = written(
             transaction.drafts,

@@ -27,7 +27,7 @@ def checked_size(entries: Iterable[Mapping[str, Any]], dedup_table: str) -> int:
             if request["TableName"] == dedup_table:
                 raise TooLarge(
                     f"the dedup record has {item} bytes, and DynamoDB takes {Limits.ITEM_BYTES}: "
-                    "publish less, or publish where the data can be read instead of the data"
+                    "publish and answer less, or name the place where the data can be read"
                 )
             raise TooLarge(
                 f"an item for {request['TableName']} has {item} bytes, names and values together; "

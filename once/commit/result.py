@@ -61,19 +61,23 @@ class CommitResult(Struct, frozen=True):
     """The result of one transaction.
 
     REFUSED has its refusal and FAILED its error as the `cause`. PENDING has its intent, and `since`
-    when its effect began, in milliseconds since the epoch.
+    when its effect began, in milliseconds since the epoch. DUPLICATE has the `answered` record, if
+    that has an answer. CONTENDED tells whether the other transaction was on the dedup record.
     """
 
     outcome: CommitOutcome
     cause: OnceError | None = None
     intent: Intent | None = None
     since: int = 0
+    answered: StoredRecord | None = None
+    on_record: bool = False
 
 
 COMMITTED = CommitResult(CommitOutcome.COMMITTED)
 DUPLICATE = CommitResult(CommitOutcome.DUPLICATE)
 STALE = CommitResult(CommitOutcome.STALE)
 CONTENDED = CommitResult(CommitOutcome.CONTENDED)
+RECORD_CONTENDED = CommitResult(CommitOutcome.CONTENDED, on_record=True)
 THROTTLED = CommitResult(CommitOutcome.THROTTLED)
 BUSY = CommitResult(CommitOutcome.BUSY)
 UNAFFECTED = CommitResult(CommitOutcome.UNAFFECTED)
@@ -126,7 +130,7 @@ def classify(
             return failed(RequestRefused("the effect's record is gone: it will be begun anew"))
         return classify_record(transaction, StoredRecord.read(reasons[0]["Item"]))
     if reasons[0]["Code"] == _CONFLICT:
-        return CONTENDED  # an earlier attempt of ours may hold the record and the other items
+        return RECORD_CONTENDED  # perhaps by an earlier attempt of ours
     if reasons[0]["Code"] in THROTTLING:
         return THROTTLED
     codes = {reason["Code"] for reason in reasons}
@@ -156,7 +160,9 @@ def classify_record(transaction: Transaction, stored: StoredRecord) -> CommitRes
             text = f"{text}; of the other, {stored.intent.account}"
         return failed(KeyConflict(text))
     if stored.intent is None:
-        return DUPLICATE
+        if stored.answer is None:
+            return DUPLICATE
+        return CommitResult(CommitOutcome.DUPLICATE, answered=stored)
     if transaction.owned is not None and transaction.owned.owner == stored.intent.owner:
         return CONTENDED  # our own completion has not arrived: commit it again
     return CommitResult(CommitOutcome.PENDING, intent=stored.intent, since=stored.committed_at)

@@ -21,7 +21,7 @@ from msgspec import Struct
 from once.errors import NoKey, TooLarge, Unparseable
 from once.events.cloud_event import CloudEvent
 from once.events.strict_json import MAX_SAFE_INTEGER, Number, whole_number
-from once.names import Limits
+from once.names import COMMAND, Limits
 from once.runtime.deadline import Deadline
 
 RULES = ("event", "field", "attribute", "content")
@@ -108,7 +108,7 @@ class Key(Struct, frozen=True):
                 f"the key has {length} characters; DynamoDB takes {Limits.PARTITION_KEY_BYTES} "
                 "bytes"
             )
-        escaped = (_composed(part).replace("%", "%25").replace("#", "%23") for part in parts)
+        escaped = map(_escaped, map(_composed, parts))
         key = "#".join([consumer, *escaped])
         if (size := len(key.encode())) > Limits.PARTITION_KEY_BYTES:
             raise TooLarge(f"the key has {size} bytes; DynamoDB takes {Limits.PARTITION_KEY_BYTES}")
@@ -151,6 +151,24 @@ class Key(Struct, frozen=True):
             case "content":
                 return self.rule, event.source, fingerprint
         return self.rule, event.source, event.id
+
+
+def command_key(consumer: str, *, scope: str, command: str, key: str) -> str:
+    """Return the partition key of a command's dedup record.
+
+    The key of the caller is neither composed nor cut: two keys are never the same command. The
+    scope is hashed, since events name the key of their record, and it may be a person.
+
+    Raises:
+        UnicodeEncodeError: scope or key has a lone surrogate.
+    """
+    key.encode()
+    parts = (COMMAND, sha256(scope.encode()).hexdigest(), command, key)
+    return "#".join([consumer, *map(_escaped, parts)])
+
+
+def _escaped(part: str) -> str:
+    return part.replace("%", "%25").replace("#", "%23")
 
 
 def _scalar(value: Any, name: str) -> str:

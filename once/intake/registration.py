@@ -155,7 +155,12 @@ class Registered:
         for rejection in self.rejections.values():
             yield from rejection.faults()
 
-    def _table_faults(self, settings: CommitSettings, place: str) -> Iterator[str]:
+    def _deployment_faults(self, settings: CommitSettings, place: str) -> Iterator[str]:
+        if self.name != settings.consumer:
+            yield (
+                f"the handler is of {self.name!r}, and the function is deployed for "
+                f"{settings.consumer!r}"
+            )
         for name in sorted(self.tables - set(settings.tables)):
             yield (
                 f"{self.name} uses the table {name!r}, which it may not; add it to tables= of "

@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
-from typing import Protocol
+from typing import Protocol, Self
 
 from msgspec import Struct
 
@@ -41,6 +41,25 @@ class Deadline(Struct, frozen=True):
     remaining_ms: Callable[[], int]
     margin_ms: int
     sleep: Callable[[float], None] = time.sleep
+
+    @classmethod
+    def at(
+        cls,
+        ends: float,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+        function_ms: Callable[[], int] | None = None,
+    ) -> Self:
+        """Return the time until a moment, in seconds since the epoch, or the end of the function.
+
+        `function_ms` returns the time that the function has left, less its margin.
+        """
+
+        def remaining_ms() -> int:
+            own = int((ends - clock()) * 1000)
+            return own if function_ms is None else min(own, function_ms())
+
+        return cls(remaining_ms, 0, sleep)
 
     @property
     def seconds(self) -> float:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _UNITS = {
     Metric.COMMIT_MS: "Milliseconds",
+    Metric.COMMAND_MS: "Milliseconds",
     Metric.RELAY_LAG_MS: "Milliseconds",
     Metric.WEBHOOK_MS: "Milliseconds",
     Metric.PENDING_SECONDS: "Seconds",

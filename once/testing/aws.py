@@ -1,7 +1,8 @@
-"""FakeAws: queues and tables of one consumer in memory (moto), for one thread.
+"""FakeAws: queues and tables of one consumer, or of commands, in memory (moto), for one thread.
 
-A test says what is in the tables, delivers messages, and says what is in the tables then. Each
-message is delivered twice, so that each test is a test of duplicates.
+A test says what is in the tables, delivers messages or runs commands, and says what is in the
+tables then. Each message is delivered twice, and each command is run twice, so that each test is a
+test of duplicates.
 """
 
 import json
@@ -9,12 +10,14 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 from unittest import SkipTest
 from unittest.mock import patch
+from uuid import uuid4
 
 import boto3
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
@@ -25,6 +28,9 @@ from moto import mock_aws
 from msgspec.structs import replace
 
 from once.business_tables import ItemT, Table
+from once.commands.answer import Reply
+from once.commands.handlers import Commands
+from once.commands.runner import CommandRuntime
 from once.commit.item_dedup import is_item_record
 from once.consumer import Consumer, Runtime
 from once.dynamodb_rules import serialize
@@ -34,10 +40,12 @@ from once.failures.failure_handler import FailureHandler
 from once.intake.reader import Delivery, Disposition
 from once.names import COMMIT_ATTRIBUTE, SOURCE_PREFIX, Record
 from once.runtime.deadline import Deadline
-from once.settings import Settings, TableSettings
+from once.settings import CommandSettings, Settings, TableSettings
 from once.testing._moto import corrected
 from once.testing.events import FakeContext, sqs_record
 from once.testing.faults import Fault, answer_lost, inject
+
+RuntimeT = TypeVar("RuntimeT", Runtime, CommandRuntime)
 
 _REGION = "us-east-1"
 _DESERIALIZER = TypeDeserializer()
@@ -59,7 +67,7 @@ class ConsumerRegistry(Protocol):
 
 
 class FakeAws:
-    """Queue, dead-letter queue and tables of one consumer, in memory.
+    """Queue, dead-letter queue and tables of one consumer, or the tables of commands, in memory.
 
     Conditions, transactions and receive counts are those of moto. It does not isolate transactions
     of several threads from each other: test concurrency on the embedded AWS.
@@ -67,19 +75,20 @@ class FakeAws:
     As on AWS, the consumer's functions may not call DynamoDB themselves, except to read items.
 
     Args:
-        consumer: the consumer under test.
+        consumer: the consumer or the commands under test.
         tables: the key of each of its tables, by logical name: the attribute of the partition key,
             or those of partition and sort key. Keys are strings.
         publishers: the consumer that publishes each internal event type. By default all types are
             external: they may come from any source that does not begin with `/once/`.
         grants: further DynamoDB operations that the app grants to the function, such as `Query`.
-        deliveries: how often `deliver` delivers each message that does not fail.
-        settings: other values for fields of `once.settings.Settings`.
+        deliveries: how often `deliver` delivers each message that does not fail, and how often
+            `run` runs each command.
+        settings: other values for fields of `once.settings.Settings`, or `CommandSettings`.
     """
 
     def __init__(
         self,
-        consumer: Consumer,
+        consumer: Consumer | Commands,
         tables: Mapping[str, str | tuple[str, ...]],
         *,
         publishers: Mapping[str, str] | None = None,
@@ -132,6 +141,10 @@ class FakeAws:
             undo.enter_context(mock_aws())
             undo.enter_context(corrected())
             self._start()
+            if isinstance(self._consumer, Commands):
+                self._start_commands(self._consumer, undo)
+            else:
+                self._start_consumer(self._consumer)
             self._undo = undo.pop_all()
         return self
 
@@ -153,22 +166,44 @@ class FakeAws:
             )
         if bucket := self._more.get("claim_bucket"):
             boto3.client("s3", _REGION).create_bucket(Bucket=bucket)
-        given = {
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return {
             "consumer": self._consumer.name,
-            "event_types": tuple(self._consumer.handlers),
-            "sources": self._sources,
+            "dedup_table": "dedup",
+            "tables": self._tables,
             "dedup_window_seconds": 28 * 24 * 60 * 60,
+        }
+
+    def _start_consumer(self, consumer: Consumer) -> None:
+        given = {
+            **self._given,
+            "event_types": tuple(consumer.handlers),
+            "sources": self._sources,
             "commit_threads": 1,
             **self._more,
         }
         urls = {"queue_url": self.queue, "dead_letter_url": self.dead_letter_queue}
-        settings = Settings(**urls, dedup_table="dedup", tables=self._tables, **given)
-        runtime = Runtime.of(settings, region=_REGION)
-        self.runtime = replace(
-            runtime,
-            clock=lambda: runtime.clock() if self.time is None else self.time,
-            sleep=self.slept.append,
-        )
+        self.runtime = self._isolated(Runtime.of(Settings(**urls, **given), region=_REGION))
+        self._library = self.runtime.dynamodb
+
+    def _start_commands(self, commands: Commands, undo: ExitStack) -> None:
+        given = {**self._given, "commands": tuple(commands.handlers), **self._more}
+        runtime = self._isolated(CommandRuntime.of(CommandSettings(**given), region=_REGION))
+        self._library = runtime.dynamodb
+        undo.enter_context(patch.dict(vars(commands), runner=commands.bound_to(runtime)))
+
+    def _isolated(self, runtime: RuntimeT) -> RuntimeT:
+        """Return a runtime with the clock of the test. It does not wait: the clock of commands,
+        whose deadlines it decides on, goes on instead.
+        """
+        now, waits = runtime.clock, isinstance(runtime, CommandRuntime)
+
+        def clock() -> float:
+            return (now() if self.time is None else self.time) + waits * sum(self.slept)
+
+        return replace(runtime, clock=clock, sleep=self.slept.append)
 
     def given(self, table: str | Table[ItemT], *items: ItemT | Mapping[str, Any]) -> None:
         """Write items without the library, as test data: dicts, or objects of the table's model."""
@@ -235,12 +270,45 @@ class FakeAws:
             _, failed = self._invoke(records, remaining_ms)
             if failed:
                 raise _shown_error(failed, [record["messageId"] for record in records])
-            for table, items in self._contents().items():
-                if items != before[table]:
-                    raise AssertionError(
-                        f"a second delivery changed the table {table!r}: {before[table]} became "
-                        f"{items}. Write through the transaction alone, and look at the key rule"
-                    )
+            self._check_unchanged(before, "delivery")
+
+    def _check_unchanged(self, before: dict[str, list[dict[str, Any]]], what: str) -> None:
+        for table, items in self._contents().items():
+            if items != before[table]:
+                raise AssertionError(
+                    f"a second {what} changed the table {table!r}: {before[table]} became "
+                    f"{items}. Write through the transaction alone, and look at the key"
+                )
+
+    def run(self, name: str, data: Any, *, key: str = "", scope: str = "test") -> Reply:
+        """Run a command, and run it again as a client that has lost the answer.
+
+        Args:
+            name: the command.
+            data: its data, as JSON or as an object of a model.
+            key: the caller's key; by default a new one.
+            scope: whose key it is.
+
+        Returns:
+            The first reply.
+
+        Raises:
+            AssertionError: the second answer differs, or the second request changed something; or a
+                call of `fails_at` was not made.
+            Exception: see `Commands.run`.
+        """
+        if not isinstance(self._consumer, Commands):
+            raise TypeError("a consumer has no commands: send it messages with deliver(…)")
+        send = partial(self._consumer.run, name, data, key=key or uuid4().hex, scope=scope)
+        with self._as_function():
+            with self._planned_faults():
+                first = send()
+            before = self._contents()
+            for _ in range(self._deliveries - 1):
+                if (again := send()) != replace(first, repeated=True):
+                    raise AssertionError(f"a second request had another answer: {again}")
+                self._check_unchanged(before, "request")
+        return first
 
     def _contents(self) -> dict[str, list[dict[str, Any]]]:
         return {table: self.items(table) for table in ("dedup", *self._tables)}
@@ -248,10 +316,17 @@ class FakeAws:
     def _invoke(
         self, records: Sequence[dict[str, Any]], remaining_ms: int
     ) -> "tuple[PartialItemFailureResponse, _Failed]":
+        if isinstance(self._consumer, Commands):
+            raise TypeError("commands have no queue: run them with run(…)")
         handle = self._consumer.bound_to(self.runtime)
-        role = _function_role(self.runtime.dynamodb, test=self.dynamodb, grants=self._grants)
-        with role, _ends_of_tests(), _failed_messages() as failed:
+        with self._as_function(), _failed_messages() as failed:
             return handle({"Records": [*records]}, FakeContext(remaining_ms)), failed
+
+    @contextmanager
+    def _as_function(self) -> Iterator[None]:
+        role = _function_role(self._library, test=self.dynamodb, grants=self._grants)
+        with role, _ends_of_tests():
+            yield
 
     def fails_at(self, call: str, *faults: Fault | None) -> None:
         """Let calls of AWS fail in the next delivery.
@@ -264,7 +339,8 @@ class FakeAws:
         Raises:
             ValueError: the consumer's clients have no such operation.
         """
-        for client in (self.runtime.dynamodb, self.runtime.sqs):
+        sqs = [] if isinstance(self._consumer, Commands) else [self.runtime.sqs]
+        for client in (self._library, *sqs):
             if call in client.meta.service_model.operation_names:
                 self._faults.append((client, call, faults or (answer_lost(),)))
                 return

@@ -213,12 +213,9 @@ class Ingress:
     def _deadline(self, endpoint: Endpoint, context: Context, began: float) -> Deadline:
         """Return the time that the function and the provider leave, whichever is shorter."""
         ends = began + endpoint.profile.answer_seconds - _ANSWER_SECONDS
-
-        def remaining_ms() -> int:
-            of_function = context.get_remaining_time_in_millis() - self.settings.time_margin_ms
-            return min(of_function, int((ends - self.clock()) * 1000))
-
-        return Deadline(remaining_ms, 0, self.sleep)
+        margin_ms = self.settings.time_margin_ms
+        function_ms = lambda: context.get_remaining_time_in_millis() - margin_ms  # noqa: E731
+        return Deadline.at(ends, self.clock, self.sleep, function_ms)
 
     def _report(self, counted: CountedAnswer, endpoint: Endpoint | None, began: float) -> None:
         """Write one line with the figures of a request that began at this time."""

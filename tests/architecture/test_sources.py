@@ -79,9 +79,9 @@ def test_no_text_of_the_library_names_a_file_of_the_shop() -> None:
 
 
 NAMES = {
-    "once": "Call CloudEvent Consumer FormerRecords Key KeySpent NotDone PermanentError Policy "
-    "Refusal RetryableError S3Object Source Step Transaction absent durable_function present "
-    "state_machine",
+    "once": "Answer Call CloudEvent Commands Consumer FormerRecords Key KeySpent NotDone "
+    "PermanentError Policy Problem Refusal Reply RetryableError S3Object Scope Source Step "
+    "Transaction absent durable_function present state_machine",
     "once.cdk": "CaptureTable ClaimBucket ConsumerProps CustomerKey CustomerKeys Dedup DedupTable "
     "DeployedNames DeploymentConfig DurableFunctionProps Endpoint ExistingQueue ExistingTable "
     "FurtherStack GITHUB IdempotentConsumer Network OperatorLog OperatorPolicies OutboxRelay "

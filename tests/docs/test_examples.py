@@ -194,6 +194,7 @@ def test_the_pictures_of_the_console_are_of_its_pages_as_they_are_now() -> None:
 
 RUN_BY = {
     "README.md": "tests/docs/test_examples.py",
+    "docs/commands.md": "tests/docs/test_commands_page.py",
     "docs/effects.md": "tests/docs/test_examples.py",
     "docs/fifo.md": "tests/docs/test_examples.py",
     "docs/handlers.md": "tests/docs/test_examples.py",

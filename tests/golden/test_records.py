@@ -16,6 +16,7 @@ from boto3.dynamodb.types import TypeDeserializer
 from msgspec.structs import asdict, replace
 
 from once.business_tables import Table
+from once.commands.answer import Reply
 from once.commit.committer import Committer
 from once.commit.dedup_record import READ, StoredRecord, record_put
 from once.commit.item_dedup import ItemCommitter, item_record, item_record_name
@@ -23,12 +24,13 @@ from once.commit.result import COMMITTED, DUPLICATE
 from once.effects.declaration import Effect, Policy
 from once.effects.ledger import EffectLedger, Intent
 from once.events.cloud_event import CloudEvent
+from once.events.identity import command_key
 from once.names import SCHEMA_VERSION, Outcome, Standing
 from once.ops.dedup_records import record_lines
 from once.settings import Dedup, Settings, TableSettings
 from once.transaction import Identity, Transaction
 from once.write_expressions import Action, ItemVersion
-from tests.golden.versions import VERSIONS, Item, cases, golden
+from tests.golden.versions import VERSIONS, Item, cases, golden, names
 from tests.once.item_orders import event, running
 from tests.once.support import TABLES, Bench, SoldOut, event_of, reasons
 
@@ -36,6 +38,9 @@ EVENT = CloudEvent(id="e", source="/s", type="order.placed")
 CAUSED = msgspec.structs.replace(
     EVENT, source="/once/inventory", extensions={"oncecause": "inventory#event#/s#e"}
 )
+COMMAND = CloudEvent(id="k#1", source="/commands/orders", type="place-order")
+COMMAND_KEY = command_key("orders", scope='["claim","sub","a"]', command="place-order", key="k#1")
+REPLY = Reply(201, {"content-type": "application/json", "location": "/o-1"}, b'{"caf\xc3\xa9":1}')
 THEN = 1_800_000_000.5
 LATER: Item = {"of_a_later_version": {"M": {"x": {"N": "1"}}}}
 INTENT = Intent(
@@ -77,6 +82,12 @@ MADE: dict[str, dict[str, Any]] = {
     "done after an effect that was settled by hand": {"owned": BY_HAND},
     "done after an effect": {"owned": INTENT, "publishes": True},
     "with ordered events": {"publishes": True, "ordered": True},
+    "of a command": {"event": COMMAND, "reply": REPLY, "publishes": True},
+    "of a refused command": {
+        "event": COMMAND,
+        "reply": replace(REPLY, status=409, headers={}, refusal="SoldOut"),
+        "refusal": SoldOut("x"),
+    },
     "refused by the provider": {"owned": INTENT, "refusal": SoldOut("x"), "publishes": True},
 }
 
@@ -85,6 +96,7 @@ def written(
     event: CloudEvent = EVENT,
     *,
     refusal: SoldOut | None = None,
+    reply: Reply | None = None,
     publishes: bool = False,
     ordered: bool = False,
     intent: Intent | None = None,
@@ -97,6 +109,8 @@ def written(
         tx = tx.refused(refusal, keep_reads=False)
     if publishes:
         publish(tx)
+    if reply is not None:
+        tx.identity, tx.answer = Identity(COMMAND_KEY, "f"), reply.attribute()
     tx.commit_id, tx.intent = "c", intent
     return dict(record_put(tx, settings, THEN)["Put"]["Item"])
 
@@ -161,6 +175,14 @@ def test_todays_code_reads_the_records_of_every_version(version: int, case: Item
     assert read_today(item | LATER) == case["read"]
     # A look-up requests these attributes only.
     assert read_today({name: item[name] for name in item if name in READ}) == case["read"]
+
+
+@pytest.mark.parametrize(("version", "name"), names("records"))
+def test_a_repeated_command_gets_the_bytes_that_any_version_stored(version: int, name: str) -> None:
+    record = StoredRecord.read(golden(version, "records")[name]["item"])
+    made = MADE[name].get("reply")
+    found = None if record.answer is None else Reply.stored(record)
+    assert found == (made and replace(made, repeated=True))
 
 
 @pytest.mark.parametrize(("version", "case"), cases("records"))

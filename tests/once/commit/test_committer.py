@@ -12,6 +12,7 @@ from once.commit.result import (
     COMMITTED,
     CONTENDED,
     DUPLICATE,
+    RECORD_CONTENDED,
     THROTTLED,
     UNAFFECTED,
     UNATTRIBUTED,
@@ -65,7 +66,7 @@ def test_an_existing_record_is_recognised_without_a_read(
 
 PASSING: dict[str, tuple[Fault, CommitResult]] = {
     "conflict": (cancelled("None", "TransactionConflict"), CONTENDED),
-    "conflict on the record": (cancelled("TransactionConflict", "None"), CONTENDED),
+    "conflict on the record": (cancelled("TransactionConflict", "None"), RECORD_CONTENDED),
     "throttled item": (cancelled("None", "ThrottlingError"), THROTTLED),
     "throttled table": (cancelled("None", "ProvisionedThroughputExceeded"), THROTTLED),
     "in progress": (refused("TransactionInProgressException"), BUSY),

@@ -136,8 +136,8 @@ def two_events(bench: Bench) -> Transaction:
         ),
         (
             two_events,
-            r"the dedup record has 42\d{4} bytes, and DynamoDB takes 409600: publish less, or "
-            "publish where the data can be read instead of the data",
+            r"the dedup record has 42\d{4} bytes, and DynamoDB takes 409600: publish and answer "
+            "less, or name the place where the data can be read",
         ),
     ],
     ids=["item", "transaction", "dedup record"],

@@ -6,6 +6,7 @@ from typing import Any
 
 from once.names import RELAY
 from proof.run import Replay, RunResult, repeat
+from proof.scenarios.commands import Story as CommandStory
 from proof.scenarios.effects import Effect
 from proof.scenarios.fifo import Entry
 from proof.scenarios.item_dedup import Account
@@ -189,5 +190,25 @@ CASES = (
         (Story("push", attack="renamed"),),
         _at(_COMMIT, (1,), Fault.LOST),
         scenario="webhooks",
+    ),
+    Case("a command is answered", (CommandStory(),), scenario="commands"),
+    Case(
+        "a command is sent twice at a time, and by another caller under the same key",
+        (CommandStory("rare", shared=True, copies=2),),
+        in_pairs=False,
+        scenario="commands",
+    ),
+    Case(
+        "a command's answer is lost, and its handler fails in a second run",
+        (CommandStory("picky", copies=2),),
+        _at(_COMMIT, (1,), Fault.LOST),
+        in_pairs=False,
+        scenario="commands",
+    ),
+    Case(
+        "two commands have one key",
+        (CommandStory("conflict", copies=2),),
+        in_pairs=False,
+        scenario="commands",
     ),
 )

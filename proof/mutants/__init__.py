@@ -13,12 +13,13 @@ from once.batch._ready_queue import ReadyQueue
 from once.batch.isolation import Isolation
 from once.batch.message import MessageSteps
 from once.batch.processor import BatchProcessor
+from once.commands.runner import CommandRunner
 from once.commit import dedup_record, item_dedup, result
 from once.commit.committer import Committer
 from once.effects import concurrent_calls
 from once.effects.executor import EffectExecutor, _Run
 from once.effects.ledger import EffectLedger
-from once.events import outgoing
+from once.events import identity, outgoing
 from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import RecordReader
@@ -333,6 +334,50 @@ _AT_THE_INGRESS: Changes = {
 }
 
 
+_OF_CALLERS: Changes = {
+    "no condition on the record": value(
+        f"{_RECORD}._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
+    ),
+    "claim, then effect": in_two(CLAIM, EFFECT, of="checkout#"),
+    "effect, then mark": in_two(EFFECT, CLAIM, of="checkout#"),
+    "a key of one attempt": edit(
+        identity.command_key, "command, key)", "command, key + __import__('os').urandom(4).hex())"
+    ),
+    "no scope in the key": edit(
+        identity.command_key, "sha256(scope.encode()).hexdigest()", "'any'"
+    ),
+    "no fingerprint": edit(
+        result.classify_record,
+        "if stored.fingerprint != transaction.identity.fingerprint:",
+        "if False:",
+    ),
+    "answers kept in memory by their key": edit(
+        CommandRunner._answered,
+        "return self._committed(command, deadline)",
+        "return self.__dict__.setdefault('_kept', {}).setdefault(command.event.id, "
+        "self._committed(command, deadline))",
+    ),
+    "a repeated answer is rendered anew": edit(
+        CommandRunner._committed, "return self._repeated(result)", "return reply"
+    ),
+    "a record without the answer": edit(
+        CommandRunner._filled, "transaction.answer = reply.attribute()", "pass"
+    ),
+    "answered before the commit": edit(
+        CommandRunner._committed, "request = ", "return reply; request = "
+    ),
+    "no answer is done": instead(Committer._read_back, "return [COMMITTED] * len(requests)"),
+    "a refusal is not stored": edit(
+        CommandRunner._committed,
+        "transaction, reply = self._refused(command, answer)",
+        "return self._refused(command, answer)[1]",
+    ),
+    "an error counts more than the record": edit(
+        CommandRunner._answered, "if known is None:", "if True:"
+    ),
+}
+
+
 def _broken(
     changes: Changes, *scenarios: str, suffix: str = "", scope: Scope | None = None
 ) -> Iterator[tuple[str, Broken]]:
@@ -357,5 +402,6 @@ MUTANTS: Mapping[str, Broken] = dict(
         *_broken(_IN_ORDER, "fifo", "fifo, blocking"),
         *_broken(_ON_ITEMS, "items, alone", "items, in groups", suffix=", on items"),
         *_broken(_AT_THE_INGRESS, "webhooks", suffix=", at the ingress"),
+        *_broken(_OF_CALLERS, "commands", suffix=", of a command"),
     ]
 )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from proof.ledger import Scenario
+from proof.scenarios.commands import CommandsOfCallers
 from proof.scenarios.effects import Effects, FailingOrders
 from proof.scenarios.fifo import BlockingFifo, Fifo
 from proof.scenarios.item_dedup import ItemsAlone, ItemsInGroups
@@ -18,4 +19,5 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     "items, alone": ItemsAlone,
     "items, in groups": ItemsInGroups,
     "webhooks": Webhooks,
+    "commands": CommandsOfCallers,
 }

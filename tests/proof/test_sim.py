@@ -30,6 +30,7 @@ SEEDS = {
     "items, alone": 5,
     "items, in groups": 5,
     "webhooks": 15,
+    "commands": 15,
 }
 """So many that every kind of fault occurs; `make sim` runs 20,000."""
 MUTANT = "success whatever the ingress did, at the ingress"

@@ -18,6 +18,7 @@ from once.cdk.checks.property_types import has_type
 from once.cdk.props import ConsumerProps, Rollout, WebhookProps
 from once.cdk.synth_error import SynthError
 from once.names import page_url
+from once.settings import Dedup
 
 
 class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -145,7 +146,14 @@ def _uses(line: ConsumerProps) -> Iterator[str]:
     yield from (f"the secret {name!r}" for name in line.secrets)
     yield from (f"the workflow {workflow.name!r}" for workflow in line.starts)
     yield from (f"the published type {event!r}" for event in line.publishes)
-    yield from (name for name in ("sends_email", "claim_check_mb") if getattr(line, name))
+    flags = ("sends_email", "claim_check_mb", "effect_timeout_seconds")
+    yield from (name for name in flags if getattr(line, name))
+    if line.batch_size > 1 and not line.fifo:
+        yield "the isolation queue"
+    if line.dedup is Dedup.RECORD:
+        yield "the dedup table"
+    elif line.group_size == 1:
+        yield "writes outside a transaction"
 
 
 STEPS = page_url("runbook#rename-or-remove-a-consumer")
@@ -207,7 +215,8 @@ def lost_use_faults(deployed: DeployedNames, consumers: Iterable[ConsumerProps])
                 f"rollout {each.rollout.name} ends, that code would be denied it, and an alarm "
                 "would move the traffic back. Put it back and deploy code that does not use it. "
                 "Then take it out of the line, and out of uses of the recorded names, in a later "
-                f"deployment ({ROLLOUT_STEPS})"
+                "deployment. Or move all traffic at once with -c gradual_rollout=false "
+                f"({ROLLOUT_STEPS})"
             )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from once.cdk import ConsumerProps, Registry, TableProps, assemble
+from once.cdk import ConsumerProps, Dedup, Registry, TableProps, assemble
 from tests.stacks.cloud import Cloud, new_app, without_packages
 
 SEATS = TableProps("seats", "seat")
@@ -33,13 +33,13 @@ ARCHIVE = ConsumerProps(
 )
 LINES = (BOOKING, PLAN, GATE, PRICES, ARCHIVE)
 
-_HANDLER = """from once import Consumer
+_HANDLER = """from once import Consumer, Key
 
 consumer = Consumer({name!r})
 """
 _HANDLES = """
 
-@consumer.handles({event!r}, dict)
+@consumer.handles({event!r}, dict{key})
 def handle_{number}(event, tx): ...
 """
 
@@ -48,8 +48,9 @@ def lines_in(folder: Path, lines: Sequence[ConsumerProps] = LINES) -> list[Consu
     """Write a handler for each type of each line, and return the lines with their folders."""
     for line in lines:
         (folder / line.name).mkdir(parents=True)
+        key = f", key=Key.field({line.tables[0].key!r})" if line.dedup is Dedup.ITEM else ""
         text = _HANDLER.format(name=line.name) + "".join(
-            _HANDLES.format(event=event, number=number)
+            _HANDLES.format(event=event, number=number, key=key)
             for number, event in enumerate(line.event_types)
         )
         (folder / line.name / "handler.py").write_text(text)

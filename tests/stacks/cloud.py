@@ -1,7 +1,7 @@
 """The templates of the synthesized app, and look-ups in them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +27,7 @@ STATE = "once-state"
 SHOP = ("orders", "inventory", "payments", "notifications")
 """The example's consumers. The registry may have more, where a team starts from this project."""
 
+POLICY = "AWS::IAM::Policy"
 WITH_PATHS = {"aws:cdk:enable-path-metadata": True}
 
 
@@ -177,6 +178,24 @@ def statements(cloud: Cloud, owner: Name) -> list[Json]:
     """Return the statements of a function's role."""
     role = cloud.of(owner, "Role")
     return [s for policy in role["Policies"] for s in policy["PolicyDocument"]["Statement"]]
+
+
+def further_policies(template: Json, role: str) -> list[Json]:
+    """Return the documents of the policies that are added to a role, by its logical id."""
+    policies = (r["Properties"] for r in template["Resources"].values() if r["Type"] == POLICY)
+    return [each["PolicyDocument"] for each in policies if {"Ref": role} in each["Roles"]]
+
+
+def role_statements(templates: Mapping[str, Json], function: str) -> list[tuple[str, Json]]:
+    """Return each statement of a function's role with its stack, also those of further policies."""
+    path, found = f"/{function}/Role/Resource", list[tuple[str, Json]]()
+    for stack, template in templates.items():
+        for logical_id, role in template["Resources"].items():
+            if role.get("Metadata", {}).get("aws:cdk:path", "").endswith(path):
+                own = [each["PolicyDocument"] for each in role["Properties"]["Policies"]]
+                every = [*own, *further_policies(template, logical_id)]
+                found += [(stack, each) for document in every for each in document["Statement"]]
+    return found
 
 
 def references(value: Any) -> Iterator[str]:

@@ -145,21 +145,10 @@ STARTS = ConsumerProps(
 )
 ENDPOINTS = (Endpoint("github", GITHUB, types=("push",)),)
 
-_KEYED = """from once import Consumer, Key
-
-consumer = Consumer({name!r})
-
-
-@consumer.handles({event!r}, dict, key=Key.field("hall"))
-def handle(event, tx): ...
-"""
-
 
 def full_service(folder: Path) -> Registry:
     """Return the registry of the service, with its handlers in `folder`."""
     lines = lines_in(folder / "functions", (*LINES, *MORE, ON_ITEMS, STARTS))
-    keyed = folder / "functions" / ON_ITEMS.name / "handler.py"
-    keyed.write_text(_KEYED.format(name=ON_ITEMS.name, event=ON_ITEMS.external[0]))
     (folder / "functions" / "webhooks").mkdir()
     (folder / "functions" / "webhooks" / "handler.py").touch()
     registry = registry_in(folder, lines)

@@ -14,10 +14,23 @@ from once.names import RELAY, UNROUTED
 from proof.crashpoints.sites import EXPLORED, LEFT_OUT
 from stacks.consumers import CONSUMERS
 from stacks.webhooks import WEBHOOKS
+from tests.stacks import large_service as large
 from tests.stacks.booking_office import LINES
-from tests.stacks.cloud import STATE, Cloud, Json, flat, listed, name_of, statements, types
+from tests.stacks.cloud import (
+    STATE,
+    Cloud,
+    Json,
+    flat,
+    further_policies,
+    listed,
+    name_of,
+    role_statements,
+    statements,
+    types,
+)
 from tests.stacks.full_service import MORE, ON_ITEMS, STARTS, Stacks
 from tests.stacks.iam_reference import faults, followed, size
+from tests.stacks.large_service import large_service
 
 DOCUMENTS = ("PolicyDocument", "AssumeRolePolicyDocument", "KeyPolicy")
 
@@ -26,13 +39,16 @@ Templates = dict[str, Json]
 
 
 @pytest.fixture(scope="module")
-def services(cloud: Cloud, stacks: Stacks) -> dict[str, Templates]:
-    """The stacks of the shop, and of both stages of the service with every option."""
+def services(
+    cloud: Cloud, stacks: Stacks, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Templates]:
+    """The stacks of the shop, of both stages of the full service, and of the large service."""
     stages = {
         name: {each.stack_name: each.template for each in stacks.of(name)}
         for name in ("test", "prod")
     }
-    return stages | {"shop": {"once-state": cloud.state, "once-service": cloud.service}}
+    shop = {"once-state": cloud.state, "once-service": cloud.service}
+    return stages | {"shop": shop, "large": large_service(tmp_path_factory.mktemp("large"))}
 
 
 def resources(templates: Templates) -> Iterator[tuple[str, str, Json]]:
@@ -48,13 +64,14 @@ def documents(resource: Json) -> Iterator[Json]:
         yield from (holder[name] for name in DOCUMENTS if name in holder)
 
 
-@pytest.mark.parametrize("service", ["shop", "test", "prod"])
+@pytest.mark.parametrize("service", ["shop", "test", "prod", "large"])
 def test_no_statement_differs_from_awss_reference_and_no_policy_is_larger_than_iam_takes(
     services: dict[str, Templates], service: str
 ) -> None:
     found, templates = list[str](), services[service]
     for stack, logical_id, resource in resources(templates):
-        every = followed([*documents(resource)], stack, templates)
+        further = further_policies(templates[stack], logical_id)
+        every = followed([*documents(resource), *further], stack, templates)
         found += [
             f"{logical_id} {statement.get('Sid')}: {fault}"
             for document in every
@@ -99,12 +116,9 @@ LINES_WITH: dict[str, Callable[[ConsumerProps], object]] = {
     "plain-machine": lambda line: any(arn.count(":") == 6 for arn in machines(line)),
     "qualified-machine": lambda line: any(arn.count(":") > 6 for arn in machines(line)),
     "durable-function": lambda line: any(isinstance(w, DurableFunctionProps) for w in line.starts),
+    "large-settings": lambda line: line in large.LINES and line.name in large.STORED,
 }
-"""The traits of a consumer's role. Others are those of every role, and a function's name.
-
-No role of these services is of `large-settings`: no settings here are too large for a variable.
-`tests/cdk/test_idempotent_consumer.py` makes such a consumer.
-"""
+"""The traits of a consumer's role. Others are those of every role, and a function's name."""
 
 
 def machines(line: ConsumerProps) -> list[str]:
@@ -127,32 +141,28 @@ def test_every_call_of_a_function_has_its_actions() -> None:
 
 def rights(templates: Templates, function: str) -> dict[str, set[str]]:
     """Return the actions of a function's role, by statement; without those on keys."""
-    place = f"/{function}/Role/Resource"
-    [role] = [
-        each
-        for _, _, each in resources(templates)
-        if each.get("Metadata", {}).get("aws:cdk:path", "").endswith(place)
-    ]
     return {
         statement["Sid"].rstrip("0123456789"): {*listed(statement["Action"])}
-        for policy in role["Properties"]["Policies"]
-        for statement in policy["PolicyDocument"]["Statement"]
+        for _, statement in role_statements(templates, function)
         if not statement["Sid"].startswith("UseKey")
     }
 
 
-@pytest.mark.parametrize("service", ["shop", "test", "prod"])
+@pytest.mark.parametrize("service", ["shop", "test", "prod", "large"])
 def test_each_role_may_do_what_its_function_calls_and_nothing_else(
     services: dict[str, Templates], service: str
 ) -> None:
-    lines = CONSUMERS if service == "shop" else (*LINES, *MORE, ON_ITEMS, STARTS)
+    with_options = (*LINES, *MORE, ON_ITEMS, STARTS)
+    lines = {"shop": CONSUMERS, "large": large.LINES}.get(service, with_options)
     traits = {
         line.name: {trait for trait, has in LINES_WITH.items() if has(line)} for line in lines
     }
     traits |= {name: {name} for name in (RELAY, UNROUTED)}
-    traits[UNROUTED] |= {"further-stacks"} if service == "prod" else set()
-    traits[WEBHOOKS.name] = {WEBHOOKS.name} | ({"large-webhooks"} if service != "shop" else set())
-    common = {"every"} | ({"network"} if service == "prod" else set())
+    traits[UNROUTED] |= {"further-stacks"} if service in ("prod", "large") else set()
+    if service != "large":
+        further = set() if service == "shop" else {"large-webhooks"}
+        traits[WEBHOOKS.name] = {WEBHOOKS.name} | further
+    common = {"every"} | ({"network"} if service in ("prod", "large") else set())
     for name, own in traits.items():
         uses = {
             (use.statement, action)

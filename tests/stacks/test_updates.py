@@ -1,16 +1,18 @@
 """Updates of a service: the templates of one deployment and of the next, and in what order."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from once.cdk import STRIPE, ConsumerProps, Endpoint, TableProps, WebhookProps, assemble
+from once.cdk import STRIPE, ConsumerProps, Dedup, Endpoint, TableProps, WebhookProps, assemble
+from once.cdk.deployed_names import DeployedNames, lost_use_faults
 from once.cdk.topics import NO_EVENT
-from once.names import EVENT_TYPE, RELAY, UNROUTED
+from once.names import EVENT_TYPE, RELAY, UNROUTED, Limits
 from once.settings import RelaySettings, Settings, SweepSettings
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
@@ -20,13 +22,18 @@ from tests.stacks.cloud import (
     Json,
     Name,
     environment,
+    listed,
     name_of,
     new_app,
     references,
+    role_statements,
     statements,
     without_packages,
 )
 from tests.stacks.full_service import Stacks
+from tests.stacks.iam_reference import followed
+from tests.stacks.large_service import LINES, PRESS, TABLES, TYPES, large_service
+from tests.stacks.policies import Request, allows
 
 RUNBOOK = ROOT / "docs" / "runbook.md"
 DESTROY = "`cdk destroy --all`"
@@ -174,6 +181,8 @@ def kept_and_replaced(before: Templates, after: Templates) -> list[tuple[str, se
         for logical_id in old["Resources"].keys() & new["Resources"].keys():
             one, other = (each["Resources"][logical_id] for each in (old, new))
             assert one["Type"] == other["Type"], logical_id
+            if one["Type"] == "AWS::SSM::Parameter":
+                continue  # named by its content, so that both are there during the rollout
             given, then = one.get("Properties", {}), other.get("Properties", {})
             changed = {
                 name for name in set_at_creation(one["Type"]) if given.get(name) != then.get(name)
@@ -354,3 +363,109 @@ def test_codedeploy_moves_the_alias_of_a_gradual_rollout_and_alarms_move_it_back
     rollback = settings["AutoRollbackConfiguration"]
     assert rollback["Enabled"] is True
     assert "DEPLOYMENT_STOP_ON_ALARM" in rollback["Events"]
+
+
+# Rights during a rollout: both versions have one role, which changes before the first step.
+
+
+def lost_rights(before: dict[str, Json], after: dict[str, Json], function: str) -> set[str]:
+    """Return the rights of a function's role that an update takes away from the old version."""
+    old, new = (
+        [followed(each, stack, templates) for stack, each in role_statements(templates, function)]
+        for templates in (before, after)
+    )
+    return {
+        f"{action} {resource}"
+        for had in old
+        for action in listed(had["Action"])
+        for resource in listed(had["Resource"])
+        if not any(_has(statement, action, resource, had.get("Condition")) for statement in new)
+    }
+
+
+def _has(statement: Json, action: str, resource: str, condition: Json | None) -> bool:
+    under = statement.get("Condition")
+    return under in (None, condition) and allows(
+        Request(action, resource), [{**statement, "Condition": {}}]
+    )
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Json]:
+    return large_service(tmp_path_factory.mktemp("large"))
+
+
+def test_changed_settings_in_a_parameter_leave_the_old_version_its_own(
+    large: dict[str, Json], tmp_path: Path
+) -> None:
+    changed = replace(PRESS, external=(*PRESS.external, "press.stopped"))
+    after = large_service(tmp_path, [changed, *LINES[1:]])
+    names = [
+        each["Properties"]["Name"]
+        for templates in (large, after)
+        for each in templates["press-room-service"]["Resources"].values()
+        if each["Type"] == "AWS::SSM::Parameter" and "press/" in each["Properties"]["Name"]
+    ]
+    assert len({*names}) == 2
+    assert kept_and_replaced([*large.items()], [*after.items()]) == []
+    for line in LINES:
+        assert (line.name, lost_rights(large, after, line.name)) == (line.name, set())
+
+
+PRINTER = replace(PRESS, publishes=TYPES[:1], tables=TABLES[:2], snap_start=False)
+ITEMS = ConsumerProps(
+    "items", external=("hall.opened",), tables=PRINTER.tables[:1], dedup=Dedup.ITEM, group_size=1
+)
+
+RolledOut = Callable[[ConsumerProps], dict[str, Json]]
+
+
+@pytest.fixture(scope="module")
+def rolled_out(tmp_path_factory: pytest.TempPathFactory) -> RolledOut:
+    """The templates of a service with one line, synthesized once."""
+    return cache(lambda line: large_service(tmp_path_factory.mktemp("one"), [line]))
+
+
+@pytest.mark.parametrize(
+    ("line", "change"),
+    [
+        (PRINTER, {"tables": PRINTER.tables[1:]}),
+        (PRINTER, {"secrets": ()}),
+        (PRINTER, {"starts": ()}),
+        (PRINTER, {"publishes": ()}),
+        (PRINTER, {"sends_email": False}),
+        (PRINTER, {"claim_check_mb": 0}),
+        (PRINTER, {"batch_size": 1}),
+        (replace(PRINTER, starts=()), {"effect_timeout_seconds": 0, "effect_concurrency": None}),
+        (ITEMS, {"group_size": 2}),
+        (ITEMS, {"dedup": Dedup.RECORD}),
+        (replace(ITEMS, dedup=Dedup.RECORD), {"dedup": Dedup.ITEM}),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else value.name,
+)
+def test_a_right_is_not_lost_under_a_rollout_or_synthesis_refuses(
+    rolled_out: RolledOut, line: ConsumerProps, change: dict[str, Any]
+) -> None:
+    before = replace(line, rollout=PRINTER.rollout)
+    after = replace(before, **change)
+    assert lost_rights(rolled_out(before), rolled_out(after), line.name)
+    assert [*lost_use_faults(DeployedNames.of([before]), [after])]
+
+
+# Limits of SNS.
+
+
+@pytest.mark.parametrize("service", ["shop", "large"])
+def test_no_filter_policy_has_more_combinations_than_sns_takes(
+    service: str, cloud: Cloud, large: dict[str, Json]
+) -> None:
+    templates = large if service == "large" else {"": cloud.service}
+    values = [
+        [len(listed(each.get("anything-but", each))) if isinstance(each, dict) else 1 for each in v]
+        for template in templates.values()
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::SNS::Subscription"
+        for v in resource["Properties"].get("FilterPolicy", {}).values()
+    ]
+    assert values
+    assert max(map(sum, values)) <= Limits.FILTER_VALUES

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from docs.tools.marked_block import replaced
-from once.cdk.resting_cost import SQS_REQUEST, Line, Template, at_rest, properties_of
+from once.cdk.resting_cost import CUSTOM_METRIC, SQS_REQUEST, Line, Template, at_rest, properties_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "costs.md"
 
-CUSTOM_METRIC = 0.30
-METRICS_OF_A_MAPPING = 4
-"""Messages of a queue that were received, handed over, failed and deleted; filtered ones need a
-filter."""
+METRICS_OF_A_MAPPING = 3
+"""Messages that were handed over, failed, and deleted or dropped by the filter.
+
+The polls are in the bill at rest, because they are counted without messages too.
+"""
 SNS_PUBLISH = 0.50e-6
 LAMBDA_REQUEST = 0.20e-6
 LAMBDA_GB_SECOND = 0.0000133334
@@ -53,10 +54,9 @@ def custom_metrics(*templates: Template) -> int:
 
 
 def mapping_metrics(*templates: Template) -> int:
-    """Return how many metrics the mappings of queues have, charged like custom metrics."""
+    """Return how many metrics mappings have with traffic, charged like custom metrics."""
     mappings = properties_of("AWS::Lambda::EventSourceMapping", *templates)
-    counted = [m for m in mappings if "MetricsConfig" in m and "StartingPosition" not in m]
-    return METRICS_OF_A_MAPPING * len(counted)
+    return METRICS_OF_A_MAPPING * len([each for each in mappings if "MetricsConfig" in each])
 
 
 def for_a_million(*, batch: int, effect_seconds: float = 0.0) -> list[Line]:
@@ -132,7 +132,7 @@ def page(text: str, *templates: Template) -> str:
     ours, theirs = custom_metrics(*templates), mapping_metrics(*templates)
     most = (
         f"{ours} custom metrics at most, {ours * CUSTOM_METRIC:.2f} USD a month, and {theirs} of "
-        f"the queues' mappings, {theirs * CUSTOM_METRIC:.2f} USD a month."
+        f"the relay's mapping, {theirs * CUSTOM_METRIC:.2f} USD a month."
     )
     million = comparison(
         {

@@ -22,7 +22,7 @@ from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.deployment_config import RESERVED_SENDER, deployment_faults, reserved_sender
 from once.cdk.checks.handlers_in_code import UNREAD, unread_handlers
 from once.cdk.checks.property_types import property_type_faults
-from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.deployment_options import ALL, DeploymentConfig
 from once.cdk.monitoring import monitor_consumer
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.permissions import POLICY_CHARACTERS, ClaimAccess, consumer_rights, policy_characters
@@ -189,7 +189,7 @@ class IdempotentConsumer(FunctionConstruct):
                 self.alias,
                 self.queue,
                 _queues.mapping_demands(self.props),
-                metrics=props.mapping_metrics,
+                metrics=config.alarms == ALL,  # the alarm on messages that are not handed over
             )
             # A deployment that adds a type moves the alias before the subscription delivers it: the
             # earlier version would dead-letter it.

@@ -28,6 +28,7 @@ from once.names import RELAY, UNROUTED, Limits, Metric, page_url
 
 SUM = "Sum"
 MAXIMUM = "Maximum"
+MINIMUM = "Minimum"
 AVERAGE = "Average"
 FAILED_BATCHES = "OnFailureDestinationDeliveredEventCount"
 """The stream batches that were written into the bucket, unpublished."""
@@ -46,6 +47,10 @@ WAIT_ALARM_SECONDS = 15 * 60
 little capacity, or fails."""
 _STREAM_AGE_MS = 60 * 60 * 1000
 """One hour. A batch of the relay fails for good after 12 hours, and the stream keeps it for 24."""
+_SILENT_PERIODS = 4
+"""One hour: CloudWatch may have gaps too, and a new mapping begins within minutes."""
+_NEVER = 10**9
+"""Above every figure: only missing data set such an alarm off."""
 _PENDING_SECONDS = 60 * 60
 """One hour of the 23 in which a provider key is used: an operator still has time to act."""
 _LETTERS_PERIODS = 72
@@ -94,6 +99,7 @@ _TEXTS = {
     "function-errors": (NOW, "the function fails as a whole", _STATUS),
     "function-throttled": (NOW, "Lambda has no room for functions", _ACCOUNT),
     "relay": (NOW, "events are not published", _STATUS),
+    "relay-stopped": (NOW, "the stream is not read, and events are not published", _STATUS),
     "unrouted-events": (TODAY, "published events reached no consumer", _UNROUTED),
     "webhooks-not-handed-on": (
         TODAY,
@@ -195,7 +201,7 @@ def monitor_consumer(
         part.on_throttles(function)
         for alarm, counted, total, entry in _SHARES:
             part.add(alarm, part.percent(counted, total), _FAR_ABOVE_NORMAL, entry)
-        if props.mapping_metrics and mapping is not None:
+        if mapping is not None:
             part.on_hand_over(mapping)
     return row, faulty
 
@@ -207,13 +213,15 @@ def monitor_relay(
 
     One alarm tells of all three, and `once status` which it is. There is none on the function's
     errors: it raises an error to receive a batch again, and any lasting cause shows in the age of
-    the batch. The row shows delay, published events, unpublished ones, and the function.
+    the batch. Another alarm tells that the stream is not read: then there is no batch with an age.
+    The row shows delay, published events, unpublished ones, and the function.
     """
     part, function = _Part.of(relay), relay.function
     age = function.metric("IteratorAge", period=_MOMENT, statistic=MAXIMUM)
     failed = _mapping(FAILED_BATCHES, mapping)
     others = {f"age / {_STREAM_AGE_MS}": ("age", age), "failed": ("failed", failed)}
     part.on_letters("RelayAlarm", dead_letters, "relay", others)
+    part.on_silence(mapping)
     if part.has_all:
         part.on_hand_over(mapping, filtered=True)
     return [
@@ -369,11 +377,13 @@ class _Part:
         of: int = 1,
         *,
         extra: bool = False,
+        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
     ) -> cloudwatch.IAlarm:
         """Alarm from the threshold on; `entry` is the anchor in the runbook.
 
         The threshold must be reached in `periods` of the last `of`. An `extra` alarm notifies only
-        if the deployment has all alarms.
+        if the deployment has all alarms. By default missing data are no fault: an idle queue
+        reports nothing.
         """
         soon, what, first = _TEXTS[entry]
         return cloudwatch.Alarm(
@@ -384,8 +394,7 @@ class _Part:
             evaluation_periods=max(periods, of),
             datapoints_to_alarm=periods if of > periods else None,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            # An idle queue reports nothing, and idle is not a fault.
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            treat_missing_data=missing,
             actions_enabled=False if extra and not self.has_all else None,
             alarm_description=(
                 f"{soon}: {self.name}: {what}. First: {first}. {page_url(f'runbook#{entry}')}"
@@ -495,12 +504,24 @@ class _Part:
         left = "received"
         if filtered:
             names["dropped"] = "FilteredOutEventCount"
-            left = "received - FILL(dropped, 0)"
+            left = "2 * received - SUM([received, dropped])"
         metrics = {name: _mapping(metric, mapping) for name, metric in names.items()}
-        lost = _math(f"IF(FILL(invoked, 0) == 0, {left}, 0)", metrics)
+        # `SUM` of a list passes over missing data: it is what was received if none was invoked.
+        lost = _math(f"IF(SUM([received, invoked]) == received, {left}, 0)", metrics)
         # A message may be received at the end of one period and handed over in the next: two
         # periods in a row without a hand-over are none of these.
         self.add("HandOverAlarm", lost, 1, "messages-not-handed-over", periods=2)
+
+    def on_silence(self, mapping: lambda_.IEventSourceMapping) -> None:
+        """Alarm when a mapping has not polled its source for an hour.
+
+        Lambda counts 0 events for each empty poll, and nothing if it cannot poll. So the alarm is
+        on missing data, and its threshold is never reached.
+        """
+        polled = _mapping("PolledEventCount", mapping, period=_WHILE, statistic=MINIMUM)
+        missing = cloudwatch.TreatMissingData.BREACHING
+        entry = "relay-stopped"
+        self.add("StoppedAlarm", polled, _NEVER, entry, _SILENT_PERIODS, missing=missing)
 
     def percent(self, counted: str, total: Sequence[str]) -> cloudwatch.MathExpression:
         """Return the share of a metric in a total; 0 where its own figure is too small for a share.
@@ -510,10 +531,11 @@ class _Part:
         """
         others = [self.metric(other, period=_WHILE) for other in total if other != counted]
         named = {f"other{number}": other for number, other in enumerate(others)}
-        # A metric without events has no data, and a sum with missing data has none either.
-        whole = " + ".join(["counted", *(f"FILL({name}, 0)" for name in named)])
+        # A metric without events has no data. `SUM` of a list passes over it, `+` would not, and
+        # `FILL` may have nothing to fill in a metric that never had any.
+        whole = f"SUM([{', '.join(['counted', *named])}])"
         return _math(
-            f"IF(counted >= {_ENOUGH}, 100 * counted / ({whole}), 0)",
+            f"IF(counted >= {_ENOUGH}, 100 * counted / {whole}, 0)",
             {"counted": self.metric(counted, period=_WHILE), **named},
             _WHILE,
         )

@@ -200,8 +200,6 @@ class ConsumerProps:
     """The largest event that it takes or publishes through the claim-check bucket, in MiB; 0 for a
     consumer without one.
     """
-    mapping_metrics: bool = True
-    """Whether Lambda counts the messages that it received and handed over."""
     max_receive_count: int = setting("max_receive_count")
     """The receives of a message. In the last one the function dead-letters a message that fails;
     after it SQS does so, except on a FIFO queue.

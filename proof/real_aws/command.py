@@ -20,11 +20,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 from rich.table import Table
 
-from docs.tools.costs import CUSTOM_METRIC, MILLION, custom_metrics, for_a_million, mapping_metrics
+from docs.tools.costs import MILLION, custom_metrics, for_a_million, mapping_metrics
 from emulator.cdk_cli import progress_of, zip_packages
 from emulator.child_processes import ProcessFailed, run
 from emulator.local.steps import step
-from once.cdk.resting_cost import Line, at_rest
+from once.cdk.resting_cost import CUSTOM_METRIC, Line, at_rest
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError

@@ -108,7 +108,6 @@ MORE = (
         rollout=Rollout.CANARY_10_PERCENT_5_MINUTES,
         pollers=Pollers(minimum=2, maximum=4),
         reserved_concurrency=42,
-        mapping_metrics=False,
         snap_start=True,
     ),
     ConsumerProps("uploads", external=("ObjectCreated",), source=Source.s3("theatre-uploads")),

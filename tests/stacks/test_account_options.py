@@ -244,8 +244,6 @@ def test_scaling_options_are_on_the_function_its_mapping_and_the_dedup_table(
     mapping, function = of_mails("AWS::Lambda::EventSourceMapping"), of_mails(FUNCTION)
     assert mapping["ProvisionedPollerConfig"] == {"MinimumPollers": 2, "MaximumPollers": 4}
     assert mapping.keys().isdisjoint({"ScalingConfig", "MetricsConfig"})
-    alarms = stacks.every("AWS::CloudWatch::Alarm")
-    assert [key for key in alarms if key.startswith("mailsHandOver")] == []
     assert function["ReservedConcurrentExecutions"] == 42
     assert function["SnapStart"] == {"ApplyOn": "PublishedVersions"}
     others = [v for k, v in stacks.every(FUNCTION).items() if not k.startswith("mails")]

@@ -217,7 +217,7 @@ def test_mapping_takes_partial_answers_and_bounds_concurrency(
     assert mapping["EventSourceArn"] == cloud.arn(consumer, "Queue")
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": consumer.concurrency}
-    assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
+    assert "MetricsConfig" not in mapping  # charged, also while no message arrives
     assert "FilterCriteria" not in mapping  # Lambda deletes the messages that a filter drops
 
 

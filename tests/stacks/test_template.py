@@ -88,7 +88,7 @@ OF_FUNCTIONS = {
     "AWS::CodeDeploy::Application",
 }
 LINES = {line.name for line in REGISTRY.consumers}
-QUEUE_ONLY = ("EventSourceArn", "FunctionName", "MetricsConfig")
+QUEUE_ONLY = ("EventSourceArn", "FunctionName")
 
 
 def templates(folder: Path, registry: Any = REGISTRY) -> tuple[Json, Json]:

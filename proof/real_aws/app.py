@@ -1,9 +1,12 @@
 """CDK app of the check: three consumers and a webhook ingress, made with the library's constructs.
 
 The example shop is not deployed: its payment provider and its mailbox do not exist in an account.
+With the context `fails=true` a deployment fails after it has changed a consumer.
 """
 
 from pathlib import Path
+
+from aws_cdk import App, CfnCreationPolicy, CfnResourceSignal, CfnWaitCondition
 
 from once.cdk import (
     STRIPE,
@@ -14,7 +17,8 @@ from once.cdk import (
     Rollout,
     TableProps,
     WebhookProps,
-    run_app,
+    assemble,
+    synthesize,
 )
 
 HERE = Path(__file__).resolve().parent
@@ -51,5 +55,18 @@ REGISTRY = Registry(
     webhooks=WEBHOOKS,
 )
 
+
+def build(app: App) -> None:
+    """Add the service to an app, and synthesize it."""
+    services = assemble(app, REGISTRY)
+    if app.node.try_get_context("fails") == "true":
+        for service in services:
+            never = CfnWaitCondition(service, "Fails")
+            signal = CfnResourceSignal(count=1, timeout="PT1S")
+            never.cfn_options.creation_policy = CfnCreationPolicy(resource_signal=signal)
+            never.node.add_dependency(service.consumers[0].alias)
+    synthesize(app)
+
+
 if __name__ == "__main__":
-    run_app(REGISTRY)
+    build(App())

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from demo.audit import Evidence
 from emulator.child_processes import ProcessFailed
-from once.names import EVENT_TYPE_ATTRIBUTE
+from once.names import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS
 from once.ops.aws.clients import total_depth
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
@@ -124,10 +124,10 @@ class Target:
         )
         return str(answer["Attributes"]["QueueArn"])
 
-    def mapping(self, consumer: str) -> dict[str, Any]:
-        """Return the event source mapping of a consumer's main queue."""
-        arn = self.arn(self.parts.consumer(consumer).queue_url)
-        [found] = self.client("lambda").list_event_source_mappings(EventSourceArn=arn)[
+    def relay_mapping(self) -> dict[str, Any]:
+        """Return the event source mapping of the relay."""
+        name = f"{self.parts.relay_function_name}:{LIVE_ALIAS}"
+        [found] = self.client("lambda").list_event_source_mappings(FunctionName=name)[
             "EventSourceMappings"
         ]
         return dict(found)

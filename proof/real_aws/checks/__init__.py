@@ -1,4 +1,7 @@
-"""The checks, in the order in which they run: later ones use what earlier ones sent."""
+"""The checks, in the order in which they run: later ones use what earlier ones sent.
+
+First those whose answers documents do not give. They wait for no subscription.
+"""
 
 from proof.real_aws.check import Check
 from proof.real_aws.checks import deployments, metrics, permissions, queues, tables
@@ -6,12 +9,15 @@ from proof.real_aws.checks import deployments, metrics, permissions, queues, tab
 CHECKS: tuple[Check, ...] = (
     *(
         tables.leading_keys,
-        queues.fifo_dead_letters,
+        permissions.item_records,
         permissions.stream_key,
         permissions.workflow_alias,
-        queues.subscriptions,
-        tables.item_attributes,
+        metrics.fill,
+        queues.fifo_dead_letters,
+        deployments.rollback,
+        metrics.fifo_age,
     ),
+    *(queues.subscriptions, tables.item_attributes),
     *(queues.audit, tables.conflicts, tables.enclosing_operation),
     *(deployments.function_url, permissions.operators, queues.redrive_task),
     *(metrics.mapping_metrics, metrics.alarm, deployments.rollout),

@@ -8,12 +8,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
 
 from demo.background import background
+from emulator.child_processes import ProcessFailed
 from once.names import LIVE_ALIAS
 from once.webhooks.signature import sign
 from proof.real_aws.app import HOOK
@@ -127,6 +129,42 @@ def rollout(target: Target) -> Iterator[Seen]:
     counted = f"{sum(amounts)} times, {len(names)} events of that time counted"
     holds = after != before and ("Succeeded", True) in moved and set(amounts) == {1}
     yield verdict(holds, f"version {before} to {after}; deployments: {moved}; {counted}")
+
+
+@partial(
+    Check,
+    "rollback",
+    "a deployment that fails after it has changed a function is rolled back, with the values that "
+    "the service stack reads by Fn::GetStackOutput, and events still count",
+    1800,
+    if_not="after a failed deployment, deploy the earlier commit again; report it",
+)
+def rollback(target: Target) -> Iterator[Seen]:
+    if target.local:
+        yield Seen("an embedded AWS's own rollback says nothing of AWS", NOT_OBSERVED)
+        return
+    with suppress(ProcessFailed):
+        target.redeploy(fails="true", log_level="DEBUG", gradual_rollout="false")
+    stack = f"{target.parts.service}-service"
+    while (status := _status(target, stack)).endswith("_IN_PROGRESS"):
+        yield Seen(f"{stack} is {status}")
+    # Directly into the queue: subscriptions may not deliver yet.
+    url = target.parts.consumer("counter").queue_url
+    body = target.asked("rolled-back")
+    target.client("sqs").send_message(QueueUrl=url, MessageBody=body)
+    while status == _ROLLED_BACK and not target.amount("rolled-back"):
+        yield Seen(f"{stack} is {status}; an event afterwards is not counted yet")
+    amount = target.amount("rolled-back")
+    text = f"{stack} is {status}; an event afterwards counted {amount} times"
+    yield verdict(status == _ROLLED_BACK and amount == 1, text)
+
+
+_ROLLED_BACK = "UPDATE_ROLLBACK_COMPLETE"
+
+
+def _status(target: Target, stack: str) -> str:
+    found = target.client("cloudformation").describe_stacks(StackName=stack)
+    return str(found["Stacks"][0]["StackStatus"])
 
 
 def _version(target: Target) -> str:

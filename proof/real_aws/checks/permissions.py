@@ -1,11 +1,13 @@
-"""Checks of IAM: the operators' policies, and two conditions of the constructs' statements."""
+"""Checks of IAM: the operators' policies, and conditions of the constructs' statements."""
 
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import boto3
 from aws_cdk import App, Environment, Stack
@@ -14,7 +16,8 @@ from botocore.exceptions import ClientError
 from once.cdk.permissions import STREAM_ACTIONS, allow, key_statements, workflow_statements
 from once.cdk.props import StateMachineProps
 from once.names import EXECUTION_PREFIX
-from proof.real_aws.check import FAILED, NOT_OBSERVED, Check, Seen, Target, verdict
+from once.settings import ITEM_RECORD_PREFIX
+from proof.real_aws.check import FAILED, NOT_OBSERVED, PASSED, Check, Seen, Target, verdict
 from proof.real_aws.cleanup import ClientOf, delete_role
 
 _DENIED = ("AccessDenied", "AccessDeniedException", "AuthorizationError")
@@ -59,12 +62,50 @@ def operators(target: Target) -> Iterator[Seen]:
             TableName=target.parts.table("counters"), Key={"id": {"S": "none"}}
         ),
     }
+    with role(target, "operator", policies=_read_only(target)) as arn:
+        yield from judged_as(target, arn, allowed, refused)
+
+
+def _read_only(target: Target) -> list[str]:
+    """Return the operators' policies that allow to read."""
     pages = target.client("iam").get_paginator("list_policies").paginate(Scope="Local")
     policies = [each for page in pages for each in page["Policies"]]
-    own = [
-        p for p in policies if p["PolicyName"].startswith(start) and "ReadOnly" in p["PolicyName"]
+    start = f"{target.parts.service}-"
+    return [
+        each["Arn"]
+        for each in policies
+        if each["PolicyName"].startswith(start) and "ReadOnly" in each["PolicyName"]
     ]
-    with role(target, "operator", policies=[each["Arn"] for each in own]) as arn:
+
+
+@partial(
+    Check,
+    "item-records",
+    "operators may read the dedup records on items with BatchGetItem, whether such a request has "
+    "dynamodb:Select or not, and neither other attributes nor whole items",
+    300,
+    if_not="give operators a policy without ReadItemRecords: `once trace` then does not show these "
+    "records; report it",
+)
+def item_records(target: Target) -> Iterator[Seen]:
+    if target.local:
+        yield Seen("an embedded AWS has no dynamodb:Select", NOT_OBSERVED)
+        return
+    table, record = target.parts.table("tallies"), f"{ITEM_RECORD_PREFIX}tally#probe"
+
+    def read(*names: str) -> Callable[[ClientOf], object]:
+        aliases = {f"#{n}": name for n, name in enumerate(names)}
+        projected: Any = {"ProjectionExpression": ", ".join(aliases)} if names else {}
+        projected |= {"ExpressionAttributeNames": aliases} if names else {}
+        wanted = {table: {"Keys": [{"id": {"S": "none"}}], **projected}}
+        return lambda client: client("dynamodb").batch_get_item(RequestItems=wanted)
+
+    with role(target, "item-reader", policies=_read_only(target)) as arn:
+        allowed: Calls = {"BatchGetItem of a record": read("id", record)}
+        refused: Calls = {
+            "BatchGetItem of another attribute": read("id", "answer"),
+            "BatchGetItem of a whole item": read(),
+        }
         yield from judged_as(target, arn, allowed, refused)
 
 
@@ -157,8 +198,8 @@ def _stack(target: Target) -> Stack:
     Check,
     "stream-key",
     "with kms:ViaService of DynamoDB, the relay's role reads the stream of a table that has a "
-    "customer managed key; it may list the streams",
-    600,
+    "customer managed key, and so does Lambda for a mapping; it may list the streams",
+    1200,
     if_not="deploy without `keys.tables`, with a key of AWS, and report it",
 )
 def stream_key(target: Target) -> Iterator[Seen]:
@@ -182,14 +223,66 @@ def stream_key(target: Target) -> Iterator[Seen]:
         dynamodb.put_item(TableName=name, Item={"pk": {"S": "1"}})
         made = [allow("ReadStream", STREAM_ACTIONS, stream)]
         made += key_statements(_stack(target), [("dynamodb", key)])
-        with role(target, "stream-key", statements=[s.to_statement_json() for s in made]) as arn:
+        statements = [each.to_statement_json() for each in made]
+        with role(target, "stream-key", statements=statements) as arn:
             allowed: Calls = {
                 "ListStreams": lambda c: c("dynamodbstreams").list_streams(TableName=name),
                 "GetRecords": lambda c: _has_records(c("dynamodbstreams"), stream),
             }
-            yield from judged_as(target, arn, allowed, {})
+            for seen in judged_as(target, arn, allowed, {}):
+                if seen.result is PASSED:  # and by Lambda
+                    break
+                yield seen
+            else:
+                return
+        reads = "lambda.amazonaws.com"
+        with role(target, "stream-reader", statements=statements, service=reads) as arn:
+            yield from _read_by_lambda(target, stream, arn)
     finally:
         kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=_KEY_DAYS)
+
+
+def _read_by_lambda(target: Target, stream: str, role: str) -> Iterator[Seen]:
+    """Yield the result of a mapping from a stream to a function that runs as a role."""
+    functions, name = target.client("lambda"), f"{target.parts.service}-stream-reader"
+    code = BytesIO()
+    with ZipFile(code, "w") as package:
+        package.writestr("handler.py", "def handle(event, context): ...")
+    function = {"Role": role, "Handler": "handler.handle", "Runtime": "python3.13"}
+    made: dict[str, Any] = {}
+    try:
+        for call in (
+            partial(functions.create_function, **function, Code={"ZipFile": code.getvalue()}),
+            partial(
+                functions.create_event_source_mapping,
+                EventSourceArn=stream,
+                StartingPosition="TRIM_HORIZON",
+            ),
+        ):
+            for _ in range(_LOOKS):
+                with suppress(ClientError):  # until Lambda can assume the new role
+                    made = call(FunctionName=name)
+                    break
+                yield Seen("Lambda does not take the new role yet")
+        if "UUID" not in made:
+            yield Seen("the mapping could not be created", FAILED)
+            return
+        while (result := _processed(functions, made["UUID"])) == _NOTHING_YET:
+            yield Seen(f"the mapping says {result}")
+        yield verdict(result == "OK", f"the role reads the stream; Lambda, with it: {result}")
+    finally:
+        if "UUID" in made:
+            functions.delete_event_source_mapping(UUID=made["UUID"])
+        with suppress(ClientError):
+            functions.delete_function(FunctionName=name)
+
+
+_NOTHING_YET = "No records processed"
+
+
+def _processed(functions: Any, mapping: str) -> str:
+    found = functions.get_event_source_mapping(UUID=mapping)
+    return str(found.get("LastProcessingResult") or _NOTHING_YET)
 
 
 def _has_records(streams: Any, stream: str) -> bool:

@@ -167,8 +167,8 @@ class FakeTarget:
     def arn(self, url: str) -> str:
         return f"arn:{url}"
 
-    def mapping(self, _: str) -> Any:
-        return self.api.mapping()
+    def relay_mapping(self) -> Any:
+        return self.api.relay_mapping()
 
     def redeploy(self, **_: str) -> None:
         time.sleep(0.02)

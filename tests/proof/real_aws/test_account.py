@@ -10,6 +10,7 @@ from moto import mock_aws
 from once.ops.aws.clients import client
 from once.ops.errors import OpsError
 from proof import report
+from proof.real_aws.app import build
 from proof.real_aws.check import Checked, Result
 from proof.real_aws.cleanup import (
     Cleanup,
@@ -20,6 +21,7 @@ from proof.real_aws.cleanup import (
 )
 from proof.real_aws.command import Report, check_concurrency, checked_account, estimate
 from tests.proof.real_aws.fakes import Api, FakeStacks
+from tests.stacks.cloud import new_app, without_packages
 
 MINE = "123456789012"
 REGION = {"AWS_REGION": "eu-west-1"}
@@ -142,3 +144,13 @@ def test_the_report_has_every_key_and_passes_only_if_every_check_did(
         "seconds": 1.0,
         "if_not": "",
     }
+
+
+def test_a_deployment_that_must_fail_does_so_after_a_function_has_changed(tmp_path: Path) -> None:
+    with without_packages():
+        build(new_app(tmp_path, service="once-verify-0", fails="true"))
+    template = json.loads((tmp_path / "once-verify-0-service.template.json").read_text())
+    resources = template["Resources"]
+    [never] = (e for e in resources.values() if e["Type"] == "AWS::CloudFormation::WaitCondition")
+    assert never["CreationPolicy"] == {"ResourceSignal": {"Count": 1, "Timeout": "PT1S"}}
+    assert [each for each in never["DependsOn"] if each.startswith("counterLive")]

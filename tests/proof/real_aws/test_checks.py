@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -48,9 +49,20 @@ def task(status: str, moved: int = 1) -> dict[str, Any]:
 DENIED = client_error("AccessDenied", "Any")
 REFUSED = client_error("InvalidParameterValue", "SetQueueAttributes")
 UNKNOWN = client_error("InvalidAction", "StartMessageMoveTask")
-POINTS: dict[str, Any]
-NO_POINTS: dict[str, Any]
-POINTS, NO_POINTS = {"Datapoints": [{"Sum": 3.0}]}, {"Datapoints": []}
+
+
+def points(*values: float) -> dict[str, Any]:
+    """Return figures of the last minutes, the newest one in half an hour."""
+    start = datetime.now(UTC) + timedelta(minutes=30 - len(values))
+    return {
+        "Datapoints": [
+            {"Timestamp": start + timedelta(minutes=n), "Sum": value, "Maximum": value}
+            for n, value in enumerate(values)
+        ]
+    }
+
+
+POINTS, NO_POINTS = points(0.0, 3.0), points()
 
 
 def only_invocations(MetricName: str, **_: Any) -> Any:  # noqa: N803
@@ -65,7 +77,7 @@ STRANGER = {
     "get_queue_attributes": CONTROL,
 }
 MOVED = {"list_message_move_tasks": task("COMPLETED"), **STRANGER}
-MAPPING = {"mapping": {"UUID": "m"}}
+MAPPING = {"relay_mapping": {"UUID": "m"}}
 DEPLOYED = {
     "get_alias": [{"FunctionVersion": "1"}, {"FunctionVersion": "2"}],
     "list_deployments": {"deployments": ["d"]},
@@ -115,16 +127,52 @@ STREAM = ROLE | {
     "create_table": {"TableDescription": {"LatestStreamArn": "arn:table/probe/stream/1"}},
     "describe_table": {"Table": {"TableStatus": "ACTIVE"}},
     "schedule_key_deletion": lambda KeyId, **_: ENDED.append(KeyId),  # noqa: N803
+    "create_function": [REFUSED, {}],
+    "create_event_source_mapping": [REFUSED, {"UUID": "m"}],
+    "delete_event_source_mapping": lambda UUID: ENDED.append(UUID),  # noqa: N803
+    "delete_function": lambda FunctionName: ENDED.append(FunctionName),  # noqa: N803
 }
 
 
-def stream(**answers: Any) -> FakeTarget:
+def processed(*results: str) -> dict[str, Any]:
+    return {"get_event_source_mapping": [{"LastProcessingResult": each} for each in results]}
+
+
+READ = processed("No records processed", "OK")
+
+
+def stream(by_lambda: dict[str, Any] = READ, **answers: Any) -> FakeTarget:
     sound: dict[str, Any] = {
         "describe_stream": {"StreamDescription": {"Shards": [{"ShardId": "1"}]}},
         "get_shard_iterator": {"ShardIterator": "i"},
         "get_records": {"Records": [{}]},
     }
-    return FakeTarget(STREAM, assumed=Api(sound | answers))
+    return FakeTarget(STREAM | by_lambda, assumed=Api(sound | answers))
+
+
+def item_reader(*denied: str) -> FakeTarget:
+    """Return a target with a reader to whom these reads of items are denied, the others not."""
+
+    def read(RequestItems: Any) -> Any:  # noqa: N803
+        [wanted] = RequestItems.values()
+        names = {*wanted.get("ExpressionAttributeNames", {"": "all"}).values()}
+        return {} if names.isdisjoint(denied) else DENIED
+
+    return FakeTarget(ROLE, assumed=Api({"batch_get_item": read}))
+
+
+def filled(once: list[int], never: list[int]) -> FakeTarget:
+    found = [{"Id": "once", "Values": once}, {"Id": "never", "Values": never}]
+    return FakeTarget({"get_metric_data": {"MetricDataResults": found}})
+
+
+def aged(*found: dict[str, Any]) -> FakeTarget:
+    return FakeTarget({"create_queue": {"QueueUrl": "u"}, "get_metric_statistics": [*found]})
+
+
+def rolled_back(*statuses: str, amount: int = 1) -> FakeTarget:
+    found = [{"Stacks": [{"StackStatus": each}]} for each in statuses]
+    return FakeTarget({"describe_stacks": found}, amount_of=lambda _: amount)
 
 
 MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:probe"
@@ -164,6 +212,22 @@ CASES: list[tuple[str, FakeTarget, Result]] = [
     ("stream-key", stream(get_records={"Records": []}), FAILED),
     ("stream-key", stream(get_records=DENIED), FAILED),
     ("stream-key", stream(list_streams=DENIED), FAILED),
+    ("stream-key", stream(processed("PROBLEM: KMS access denied")), FAILED),
+    ("stream-key", stream(READ | {"create_event_source_mapping": REFUSED}), FAILED),
+    ("item-records", item_reader("answer", "all"), PASSED),
+    ("item-records", item_reader("answer"), FAILED),
+    ("item-records", item_reader("id", "answer", "all"), FAILED),
+    ("fill", filled([0, 0, 7], [0, 0, 0]), PASSED),
+    ("fill", filled([0, 0, 7], []), FAILED),
+    ("fill", filled([7, 0], [0, 0]), FAILED),
+    ("fill", filled([], []), NOT_OBSERVED),
+    ("fifo-age", aged(points(60), points(0)), PASSED),
+    ("fifo-age", aged(points(60), points(120)), FAILED),
+    ("fifo-age", aged(NO_POINTS), NOT_OBSERVED),
+    ("rollback", rolled_back("UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE"), PASSED),
+    ("rollback", rolled_back("UPDATE_ROLLBACK_FAILED"), FAILED),
+    ("rollback", rolled_back("UPDATE_COMPLETE"), FAILED),
+    ("rollback", rolled_back("UPDATE_ROLLBACK_COMPLETE", amount=0), FAILED),
     ("workflow-alias", workflow(LIVE), PASSED),
     ("workflow-alias", workflow(), FAILED),
     ("workflow-alias", workflow(LIVE, MACHINE), FAILED),
@@ -264,6 +328,9 @@ def test_a_key_of_a_check_is_deleted() -> None:
     ENDED.clear()
     assert judged("stream-key", stream(get_records=DENIED)) is FAILED
     assert ENDED == ["arn:key"]
+    ENDED.clear()
+    assert judged("stream-key", stream(processed("PROBLEM"))) is FAILED
+    assert ENDED == ["m", "once-verify-0-stream-reader", "arn:key"]
 
 
 def observing(*observations: Seen | Exception) -> Check:

@@ -17,13 +17,17 @@ from proof.real_aws.checks import CHECKS, queues, tables
 
 NOT_SHOWN = {
     "leading-keys": "no dynamodb:LeadingKeys",
+    "item-records": "no dynamodb:Select",
+    "fill": "computes no expressions",
+    "rollback": "says nothing of AWS",
+    "fifo-age": "records no metrics",
     "fifo-letters": "needs no queue policy",
     "stream-key": "checks no permission on a key",
     "workflow-alias": "no states:StateMachineQualifier",
     "item-attributes": "no dynamodb:Attributes",
     "transaction-conflicts": "no attempt conflicted",
     "redrive-task": "StartMessageMoveTask",
-    "mapping-metrics": "Invocations of the function: None",
+    "mapping-metrics": "Invocations of a function: None",
     "alarm": "letters sent: None",
     "rollout": "leaves CodeDeploy out",
 }

@@ -13,6 +13,7 @@ import boto3
 from aws_cdk import App, Environment, Stack
 from botocore.exceptions import ClientError
 
+from once.cdk.deployment_options import CustomerKey
 from once.cdk.permissions import STREAM_ACTIONS, allow, key_statements, workflow_statements
 from once.cdk.props import StateMachineProps
 from once.names import EXECUTION_PREFIX
@@ -222,7 +223,7 @@ def stream_key(target: Target) -> Iterator[Seen]:
             yield Seen("the table with a key of its own is not active yet")
         dynamodb.put_item(TableName=name, Item={"pk": {"S": "1"}})
         made = [allow("ReadStream", STREAM_ACTIONS, stream)]
-        made += key_statements(_stack(target), [("dynamodb", key)])
+        made += key_statements(_stack(target), [("dynamodb", CustomerKey(key))])
         statements = [each.to_statement_json() for each in made]
         with role(target, "stream-key", statements=statements) as arn:
             allowed: Calls = {

@@ -329,7 +329,7 @@ def test_a_key_of_a_check_is_deleted() -> None:
     assert judged("stream-key", stream(get_records=DENIED)) is FAILED
     assert ENDED == ["arn:key"]
     ENDED.clear()
-    assert judged("stream-key", stream(processed("PROBLEM"))) is FAILED
+    assert judged("stream-key", stream(processed("PROBLEM")), 10) is FAILED
     assert ENDED == ["m", "once-verify-0-stream-reader", "arn:key"]
 
 

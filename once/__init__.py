@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from once.events.identity import Key as Key
     from once.former_records import FormerRecords as FormerRecords
     from once.intake.envelopes import S3Object as S3Object
+    from once.producer import NotPublished as NotPublished
+    from once.producer import Producer as Producer
     from once.transaction import Transaction as Transaction
     from once.write_expressions import absent as absent
     from once.write_expressions import present as present
@@ -55,6 +57,8 @@ _HOME = {
     "Key": "once.events.identity",
     "FormerRecords": "once.former_records",
     "S3Object": "once.intake.envelopes",
+    "NotPublished": "once.producer",
+    "Producer": "once.producer",
     "Transaction": "once.transaction",
     "absent": "once.write_expressions",
     "present": "once.write_expressions",

@@ -76,7 +76,7 @@ GROUPS = {
         ),
     ),
     "relay": Group(
-        ("outbox.relay", "events.outgoing"),
+        ("outbox.relay", "outbox.publisher", "events.outgoing"),
         (
             *("golden/test_events.py", "once/events/test_claim_check.py"),
             *("once/events/test_outgoing.py", "once/outbox"),

@@ -147,7 +147,7 @@ class ClaimPlace(Struct, frozen=True):
             used = sum(one.inline_bytes for one in drafts)
             if len(text) <= _INLINE_BYTES and used + len(text) <= _OUTBOX_BYTES:
                 return msgspec.structs.replace(each, inline_bytes=len(text))
-            parse(text, max_bytes=self.max_bytes)  # as in `_body`
+            parse(text, max_bytes=self.max_bytes)  # as in `body_of`
         except TooLarge as error:
             raise TooLarge(f"{each.type} is too large for the claim check: {error}") from None
         except (OnceError, TypeError, ValueError, RecursionError) as error:
@@ -197,7 +197,7 @@ def written(
             **trace_context(inbound.extensions, event_id=event_id, root=root),
             **payload,
         }
-        bodies.append(_body(envelope))
+        bodies.append(body_of(envelope))
     return f"[{','.join(bodies)}]"
 
 
@@ -223,7 +223,13 @@ def trace_context(inbound: Mapping[str, Any], *, event_id: str, root: str) -> di
     return context
 
 
-def _body(envelope: Mapping[str, Any]) -> str:
+def body_of(envelope: Mapping[str, Any]) -> str:
+    """Return the JSON of an event that every consumer can read, and that a topic takes.
+
+    Raises:
+        InvalidWrite: consumers could not read it.
+        TooLarge: it is over SNS's limit.
+    """
     # Consumers parse strictly. Refused before the commit, an event is not refused by each of them.
     try:
         body = _simple_text(envelope)

@@ -3,21 +3,20 @@
 import difflib
 import json
 import shlex
-from collections.abc import Collection
-from contextlib import suppress
-from hashlib import sha256
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 from uuid import uuid4
 
 import typer
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ClientError
 from typer import BadParameter
 
 from once import settings
-from once.errors import NoKey, OnceError, TooLarge
-from once.events import claim_check, cloud_event, identity
+from once.errors import OnceError, TooLarge
+from once.events import claim_check
+from once.events.outgoing import OutgoingEvent
 from once.events.strict_json import parse
-from once.names import EVENT_TYPE_ATTRIBUTE, PRODUCER_OBJECTS
+from once.names import PRODUCER_OBJECTS
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError
@@ -29,6 +28,8 @@ from once.ops.terminal import (
     data_text,
     print_json,
 )
+from once.outbox.publisher import deduplication_id
+from once.producer import NotPublished, Producer
 
 SOURCE = "/once-send"
 
@@ -39,8 +40,6 @@ _AS_PRODUCERS = {
     "json": "with `aws sqs send-message` to its queue",
     "schedule": "with `aws sqs send-message` to its queue, and the time as the event's id",
 }
-
-Attributes = dict[str, Any]
 
 app = command_group()
 
@@ -72,41 +71,43 @@ def send(
     consumer takes from other consumers are sent as well.
     """
     event_id = event_id or str(uuid4())
-    named = {"id": event_id, "source": source, "type": event_type}
-    envelope = {"specversion": "1.0", **named, **({} if subject is None else {"subject": subject})}
     try:
-        body = json.dumps({**envelope, "data": parse(data_text(data), max_bytes=MAX_EVENT_BYTES)})
-        event = cloud_event.read_event(body, max_bytes=MAX_EVENT_BYTES)
+        content = parse(data_text(data), max_bytes=MAX_EVENT_BYTES)
     except OnceError as error:
         raise BadParameter(f"no consumer could read this event: {error}") from None
     deployment = Deployment.find(service)
     receivers = _receivers(deployment, event_type, to)
+    consumer = deployment.consumer(to) if to else None
+    topic = "" if consumer else deployment.ingress_topic(event_type)
+    producer = Producer(source=source, topic_arn=topic, sns=client("sns"))
+    event_of = partial(
+        producer.event,
+        event_type,
+        content,
+        event_id=event_id,
+        subject=subject,
+        grouped_by=consumer.grouped_by if consumer else deployment.group_field(event_type),
+    )
     try:
-        body, attributes = _stored_if_large(deployment, body)
-        if to:
-            consumer = deployment.consumer(to)
-            takers = [consumer] if consumer.is_fifo else []
-            client("sqs").send_message(
-                QueueUrl=consumer.queue_url,
-                MessageBody=body,
-                MessageAttributes=attributes,
-                **grouping(event, consumer.grouped_by, takers),
-            )
+        try:
+            event = event_of()
+        except TooLarge:
+            event = event_of(dataref=_stored(deployment, json.dumps(content).encode()))
+        if consumer:
+            _send_to(consumer, event)
         else:
-            takers = deployment.takers(event_type) if deployment.is_ordered(event_type) else []
-            typed = {EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event_type}}
-            client("sns").publish(
-                TopicArn=deployment.ingress_topic(event_type),
-                Message=body,
-                MessageAttributes={**typed, **attributes},
-                **grouping(event, deployment.group_field(event_type), takers),
-            )
-    except BotoCoreError as error:
+            producer.publish([event])
+    except (BotoCoreError, NotPublished) as error:
+        if isinstance(error.__cause__, ClientError):
+            raise error.__cause__ from None
         raise OpsError(
             f"{error}; perhaps it was sent: send it again with --id {event_id} and the same "
             "--source, and if it was, this is a duplicate"
         ) from None
+    except OnceError as error:
+        raise BadParameter(f"no consumer could read this event: {error}") from None
     if as_json:
+        named = {"id": event_id, "source": source, "type": event_type}
         print_json({**named, "consumers": receivers})
         return
     receiving = ", ".join(receivers)
@@ -143,53 +144,22 @@ def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[
     raise OpsError(f"no consumer takes {event_type!r} from producers: {choice}")
 
 
-def _stored_if_large(deployment: Deployment, body: str) -> tuple[str, Attributes]:
-    """Return a body that the ingress topic takes, and the message attributes that belong to it.
-
-    A large body is stored, and its pointer returned with the attribute that AWS's clients set.
-    """
-    content = body.encode()
-    if len(content) <= settings.MAX_BODY_BYTES - 1024:  # SNS counts the message attributes as well
-        return body, {}
+def _stored(deployment: Deployment, content: bytes) -> str:
+    """Store data in the claim-check bucket, as a producer does, and return its URI."""
     if deployment.claim_bucket is None:
         raise OpsError(
-            f"the event has {len(content)} bytes, and a topic takes {settings.MAX_BODY_BYTES}: set "
-            "claim_check_mb= of the consumers that take it, and deploy"
+            f"the data has {len(content)} bytes, and an event in a topic at most "
+            f"{settings.MAX_BODY_BYTES}: set claim_check_mb= of the consumers that take it, and "
+            "deploy"
         )
     reference = claim_check.Reference(deployment.claim_bucket, f"{PRODUCER_OBJECTS}{uuid4()}")
     place = {"Bucket": reference.bucket, "Key": reference.key}
     client("s3").put_object(**place, Body=content, ContentType="application/json")
-    # By this attribute AWS's Extended Client libraries know a pointer.
-    size = {"DataType": "Number", "StringValue": str(len(content))}
-    return reference.pointer, {"ExtendedPayloadSize": size}
+    return reference.uri
 
 
-def grouping(
-    event: cloud_event.CloudEvent, path: str | None, takers: Collection[DeployedConsumer]
-) -> dict[str, Any]:
-    """Return an event's message group and deduplication id, as SNS and SQS take them.
-
-    `path` is the field that gives the group, `takers` are the consumers that take it from a FIFO
-    topic or queue. The id is the SHA-256 of the event's dedup key by their rule, without the name
-    of the consumer. If their rules differ, or one is not known, it is that of source and id.
-    """
-    if path is None:
-        return {}
-    group = identity.message_group(event.data, path)
-    if group is None:
-        raise OpsError(
-            f"the data has no {path!r}, by which {event.type!r} is grouped: give it a text or a "
-            "whole number there"
-        )
-    if not takers:
-        return {"MessageGroupId": group}
-    keys: set[str | None] = set()
-    for consumer in takers:
-        key = None
-        with suppress(NoKey, TooLarge):  # the consumer quarantines the event with this reason
-            key = consumer.key(event)
-        keys.add(key and key.partition("#")[2])
-    found = keys.pop() if len(keys) == 1 else None
-    identity_of = found or f"{event.source}#{event.id}"
-    deduplication_id = sha256(identity_of.encode()).hexdigest()
-    return {"MessageGroupId": group, "MessageDeduplicationId": deduplication_id}
+def _send_to(consumer: DeployedConsumer, event: OutgoingEvent) -> None:
+    grouping = {} if event.group is None else {"MessageGroupId": event.group}
+    if consumer.is_fifo:
+        grouping["MessageDeduplicationId"] = deduplication_id(event)
+    client("sqs").send_message(QueueUrl=consumer.queue_url, MessageBody=event.body, **grouping)

@@ -11,30 +11,22 @@ group waiting; a dead letter does not.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import boto3
 import msgspec
 from aws_lambda_powertools import Logger
-from botocore.exceptions import BotoCoreError, ClientError
-from botocore.parsers import ResponseParserError
 from msgspec.structs import replace
 
-from once.errors import UNREADABLE, OnceError, SettingsError, Unpublishable, summary_of
+from once.errors import UNREADABLE, OnceError, SettingsError, Unpublishable
 from once.events.identity import consumer_of, key_hash, message_group
 from once.events.outgoing import OutgoingEvent, check_origin, events_in
-from once.failures.quarantine import allowed, batches_by_size, described, key_text, text
+from once.failures.quarantine import allowed, described, key_text, text
 from once.intake.original_message import records_of
-from once.names import (
-    COMMIT_ATTRIBUTE,
-    EVENT_TYPE_ATTRIBUTE,
-    DeadLetterAttribute,
-    Limits,
-    Metric,
-    Record,
-)
+from once.names import COMMIT_ATTRIBUTE, DeadLetterAttribute, Metric, Record
+from once.outbox.publisher import Publisher, Unpublished, remaining
 from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, sqs_client
@@ -42,15 +34,7 @@ from once.settings import RelaySettings
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
-    from mypy_boto3_sns.type_defs import PublishBatchRequestEntryTypeDef
     from mypy_boto3_sqs import SQSClient
-
-_PERMANENT = {
-    *("InvalidParameter", "InvalidParameterValue", "ParameterValueInvalid"),
-    *("ValidationError", "ValidationException", "BatchRequestTooLong"),
-}
-_MAY_PASS = ("Throttl", "KMS", "Authorization", "AccessDenied")
-"""Prefixes of codes that SNS marks as `SenderFault` although the event is not the cause."""
 
 
 class NotRelayed(Exception):
@@ -147,135 +131,6 @@ def _grouped(event: OutgoingEvent, settings: RelaySettings) -> OutgoingEvent:
     return replace(event, group=group)
 
 
-@dataclass(frozen=True, slots=True)
-class Unpublished:
-    """An event that is not known to be published.
-
-    If `permanent`, the topic refuses the event itself, and another attempt cannot succeed.
-    """
-
-    event: OutgoingEvent
-    error: str
-    permanent: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Publisher:
-    """Publishes each event to the standard topic or to the FIFO topic, by its type.
-
-    SNS answers PublishBatch with HTTP 200 even if some entries of the batch failed, so the result
-    of each entry is checked.
-
-    Events of `ordered_types`, for the FIFO topic, need a message group each.
-    """
-
-    client: "SNSClient"
-    topic_arn: str
-    ordered_topic_arn: str | None = None
-    ordered_types: Collection[str] = ()
-
-    def next_of(self, events: Sequence[OutgoingEvent]) -> list[OutgoingEvent]:
-        """Return the events that may be published together: one of each ordered message group.
-
-        SNS may take a later event of a batch and refuse an earlier one, so that two of one group
-        in a batch could change places.
-        """
-        groups: set[str | None] = set()
-        going = []
-        for event in events:
-            if event.type not in self.ordered_types or event.group not in groups:
-                going.append(event)
-            if event.type in self.ordered_types:
-                groups.add(event.group)
-        return going
-
-    def publish(self, events: Sequence[OutgoingEvent]) -> list[Unpublished]:
-        """Try once to publish each event; return those that are not known to be published.
-
-        SNS may refuse a batch without naming the failing event. Such a batch is halved until that
-        event is alone. A batch without an answer counts as not published: if it was, consumers
-        deduplicate the events of the next attempt.
-        """
-        standard = [event for event in events if event.type not in self.ordered_types]
-        ordered = [event for event in events if event.type in self.ordered_types]
-        batches = [
-            batch
-            for of_topic in (standard, ordered)
-            for batch in batches_by_size(
-                of_topic, _size, most=Limits.TOPIC_BATCH, most_bytes=Limits.TOPIC_MESSAGE_BYTES
-            )
-        ]
-        return [event for batch in batches for event in self._attempt(batch)]
-
-    def refusal(self, failure: Unpublished) -> Unpublishable:
-        """Return the error of an event that its topic refuses for good."""
-        text = f"the topic refuses {failure.event.type}: {failure.error}"
-        if failure.event.type in self.ordered_types:
-            text = f"{text}; the later events of its message group are published"
-        return Unpublishable(text)
-
-    def _attempt(self, batch: Sequence[OutgoingEvent]) -> list[Unpublished]:
-        is_ordered = batch[0].type in self.ordered_types
-        try:
-            answer = self.client.publish_batch(
-                TopicArn=(self.ordered_topic_arn or "") if is_ordered else self.topic_arn,
-                PublishBatchRequestEntries=[self._entry(*each) for each in enumerate(batch)],
-            )
-        except (ClientError, BotoCoreError, ResponseParserError) as error:
-            code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
-            permanent = code in _PERMANENT
-            if permanent and len(batch) > 1:
-                half = len(batch) // 2
-                return self._attempt(batch[:half]) + self._attempt(batch[half:])
-            return [Unpublished(event, summary_of(error), permanent) for event in batch]
-        return list(_refused(batch, answer))
-
-    def _entry(self, number: int, event: OutgoingEvent) -> "PublishBatchRequestEntryTypeDef":
-        entry: PublishBatchRequestEntryTypeDef = {
-            "Id": str(number),
-            "Message": event.body,
-            "MessageAttributes": {
-                EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event.type}
-            },
-        }
-        if event.group is not None:
-            entry["MessageGroupId"] = event.group
-        if event.type in self.ordered_types:
-            # Derived from the inbound key: within five minutes SNS itself drops a second publish.
-            entry["MessageDeduplicationId"] = event.id
-        return entry
-
-
-def _size(event: OutgoingEvent) -> int:
-    """Return the bytes of an event as SNS counts them, its attribute included."""
-    return len(f"{event.body}{EVENT_TYPE_ATTRIBUTE}String{event.type}".encode())
-
-
-def _refused(batch: Sequence[OutgoingEvent], answer: Any) -> Iterator[Unpublished]:
-    """Yield the events of entries that did not succeed, failed or not answered."""
-    successful = {entry["Id"] for entry in answer.get("Successful", [])}
-    failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}
-    for number, event in enumerate(batch):
-        if str(number) not in successful:
-            entry = failed.get(str(number), {})
-            error = entry.get("Code", "no answer for this entry")
-            permanent = bool(entry.get("SenderFault")) and not error.startswith(_MAY_PASS)
-            yield Unpublished(event, error, permanent)
-
-
-def remaining(
-    events: Sequence[OutgoingEvent],
-    going: Sequence[OutgoingEvent],
-    failures: Sequence[Unpublished],
-) -> list[OutgoingEvent]:
-    """Return the events that are still to be published, in their order.
-
-    Those of `going` were just sent, and the failures among them must be sent again.
-    """
-    done = {event.id for event in going} - {failure.event.id for failure in failures}
-    return [event for event in events if event.id not in done]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relay:
     """Publishes the events of committed records. Tests can replace each of its parts."""
@@ -353,7 +208,7 @@ class Relay:
             for failure in left:
                 if failure.permanent:
                     origin, body = origins[failure.event.id], failure.event.body
-                    dead_letters.append(self._dead_letter(origin, body, publisher.refusal(failure)))
+                    dead_letters.append(self._dead_letter(origin, body, self._refusal(failure)))
                     published[failure.event.type] -= 1
             waiting = [failure for failure in left if not failure.permanent]
             events = remaining(events, going, waiting)
@@ -362,6 +217,12 @@ class Relay:
                 raise NotRelayed(f"{len(events)} events are not published: {error}")
             attempt += bool(waiting)
         return +published
+
+    def _refusal(self, failure: Unpublished) -> Unpublishable:
+        text = f"the topic refuses {failure.event.type}: {failure.error}"
+        if failure.event.type in self.settings.ordered_types:
+            text = f"{text}; the later events of its message group are published"
+        return Unpublishable(text)
 
     def _dead_letter(self, origin: Origin, body: str, error: OnceError) -> str:
         """Send a dead letter, and return the hash of its record's key."""

@@ -44,7 +44,7 @@ EXPLORED = (
     "once.ops.dead_letters.queue_walk.QueueWalk.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
     "once.ops.dedup_records.DedupRecordReader._read dynamodb.BatchGetItem",
     "once.ops.dedup_records.DedupRecordReader.scan_outboxes dynamodb.Scan",
-    "once.outbox.relay.Publisher._attempt sns.PublishBatch",
+    "once.outbox.publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.relay.Relay._dead_letter sqs.SendMessage",
     "once.webhooks.signature.SecretCache._version secretsmanager.GetSecretValue",
 )
@@ -59,9 +59,8 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         "once.ops.operator_log.logged_change logs.CreateLogStream",
     ),
     "a producer: after a lost answer it names the id with which to send again": (
-        "once.ops.send._stored_if_large s3.PutObject",
-        "once.ops.send.send sns.Publish",
-        "once.ops.send.send sqs.SendMessage",
+        "once.ops.send._send_to sqs.SendMessage",
+        "once.ops.send._stored s3.PutObject",
     ),
     "an import that is killed is repeated: it sends no dead letter that is there already, "
     "tests/ops/dead_letters/test_export.py": (

@@ -26,7 +26,7 @@ from once.intake.reader import RecordReader
 from once.names import Record
 from once.ops.dead_letters.redrive import Redrive
 from once.ops.pending_effects import PendingEffect
-from once.outbox import relay
+from once.outbox import publisher, relay
 from once.webhooks import ingress, signature, webhook
 from once.webhooks.capture import Capture
 from once.webhooks.endpoint import Profile
@@ -74,7 +74,7 @@ _IN_SCOPES: Mapping[tuple[str, int, int], Changes] = {
         ),
         "no answer is done": instead(Committer._read_back, "return [COMMITTED] * len(requests)"),
         "checkpoint first": edit(
-            relay.Publisher.publish, "in self._attempt(batch)]", "in self._attempt(batch)][:0]"
+            publisher.Publisher.publish, "in self._attempt(batch)]", "in self._attempt(batch)][:0]"
         ),
         "the message's id as the key": edit(
             RecordReader._key,
@@ -83,7 +83,7 @@ _IN_SCOPES: Mapping[tuple[str, int, int], Changes] = {
             "delivery.pk = f'{settings.consumer}#{message_id}'\n        item = ",
         ),
         "published inline": value("once.commit.committer.Committer.commit", published_inline),
-        "a batch's answer is believed": instead(relay._refused, "return []"),
+        "a batch's answer is believed": instead(publisher._refused, "return []"),
     },
     ("a duplicate beside another event", 0, 0): {
         "one reason for all": edit(
@@ -181,7 +181,7 @@ _IN_SCOPES: Mapping[tuple[str, int, int], Changes] = {
     },
     ("entries of one account", 0, 1): {
         "a later event after a failed one": edit(
-            relay.remaining,
+            publisher.remaining,
             "in events if",
             "in sorted(events, key=lambda e: e.id in {f.event.id for f in failures}) if",
         ),
@@ -244,7 +244,9 @@ _FAILING: Changes = {
 
 _IN_ORDER: Changes = {
     "ordered events relayed from dedup records": instead(dedup_record.sequenced_types, "return []"),
-    "several events of a group in one call": instead(relay.Publisher.next_of, "return [*events]"),
+    "several events of a group in one call": instead(
+        publisher.Publisher.next_of, "return [*events]"
+    ),
     "a blocked group goes on": edit(
         FailureHandler._is_final, " and not self._settings.blocks_group", ""
     ),

@@ -8,7 +8,7 @@ from once.commit.committer import CommitRequest, Committer
 from once.commit.result import COMMITTED, CommitResult
 from once.events.outgoing import events_in
 from once.names import Record
-from once.outbox.relay import Publisher
+from once.outbox.publisher import Publisher
 from proof.mutants.edits import Change, edit
 from proof.service import EVENTS
 from proof.world.clients import clients

@@ -80,8 +80,8 @@ def test_no_text_of_the_library_names_a_file_of_the_shop() -> None:
 
 NAMES = {
     "once": "Answer Call CloudEvent Commands Consumer FormerRecords Key KeySpent NotDone "
-    "PermanentError Policy Problem Refusal Reply RetryableError S3Object Scope Source Step "
-    "Transaction absent durable_function present state_machine",
+    "NotPublished PermanentError Policy Problem Producer Refusal Reply RetryableError S3Object "
+    "Scope Source Step Transaction absent durable_function present state_machine",
     "once.cdk": "CaptureTable ClaimBucket ConsumerProps CustomerKey CustomerKeys Dedup DedupTable "
     "DeployedNames DeploymentConfig DurableFunctionProps Endpoint ExistingQueue ExistingTable "
     "FurtherStack GITHUB IdempotentConsumer Network OperatorLog OperatorPolicies OutboxRelay "

@@ -10,7 +10,7 @@ import pytest
 from once.events.cloud_event import read_event
 from once.events.outgoing import OutgoingEvent, events_in
 from once.names import SCHEMA_VERSION
-from once.outbox.relay import Publisher
+from once.outbox.publisher import Publisher
 from tests.golden.test_records import LATER
 from tests.golden.versions import Item, cases, golden
 from tests.once.outbox.relaying import RelayHarness

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
+from once.events.outgoing import OutgoingEvent
 from once.names import UNROUTED, StackOutput
+from once.outbox.publisher import deduplication_id
 from once.testing import cloud_event
 from tests.ops.cloud import Cloud
 from tests.ops.support import answer_with, run, stderr_of, stdout_of
@@ -60,19 +62,20 @@ def test_after_a_lost_answer_the_id_to_send_again_is_named(cloud: Cloud) -> None
     def lose(params: Any) -> Any:
         raise ReadTimeoutError(endpoint_url="sns")
 
-    answer_with("sns.Publish", lose)
+    answer_with("sns.PublishBatch", lose)
     error = stderr_of(*SEND, "1")
     assert re.search(r"perhaps it was sent: send it again with --id [0-9a-f-]{36}", error)
 
 
 REFUSED: dict[tuple[str, ...], tuple[int, str]] = {
     ("--type", "order.place", "--data", "1"): (1, "did you mean 'order.placed'?"),
+    (*SEND[1:], "1", "--source", "/once/orders"): (2, "those are of consumers"),
     ("--type", "payment.captured", "--data", "1"): (1, "comes from consumers, not from producers"),
     ("--type", "x", "--data", "1", "--to", "orders"): (1, "'orders' takes no 'x'"),
     (*SEND[1:], "1", "--to", "order"): (1, "has no consumer 'order'"),
     (*SEND[1:], "{'sku': 1}"): (2, "no consumer could read this event"),
     (*SEND[1:], '{"a": 1, "a": 2}'): (2, "no consumer could read this event"),
-    (*SEND[1:], "1", "--id", " "): (2, "the event has no id"),
+    (*SEND[1:], "1", "--id", " "): (2, "order.placed has no id"),
     (*SEND[1:], "@missing.json"): (2, "missing.json cannot be read"),
 }
 
@@ -84,7 +87,6 @@ def test_an_event_that_no_consumer_takes_or_could_read_is_not_sent(cloud: Cloud)
 
 
 MOVED, PLACED = "stock.moved", "order.placed"
-BY_FIELD = {MOVED: ["field", "move_id"]}
 SEND_MOVED = ("send", "--type", MOVED, "--id", "e-1", "--source", "/depot", "--data")
 DATA = json.dumps({"sku": "green tea", "move_id": "m-1"})
 GROUP = sha256(b"green tea").hexdigest()  # SNS takes no space in a group id
@@ -98,7 +100,7 @@ def calls(cloud: Cloud) -> dict[str, dict[str, Any]]:
     def record(operation: str) -> None:
         answer_with(operation, lambda params: found.update({operation: _parameters(params)}))
 
-    for operation in ("sns.Publish", "sns.PublishBatch", "sqs.SendMessage"):
+    for operation in ("sns.PublishBatch", "sqs.SendMessage"):
         record(operation)
     cloud.make_fifo("inventory", "sku", external=[MOVED])
     return found
@@ -110,58 +112,43 @@ def _parameters(params: Any) -> dict[str, Any]:
     return parameters
 
 
-def hashed(key: str) -> str:
-    return sha256(key.encode()).hexdigest()
+ENTRY = "PublishBatchRequestEntries.member.1"
+EVENT = OutgoingEvent("e-1", "/depot", MOVED, "")
 
 
 def test_an_ordered_type_goes_to_the_fifo_topic_in_the_group_of_its_field(
     cloud: Cloud, calls: dict[str, dict[str, Any]]
 ) -> None:
     stdout_of(*SEND_MOVED, DATA)
-    call = calls["sns.Publish"]
+    call = calls["sns.PublishBatch"]
     assert call["TopicArn"] == cloud.service[StackOutput.ORDERED_INGRESS_TOPIC]
-    assert call["MessageGroupId"] == GROUP
-    assert call["MessageDeduplicationId"] == hashed("event#/depot#e-1")
-    assert call["MessageAttributes.entry.1.Value.StringValue"] == MOVED
-
-
-RULES: dict[str, tuple[list[Any], str]] = {
-    "one rule": ([BY_FIELD], "field#stock.moved#move_id#str:m-1"),
-    "the same rule twice": ([BY_FIELD, BY_FIELD], "field#stock.moved#move_id#str:m-1"),
-    "two rules": ([BY_FIELD, {MOVED: ["event"]}], "/depot#e-1"),
-    "an unknown rule": ([{}], "/depot#e-1"),
-    "no key": ([{MOVED: ["field", "missing"]}], "/depot#e-1"),
-}
-
-
-def test_the_deduplication_id_is_the_hash_of_the_key_by_the_consumers_rule(
-    cloud: Cloud, calls: dict[str, dict[str, Any]]
-) -> None:
-    orders = cloud.service[f"{StackOutput.EVENT_TYPES}Orders"]
-    for case, (rules, key) in RULES.items():
-        cloud.service[f"{StackOutput.EVENT_TYPES}Orders"] = orders
-        for name, keys in zip(("inventory", "orders"), rules, strict=False):
-            grouped = "sku" if name == "inventory" else None
-            cloud.set_types(name, external=[MOVED], keys=keys, grouped_by=grouped)
-        stdout_of(*SEND_MOVED, DATA)
-        assert calls["sns.Publish"]["MessageDeduplicationId"] == hashed(key), case
+    assert call[f"{ENTRY}.MessageGroupId"] == GROUP
+    assert call[f"{ENTRY}.MessageDeduplicationId"] == deduplication_id(EVENT)
+    assert call[f"{ENTRY}.MessageAttributes.entry.1.Value.StringValue"] == MOVED
+    stdout_of(*SEND_MOVED, DATA, "--to", "inventory")
+    sent = calls["sqs.SendMessage"]
+    assert (sent["MessageGroupId"], sent["MessageDeduplicationId"]) == (
+        GROUP,
+        deduplication_id(EVENT),
+    )
 
 
 def test_a_fair_type_has_a_group_and_no_deduplication_id(
     cloud: Cloud, calls: dict[str, dict[str, Any]]
 ) -> None:
     cloud.set_types("orders", external=[PLACED], grouped_by="tenant.id")
-    for to, operation in (((), "sns.Publish"), (("--to", "orders"), "sqs.SendMessage")):
+    ways = ((), "sns.PublishBatch", f"{ENTRY}."), (("--to", "orders"), "sqs.SendMessage", "")
+    for to, operation, prefix in ways:
         stdout_of("send", "--type", PLACED, "--data", '{"tenant": {"id": 7}}', *to)
-        assert calls[operation]["MessageGroupId"] == "7"
-        assert "MessageDeduplicationId" not in calls[operation]
-    assert calls["sns.Publish"]["TopicArn"] == cloud.service[StackOutput.INGRESS_TOPIC]
+        assert calls[operation][f"{prefix}MessageGroupId"] == "7"
+        assert f"{prefix}MessageDeduplicationId" not in calls[operation]
+    assert calls["sns.PublishBatch"]["TopicArn"] == cloud.service[StackOutput.INGRESS_TOPIC]
 
 
 def test_data_without_the_field_of_the_group_is_not_sent(calls: dict[str, dict[str, Any]]) -> None:
     for to in ((), ("--to", "inventory")):
-        error = stderr_of(*SEND_MOVED, '{"sku": true}', *to)
-        assert "the data has no 'sku', by which 'stock.moved' is grouped: give it a text" in error
+        error = stderr_of(*SEND_MOVED, '{"sku": true}', *to, code=2)
+        assert "stock.moved cannot be published: its message group is the field 'sku'" in error
     assert calls == {}
 
 
@@ -175,15 +162,14 @@ def test_an_unrouted_ordered_event_is_published_with_an_id_that_sns_does_not_kno
     published: list[dict[str, Any]] = []
     answer_with("sns.PublishBatch", lambda params: published.append(_parameters(params)))
     stdout_of("dlq", "redrive", "--rate", "1000", "--yes", "--consumer", UNROUTED)
-    entry = "PublishBatchRequestEntries.member.1"
     by_topic = {call["TopicArn"]: call for call in published}
     fifo = by_topic[cloud.service[StackOutput.ORDERED_INGRESS_TOPIC]]
-    assert fifo[f"{entry}.MessageGroupId"] == GROUP
+    assert fifo[f"{ENTRY}.MessageGroupId"] == GROUP
     event = json.loads(ordered)
-    first = hashed(f"event#{event['source']}#{event['id']}")
-    assert fifo[f"{entry}.MessageDeduplicationId"] not in {first, ""}
+    first = deduplication_id(OutgoingEvent(event["id"], event["source"], MOVED, ordered))
+    assert fifo[f"{ENTRY}.MessageDeduplicationId"] not in {first, ""}
     other = by_topic[cloud.service[StackOutput.INGRESS_TOPIC]]
-    assert f"{entry}.MessageGroupId" not in other
+    assert f"{ENTRY}.MessageGroupId" not in other
     assert cloud.left(UNROUTED) == 0
 
 

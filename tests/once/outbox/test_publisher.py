@@ -19,7 +19,8 @@ from once.errors import SettingsError
 from once.events.identity import key_hash
 from once.events.outgoing import OutgoingEvent, event_id_of
 from once.names import Limits
-from once.outbox.relay import NotRelayed, Publisher, Relay, Relayed, Unpublished
+from once.outbox.publisher import Publisher, Unpublished, deduplication_id
+from once.outbox.relay import NotRelayed, Relay, Relayed
 from once.runtime.metrics_log import MetricsLog
 from once.settings import RelaySettings
 from once.testing import FakeContext
@@ -320,7 +321,8 @@ def test_an_ordered_event_is_published_once_with_its_group_and_id() -> None:
     [(arn, entry)] = topic.taken
     expected = ordered("notes#1", 0, "a")
     assert arn == "topic.fifo"
-    assert (entry["MessageGroupId"], entry["MessageDeduplicationId"]) == ("a", expected.id)
+    unique = deduplication_id(expected)
+    assert (entry["MessageGroupId"], entry["MessageDeduplicationId"]) == ("a", unique)
     assert entry["Message"] == expected.body
 
 

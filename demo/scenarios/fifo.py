@@ -22,7 +22,8 @@ from demo.rounds import send_rounds
 from demo.scenarios import drawn_seed
 from demo.scenarios.apps import FIFO
 from demo.shop import Shop, subscribers
-from demo.traffic.publisher import published, send_batch, to_topic
+from once import Producer
+from once.events.outgoing import OutgoingEvent
 from once.ops.aws.clients import batches
 
 ACCOUNTS = 25
@@ -31,6 +32,7 @@ FAILING_SHARE = 0.05
 UNREADABLE_SHARE = 0.01
 RESENT_SHARE = 0.2
 EVENT_TYPE = "account.moved"
+_SOURCE = "/bank"
 
 Applied = Mapping[str, Sequence[int]]
 """The numbers that a table holds for each account, in the order in which they were added."""
@@ -83,7 +85,7 @@ class Movement:
             {
                 "specversion": "1.0",
                 "id": self.event_id,
-                "source": "/bank",
+                "source": _SOURCE,
                 "type": EVENT_TYPE,
                 "data": {"account_id": self.account, "number": number, "fails": self.fails},
             }
@@ -192,23 +194,16 @@ def _play(shop: Shop, seed: int) -> tuple[dict[str, int], dict[str, float]]:
     evidence = replace(shop.evidence(), subscribers=subscribers(FIFO))
     functions, random, every = shop.functions(*_NAMES), Random(seed), _CALLS_A_KILL
     topic = shop.deployment.ordered_ingress_topic_arn or ""  # the lines of this app make it
-    call = to_topic(shop.aws.client("sns"), topic)
+    producer = Producer(source=_SOURCE, topic_arn=topic, sns=shop.aws.client("sns"))
 
     def send(number: int) -> MovementPlan:
         plan = MovementPlan.draw(random, number * PER_ACCOUNT)
         with step(f"sending {len(plan.messages)} messages"):
             for some in batches(plan.messages):
-                send_batch(
-                    call,
-                    [
-                        published(
-                            movement.body,
-                            EVENT_TYPE,
-                            MessageGroupId=movement.account,
-                            MessageDeduplicationId=unique,
-                        )
-                        for movement, unique in some
-                    ],
+                producer.publish(
+                    # The id of the entry, of which the topic's deduplication id is made.
+                    OutgoingEvent(unique, _SOURCE, EVENT_TYPE, movement.body, movement.account)
+                    for movement, unique in some
                 )
         shop.wait_until_processed(evidence, shop.queues(*_NAMES))
         return plan

@@ -9,6 +9,7 @@ from typer import Option
 from demo.quiescence import wait_until_empty
 from demo.traffic.plan import (
     EVENT_TYPE,
+    SOURCE,
     BodyBatch,
     TrafficPlan,
     build_manifest,
@@ -16,8 +17,10 @@ from demo.traffic.plan import (
     late_wave,
     plan_traffic,
 )
-from demo.traffic.publisher import published, send_batches, stock_articles, to_topic
+from demo.traffic.publisher import publish_batches, stock_articles
 from emulator.local.steps import step
+from once import Producer
+from once.events.outgoing import OutgoingEvent
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
@@ -77,11 +80,11 @@ def send_orders(
         OpsError: a message was not accepted, or the first ones were not processed in time.
     """
     sqs, topic = client_of("sqs"), deployment.ingress_topic(EVENT_TYPE)
-    call = to_topic(client_of("sns"), topic)
+    producer = Producer(source=SOURCE, topic_arn=topic, sns=client_of("sns"))
 
     def send_wave(name: str, wave: Sequence[BodyBatch]) -> None:
         with step(f"sending {sum(map(len, wave))} {name} (seed {planned.seed})", console=console):
-            send_batches(call, ([published(body, EVENT_TYPE) for body in each] for each in wave))
+            publish_batches(producer, (_events(bodies) for bodies in wave))
 
     with step(f"putting {len(planned.stock)} articles on the shelf", console=console):
         stock_articles(client_of("dynamodb"), deployment.table("stock"), planned.stock)
@@ -97,3 +100,8 @@ def send_orders(
                 raise OpsError(f"{error}: {advice}") from None
         send_wave("late messages", late)
     return build_manifest(planned)
+
+
+def _events(bodies: BodyBatch) -> list[OutgoingEvent]:
+    # Some bodies are malformed: no event could be made of them. Each copy is sent by itself.
+    return [OutgoingEvent(str(n), SOURCE, EVENT_TYPE, body) for n, body in enumerate(bodies)]

@@ -1,4 +1,4 @@
-"""Publisher: sends messages in calls of up to ten, each entry again until it is accepted.
+"""Publisher: sends the demo's messages, to the topic as a producer does.
 
 It also sends sample events to the consumers that the orders do not reach, such as one that was just
 added. Each type that they take from producers has a file in `events/`, from which distinct events
@@ -10,41 +10,28 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from demo.traffic.plan import EVENT_TYPE
-from once.events.cloud_event import read_event
-from once.names import EVENT_TYPE_ATTRIBUTE
-from once.ops.aws.clients import THREADS, BatchCall, batches, call_for_each
+from once import NotPublished, Producer
+from once.events.outgoing import OutgoingEvent
+from once.ops.aws.clients import THREADS, BatchCall, call_for_each
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
-from once.ops.send import grouping
 
 Event = Mapping[str, Any]
 Entry = Mapping[str, Any]
-"""A message in the form of PublishBatch or SendMessageBatch, without an id."""
+"""A message in the form of SendMessageBatch, without an id."""
 
 EVENTS = Path(__file__).resolve().parents[2] / "events"
 DISTINCT = 10
 COPIES = 2
 
 
-def to_topic(sns: Any, arn: str) -> BatchCall:
-    """Return the call that publishes to a topic."""
-    return lambda entries: sns.publish_batch(TopicArn=arn, PublishBatchRequestEntries=entries)
-
-
 def to_queue(sqs: Any, url: str) -> BatchCall:
     """Return the call that sends straight to a queue."""
     return lambda entries: sqs.send_message_batch(QueueUrl=url, Entries=entries)
-
-
-def published(body: str, event_type: str, **more: Any) -> Entry:
-    """Return the entry of an event for a topic; queues subscribe by the attribute with the type."""
-    typed = {EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event_type}}
-    return {"Message": body, "MessageAttributes": typed, **more}
 
 
 def stock_articles(dynamodb: Any, table: str, stock: Mapping[str, int]) -> None:
@@ -62,15 +49,17 @@ def stock_articles(dynamodb: Any, table: str, stock: Mapping[str, int]) -> None:
         list(pool.map(put_new, stock.keys(), stock.values()))
 
 
-def send_batches(call: BatchCall, batches: Iterable[Sequence[Entry]]) -> None:
-    """Send batches from several threads, started in the order given.
+def publish_batches(producer: Producer, batches: Iterable[Sequence[OutgoingEvent]]) -> None:
+    """Publish batches from several threads, started in the order given.
 
     Raises:
-        OpsError: an entry was refused, or failed again and again.
-        botocore.exceptions.BotoCoreError, ClientError: a whole call failed, retries included.
+        OpsError: some events are not known to be published.
     """
     with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(partial(send_batch, call), batches))
+        try:
+            list(pool.map(producer.publish, batches))
+        except NotPublished as error:
+            raise OpsError(str(error)) from error
 
 
 def send_batch(call: BatchCall, entries: Sequence[Entry]) -> None:
@@ -100,9 +89,20 @@ def send_samples(
     for event_type, takers in _further_types(deployment).items():
         if event_type in samples:
             events = [*distinct_events(samples[event_type], seed)]
-            call = to_topic(sns, deployment.ingress_topic(event_type))
-            for some in batches(events * COPIES):
-                send_batch(call, [_entry(deployment, event) for event in some])
+            sample = events[0]
+            topic = deployment.ingress_topic(event_type)
+            producer = Producer(source=sample["source"], topic_arn=topic, sns=sns)
+            made = [
+                producer.event(
+                    event_type,
+                    event["data"],
+                    event_id=event["id"],
+                    subject=event.get("subject"),
+                    grouped_by=deployment.group_field(event_type),
+                )
+                for event in events
+            ]
+            producer.publish(made * COPIES)
             manifest.append(
                 {
                     "type": event_type,
@@ -141,11 +141,3 @@ def _samples(folder: Path) -> dict[str, Event]:
         if isinstance(event.get("data"), dict) and "id" in event:
             found.setdefault(str(event["type"]), event)
     return found
-
-
-def _entry(deployment: Deployment, event: Event) -> Entry:
-    body = json.dumps(event)
-    read = read_event(body, max_bytes=len(body))
-    takers = deployment.takers(read.type) if deployment.is_ordered(read.type) else []
-    group = grouping(read, deployment.group_field(read.type), takers)
-    return published(body, read.type, **group)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from demo.quiescence import wait_until
+from once import Producer
 from once.testing import cloud_event
 from tests.e2e.deployment import REST_SECONDS, Deployment, attribute
 
@@ -30,9 +31,18 @@ def numbers(service: Deployment, account: str) -> list[int]:
 
 def test_a_group_keeps_its_order_while_its_first_message_fails(service: Deployment) -> None:
     service.put("controls", id="closed", closed="yes")
-    for number in range(12):
-        publish(service, entered("closed", number))
-        publish(service, entered("open", number))
+    topic = service.parts.ordered_ingress_topic_arn or ""
+    bank = Producer(source="/bank", topic_arn=topic, sns=service.sns)
+    bank.publish(
+        bank.event(
+            "account.entered",
+            {"account": account, "number": number},
+            key=f"{account} {number}",
+            grouped_by="account",
+        )
+        for number in range(12)
+        for account in ("closed", "open")
+    )
     everything = [*range(12)]
     wait_until(
         "the open account", lambda: numbers(service, "open") == everything, timeout=REST_SECONDS

@@ -10,7 +10,6 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
-from moto.core import DEFAULT_ACCOUNT_ID as ACCOUNT
 from msgspec import Struct
 
 from once import NotPublished, Producer
@@ -22,11 +21,13 @@ from tests.once.outbox.test_publisher import Topic, failing
 from tests.once.support import quick
 
 FIFO = "ingress.fifo"
+ACCOUNT = "123456789012"
+"""Of AWS in memory."""
 
 
 def producer(topic: Any = None, arn: str = "arn", pauses: list[float] | None = None) -> Producer:
-    sleep = [].append if pauses is None else pauses.append
-    return Producer(source="/shop", topic_arn=arn, sns=topic, sleep=sleep)
+    waited = [] if pauses is None else pauses
+    return Producer(source="/shop", topic_arn=arn, sns=topic, sleep=waited.append)
 
 
 def moved(number: int, account: str = "a", size: int = 0) -> OutgoingEvent:

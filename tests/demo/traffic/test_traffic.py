@@ -22,7 +22,7 @@ from demo.traffic.plan import (
     malformed_bodies,
     plan_traffic,
 )
-from demo.traffic.publisher import COPIES, DISTINCT, send_batches, send_samples
+from demo.traffic.publisher import COPIES, DISTINCT, send_batch, send_samples
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
 from once.ops.errors import OpsError
@@ -184,7 +184,7 @@ def test_a_message_that_is_not_accepted_fails_with_the_reason() -> None:
     answer = {"Successful": [{"Id": "0"}], "Failed": [refused]}
     message = r"1 messages were not accepted \(InvalidParameter too long\)"
     with pytest.raises(OpsError, match=message):
-        send_batches(lambda _: answer, [[{}, {}]])
+        send_batch(lambda _: answer, [{}, {}])
 
 
 SAMPLE = {
@@ -230,6 +230,8 @@ def test_a_further_consumers_sample_is_sent_as_distinct_events_and_duplicates(
     [sample] = send_samples(sns, deployment, 7, tmp_path)
     assert sample == {"type": "refund.requested", "consumers": ["refunds"], "distinct": DISTINCT}
     assert len(calls) == DISTINCT * COPIES
+    types = {call["MessageAttributes"]["type"]["StringValue"] for call in calls}
+    assert types == {"refund.requested"}
     events = [json.loads(call["Message"]) for call in calls]
     assert len({event["id"] for event in events}) == DISTINCT
     assert len({event["data"]["refund_id"] for event in events}) == DISTINCT

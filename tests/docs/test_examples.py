@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
@@ -19,9 +18,9 @@ from once import Consumer, Key, S3Object, Source, Transaction
 from once.cdk import ConsumerProps, Dedup, Pollers, TableProps, WarmThroughput
 from once.cdk.checks.consumer_props import line_group_faults
 from once.cdk.checks.consumer_set import group_set_faults
-from once.events.identity import message_group
 from once.testing import FakeAws, cloud_event
 from tests.architecture.imports import ROOT
+from tests.once.outbox.test_publisher import Topic
 
 README = ROOT / "README.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
@@ -65,16 +64,16 @@ def test_the_glossary_has_at_most_thirty_words_of_once() -> None:
 
 
 def test_the_fifo_page_declares_lines_and_publishes_in_a_group() -> None:
-    document, calls = ROOT / "docs" / "fifo.md", list[dict[str, Any]]()
-    sns = SimpleNamespace(publish=lambda **call: calls.append(call))
-    given = {"json": json, "sha256": sha256, "message_group": message_group, "sns": sns}
+    document, topic = ROOT / "docs" / "fifo.md", Topic()
+    given: dict[str, Any] = {
+        "boto3": SimpleNamespace(client=lambda _: topic),
+        "ORDERED_INGRESS_TOPIC_ARN": "ingress.fifo",
+        "entries": [{"account_id": 7, "entry_id": f"e-{n}"} for n in range(2)],
+    }
     names = run(document, *blocks(document), ConsumerProps=ConsumerProps, **given)
     assert consumer_group_faults(names["FAIR"], names["ORDERED"]) == []
-    data = {"account_id": 7, "entry_id": "e-1"}
-    names["publish"]({"type": "account.entered", "data": data}, "topic")
-    [call] = calls
-    assert call["MessageGroupId"] == "7"
-    assert len(call["MessageDeduplicationId"]) == 64
+    assert [entry["MessageGroupId"] for _, entry in topic.taken] == ["7", "7"]
+    assert len({entry["MessageDeduplicationId"] for _, entry in topic.taken}) == 2
 
 
 def consumer_group_faults(*lines: ConsumerProps) -> list[str]:
@@ -235,7 +234,13 @@ def names() -> dict[str, Any]:
     models = (WarmThroughput, OrderPlaced, PaymentCaptured, Night, Document)
     shown = {each.__name__: each for each in (*library, *models)}
     consumer = Consumer("example")
-    return {**shown, "consumer": consumer, "DUE": ("a",), "ORDERS": consumer.table("orders")}
+    producing = {
+        "boto3": SimpleNamespace(client=lambda _: Topic()),
+        "INGRESS_TOPIC_ARN": "ingress",
+        "orders": [{"order_id": "o-1"}],
+    }
+    tables = {"DUE": ("a",), "ORDERS": consumer.table("orders")}
+    return {**shown, **producing, **tables, "consumer": consumer}
 
 
 def completed(block: str) -> str:

@@ -16,7 +16,7 @@ from redelivery.samples import Message, Samples
 from redelivery.scenarios.scenario import pairs, scenarios
 
 from .support import subject
-from .test_corpus import IN_FULL
+from .test_right_and_wrong import IN_FULL
 
 HAS_RANDOM_KEYS = """
     import boto3
@@ -60,7 +60,7 @@ def test_another_seed_draws_other_interleavings_and_pairs() -> None:
 
 def test_a_handlers_own_threads_make_their_calls_in_one_order() -> None:
     given = IN_FULL[0].subject()
-    assert given.handler == "corpus.works_in_a_pool"
+    assert given.handler == "right_and_wrong.works_in_a_pool"
     faults = [Fault.BATCH, Fault.BATCH_ANSWER_LOST]
     first, *others = (examine(given, only=faults).results for _ in range(3))
     assert [other == first for other in others] == [True, True]

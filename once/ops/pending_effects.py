@@ -21,7 +21,7 @@ from once.effects.ledger import Intent, not_done, pending_update, settled
 from once.errors import UNREADABLE
 from once.events.identity import consumer_of, key_hash
 from once.names import CLOCK_MARGIN_SECONDS, Record, Standing, State
-from once.ops import dedup_records, operator_log, terminal
+from once.ops import dedup_records, operator_changes, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, dead_letter, queue_walk
@@ -80,7 +80,7 @@ def settle_command(
             help="A whole dedup key (consumer#…); or, of a dead letter, its id or its key hash.",
         ),
     ],
-    how: operator_log.ChangeOptions,
+    how: operator_changes.ChangeOptions,
     done: Annotated[
         str | None,
         Option("--done", metavar="JSON", help="It was done; JSON is what the effect returns."),
@@ -360,7 +360,7 @@ def settle(
     entry = {"as": decision.name, "by": who, "at": at, "why": why}
     after = decision.change(effect.intent, json.dumps(entry, ensure_ascii=False))
     told = {"key_hash": key_hash(effect.pk), "effect": effect.intent.effect, "as": decision.name}
-    with operator_log.logged_change(deployment, "effects settle", told, why) as change:
+    with operator_changes.logged_change(deployment, "effects settle", told, why) as change:
         write_intent(table, effect, after)
         change.counts = {"settled": 1}
 

@@ -32,7 +32,7 @@ from once.ops import dedup_records, terminal
 from once.ops.aws import clients
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
-from once.ops.operator_log import ChangeOptions, logged_change
+from once.ops.operator_changes import ChangeOptions, logged_change
 from once.ops.progress import progress
 
 if TYPE_CHECKING:

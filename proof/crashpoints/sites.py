@@ -54,9 +54,9 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "only reads, when a function starts: Lambda starts it again, tests/once/test_settings.py": (
         "once.settings._parameter ssm.GetParameter",
     ),
-    "before a change, and without it nothing is changed; tests/ops/test_operator_log.py": (
-        "once.ops.operator_log._write logs.PutLogEvents",
-        "once.ops.operator_log.logged_change logs.CreateLogStream",
+    "before a change, and without it nothing is changed; tests/ops/test_operator_changes.py": (
+        "once.ops.operator_changes._write logs.PutLogEvents",
+        "once.ops.operator_changes.logged_change logs.CreateLogStream",
     ),
     "a producer: after a lost answer it names the id with which to send again": (
         "once.ops.send._send_to sqs.SendMessage",

@@ -39,16 +39,16 @@ FOLLOWER = ConsumerProps(
     tables=(TableProps("followers", "id"),),
     rollout=Rollout.CANARY_10_PERCENT_5_MINUTES,
 )
-TALLY = ConsumerProps(
-    "tally",
-    external=("verify.tallied",),
-    tables=(TableProps("tallies", "id"),),
+UNRECORDED = ConsumerProps(
+    "unrecorded",
+    external=("verify.put",),
+    tables=(TableProps("puts", "id"),),
     max_concurrency=2,
     group_size=1,
     dedup=Dedup.ITEM,
 )
 REGISTRY = Registry(
-    (COUNTER, FOLLOWER, TALLY),
+    (COUNTER, FOLLOWER, UNRECORDED),
     file=HERE / "app.py",
     functions=HERE / "functions",
     deployed=HERE / "deployed.json",

@@ -28,7 +28,7 @@ from once.ops.dead_letters.redrive import (
     returning_number,
 )
 from once.ops.errors import OpsError
-from once.ops.operator_log import logged_change
+from once.ops.operator_changes import logged_change
 from once.ops.terminal import counted, first_lines
 
 MAX_LINES = 30

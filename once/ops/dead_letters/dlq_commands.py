@@ -24,7 +24,7 @@ from once.ops.dead_letters.redrive import (
     waits_text,
 )
 from once.ops.errors import OpsError, StoppedError
-from once.ops.operator_log import Change, ChangeOptions, logged_change
+from once.ops.operator_changes import Change, ChangeOptions, logged_change
 from once.ops.progress import progress, saying
 
 _MAX_FAILURE_LINES = 20

@@ -26,7 +26,7 @@ from once.events.cloud_event import CloudEvent
 from once.failures.quarantine import Place, batches_by_size, fits, size_of, text
 from once.intake.original_message import trace_header
 from once.names import DeadLetterAttribute, Limits
-from once.ops import dedup_records, operator_log, terminal
+from once.ops import dedup_records, operator_changes, terminal
 from once.ops.aws.clients import BATCH_ENTRIES, call_for_each, client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, dead_letter_text, queue_walk
@@ -278,7 +278,7 @@ class MessagePurge:
     def run(
         self,
         path: Path | None,
-        change: operator_log.Change,
+        change: operator_changes.Change,
         *,
         exported: Callable[[Path, Sequence[DeadLetter]], object],
         batch_deleted: Callable[[], object],
@@ -445,7 +445,7 @@ class MessageImport:
         walk.raise_if_hidden("nothing was imported: it may be there already. ")
         return found
 
-    def run(self, change: operator_log.Change) -> None:
+    def run(self, change: operator_changes.Change) -> None:
         """Import the new messages, and note each batch in the journal."""
         self._note([])  # before a message is sent that could not be noted
         try:

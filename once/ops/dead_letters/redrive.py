@@ -36,7 +36,7 @@ from once.ops.dead_letters.dead_letter import (
 )
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import OpsError, unexpected_error_text
-from once.ops.operator_log import Change
+from once.ops.operator_changes import Change
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient

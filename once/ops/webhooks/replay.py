@@ -20,7 +20,7 @@ from once.events.identity import consumer_of, key_hash
 from once.events.outgoing import ClaimPlace, OutgoingEvent
 from once.failures.quarantine import text
 from once.names import CLOCK_MARGIN_SECONDS, Limits, Record
-from once.ops import dedup_records, operator_log, terminal
+from once.ops import dedup_records, operator_changes, terminal
 from once.ops.aws.clients import RateLimiter, client
 from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
 from once.ops.errors import OpsError, unexpected_error_text
@@ -340,7 +340,9 @@ class ReplayRun:
             "to_host": target.destination.host if isinstance(target, UrlTarget) else None,
             "unsafe": asked.unsafe,
         }
-        with operator_log.logged_change(deployment, "webhooks replay", arguments, why) as change:
+        with operator_changes.logged_change(
+            deployment, "webhooks replay", arguments, why
+        ) as change:
             try:
                 yield sent
             finally:

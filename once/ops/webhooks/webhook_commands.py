@@ -20,7 +20,7 @@ from typer import Argument, BadParameter, Option
 from once.errors import OnceError
 from once.events.strict_json import parse
 from once.names import CLOCK_MARGIN_SECONDS
-from once.ops import operator_log, terminal
+from once.ops import operator_changes, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import DeployedWebhooks, Deployment
 from once.ops.errors import OpsError, StoppedError
@@ -227,7 +227,9 @@ def _write(file: Path, body: bytes) -> None:
 
 @app.command()
 def replay(
-    asked: ReplayRequest, how: operator_log.ChangeOptions, service: terminal.ServiceOption = "once"
+    asked: ReplayRequest,
+    how: operator_changes.ChangeOptions,
+    service: terminal.ServiceOption = "once",
 ) -> None:
     """Send captured webhooks again, the oldest first.
 
@@ -327,7 +329,7 @@ def send(
         int, Option(min=0, max=_MAX_DUPLICATES, help="Send it again so many times, signed anew.")
     ] = 0,
     service: terminal.ServiceOption = "once",
-    why: operator_log.WhyOption = None,
+    why: operator_changes.WhyOption = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Send a test webhook to the ingress, signed with the endpoint's secret.
@@ -349,7 +351,7 @@ def send(
     body = _body(chosen, kind, name, data and terminal.data_text(data))
     destination = HttpDestination.of_function(f"{webhooks.url}{chosen.name}")
     told = {"endpoint": endpoint, "type": kind, "duplicate": duplicate}
-    with operator_log.logged_change(deployment, "webhooks send", told, why) as change:
+    with operator_changes.logged_change(deployment, "webhooks send", told, why) as change:
         secret = _secret(webhooks, chosen)
         statuses = []
         for _ in range(duplicate + 1):

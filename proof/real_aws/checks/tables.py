@@ -103,10 +103,10 @@ def _answers(target: Target) -> dict[str, str]:
     if_not="use item dedup with group_size=2 or more: its writes are transactions",
 )
 def item_attributes(target: Target) -> Iterator[Seen]:
-    data = {"id": target.id("tally")}
-    event = cloud_event("verify.tallied", data, event_id=target.id("tally"), source="/verify")
-    target.publish([json.dumps(event)], "verify.tallied")
-    while not (item := target.item("tallies", "tally")):
+    data = {"id": target.id("unrecorded")}
+    event = cloud_event("verify.put", data, event_id=target.id("unrecorded"), source="/verify")
+    target.publish([json.dumps(event)], "verify.put")
+    while not (item := target.item("puts", "unrecorded")):
         yield Seen("the item with its dedup record is not written yet")
     text = f"a put with its dedup record succeeded; one without: {item['answer']['S']}"
     if target.local:

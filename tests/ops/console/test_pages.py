@@ -19,7 +19,7 @@ from once.ops.console import operator_log_page
 from once.ops.console.jobs import JobPhase
 from once.ops.console.overview_page import METRICS, MINUTES, read_figures
 from once.ops.console.state import ConsoleState
-from once.ops.operator_log import logged_change
+from once.ops.operator_changes import logged_change
 from tests.ops.cloud import OPERATOR_LOG, Cloud
 from tests.ops.console.conftest import confirmed, page_of, planned
 from tests.ops.outboxes import commit, commit_each, event, ids, published

@@ -1,4 +1,4 @@
-"""The corpus: for each handler the faults that find its bug, with kind and place, or that do not.
+"""Right and wrong handlers: for each the faults that find its bug, with kind and place, or none.
 
 Each kind of bug has a handler that is right.
 """
@@ -77,7 +77,7 @@ class Case:
 
     def subject(self, **more: Any) -> Subject:
         given = {"events": [ORDER], "tables": TABLES, "key": "order_id", **self.given, **more}
-        return Subject(f"corpus.{self.handler}", root=HERE, **given)
+        return Subject(f"right_and_wrong.{self.handler}", root=HERE, **given)
 
 
 FILES = {"buckets": ["files"], "tables": []}
@@ -417,8 +417,8 @@ def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:
             {"timeout_seconds": 2},
             "does not process the sample, without any fault: add --table missing:KEY",
         ),
-        ("starts_a_process", IN_ORDERS, r"starts a process at corpus\.py:\d+"),
-        ("spawns_a_process", {}, r"starts a process at corpus\.py:\d+"),
+        ("starts_a_process", IN_ORDERS, r"starts a process at right_and_wrong\.py:\d+"),
+        ("spawns_a_process", {}, r"starts a process at right_and_wrong\.py:\d+"),
     ],
 )
 def test_a_handler_without_a_verdict_is_explained(
@@ -436,7 +436,7 @@ def test_state_that_outlives_a_run_prevents_a_verdict(
     handler: str, place: str, tmp_path: Path
 ) -> None:
     subject = Case(handler, {}).subject(environment={"FOLDER": str(tmp_path)})
-    with pytest.raises(NoVerdict, match=rf"corpus\.py:\d+ writes .*{place}"):
+    with pytest.raises(NoVerdict, match=rf"right_and_wrong\.py:\d+ writes .*{place}"):
         examine(subject, only=[Fault.REDRIVEN])
 
 
@@ -542,7 +542,7 @@ def test_psycopg2_passes_the_boundary(case: Case, postgres: str) -> None:
             [Fault.SENT_AGAIN, Fault.DIES_BEFORE, Fault.REDRIVEN],
             "ends its process by SIGKILL",
         ),
-        ("hangs_on_duplicates", [Fault.SENT_AGAIN], r"hangs at corpus\.py:\d+"),
+        ("hangs_on_duplicates", [Fault.SENT_AGAIN], r"hangs at right_and_wrong\.py:\d+"),
     ],
 )
 def test_an_end_of_the_process_is_a_finding(

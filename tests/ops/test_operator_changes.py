@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from once.ops import operator_log
+from once.ops import operator_changes
 from once.ops.errors import OpsError
 from once.ops.terminal import error_console
 from tests.ops import support
@@ -94,14 +94,14 @@ def test_outcome_that_cannot_be_logged_is_told_and_hides_no_other_error(
 ) -> None:
     shop.fail("a")
     monkeypatch.setattr(error_console, "_width", 200)
-    write = operator_log._write
+    write = operator_changes._write
 
     def only_intent(*log: Any) -> None:
         if log[-1]["phase"] == "outcome":
             raise OpsError("no network")
         write(*log)
 
-    monkeypatch.setattr(operator_log, "_write", only_intent)
+    monkeypatch.setattr(operator_changes, "_write", only_intent)
     if fails:
         support.refuse("sqs.SendMessageBatch", "Boom")
     said = support.words(support.run(*REDRIVE).stderr)

@@ -7,22 +7,22 @@ from msgspec import Struct
 from once import Consumer, Key, Transaction
 from once.settings import Settings
 
-consumer = Consumer("tally")
-TALLIES = consumer.table("tallies")
+consumer = Consumer("unrecorded")
+PUTS = consumer.table("puts")
 
 
-class Tallied(Struct, frozen=True):
+class PutAsked(Struct, frozen=True):
     id: str
 
 
-@consumer.handles("verify.tallied", Tallied, key=Key.field("id"))
-def tally(event: Tallied, tx: Transaction) -> None:
-    tx.put(TALLIES, {"id": event.id, "answer": put_without_record(event.id)})
+@consumer.handles("verify.put", PutAsked, key=Key.field("id"))
+def put_with_and_without(event: PutAsked, tx: Transaction) -> None:
+    tx.put(PUTS, {"id": event.id, "answer": put_without_record(event.id)})
 
 
 def put_without_record(name: str) -> str:
     """Return the answer to a put that names no dedup record; its condition is never true."""
-    table = Settings.from_env().tables["tallies"].name
+    table = Settings.from_env().tables["puts"].name
     try:
         boto3.client("dynamodb").put_item(
             TableName=table,

@@ -1,4 +1,4 @@
-"""Handlers of a few lines, right and wrong of one kind each. `test_corpus.py` has the verdicts."""
+"""Right and wrong handlers, a few lines each; `test_right_and_wrong.py` has the verdicts."""
 
 import io
 import json

@@ -69,6 +69,8 @@ class Environment(Struct, frozen=True):
 
     def to_env(self) -> dict[str, str]:
         """Return the variable that `from_env` reads back to an equal object, without defaults."""
+        # The variables of a Lambda function have 4 KB together, in which names of tables and ARNs
+        # are long. Each default that is left out is room for them.
         given: dict[str, Any] = {"version": VERSION}
         for each in fields(self):
             value, default = getattr(self, each.name), each.default
@@ -103,6 +105,7 @@ class Environment(Struct, frozen=True):
         except UNREADABLE as error:
             fault = f'{SETTINGS} is no JSON object ({error}); begin with {{"version": {VERSION}}}'
             raise SettingsError([fault]) from None
+        # Before the fields: a field of another version may have this name and another meaning.
         if (version := given.pop("version", None)) != VERSION:
             raise SettingsError(
                 [
@@ -112,6 +115,7 @@ class Environment(Struct, frozen=True):
             )
         values: dict[str, Any] = {}
         faults = dict(cls._faults(given, values))
+        # The rest is unknown. It is refused: a misspelt setting would leave the default in force.
         unknown = "there is no such setting; correct its name, or leave it out"
         faults |= dict.fromkeys(given, unknown)
         if faults:
@@ -129,6 +133,7 @@ class Environment(Struct, frozen=True):
                     values[each.name] = (
                         form[0](value) if form else msgspec.convert(value, each.type)
                     )
+                # The readers of `_FORMS` raise the last three for JSON of another shape.
                 except (*UNREADABLE, TypeError, AttributeError, KeyError) as error:
                     yield each.name, f"{error or repr(error)}; set {meaning(each)}"
             elif each.required:
@@ -151,6 +156,7 @@ def _parameter(path: str) -> str:
     Raises:
         SettingsError: it cannot be read.
     """
+    # Loaded late: synthesis imports this module, and most functions have the settings themselves.
     import boto3
     from botocore.exceptions import BotoCoreError, ClientError
 

@@ -33,6 +33,7 @@ Values = Mapping[str, Any] | None
 Reader = Callable[[TableSettings, Item], dict[str, Any] | None]
 """Reads an item by its primary key; see `once.business_tables.read_item`."""
 
+# It would commit with the intent, before the effect is called: the call may still fail.
 _PUBLISHED_EARLY = "an event beside an effect: publish it in the function that completes the effect"
 
 
@@ -77,6 +78,8 @@ class Transaction:
         self._settings = settings
         self._read = read
         self._claims = claims
+        # From the operating system: a snapshot of SnapStart copies the state of Python's generator,
+        # and after a lost answer the id alone shows whose commit the record is from.
         self.commit_id = os.urandom(16).hex()
         self.refusal: Refusal | None = None
         self.drafts: list[Draft] = []
@@ -95,6 +98,7 @@ class Transaction:
     ) -> None:
         """Write a whole item. It replaces an item with the same key."""
         whole = table.item_of(item)
+        # A part of the key that is missing is None, which `item_key` refuses.
         key = {name: whole.get(name) for name in self._settings.tables[table.name].key}
         self._add(table, key, terms, values, kind="Put", item=whole)
 
@@ -149,6 +153,7 @@ class Transaction:
         """
         settings = self._settings.tables[table.name]
         found = item_key(table, settings, key)
+        # Once: a second read could return a later version, and one condition cannot hold both.
         if found not in self._reads:
             item, kind = self._read(settings, key), "ConditionCheck"
             check = Action(kind=kind, table=settings, key=dict(key), read=ItemVersion.of(item))
@@ -200,6 +205,7 @@ class Transaction:
             raise InvalidWrite(_PUBLISHED_EARLY)
         if not isinstance(request, dict if is_typed_dict(effect.model) else effect.model):
             raise InvalidWrite(f"the effect {effect.name!r} takes a {effect.model.__name__}")
+        # As bytes: each attempt sends the same ones, also after a deployment has changed the model.
         try:
             self.request = (effect, encode(model_of(effect.model).written(request)))
         except InvalidWrite as error:
@@ -241,6 +247,7 @@ class Transaction:
 
     def actions(self) -> dict[ItemKey, "Action"]:
         """Return the actions to commit: the writes, then the checks of items only read."""
+        # DynamoDB takes one action an item: a write of an item that was read has its condition.
         checks = {key: check for key, (check, _) in self._reads.items()}
         writes = {
             key: msgspec.structs.replace(action, read=checks[key].read) if key in checks else action

@@ -393,6 +393,7 @@ class MessageSteps(Struct, frozen=True):
     def _run_handler(self, message: Message) -> None:
         try:
             transaction = self.runner.run(message)
+            # The handler asked for an effect: its record is pending until the outcome commits.
             if transaction.request is not None:
                 transaction.intent = self.effects.intend(
                     transaction.identity.pk, transaction.request, message.deadline

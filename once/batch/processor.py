@@ -236,6 +236,8 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
             chosen = [m for m in queue.waiting if m.call is None or m.call.done()]
             self.steps.stop(chosen)
             return chosen
+        # An earlier message of the batch may decide one: the same key has committed, or its FIFO
+        # group is blocked.
         for message, decision in choices:
             if decision is not None:
                 self.steps.end(message, decision)

@@ -68,6 +68,7 @@ def event_of(tree: Any) -> CloudEvent:
     """
     if not isinstance(tree, dict):
         raise InvalidEvent(f"the body is a JSON {type(tree).__name__}, and an event is an object")
+    # First: an event without identity is quarantined as `no-key`, with a remedy of its own.
     _check_identity(tree)
     try:
         envelope = msgspec.convert(tree, _Envelope)

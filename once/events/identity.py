@@ -103,6 +103,7 @@ class Key(Struct, frozen=True):
             TooLarge: the key is longer than DynamoDB's limit for partition keys.
         """
         parts = self._parts(event, fingerprint)
+        # First by characters: to compose a long text takes time.
         if (length := sum(map(len, parts))) > _MAX_CHARACTERS:
             raise TooLarge(
                 f"the key has {length} characters; DynamoDB takes {Limits.PARTITION_KEY_BYTES} "
@@ -132,6 +133,7 @@ class Key(Struct, frozen=True):
                     f"{path} is the key of the item that holds the dedup record: it must be a text"
                 )
             values.append(_composed(value))
+        # The first value is in the dedup key, which has the limit of partition keys.
         for value in values[1:]:
             if (size := len(value.encode())) > _SORT_KEY_BYTES:
                 raise TooLarge(
@@ -142,9 +144,11 @@ class Key(Struct, frozen=True):
     def _parts(self, event: CloudEvent, fingerprint: str) -> tuple[str, ...]:
         match self.rule:
             case "field":
+                # With the type: one order has an event of each type under its number.
                 values = ((path, _scalar(value_at(event.data, path), path)) for path in self.names)
                 return self.rule, event.type, *(part for pair in values for part in pair)
             case "attribute":
+                # With the source: a producer's ids are unique within it.
                 [name] = self.names
                 attributes = {"subject": event.subject, **event.extensions}
                 return self.rule, event.source, name, _scalar(attributes.get(name), name)
@@ -168,6 +172,7 @@ def command_key(consumer: str, *, scope: str, command: str, key: str) -> str:
 
 
 def _escaped(part: str) -> str:
+    # "%" first: otherwise the escape of "#" would be escaped again.
     return part.replace("%", "%25").replace("#", "%23")
 
 
@@ -285,6 +290,8 @@ def canonical(value: Any, *, deadline: Deadline | None = None) -> bytes:
         Unparseable: two keys of one object become the same key when composed.
         OutOfTime: the deadline passed before the form of a large value was complete.
     """
+    # The fast way, for most events. msgspec sorts keys by code points and RFC 8785 by UTF-16: the
+    # orders differ beyond U+FFFF only, and ASCII is composed already.
     if has_plain_numbers([value]):
         form = _SORTED.encode(value)
         if form.isascii():

@@ -269,6 +269,7 @@ def events_in(item: Mapping[str, Any]) -> list[OutgoingEvent]:
         return []
     events = []
     try:
+        # Raw: each event is published byte for byte as it was committed.
         for raw in msgspec.json.decode(item[Record.OUTBOX]["S"], type=list[msgspec.Raw]):
             body = bytes(raw)
             head = msgspec.json.decode(body, type=_Head)
@@ -308,6 +309,8 @@ def check_origin(
         )
     root, _, place = event.id.rpartition(".")
     is_place = place.isascii() and place.isdigit() if position is None else place == str(position)
+    # Consumers deduplicate by the id. With the id of another record's event, this one would make
+    # that one look like a duplicate.
     if root != key_hash(pk) or not is_place:
         raise Unpublishable(
             "its id is not derived from the key of its record: find out who wrote the record"

@@ -42,6 +42,7 @@ class FailureHandler:
 
         A message is retried if quarantining it fails, or if no time is left for that.
         """
+        # Half of the margin is gone: another call of SQS could cost the answer for the whole batch.
         hurried = deadline.hurried
         if self._is_final(delivery, error) and not hurried and self._quarantined(delivery, error):
             return Disposition.QUARANTINED

@@ -99,6 +99,7 @@ class Publisher:
             )
         except (ClientError, BotoCoreError, ResponseParserError) as error:
             code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+            # Of a batch, one event may be the cause, or the size of all together.
             permanent = code in _PERMANENT
             if permanent and len(batch) > 1:
                 half = len(batch) // 2
@@ -114,6 +115,7 @@ class Publisher:
                 EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event.type}
             },
         }
+        # On the standard topic too: standard queues share deliveries fairly between groups.
         if event.group is not None:
             entry["MessageGroupId"] = event.group
         if event.type in self.ordered_types:
@@ -139,6 +141,7 @@ def _refused(batch: Sequence[OutgoingEvent], answer: Any) -> Iterator[Unpublishe
     successful = {entry["Id"] for entry in answer.get("Successful", [])}
     failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}
     for number, event in enumerate(batch):
+        # Not by `Failed`: an entry that is in neither list may not be published either.
         if str(number) not in successful:
             entry = failed.get(str(number), {})
             error = entry.get("Code", "no answer for this entry")

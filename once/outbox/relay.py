@@ -66,6 +66,8 @@ class Origin:
         item = images.get("NewImage", {})
         committed = item.get(Record.COMMITTED_AT, {}).get("N")
         own = images["Keys"][Record.PK]["S"]
+        # A sequence item names its dedup record. Another consumer's name counts for nothing: a role
+        # can write items of its own consumer only, and a name is an attribute like any other.
         named = item.get(Record.DEDUP_KEY, {}).get("S")
         return cls(
             stream_id=record.get("eventID", ""),
@@ -106,7 +108,9 @@ def found_in(
     elsewhere = () if is_sequence else item.get(Record.SEQUENCED, {}).get("SS", ())
     for position, event in enumerate(events_in(item)):
         if event.type in elsewhere:
-            continue
+            continue  # here, it would be published a second time and out of order
+        # The topic cannot check an event's consumer, since the relay alone publishes there, and a
+        # function's role lets it write any outbox into its own records.
         try:
             check_origin(event, None if is_sequence else position, pk, settings.publishes)
             yield _grouped(event, settings), None
@@ -173,6 +177,8 @@ class Relay:
         origins: dict[str, Origin] = {}
         events: list[OutgoingEvent] = []
         dead_letters: list[str] = []
+        # Dead letters leave before the events: if the batch comes again, some are sent twice, and
+        # all at least once.
         for record in filter(is_new, records_of(event, "aws:dynamodb")):
             origin = Origin.of(record)
             try:
@@ -212,7 +218,9 @@ class Relay:
                     published[failure.event.type] -= 1
             waiting = [failure for failure in left if not failure.permanent]
             events = remaining(events, going, waiting)
+            # Without a refusal there is no reason to pause: the next events of the groups go now.
             if events and not (deadline.pause(attempt) if waiting else not deadline.spent):
+                # Raised: after any answer, Lambda would advance in the stream, past these events.
                 error = waiting[0].error if waiting else "no time is left"
                 raise NotRelayed(f"{len(events)} events are not published: {error}")
             attempt += bool(waiting)
@@ -236,6 +244,7 @@ class Relay:
         }
         self.sqs.send_message(
             QueueUrl=self.settings.dead_letter_url,
+            # SQS refuses an empty body.
             MessageBody=allowed(body) or "the record has no outbox that could be read",
             MessageAttributes={name: text(value) for name, value in facts.items()},
         )

@@ -109,6 +109,7 @@ def unrouted(envelope: SnsEnvelope, subscribed: Collection[str]) -> OnceError | 
             "this topic: add the type to a consumer's declaration and deploy, or correct the "
             "producer"
         )
+    # To consumers SNS delivers raw, and discards a message with more attributes than SQS takes.
     if len(envelope.attributes) > Limits.MESSAGE_ATTRIBUTES:
         return TooManyAttributes(
             f"published with {len(envelope.attributes)} message attributes; SQS accepts "
@@ -191,10 +192,12 @@ class Sweep:
         try:
             envelope = SnsEnvelope.read(body)
         except Unparseable as error:
+            # Sent to the sweep queue itself, and not by SNS. It is kept as it is.
             original, why = OriginalMessage(body, {}), error
         else:
             original = envelope.original
             why = unrouted(envelope, self.settings.routes.get(envelope.topic, ()))
+            # Only now: Parameter Store need not be read for events that this stack routes.
             if isinstance(why, UnsubscribedType):
                 why = unrouted(envelope, self.further.types(envelope.topic))
             seen = {DeadLetterAttribute.FIRST_SEEN: envelope.published_at}

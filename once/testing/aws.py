@@ -156,6 +156,7 @@ class FakeAws:
         self.sqs = boto3.client("sqs", _REGION)
         self.queue = self.sqs.create_queue(QueueName="queue")["QueueUrl"]
         self.dead_letter_queue = self.sqs.create_queue(QueueName="dead-letters")["QueueUrl"]
+        # Without a stream: in place of a relay, `published` reads the outboxes.
         for table in (TableSettings("dedup", (Record.PK,)), *self._tables.values()):
             key = list(zip(table.key, ("HASH", "RANGE"), strict=False))
             self.dynamodb.create_table(
@@ -253,6 +254,7 @@ class FakeAws:
         for record in records:
             record["attributes"]["ApproximateReceiveCount"] = str(receive_count)
         left = self._remaining_ms if remaining_ms is None else remaining_ms
+        # Faults are for the first delivery alone: a further one must find everything committed.
         with self._planned_faults():
             answer, failed = self._invoke(records, left)
         ids = [record["messageId"] for record in records]
@@ -318,6 +320,8 @@ class FakeAws:
     ) -> "tuple[PartialItemFailureResponse, _Failed]":
         if isinstance(self._consumer, Commands):
             raise TypeError("commands have no queue: run them with run(…)")
+        # Anew for each invocation, as at a cold start: what the breaker and the group size have
+        # learned in a warm function must not decide a test.
         handle = self._consumer.bound_to(self.runtime)
         with self._as_function(), _failed_messages() as failed:
             return handle({"Records": [*records]}, FakeContext(remaining_ms)), failed
@@ -351,6 +355,7 @@ class FakeAws:
 
     @contextmanager
     def _planned_faults(self) -> Iterator[None]:
+        # Taken out first: after an error, the next delivery must not have them.
         planned, self._faults = self._faults, []
         with ExitStack() as stack:
             waiting = [(call, stack.enter_context(inject(c, call, *f))) for c, call, f in planned]
@@ -398,6 +403,7 @@ class FakeAws:
 
     def _receive(self, queue: str | None = None) -> list[dict[str, Any]]:
         messages: list[dict[str, Any]] = []
+        # It ends, since SQS hides the messages of each receive for a while.
         while more := self.sqs.receive_message(
             QueueUrl=queue or self.queue,
             MaxNumberOfMessages=10,

@@ -62,12 +62,15 @@ def inject(client: Any, operation: str, *faults: Fault | None) -> Iterator[list[
     waiting = list(faults)
     service = client.meta.service_model.service_id.hyphenize()
 
+    # Botocore calls them before it sends the request of a call, and after it has read the answer.
+    # The context is that of one call, so that calls of several threads keep their faults.
     def before_call(context: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
         fault = context[_MARK] = waiting.pop(0) if waiting else None
         if fault is None or fault.done:
             return None
         if fault.error is None:
             raise ReadTimeoutError(endpoint_url=operation)
+        # A response that a handler returns takes the place of the request.
         status = fault.error["ResponseMetadata"]["HTTPStatusCode"]
         return SimpleNamespace(status_code=status), fault.error
 

@@ -178,6 +178,7 @@ class Ingress:
         if authenticity in _REFUSED:
             return _REFUSED[authenticity]
         webhook = Webhook.of(endpoint, request)
+        # A handshake is signed like a webhook. Its answer is all that is asked: nothing is kept.
         if (challenge := webhook.challenge) is not None:
             return CountedAnswer(answer(200, challenge), Metric.WEBHOOK_HANDSHAKES)
         received_at = int(self.clock() * 1000)
@@ -243,6 +244,7 @@ class Ingress:
 def _authenticity_by(
     secrets: Secrets, endpoint: Endpoint, request: Request, now: float
 ) -> tuple[Authenticity, Verified]:
+    # `Secrets` has its fields in the order of `Verified`.
     for version, values in zip(Verified, secrets, strict=True):
         authenticity = verify(endpoint.profile, values, request, now)
         if authenticity is not Authenticity.FORGED:
@@ -306,12 +308,13 @@ class CaptureCommitter:
             webhook.event,
             identity,
             self.settings,
-            read=lambda table, key: None,  # noqa: ARG005
+            read=lambda table, key: None,  # noqa: ARG005, no handler runs that reads
         )
         try:
             transaction.put(_TABLE, capture.item())
             if capture.event_type is not None:
                 transaction.drafts.append(self._draft(webhook, capture.event_type, identity.pk))
+            # With the time of receipt, so that `rebuilt_event` can make the event again.
             request = self.committer.request(transaction, capture.received_at / 1000)
         except PermanentError as error:
             return failed(error)

@@ -131,6 +131,7 @@ def verify(profile: Profile, secrets: Sequence[str], request: Request, now: floa
     signed = SignedRequest.of(profile, request)
     if profile.id_end and profile.id_end in signed.id:
         return Authenticity.FORGED
+    # A list, and not `any`: the time must not tell which secret or signature matched first.
     if True not in [_is_signed(profile, secret, signed) for secret in secrets]:
         return Authenticity.FORGED
     return Authenticity.GENUINE if _is_timely(profile, signed, now) else Authenticity.STALE

@@ -132,8 +132,10 @@ class Webhook:
     @property
     def _key(self) -> str:
         if self.is_keyed_by_id:
-            key = self.id
+            key = self.id  # a webhook that is sent again has it, and no sender can change it
         elif self.id and self.endpoint.trusts_id:
+            # With the body: by the id alone, a request with a changed id would take the place of
+            # another webhook.
             key = f"{self.id}:{self.sha256}"
         else:
             key = f"sha256:{self.sha256 if self.endpoint.profile.id else self.content}"

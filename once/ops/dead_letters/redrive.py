@@ -100,6 +100,7 @@ def open_redrive(
         raise OpsError(
             "the relay has no queue: `once outbox republish --since 14d` publishes its events again"
         )
+    # The relay's dead letters are records that could not be published. They came from a stream.
     queues = [queue for queue in dead_letter_queues(deployment, consumer) if queue.owner != RELAY]
     records = DedupRecordReader.of(client("dynamodb"), deployment)
     with queue_walk.open_search(queues, request.limit) as walk:
@@ -217,6 +218,7 @@ class Redrive:
             except Exception as error:  # one message must not stop the redrive
                 self._stays(dead_letter, unexpected_error_text(error))
         queue = dead_letters[0].queue if dead_letters else None
+        # Unrouted events go to the topic of their type again, and never were in a consumer's queue.
         is_topic = queue is not None and queue.ingress is not None
         most_bytes = Limits.TOPIC_MESSAGE_BYTES if is_topic else Limits.MESSAGE_BYTES
         calls = batches_by_size(
@@ -317,6 +319,7 @@ class Redrive:
                 QueueUrl=str(queue.source_url), Entries=entries
             )
         )
+        # By the number of the entry: the answers of those taken, and why the others were refused.
         try:
             taken, refused = call_for_each(call, (message.entry() for message in messages))
         except ClientError as error:
@@ -414,6 +417,7 @@ def redriven_message(
         facts[DeadLetterAttribute.KEY] = key_text(message.key)
     if message.group is not None and message.queue.is_fifo:
         facts[DeadLetterAttribute.GROUP] = str(Place(message.group, message.place))
+    # The fullest form that fits. Without the history, the message is processed all the same.
     history = {name: text(allowed(value)) for name, value in facts.items()}
     body, kept = message.original.body, message.original.plain()
     sent = _in_send_form(message.original.attributes)

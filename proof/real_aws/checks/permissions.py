@@ -92,7 +92,7 @@ def item_records(target: Target) -> Iterator[Seen]:
     if target.local:
         yield Seen("an embedded AWS has no dynamodb:Select", NOT_OBSERVED)
         return
-    table, record = target.parts.table("tallies"), f"{ITEM_RECORD_PREFIX}tally#probe"
+    table, record = target.parts.table("puts"), f"{ITEM_RECORD_PREFIX}unrecorded#probe"
 
     def read(*names: str) -> Callable[[ClientOf], object]:
         aliases = {f"#{n}": name for n, name in enumerate(names)}

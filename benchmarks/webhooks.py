@@ -32,7 +32,7 @@ from once.runtime.sdk import SDK
 from once.settings import TIME_MARGIN_MS, TableSettings
 from once.testing.events import FakeContext
 from once.webhooks import endpoint as endpoints
-from once.webhooks.capture import CaptureAttribute
+from once.webhooks.captured_webhook import CaptureAttribute
 from once.webhooks.endpoint import STRIPE, Endpoint, WebhookSettings
 from once.webhooks.ingress import Ingress
 from once.webhooks.signature import SecretCache

@@ -83,7 +83,7 @@ GROUPS = {
         ),
     ),
     "webhooks": Group(
-        ("webhooks.capture", "webhooks.ingress", "webhooks.signature", "webhooks.webhook"),
+        ("webhooks.captured_webhook", "webhooks.ingress", "webhooks.signature", "webhooks.webhook"),
         ("golden/test_captures.py", "once/webhooks"),
     ),
     "failures": Group(

@@ -26,7 +26,7 @@ from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.names import PRODUCER_OBJECTS
 from once.settings import ITEM_RECORD_PREFIX
-from once.webhooks.capture import BY_TIME
+from once.webhooks.captured_webhook import BY_TIME
 
 Statements = Callable[[Sequence[IdempotentConsumer]], Iterator[iam.PolicyStatement]]
 """The statements on the queues and logs of some consumers."""

@@ -17,7 +17,7 @@ from once.cdk.deployment_options import CustomerKey, DeploymentConfig, imported_
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import TableProps, WarmThroughput, WebhookProps
 from once.names import Record, StackOutput
-from once.webhooks.capture import BY_TIME, CaptureAttribute
+from once.webhooks.captured_webhook import BY_TIME, CaptureAttribute
 from once.webhooks.endpoint import OBJECTS
 
 

@@ -28,7 +28,7 @@ from once.cdk.props import MessageGroups, WebhookProps
 from once.cdk.synth_error import SynthError
 from once.names import consumer_objects
 from once.settings import TableSettings
-from once.webhooks.capture import CaptureAttribute
+from once.webhooks.captured_webhook import CaptureAttribute
 from once.webhooks.endpoint import CAPTURES, OBJECTS, WebhookSettings
 
 REQUESTS_A_SECOND = 500

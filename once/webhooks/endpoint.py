@@ -65,7 +65,7 @@ class Profile:
             are then several webhooks. Otherwise another type for a known body is a conflict.
         volatile: top-level fields of the body that may differ between two deliveries.
         kept_headers: further headers that a capture keeps, in lower case. It always keeps those
-            with the signatures, time, id and type, and those of `once.webhooks.capture`.
+            with the signatures, time, id and type, and those of `once.webhooks.captured_webhook`.
         challenge: for a handshake, the value of the body's field `type`, and the field to return.
         form_field: the field that holds the JSON if a body is a form; empty if none is one. The
             body itself tells: an object or array begins with a bracket, and a form never does.

@@ -38,7 +38,13 @@ from once.runtime.lambda_http import LambdaAnswer, Request, answer, body_bytes, 
 from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK, S3Client, logger_of, s3_client
 from once.transaction import Identity, Transaction
-from once.webhooks.capture import INLINE_BYTES, Capture, CaptureStanding, Conflict, Verified
+from once.webhooks.captured_webhook import (
+    INLINE_BYTES,
+    Capture,
+    CaptureStanding,
+    Conflict,
+    Verified,
+)
 from once.webhooks.endpoint import CAPTURES, Endpoint, WebhookSettings
 from once.webhooks.signature import Authenticity, SecretCache, Secrets, is_usable, verify
 from once.webhooks.webhook import Webhook

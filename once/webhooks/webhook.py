@@ -23,7 +23,13 @@ from once.events.strict_json import parse, whole_number
 from once.names import Record
 from once.runtime.lambda_http import Request
 from once.transaction import Identity
-from once.webhooks.capture import INLINE_BYTES, Capture, CaptureStanding, Conflict, Verified
+from once.webhooks.captured_webhook import (
+    INLINE_BYTES,
+    Capture,
+    CaptureStanding,
+    Conflict,
+    Verified,
+)
 from once.webhooks.endpoint import OBJECTS, TEXT_CHARACTERS, Endpoint
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from once.failures.quarantine import Quarantine
 from once.intake.reader import RecordReader
 from once.names import PRODUCER_OBJECTS
 from once.settings import CLAIM_MEMORY_FACTOR, WEBHOOK_MEMORY_FACTOR, TableSettings
-from once.webhooks.capture import CaptureAttribute
+from once.webhooks.captured_webhook import CaptureAttribute
 from once.webhooks.endpoint import CAPTURES, GITHUB, MAX_REQUEST_BYTES, Endpoint, WebhookSettings
 from once.webhooks.ingress import Ingress
 from once.webhooks.signature import Secrets, sign

@@ -28,7 +28,7 @@ from once.ops.dead_letters.redrive import Redrive
 from once.ops.pending_effects import PendingEffect
 from once.outbox import publisher, relay
 from once.webhooks import ingress, signature, webhook
-from once.webhooks.capture import Capture
+from once.webhooks.captured_webhook import Capture
 from once.webhooks.endpoint import Profile
 from proof.explore.scopes import Scope, scope_named
 from proof.mutants.commits import CLAIM, EFFECT, in_two, published_inline

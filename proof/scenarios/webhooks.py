@@ -21,7 +21,7 @@ from once.consumer import Consumer
 from once.names import SOURCE_PREFIX, Record
 from once.settings import Settings, TableSettings
 from once.transaction import Transaction
-from once.webhooks.capture import CaptureAttribute, CaptureStanding
+from once.webhooks.captured_webhook import CaptureAttribute, CaptureStanding
 from once.webhooks.endpoint import (
     CAPTURES,
     GITHUB,

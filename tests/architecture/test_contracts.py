@@ -8,7 +8,7 @@ from tests.architecture.imports import ROOT
 
 SHARED = (
     *("names", "errors", "settings", "event_sources"),
-    *("webhooks.endpoint", "webhooks.capture"),
+    *("webhooks.endpoint", "webhooks.captured_webhook"),
 )
 """What the constructs import of the library: names and settings."""
 

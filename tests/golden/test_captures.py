@@ -18,7 +18,7 @@ from once.names import COMMIT_ATTRIBUTE, SCHEMA_VERSION, Record
 from once.runtime.deadline import Deadline
 from once.runtime.lambda_http import Request
 from once.settings import TableSettings
-from once.webhooks.capture import Capture, CaptureAttribute, CaptureStanding, Verified
+from once.webhooks.captured_webhook import Capture, CaptureAttribute, CaptureStanding, Verified
 from once.webhooks.endpoint import (
     CAPTURES,
     GITHUB,

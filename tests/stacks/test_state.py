@@ -8,7 +8,7 @@ import pytest
 from once.cdk.app.stacks import CAPTURES
 from once.cdk.deployment_options import DEDUP
 from once.cdk.props import TableProps
-from once.webhooks.capture import BY_TIME, CaptureAttribute
+from once.webhooks.captured_webhook import BY_TIME, CaptureAttribute
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
 from stacks.webhooks import WEBHOOKS

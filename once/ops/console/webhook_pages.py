@@ -14,7 +14,7 @@ from once.ops.errors import OpsError
 from once.ops.terminal import counted, first_lines
 from once.ops.webhooks import capture_text, replay
 from once.ops.webhooks.captures import LIST_PERIOD, CaptureOptions, Captures
-from once.webhooks.capture import Capture, CaptureStanding
+from once.webhooks.captured_webhook import Capture, CaptureStanding
 
 MAX_READ = 5000
 """Maximum number of entries of the index that a page reads."""

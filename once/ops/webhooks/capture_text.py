@@ -14,7 +14,7 @@ from once.events.outgoing import event_id_of
 from once.events.strict_json import parse
 from once.names import SOURCE_PREFIX
 from once.ops.terminal import UNKNOWN, format_age, format_time, shortened, single_line, table
-from once.webhooks.capture import Capture, CaptureStanding, Conflict
+from once.webhooks.captured_webhook import Capture, CaptureStanding, Conflict
 
 STANDINGS = {
     CaptureStanding.HANDED_ON: "handed on",

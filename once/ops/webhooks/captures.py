@@ -25,7 +25,7 @@ from once.ops.terminal import (
     since_option,
     until_option,
 )
-from once.webhooks.capture import (
+from once.webhooks.captured_webhook import (
     BY_TIME,
     Capture,
     CaptureAttribute,

@@ -40,7 +40,7 @@ from once.ops.webhooks.captures import (
     Captures,
     webhooks_of,
 )
-from once.webhooks.capture import Capture, CaptureStanding
+from once.webhooks.captured_webhook import Capture, CaptureStanding
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.webhook import rebuilt_event
 

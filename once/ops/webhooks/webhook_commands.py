@@ -48,7 +48,7 @@ from once.ops.webhooks.captures import (
     webhooks_of,
 )
 from once.ops.webhooks.replay import DONE, MAX_LINES, ReplayRequest, ReplayRun, resend
-from once.webhooks.capture import Capture
+from once.webhooks.captured_webhook import Capture
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.signature import KEPT_SECONDS, sign
 

@@ -21,7 +21,7 @@ from once.runtime.metrics_log import MetricsLog
 from once.runtime.sdk import SDK
 from once.settings import TableSettings
 from once.testing.events import FakeContext
-from once.webhooks.capture import Capture, CaptureAttribute
+from once.webhooks.captured_webhook import Capture, CaptureAttribute
 from once.webhooks.endpoint import (
     CAPTURES,
     GITHUB,

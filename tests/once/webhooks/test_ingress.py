@@ -17,7 +17,7 @@ from once.runtime.sdk import SDK
 from once.testing.events import FakeContext
 from once.testing.faults import Fault, answer_lost, cancelled, inject, never_sent, refused
 from once.webhooks import ingress
-from once.webhooks.capture import CaptureStanding, Conflict
+from once.webhooks.captured_webhook import CaptureStanding, Conflict
 from once.webhooks.endpoint import Endpoint
 from once.webhooks.signature import REFRESH_SECONDS
 from tests.once.webhooks.service import (

@@ -12,7 +12,7 @@ import pytest
 
 from once.names import Limits, Metric
 from once.runtime.lambda_http import Request, answer, body_bytes, route_of
-from once.webhooks.capture import CaptureStanding, Conflict
+from once.webhooks.captured_webhook import CaptureStanding, Conflict
 from once.webhooks.endpoint import (
     GITHUB,
     MAX_REQUEST_BYTES,

@@ -12,7 +12,7 @@ from tests.ops.webhooks.ingress import Receiver, Webhooks, receiver
 @pytest.fixture(autouse=True)
 def _short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     # A search asks for each of an endpoint's parts of each day, and in memory a query takes 4 ms.
-    monkeypatch.setattr("once.webhooks.capture.SHARDS", 2)
+    monkeypatch.setattr("once.webhooks.captured_webhook.SHARDS", 2)
     for module in ("webhook_commands", "replay"):
         monkeypatch.setattr(f"once.ops.webhooks.{module}.SEARCH_PERIOD", timedelta(days=2))
 

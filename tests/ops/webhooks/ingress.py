@@ -13,7 +13,13 @@ from typing import Any
 import boto3
 
 from once.names import StackOutput
-from once.webhooks.capture import BY_TIME, Capture, CaptureAttribute, CaptureStanding, Verified
+from once.webhooks.captured_webhook import (
+    BY_TIME,
+    Capture,
+    CaptureAttribute,
+    CaptureStanding,
+    Verified,
+)
 from once.webhooks.endpoint import (
     CAPTURES,
     GITHUB,

@@ -12,7 +12,7 @@ from once.events.identity import key_hash
 from once.names import StackOutput
 from once.ops.webhooks import captures
 from once.ops.webhooks.capture_text import CONFLICTS, STANDINGS
-from once.webhooks.capture import CaptureStanding, Conflict
+from once.webhooks.captured_webhook import CaptureStanding, Conflict
 from once.webhooks.endpoint import CAPTURES
 from tests.ops.support import rows, run, stderr_of, stdout_of
 from tests.ops.test_main import WEBHOOKS, has_documented_shape

@@ -21,7 +21,7 @@ from once.ops.webhooks._http import (
     is_public,
     send_request,
 )
-from once.webhooks.capture import CaptureStanding
+from once.webhooks.captured_webhook import CaptureStanding
 from tests.ops.support import answer_with, refuse, run, stderr_of, stdout_of
 from tests.ops.webhooks.ingress import ENDPOINTS, Receiver, Webhooks, stripe
 

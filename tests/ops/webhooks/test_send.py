@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from once.webhooks.capture import CaptureStanding
+from once.webhooks.captured_webhook import CaptureStanding
 from tests.once.webhooks.service import SECRET, request
 from tests.ops.support import stderr_of, stdout_of
 from tests.ops.webhooks.ingress import Received, Receiver, Webhooks

@@ -11,7 +11,14 @@ import pytest
 from once.errors import OnceError, Unparseable, Unpublishable
 from once.events.claim_check import Claim, ClaimMissing, InvalidClaim
 from once.events.outgoing import ClaimPlace, OutgoingEvent
-from once.webhooks.capture import Capture, CaptureStanding, Verified, day_part, day_parts, read_body
+from once.webhooks.captured_webhook import (
+    Capture,
+    CaptureStanding,
+    Verified,
+    day_part,
+    day_parts,
+    read_body,
+)
 from once.webhooks.endpoint import OBJECTS
 from once.webhooks.webhook import rebuilt_event
 from tests.once.webhooks.service import (

@@ -1,4 +1,4 @@
-"""Capture: a verified webhook as it was received, one item in the table of captures."""
+"""Captured webhook: a verified webhook as it was received, one item in the table of captures."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ class CaptureAttribute:
 
 
 class CaptureStanding(StrEnum):
-    """CaptureStanding of a webhook: how the ingress handled it."""
+    """How the ingress handled a webhook."""
 
     HANDED_ON = "handed-on"
     """One event was published for it."""

@@ -1,4 +1,4 @@
-"""Event sources: rule, notification, subscription, queue policy or schedule of a consumer's queue.
+"""Queue sources: rule, notification, subscription, queue policy or schedule of a consumer's queue.
 
 Each makes the CloudFormation resource that delivers into the queue, and the statements that let no
 other resource send.

@@ -235,15 +235,11 @@ def table_faults(table: Table[Any]) -> Iterator[str]:
 
 
 def _model_faults(place: str, model: Any) -> Iterator[str]:
-    if is_model(model):
-        yield from _round_trip_faults(place, model)
-    else:
+    if not is_model(model):
         yield f"{place}: {model!r} is no model; give {MODELS}"
-
-
-def _round_trip_faults(place: str, kind: Any) -> Iterator[str]:
-    model = model_of(kind)
-    yield from (f"{place}: {fault}" for fault in (*model.faults, *model.write_faults))
+        return
+    found = model_of(model)
+    yield from (f"{place}: {fault}" for fault in (*found.faults, *found.write_faults))
 
 
 def twice(what: object, first: Callable[..., Any], second: Callable[..., Any]) -> str:

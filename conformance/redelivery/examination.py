@@ -31,7 +31,7 @@ from redelivery.scenarios.scenario import (
     scenarios,
 )
 from redelivery.subject import NoVerdict, Subject, SubjectError
-from redelivery.world.process import raised_at
+from redelivery.world.execution_environment import raised_at
 from redelivery.world.resources import State
 from redelivery.world.world import START, World, world
 

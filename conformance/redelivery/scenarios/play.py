@@ -11,7 +11,7 @@ from redelivery.faults import Fault
 from redelivery.samples import NEIGHBOUR, POISON, Message, Samples
 from redelivery.scenarios.scenario import SENT_TWICE, Scenario
 from redelivery.subject import SubjectError
-from redelivery.world.process import Process
+from redelivery.world.execution_environment import Process
 from redelivery.world.queue import SourceQueue, failed_ids
 from redelivery.world.resources import State, state_of
 from redelivery.world.world import World

@@ -34,7 +34,7 @@ from moto.moto_api._internal import mock_random
 from redelivery.boundary import aws, http, outside
 from redelivery.boundary.invocation import Killed, current, inherited
 from redelivery.subject import Subject
-from redelivery.world.process import Code, runtime_variables
+from redelivery.world.execution_environment import Code, runtime_variables
 from redelivery.world.resources import Resources, environment, names
 
 START = dt.datetime(2026, 1, 5, 12, tzinfo=dt.UTC)

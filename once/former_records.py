@@ -1,4 +1,4 @@
-"""Former records: the deduplication that a consumer used before Once.
+"""Former records: the deduplication that a consumer, or a function with commands, used before Once.
 
 Each commit also writes the former record of its event, on condition that there is none. The former
 function and Once then compete for one item, so that only one of them changes state
@@ -37,6 +37,8 @@ class FormerRecords(Struct, frozen=True):
             in milliseconds since the epoch.
         expires_at: attribute with the record's expiry, in seconds since the epoch; None if the
             former records have none.
+        answer: attribute with the former function's answer as JSON, which a command repeats; None
+            if the former records have none.
     """
 
     table: Table[Any]
@@ -45,6 +47,7 @@ class FormerRecords(Struct, frozen=True):
     done: str = "done"
     lease_until: str = "lease_until"
     expires_at: str | None = None
+    answer: str | None = None
 
     @classmethod
     def powertools(
@@ -63,7 +66,8 @@ class FormerRecords(Struct, frozen=True):
             prefix: the part of a key before `#`: `key_prefix`, or else the function's name, a dot,
                 and module and name of the decorated Python function.
             value: returns for an event what `event_key_jmespath` selected; None for an event
-                without a key, which Powertools did not deduplicate.
+                without a key, which Powertools did not deduplicate. The event of a command has the
+                caller's key as its `id`, and the scope as its `subject`.
             hash_function: the one of its IdempotencyConfig.
             partition: `static_pk_value` of a layer with a sort key, by default `idempotency#` and
                 the function's name; None for a layer without one.
@@ -81,7 +85,8 @@ class FormerRecords(Struct, frozen=True):
             record = f"{prefix}#{digest.hexdigest()}"
             return (record,) if partition is None else (partition, record)
 
-        return cls(table, key, "status", "COMPLETED", "in_progress_expiration", "expiration")
+        lease, expiry, answer = "in_progress_expiration", "expiration", "data"
+        return cls(table, key, "status", "COMPLETED", lease, expiry, answer)
 
     def record_of(self, event: CloudEvent, names: tuple[str, ...]) -> FormerRecord | None:
         """Return the place of an event's former record; None if it can have none.

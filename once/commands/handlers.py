@@ -18,6 +18,7 @@ from once.transaction import Transaction
 if TYPE_CHECKING:
     from once.commands.http_door import HttpDoor
     from once.commands.scope import Scope
+    from once.former_records import FormerRecords
 
 CommandT = TypeVar("CommandT")
 RefusalT = TypeVar("RefusalT", bound=Refusal)
@@ -40,7 +41,12 @@ class Commands(Registered):
     """
 
     def handles(
-        self, name: str, model: type[CommandT], *, volatile: tuple[str, ...] = ()
+        self,
+        name: str,
+        model: type[CommandT],
+        *,
+        volatile: tuple[str, ...] = (),
+        former: "FormerRecords | None" = None,
     ) -> Callable[[Handles[CommandT, AnswerT]], Handles[CommandT, AnswerT]]:
         """Register the function for a command. It returns the answer.
 
@@ -51,10 +57,11 @@ class Commands(Registered):
             name: the command, such as `place-order`; part of its dedup key.
             model: the class of its data, as for events.
             volatile: fields of the data that may differ between two requests of one command.
+            former: the records of the deduplication that Once replaces (docs/migrating.md).
         """
 
         def register(function: Handles[CommandT, AnswerT]) -> Handles[CommandT, AnswerT]:
-            handler = Handler(name, model, function, Key.event(), frozenset(volatile))
+            handler = Handler(name, model, function, Key.event(), frozenset(volatile), former)
             self._register(self.handlers, name, handler, name)
             return function
 

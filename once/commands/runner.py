@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import boto3
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from once.business_tables import read_item
 from once.commands.answer import Reply
@@ -165,7 +166,13 @@ class CommandRunner:
             content = fingerprint(event, volatile=handler.volatile, deadline=deadline)
         except ValueError:  # NaN, a lone surrogate, or an integer that no double holds
             raise InvalidData(f"the data of {name} is not strict JSON") from None
-        return DecodedEvent(event, Identity(pk, content), handler, converted(event, handler))
+        former = None
+        if handler.former is not None:
+            # Only former= sees the scope, which is neither stored nor published.
+            names = self._settings.tables[handler.former.table.name].key
+            former = handler.former.record_of(replace(event, subject=scope), names)
+        identity = Identity(pk, content, former=former)
+        return DecodedEvent(event, identity, handler, converted(event, handler))
 
     def _answered(self, command: DecodedEvent, deadline: Deadline) -> Reply:
         try:

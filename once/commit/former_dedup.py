@@ -3,11 +3,13 @@
 Loaded only for events with a former record.
 """
 
+import base64
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from once.commit.dedup_record import Item, read_items
-from once.commit.result import DUPLICATE, CommitResult, failed
+from once.commit.dedup_record import Item, StoredRecord, read_items
+from once.commit.result import CommitOutcome, CommitResult, failed
 from once.dynamodb_rules import serialize
 from once.errors import InFlight, InvalidWrite, PermanentError
 from once.former_records import FormerRecord
@@ -49,6 +51,8 @@ def former_action(
             "commit writes itself; remove the action"
         )
     item: dict[str, Any] = {**key, records.status: records.done}
+    if records.answer is not None and transaction.answer is not None:
+        item[records.answer] = _former_answer(transaction.answer)
     put = Action(kind="Put", table=table, key=key, item=item)
     put.names, put.condition = {"#former_key": table.key[0]}, "attribute_not_exists(#former_key)"
     if records.expires_at is not None:
@@ -103,6 +107,7 @@ def look_up_former(
         keys = dict.fromkeys(record.key for record in records if record.records == declared)
         table = settings.tables[declared.table.name]
         names = (*table.key, declared.status, declared.lease_until, COMMIT_ATTRIBUTE)
+        names += () if declared.answer is None else (declared.answer,)
         sought = [serialize(_item_key(table, key)) for key in keys]
         for item in read_items(client, table.name, sought, names):
             found[table.name, tuple(item[name]["S"] for name in table.key)] = item
@@ -119,7 +124,8 @@ def _result(record: FormerRecord, item: Item, now: float) -> CommitResult | None
         return None
     records = record.records
     if item.get(records.status) == {"S": records.done}:
-        return DUPLICATE
+        answered = None if records.answer is None else _answered(item.get(records.answer))
+        return CommitResult(CommitOutcome.DUPLICATE, answered=answered)
     lease = item.get(records.lease_until)
     seconds = 0.0 if lease is None else int(lease["N"]) / _MILLISECONDS - now
     if seconds > 0:
@@ -133,6 +139,35 @@ def _result(record: FormerRecord, item: Item, now: float) -> CommitResult | None
             f"{' / '.join(record.key)}"
         )
     )
+
+
+def _former_answer(answer: Mapping[str, Any]) -> str:
+    """Return the answer to a command as the former function returns it to Lambda, as JSON."""
+    kept = answer["M"]
+    headers = {name: value["S"] for name, value in kept["headers"]["M"].items()}
+    status, body = int(kept["status"]["N"]), kept["body"]["S"]
+    return json.dumps({"statusCode": status, "headers": headers, "body": body})
+
+
+def _answered(text: Mapping[str, str] | None) -> StoredRecord | None:
+    """Return the record that a command would have kept for the former function's answer.
+
+    An answer to Lambda keeps its status, headers and body. Any other one is a body in JSON.
+    """
+    if text is None:
+        return None
+    found = json.loads(text["S"])
+    if isinstance(found, dict) and "statusCode" in found:
+        several = (found.get("multiValueHeaders") or {}).items()
+        headers = {**(found.get("headers") or {}), **{n: ", ".join(v) for n, v in several}}
+        status, body = found["statusCode"], found.get("body") or ""
+        body = base64.b64decode(body).decode() if found.get("isBase64Encoded") else body
+    else:
+        headers = {} if found is None else {"content-type": "application/json"}
+        status, body = (204, "") if found is None else (200, text["S"])
+    attributes = {name.lower(): {"S": str(value)} for name, value in headers.items()}
+    kept = {"status": {"N": str(status)}, "headers": {"M": attributes}, "body": {"S": body}}
+    return StoredRecord("", "", 0, None, None, answer={"M": kept})
 
 
 def _item_key(table: TableSettings, values: tuple[str, ...]) -> dict[str, str]:

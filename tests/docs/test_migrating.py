@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
+from uuid import UUID
 
 import boto3
 import pytest
@@ -19,12 +20,15 @@ from once.testing import FakeAws, FakeContext, cloud_event
 from once.transaction import Transaction
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks, run
+from tests.once.commands.shop import http_request
 from tests.once.effects.provider import kill
 from tests.once.support import Killed, failures, reasons, record
 
 PAGE = ROOT / "docs" / "migrating.md"
 CODE = blocks(PAGE)
-FORMER_POWERTOOLS, CONSUMER, LINE, DECIDE, FORMER_CLAIMS, MARK, CLAIMS, EMPTY = CODE
+FORMER_POWERTOOLS, CONSUMER, LINE, DECIDE, FORMER_API, API, FORMER_CLAIMS, MARK, CLAIMS, EMPTY = (
+    CODE
+)
 
 
 class Former:
@@ -105,6 +109,84 @@ def test_powertools_a_person_decides_on_an_unfinished_record(
     run(PAGE, DECIDE)["decide"](aws.dynamodb, record_id, data_changed=changed)
     assert failures(aws.deliver(event, event)) == []
     assert (reserved(aws), reasons(aws)) == (1, [])
+
+
+class Api:
+    """The API function of the page with Powertools, and the one with commands."""
+
+    def __init__(self, aws: FakeAws, api: Callable[[Any, Any], Any]) -> None:
+        self.aws, self.once = aws, api
+        self.names = run(PAGE, FORMER_API, __name__="app")
+
+    def former(self, request: dict[str, Any], remaining_ms: int = 60_000) -> tuple[int, str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AWS_LAMBDA_FUNCTION_NAME", "checkout-fn")
+            return parts(self.names["lambda_handler"](request, FakeContext(remaining_ms)))
+
+    def killed_at_its_change(self, *, done: bool) -> AbstractContextManager[None]:
+        """Kill the former function once at its change of the table, before or after that."""
+        return kill(self.names["dynamodb"], 1, done=done, operation="UpdateItem")
+
+    def new(self, request: dict[str, Any]) -> tuple[int, str]:
+        return parts(self.once(request, FakeContext()))
+
+
+def parts(answer: dict[str, Any]) -> tuple[int, str]:
+    return answer["statusCode"], answer["body"]
+
+
+def order_of(client: str, key: int) -> dict[str, Any]:
+    """Return a request; two clients choose the same key."""
+    request = http_request(
+        "POST", "/orders", {"sku": client, "quantity": 1}, claims={"sub": client}
+    )
+    request["requestContext"]["stage"] = "$default"  # Powertools reads it
+    request["headers"]["idempotency-key"] = str(UUID(int=key))
+    return request
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    names = run(PAGE, API)
+    with FakeAws(names["api"], {"stock": "sku", "idempotency": "id"}) as aws:
+        yield Api(aws, names["lambda_handler"])
+
+
+def test_an_api_function_and_its_commands_give_one_answer(api: Api) -> None:
+    first, second, other = order_of("a", 1), order_of("a", 2), order_of("b", 1)
+    placed_before = api.former(first)
+    placed_after = api.new(second)
+    assert placed_before == (201, '{"reserved": "a"}')  # the former bytes
+    assert [api.new(first), api.former(first)] == [placed_before] * 2
+    assert placed_after == (201, '{"reserved":"a"}')
+    assert [api.former(second), api.new(second)] == [placed_after] * 2
+    assert api.new(other) == (201, '{"reserved":"b"}')
+    assert reserved(api.aws) == 3
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_person_decides_on_a_command_that_the_former_function_has_not_finished(
+    *, changed: bool, api: Api
+) -> None:
+    request = order_of("a", 1)
+    with pytest.raises(Killed), api.killed_at_its_change(done=changed):
+        api.former(request, remaining_ms=-1000)  # its lease has ended
+    assert api.new(request)[0] == 500
+    [left] = api.aws.items("idempotency")
+    assert left["id"].startswith("checkout-fn.app.lambda_handler#")
+    run(PAGE, DECIDE)["decide"](api.aws.dynamodb, left["id"], data_changed=changed)
+    if changed:
+        answer = json.dumps({"statusCode": 201, "body": "{}"})
+        api.aws.given("idempotency", {**api.aws.items("idempotency")[0], "data": answer})
+    assert api.new(request)[0] == 201
+    assert reserved(api.aws) == 1
+
+
+def test_a_command_that_the_former_function_still_runs_is_to_be_sent_again(api: Api) -> None:
+    request = order_of("a", 1)
+    with pytest.raises(Killed), api.killed_at_its_change(done=False):
+        api.former(request)
+    assert (api.new(request)[0], reserved(api.aws)) == (503, 0)
 
 
 class Claiming:

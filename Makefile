@@ -128,13 +128,13 @@ deploy: setup ## into the AWS account your credentials name; records names in st
 
 lock: setup ## resolve the requirements anew, and lock them with hashes
 	@$(LOCK) pyproject.toml -o $(RUNTIME_LOCK)
-	@for own in functions/*/requirements.in; do \
+	@for own in functions/*/requirements.in tests/e2e/functions/*/requirements.in; do \
 		excluded=$${own%.in}.excluded; [ -f $$excluded ] || excluded=/dev/null; \
 		$(LOCK) $$own --excludes $$excluded -o $${own%.in}.txt; done
 	@$(LOCK) pyproject.toml --extra cdk --extra ops functions/*/requirements.in \
 		-c $(RUNTIME_LOCK) -o requirements.txt
 	@$(LOCK) pyproject.toml --all-extras functions/*/requirements.in requirements-dev.in \
-		-c requirements.txt -o requirements-dev.txt
+		tests/e2e/functions/*/requirements.in -c requirements.txt -o requirements-dev.txt
 	@$(LOCK) emulator/requirements.in -o emulator/requirements.txt
 	@$(LOCK) tests/e2e/requirements.in -o tests/e2e/requirements.txt
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
 
-from benchmarks import batches, report, webhooks
+from benchmarks import batches, commands, report, webhooks
 from benchmarks.batches import Wrong
 from benchmarks.effects import CALLS_MS, effect_rows
 from benchmarks.embedded import measure_embedded
@@ -68,6 +68,9 @@ def _measure(rows: list[Row], imports: list[Row]) -> None:
         for delay_ms in webhooks.DELAYS:
             with step(f"webhooks, answers: {delay_ms}", console=console):
                 rows += webhooks.measure(server, delay_ms, webhooks.PAIRS)
+        for delay_ms in commands.DELAYS:
+            with step(f"commands, answers: {delay_ms}", console=console):
+                rows += commands.measure(server, delay_ms, commands.PAIRS)
         for call_ms in CALLS_MS:
             with step(f"effects, calls of {call_ms} ms", console=console):
                 rows += effect_rows(server, call_ms, REPEATS)

@@ -5,13 +5,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from benchmarks.rows import Row, Sample, middle, ratio, side_by_side
+from benchmarks.rows import ONE_COMMAND, ONE_HANDLER, Row, Sample, middle, ratio, side_by_side
 from benchmarks.webhooks import settings_of
 from once.cdk import ConsumerProps, DeploymentConfig, functions
 from once.cdk.packaging.function_package import package
 from once.names import RELAY
-from once.settings import RelaySettings, Settings, TableSettings
+from once.settings import CommandSettings, RelaySettings, Settings, TableSettings
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
@@ -32,6 +33,13 @@ _LAMBDA = {
     "AWS_SECRET_ACCESS_KEY": "none",
 }
 _RELAY = RelaySettings(service="once", topic_arn="topic", dead_letter_url=_NOWHERE, publishes={})
+_IMPORTS = Path(__file__).with_name("imports")
+_ONE: Any = {
+    "dedup_table": "dedup",
+    "tables": {"orders": TableSettings("orders", ("order_id",))},
+    "dedup_window_seconds": DeploymentConfig().dedup_window_seconds,
+}
+"""Settings of the function with one command, and of the consumer with one handler."""
 
 
 Contender = tuple[str, Path, Mapping[str, str]]
@@ -42,7 +50,8 @@ def measure(repeats: int) -> list[Row]:
     """Measure the import of every function, and of boto3 with one client, in fresh processes.
 
     Imports come from the packages for the embedded AWS. A row has the median CPU time in
-    milliseconds, the number of loaded modules, and the median ratio to boto3's CPU time.
+    milliseconds, the number of loaded modules, and the median ratios to the CPU time of boto3, and
+    of a consumer with one handler.
     """
     contenders = dict(_contenders())
     samples = side_by_side(contenders, repeats, lambda name, _: _sample(name, *contenders[name]))
@@ -52,6 +61,7 @@ def measure(repeats: int) -> list[Row]:
             "cpu_ms": middle(own, "cpu_ms", 1),
             "modules": int(own[-1]["modules"]),
             "vs_boto3": ratio(own, samples[BOTO3], "cpu_ms", digits=2),
+            "vs_handler": ratio(own, samples[ONE_HANDLER], "cpu_ms", digits=2),
         }
         for name, own in samples.items()
     ]
@@ -61,11 +71,20 @@ def _contenders() -> Iterator[tuple[str, Contender]]:
     sources = {
         **{e.name: (REGISTRY.folder_of(e), e.aws_services) for e in (*CONSUMERS, WEBHOOKS)},
         RELAY: (functions.FOLDER / RELAY, ()),
+        **{name: (_IMPORTS / name, ()) for name in (ONE_COMMAND, ONE_HANDLER)},
     }
     settings = {
         **{line.name: _settings(line) for line in CONSUMERS},
         WEBHOOKS.name: settings_of(WEBHOOKS),
         RELAY: _RELAY,
+        ONE_COMMAND: CommandSettings(consumer=ONE_COMMAND, commands=("place-order",), **_ONE),
+        ONE_HANDLER: Settings(
+            consumer=ONE_HANDLER,
+            event_types=("order.placed",),
+            queue_url=_NOWHERE,
+            dead_letter_url=_NOWHERE,
+            **_ONE,
+        ),
     }
     for number, (name, source) in enumerate(sources.items()):
         folder = package(name, *source, DeploymentConfig(local=True))

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.commands import NEW, REPEATED
+from benchmarks.commands import ONCE as COMMAND
 from benchmarks.contenders import GROUPED, GROUPED_THREADS, ITEM, ITEM_GROUPED, UNGROUPED
 from benchmarks.dynamodb import MODEL
 from benchmarks.effects import ONCE
-from benchmarks.rows import EMBEDDED, Row, select
+from benchmarks.rows import EMBEDDED, ONE_COMMAND, Row, select
 from benchmarks.webhooks import INGRESS, Kind, webhooks_in
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
@@ -89,6 +91,13 @@ def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
     ):
         own = webhooks_in(rows, contender=INGRESS, request=kind, delay_ms=delay)
         worst(f"{INGRESS}, {title}", goal, field, own)
+    for sent, other in ((NEW, "raw transaction"), (REPEATED, "cancelled transaction")):
+        same = {"kind": "commands", "contender": COMMAND, "records": 1, "sent": sent}
+        own = [row for row in rows if same.items() <= row.items()]
+        worst(f"{sent} command, requests", 1.0, "requests", own)
+        for delay, title in ((5, "5 ms"), (MODEL, "model")):
+            at = [row for row in own if row["delay_ms"] == delay]
+            worst(f"{sent} command, {title}, wall / {other}", 1.05, "vs_raw", at)
     with_libraries = {
         line.name for line in CONSUMERS if (REGISTRY.folder_of(line) / "requirements.txt").exists()
     }
@@ -99,6 +108,8 @@ def goals_of(rows: Sequence[Row], imports: Sequence[Row]) -> list[Goal]:
     ):
         own = [row for row in imports if row["contender"] in names]
         worst(f"import of {which}, CPU / boto3", goal, "vs_boto3", own)
+    own = [row for row in imports if row["contender"] == ONE_COMMAND]
+    worst("import of one command, CPU / a consumer of one handler", 1.0, "vs_handler", own)
     return goals
 
 

@@ -4,8 +4,11 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
+from benchmarks.commands import FUNCTIONS as COMMANDS
+from benchmarks.commands import SENT
 from benchmarks.contenders import CONTENDERS
 from benchmarks.dynamodb import MODEL
 from benchmarks.effects import CALLS_MS
@@ -55,6 +58,13 @@ _WEBHOOK_COSTS = {
     "write units": "write_units",
 }
 
+_COMMAND_WALLS = {"0 ms": 0, "5 ms": 5, "model": MODEL}
+_COMMAND_COSTS = {
+    "CPU": "cpu_vs_raw",
+    "requests": "requests",
+    "write units": "write_units",
+}
+
 _END_TO_END = {
     "clock": "wall_us",
     "CPU: sender": "sender_cpu_us",
@@ -93,6 +103,9 @@ def measured(rows: Sequence[Row], imports: Sequence[Row], goals: Sequence[Goal])
     yield "puts the item = 1. The other columns are at 5 ms, times in microseconds:"
     times = ("p50", "p99", "p50, embedded", "p99, embedded")
     yield from _table(["", *_WEBHOOK_WALLS, *times, *_WEBHOOK_COSTS], _webhooks(rows))
+    yield "Wall time of a command, by the time of an answer; one transaction with boto3 = 1 (for a"
+    yield "repeated request a cancelled one). The other columns are at 5 ms:"
+    yield from _table(["", *_COMMAND_WALLS, *_COMMAND_COSTS], _commands(rows))
     yield "CPU time of a cold start's imports from the package; boto3 with one client = 1:"
     yield ", ".join(f"{row['contender']} {number(row['vs_boto3'])}" for row in imports) + "."
     yield ""
@@ -146,6 +159,18 @@ def _webhooks(rows: Sequence[Row]) -> Iterator[list[str]]:
         ]
         costs = [number(shown[name]) for name in _WEBHOOK_COSTS.values()]
         yield [f"{shown['contender']}, {shown['request']}", *walls, *times, *costs]
+
+
+def _commands(rows: Sequence[Row]) -> Iterator[list[str]]:
+    for name, sent in product(COMMANDS, SENT):
+        same = {"kind": "commands", "contender": name, "sent": sent}
+        own = {row["delay_ms"]: row for row in rows if same.items() <= row.items()}
+        if shown := own.get(_COMMAND_WALLS["5 ms"]):
+            walls = [
+                own[each]["vs_raw"] if each in own else None for each in _COMMAND_WALLS.values()
+            ]
+            costs = [shown[key] for key in _COMMAND_COSTS.values()]
+            yield [f"{name}, {sent}", *map(number, (*walls, *costs))]
 
 
 def _cell(rows: Sequence[Row], name: str, where: _Where) -> str:

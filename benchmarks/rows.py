@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 EMBEDDED = "embedded"
 """The `delay_ms` of end-to-end rows."""
 
+ONE_COMMAND, ONE_HANDLER = "one_command", "one_handler"
+"""Functions whose imports are compared, in `benchmarks/imports`."""
+
 FIGURES = (
     *("wall_us", "cpu_us", "requests", "write_units", "write_units_least", "read_units"),
     *("vs_raw", "vs_powertools", "cpu_vs_raw", "requests_vs_raw", "write_units_vs_raw"),

@@ -1,7 +1,9 @@
 """Every contender does its work with the claimed number of requests, under the same load."""
 
+import json
 from dataclasses import replace
 from io import BytesIO
+from itertools import count
 from operator import attrgetter
 from threading import Lock
 from types import SimpleNamespace
@@ -13,10 +15,12 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.config import Config
 
-from benchmarks import contenders, effects, embedded, webhooks
+from benchmarks import commands, contenders, effects, embedded, webhooks
 from benchmarks.batches import Setting, Wrong, load_of, take
 from benchmarks.contenders import Connect
 from benchmarks.deployed.verify_then_put import Handle
+from benchmarks.goals import goals_of
+from benchmarks.report import measured
 from benchmarks.rows import Sample
 from benchmarks.server import BenchServer, Service
 from benchmarks.webhooks import FUNCTIONS, INGRESS, PUT, Kind
@@ -255,3 +259,60 @@ def test_a_broken_function_is_detected(
     monkeypatch.setattr(webhooks, "FUNCTIONS", {**FUNCTIONS, PUT: broken})
     with pytest.raises(Wrong, match=message):
         webhooks.measure(MemoryServer(), 0, pairs=4)
+
+
+# Commands.
+
+
+COMMAND_COSTS = {  # requests and write units, a cancelled transaction's included
+    ("raw transaction", "new"): (1, 4),
+    ("Powertools", "new"): (3, 3),
+    ("Once, command", "new"): (1, 4),
+    ("raw transaction", "repeated"): (1, 4),
+    ("Powertools", "repeated"): (1, 1),
+    ("Once, command", "repeated"): (1, 4),
+}
+
+
+def test_every_function_answers_the_same_commands_at_its_costs() -> None:
+    rows = commands.measure(MemoryServer(), 5, pairs=4)
+    assert {
+        (row["contender"], row["sent"]): (row["requests"], row["write_units"]) for row in rows
+    } == COMMAND_COSTS
+    goals = [goal for goal in goals_of(rows, []) if "command, requests" in goal.figure]
+    assert [goal.seen for goal in goals] == [1, 1]
+    assert sum("Once, command" in line for line in measured(rows, [], goals)) == 2
+
+
+def answering_anew(connect: Connect) -> Handle:
+    """Store each order once, but answer each request differently."""
+    handle, number = commands._once(connect), count()
+    return lambda *given: {**handle(*given), "body": str(next(number))}
+
+
+def storing_again(connect: Connect) -> Handle:
+    """Answer each request alike, and store its order each time."""
+    client = connect("dynamodb")
+
+    def handle(event: Any, _: Any) -> Any:
+        key = {"order_id": {"S": json.loads(event["body"])["order_id"]}}
+        client.put_item(TableName="orders", Item=key)
+        return {"statusCode": 201, "body": "{}"}
+
+    return handle
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (answering_anew, "Once, command: a repeated request had another answer, with 201"),
+        (storing_again, r"24 orders were expected; 24 were put, \d+ times"),
+    ],
+)
+def test_a_broken_command_is_detected(
+    broken: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions = {**commands.FUNCTIONS, commands.ONCE: broken}
+    monkeypatch.setattr(commands, "FUNCTIONS", functions)
+    with pytest.raises(Wrong, match=message):
+        commands.measure(MemoryServer(), 0, pairs=4)

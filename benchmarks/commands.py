@@ -96,7 +96,7 @@ def _powertools(connect: Connect) -> Handle:
         client.put_item(TableName=ORDERS, Item=serialized(order))
         return _answer(_CREATED, {"order_id": order["order_id"]})
 
-    return handle  # type: ignore[no-any-return]
+    return handle
 
 
 def _once(connect: Connect) -> Handle:

@@ -15,7 +15,7 @@ import pytest
 
 from once.cdk import DeploymentConfig
 from once.cdk.packaging.function_package import package
-from once.cdk.permissions import ONLY_IN_TRANSACTIONS, READS
+from once.cdk.permissions import ONLY_IN_TRANSACTIONS, PUT, READS, UPDATE
 from once.settings import CommandSettings, TableSettings
 from tests.e2e.app import FUNCTIONS
 from tests.e2e.deployment import Deployment
@@ -95,10 +95,9 @@ def checkout(service: Deployment, request: pytest.FixtureRequest) -> Checkout:
 
 def _role(iam: Any, name: str) -> str:
     trust = {"Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    writes = {"Action": ["dynamodb:PutItem", "dynamodb:UpdateItem"]}
-    allowed = [{**writes, "Condition": ONLY_IN_TRANSACTIONS}, {"Action": list(READS)}]
+    writes = {"Action": [PUT, UPDATE], "Condition": ONLY_IN_TRANSACTIONS}
     role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(trust))
-    policy = _policy(*({**each, "Resource": "*"} for each in allowed))
+    policy = _policy({**writes, "Resource": "*"}, {"Action": READS, "Resource": "*"})
     iam.put_role_policy(RoleName=name, PolicyName="commands", PolicyDocument=policy)
     return str(role["Role"]["Arn"])
 

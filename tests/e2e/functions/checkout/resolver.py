@@ -18,7 +18,7 @@ def place() -> Response[str]:
     return Response(reply.status, headers=headers, body=reply.body.decode())
 
 
-@app.exception_handler(KeyConflict)
+@app.exception_handler(KeyConflict)  # type: ignore[untyped-decorator]
 def conflict(_: KeyConflict) -> Response[str]:
     return Response(422)
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from once.commands.answer import REPEATED, Problem, Reply
+from once.commands.routes import route_faults, route_pattern
 from once.commands.runner import MAX_KEY_BYTES, CommandRunner
 from once.commands.scope import Scope, scope_faults
 from once.errors import (
@@ -59,7 +60,6 @@ _OF_ERRORS: tuple[tuple[type[Exception], str], ...] = (
 
 _RETRY = {kind: {"retry-after": "1"} for kind in ("in-progress", "not-committed")}
 _TRACE = ("traceparent", "tracestate")
-_METHODS = ("POST", "PUT", "PATCH", "DELETE")
 
 # RFC 8941: a String as the only Item of a header. Its parameters have no meaning here.
 _STRING = r'"((?:[ !#-\[\]-~]|\\["\\])*)"'
@@ -68,11 +68,6 @@ _OTHER = r"[*A-Za-z][!#$%&'*+.^`|~:/\w-]*|-?\d{1,15}(?:\.\d{1,3})?|:[A-Za-z0-9+/
 _KEY_ITEM = re.compile(rf" *{_STRING}(?:; *{_NAME}(?:=(?:{_STRING}|{_OTHER}))?)* *", re.A)
 _BARE_UUID = re.compile(r" *([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}) *")
 _ESCAPED = re.compile(r"\\(.)")
-
-_ROUTE = re.compile(r"([A-Z]+) /((?:[\w.~@:-]+|\{[a-z_]\w*\}|/)*)", re.A)
-_FIELD = re.compile(r"\{(\w+)\}")
-_VALUE = r"(?P<\1>[\\w.~@:-]+)"
-"""A field in a path. Other characters would be encoded, which not every API decodes."""
 
 
 def key_in(header: str) -> str | None:
@@ -117,9 +112,9 @@ class HttpDoor:
         self.routes, self.scope = dict(routes), scope
         self._runner = runner
         self._patterns = [
-            (found[1], re.compile(_FIELD.sub(_VALUE, found[2].strip("/")), re.A), command)
+            (*pattern, command)
             for route, command in routes.items()
-            if not [*self._route_faults(route)] and (found := _ROUTE.fullmatch(route))
+            if (pattern := route_pattern(route))
         ]
 
     def faults(self, commands: Collection[str]) -> Iterator[str]:
@@ -131,22 +126,12 @@ class HttpDoor:
         if not self.routes:
             yield 'http() has no route; give {"POST /orders": "place-order"}'
         for route, command in self.routes.items():
-            yield from self._route_faults(route)
+            yield from route_faults(route)
             if command not in commands:
                 yield (
                     f"{route!r} is for {command!r}, which has no handler; register one with "
                     "@api.handles"
                 )
-
-    @staticmethod
-    def _route_faults(route: str) -> Iterator[str]:
-        found = _ROUTE.fullmatch(route)
-        fields = _FIELD.findall(route)
-        if not found or found[1] not in _METHODS or len({*fields}) < len(fields):
-            yield (
-                f"{route!r} is no route; give a method ({', '.join(_METHODS)}) and a path in which "
-                "each field is named once, as 'POST /orders/{order_id}/cancel'"
-            )
 
     def __call__(self, event: Mapping[str, Any], context: Context) -> LambdaAnswer:
         """Answer one request. No error leaves this function."""

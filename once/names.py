@@ -245,7 +245,12 @@ class StackOutput:
     CAPTURES = "Captures"
     """The table of captures."""
 
-    # Prefixes; the name of a consumer or table follows, in the form of `once.cdk.output_key`.
+    # Prefixes; the name of a line or table follows, in the form of `once.cdk.output_key`.
+    COMMANDS_FUNCTION = "CommandsFunction"
+    COMMANDS = "CommandsNames"
+    """The commands of a function, with commas between them."""
+    COMMANDS_URL = "CommandsUrl"
+    """Address of its HTTP API, before the path of a route."""
     QUEUE = "Queue"
     ISOLATION_QUEUE = "Isolation"
     DEAD_LETTERS = "DeadLetters"

@@ -25,10 +25,10 @@ from once.cdk.deployment_options import DeploymentConfig, imported_key
 from once.cdk.nag import acknowledge_finding, acknowledge_pattern
 from once.cdk.packaging.bytecode import bytecode_excludes, compiler_for
 from once.cdk.packaging.function_package import package
-from once.cdk.permissions import allow
-from once.cdk.props import Rollout
+from once.cdk.permissions import POLICY_CHARACTERS, allow, policy_characters
+from once.cdk.props import CommandProps, ConsumerProps, Rollout, named, output_key
 from once.cdk.synth_error import SynthError
-from once.names import LIVE_ALIAS, OTLP_ENDPOINT, Limits
+from once.names import LIVE_ALIAS, OTLP_ENDPOINT, ExternalOutput, Limits, StackOutput
 from once.settings import SETTINGS, Environment
 
 PACKAGES = "packages"
@@ -52,7 +52,8 @@ class FunctionConstruct(Construct):
     """A construct around one function: its log group, its role, and the alias that events invoke.
 
     `alias` points to a published version of `function`, which runs as `role`. `full_name` is the
-    function's name, `config` the deployment, `dashboard_row` its graphs.
+    function's name, `config` the deployment, `dashboard_row` its graphs. If another tool makes the
+    function, `contract` has what that tool needs, by the ends of outputs' keys; else it is empty.
 
     Args:
         name: the construct's id, and the end of the function's name.
@@ -65,6 +66,7 @@ class FunctionConstruct(Construct):
 
     def __init__(self, scope: Construct, name: str, config: DeploymentConfig) -> None:
         super().__init__(scope, name)
+        self.contract: dict[str, str] = {}
         self.config, self.full_name = config, f"{config.service}-{name}"
         self.log_group = logs.LogGroup(
             self,
@@ -176,6 +178,55 @@ class FunctionConstruct(Construct):
         self.alias = lambda_.Alias(self, "Live", alias_name=LIVE_ALIAS, version=version)
         # With the policies that an app has added to the role.
         self.alias.node.add_dependency(role, *after)
+
+    def _leave_to_other_tool(
+        self,
+        props: ConsumerProps | CommandProps,
+        policy: iam.ManagedPolicy,
+        settings: Environment,
+        variables: Mapping[str, str] = {},
+        **demands: object,
+    ) -> None:
+        """Fill the contract of a function; `demands` are those beside the function itself.
+
+        Raises:
+            SynthError: an output's key or the policy is not possible.
+        """
+        self.function = lambda_.Function.from_function_name(self, "Function", self.full_name)
+        text, stored = self._write_settings(settings, variables)
+        if stored is not None:
+            policy.add_statements(stored.right)
+        faults = []
+        if output_key(props.name).startswith((StackOutput.FUNCTION, StackOutput.TABLE)):
+            faults = ["its outputs would be read as those of a function or table; rename it"]
+        if (size := policy_characters(self, policy.document.to_json())) > POLICY_CHARACTERS:
+            faults.append(
+                f"its policy has up to {size} characters, and IAM takes {POLICY_CHARACTERS} in a "
+                "managed policy; give it fewer tables, secrets or workflows, or deploy it with the "
+                "CDK, whose policy is a part of its role"
+            )
+        if faults:
+            raise SynthError(f"{named(props)} cannot be built", faults)
+        demands |= {
+            "Function": {
+                "Runtime": self.config.runtime.name,
+                "Architectures": [lambda_.Architecture.ARM_64.name],
+                "Handler": f"functions.{props.name}.handler.lambda_handler",
+                "Timeout": props.timeout_seconds,
+                "MemorySize": props.memory_mb,
+            },
+            "ReservedConcurrentExecutions": props.reserved_concurrency,
+            "Variables": list(variables),
+        }
+        self.contract |= {
+            ExternalOutput.SETTINGS: text,
+            ExternalOutput.POLICY: policy.managed_policy_arn,
+            ExternalOutput.DEMANDS: json.dumps(demands),
+            **{
+                f"{ExternalOutput.VARIABLE}{output_key(name.lower())}": value
+                for name, value in variables.items()
+            },
+        }
 
     def _code(self, packaged: Path) -> lambda_.Code:
         if not self.config.external_functions:

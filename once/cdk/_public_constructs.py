@@ -11,6 +11,7 @@ from once.cdk.checks.constructs import unmanaged_mapping_faults as unmanaged_map
 from once.cdk.checks.consumer_set import consumer_set_faults as consumer_set_faults
 from once.cdk.checks.deployment_config import deployment_faults as deployment_faults
 from once.cdk.checks.handlers_in_code import event_types_output as event_types_output
+from once.cdk.command_function import CommandFunction as CommandFunction
 from once.cdk.deployed_names import DeployedNames as DeployedNames
 from once.cdk.deployed_names import missing_name_faults as missing_name_faults
 from once.cdk.deployment_options import CustomerKey as CustomerKey

@@ -3,6 +3,8 @@
 from once.cdk.app.registry import Registry as Registry
 from once.cdk.app.registry import event_sources as event_sources
 from once.cdk.app.registry import published_types as published_types
+from once.cdk.props import Auth as Auth
+from once.cdk.props import CommandProps as CommandProps
 from once.cdk.props import ConsumerProps as ConsumerProps
 from once.cdk.props import DurableFunctionProps as DurableFunctionProps
 from once.cdk.props import Pollers as Pollers

@@ -15,7 +15,7 @@ from typing import Self
 import msgspec
 
 from once.cdk.checks.property_types import has_type
-from once.cdk.props import ConsumerProps, Rollout, WebhookProps
+from once.cdk.props import CommandProps, ConsumerProps, Line, Rollout, WebhookProps, named
 from once.cdk.synth_error import SynthError
 from once.names import page_url
 from once.settings import Dedup
@@ -30,8 +30,9 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tables: names of business tables.
         secrets: names of secrets.
         endpoints: names of the endpoints of each webhook ingress, by the ingress's name.
+        commands: names of functions with commands.
         stacks: the number of each consumer's stack; without those in the service stack, the first.
-        uses: the parts of the latest deployment that each consumer's code may use, by its name.
+        uses: the parts of the latest deployment that each line's code may use, by its name.
     """
 
     consumers: dict[str, str] = {}
@@ -39,30 +40,30 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tables: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     endpoints: dict[str, tuple[str, ...]] = {}
+    commands: tuple[str, ...] = ()
     stacks: dict[str, int] = {}
     uses: dict[str, tuple[str, ...]] = {}
 
     @classmethod
-    def of(
-        cls,
-        consumers: Iterable[ConsumerProps],
-        webhooks: WebhookProps | None = None,
-        stacks: Mapping[str, int] = {},
-    ) -> Self:
-        """Return the names of a registry, and of its webhook ingress if it has one."""
-        registry = list(consumers)
+    def of(cls, lines: Iterable[Line], stacks: Mapping[str, int] = {}) -> Self:
+        """Return the names of a registry's lines."""
+        registry = list(lines)
+        consumers = [each for each in registry if isinstance(each, ConsumerProps)]
+        commands = [each for each in registry if isinstance(each, CommandProps)]
+        writers: list[ConsumerProps | CommandProps] = [*consumers, *commands]
         return cls(
-            consumers={each.name: each.identity for each in registry},
-            fifo=_sorted(each.name for each in registry if each.fifo),
-            tables=_sorted(table.name for each in registry for table in each.tables),
-            secrets=_sorted(secret for each in registry for secret in each.secrets),
-            endpoints=(
-                {}
-                if webhooks is None
-                else {webhooks.name: _sorted(each.name for each in webhooks.endpoints)}
-            ),
+            consumers={each.name: each.identity for each in consumers},
+            fifo=_sorted(each.name for each in consumers if each.fifo),
+            tables=_sorted(table.name for each in writers for table in each.tables),
+            secrets=_sorted(secret for each in consumers for secret in each.secrets),
+            endpoints={
+                each.name: _sorted(endpoint.name for endpoint in each.endpoints)
+                for each in registry
+                if isinstance(each, WebhookProps)
+            },
+            commands=_sorted(each.name for each in commands),
             stacks=dict(stacks),
-            uses={each.name: used for each in registry if (used := _sorted(_uses(each)))},
+            uses={each.name: used for each in writers if (used := _sorted(_uses(each)))},
         )
 
     @classmethod
@@ -100,6 +101,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         every = _read(file)
         known = every.get(service, DeployedNames())
+        deployed = {*self.consumers, *self.commands}
         every[service] = DeployedNames(
             consumers={**known.consumers, **self.consumers},
             fifo=_sorted((*known.fifo, *self.fifo)),
@@ -109,8 +111,9 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 name: _sorted((*known.endpoints.get(name, ()), *self.endpoints.get(name, ())))
                 for name in (*known.endpoints, *self.endpoints)
             },
+            commands=_sorted((*known.commands, *self.commands)),
             stacks={**known.stacks, **self.stacks},
-            uses={n: u for n, u in known.uses.items() if n not in self.consumers} | self.uses,
+            uses={n: u for n, u in known.uses.items() if n not in deployed} | self.uses,
         )
         file.write_text(json.dumps(msgspec.to_builtins(every), indent=2, sort_keys=True) + "\n")
         recorded = {*known.by_kind()}
@@ -119,6 +122,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def by_kind(self) -> Iterator[tuple[str, str]]:
         """Yield each name that a deployment must keep, after the kind of its part."""
         yield from (("consumer", name) for name in sorted(self.consumers))
+        yield from (("commands", name) for name in self.commands)
         yield from (("table", name) for name in self.tables)
         yield from (("secret", name) for name in self.secrets)
         for ingress, names in self.endpoints.items():
@@ -140,12 +144,14 @@ def _sorted(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*names}))
 
 
-def _uses(line: ConsumerProps) -> Iterator[str]:
-    """Yield each part that a line lets the consumer's code use."""
+def _uses(line: ConsumerProps | CommandProps) -> Iterator[str]:
+    """Yield each part that a line lets its code use."""
     yield from (f"the table {table.name!r}" for table in line.tables)
+    yield from (f"the published type {event!r}" for event in line.publishes)
+    if isinstance(line, CommandProps):
+        return
     yield from (f"the secret {name!r}" for name in line.secrets)
     yield from (f"the workflow {workflow.name!r}" for workflow in line.starts)
-    yield from (f"the published type {event!r}" for event in line.publishes)
     flags = ("sends_email", "claim_check_mb", "effect_timeout_seconds")
     yield from (name for name in flags if getattr(line, name))
     if line.batch_size > 1 and not line.fifo:
@@ -160,29 +166,28 @@ STEPS = page_url("runbook#rename-or-remove-a-consumer")
 ENDPOINT_STEPS = page_url("runbook#remove-an-endpoint")
 
 
-def missing_name_faults(
-    deployed: DeployedNames,
-    consumers: Collection[ConsumerProps],
-    webhooks: WebhookProps | None = None,
-) -> Iterator[str]:
+def missing_name_faults(deployed: DeployedNames, lines: Collection[Line]) -> Iterator[str]:
     """Yield a fault for each deployed name that a registry has lost or gives another identity.
 
     Args:
         deployed: the names that are recorded as deployed.
-        consumers: the registry. With a property of a wrong type, which is a fault of its own, it
-            is not compared.
-        webhooks: the webhook ingress, if there is one; compared under the same condition.
+        lines: the registry. With a property of a wrong type, which is a fault of its own, it is not
+            compared.
     """
-    typed = all(has_type(each, ConsumerProps) for each in consumers)
-    if not typed or not has_type(webhooks, WebhookProps | None):
+    if not all(has_type(each, Line) for each in lines):
         return
-    yield from _consumer_faults(deployed, consumers)
-    registered = DeployedNames.of(consumers, webhooks)
-    now = {*registered.by_kind()}
+    yield from _consumer_faults(deployed, [x for x in lines if isinstance(x, ConsumerProps)])
+    now = {*DeployedNames.of(lines).by_kind()}
     for kind, name in deployed.by_kind():
         if kind == "consumer" or (kind, name) in now:
             continue
-        if kind in {"table", "secret"}:
+        if kind == "commands":
+            yield (
+                f"commands {name!r} were deployed and have no line: under another name a request "
+                "that is sent again would take effect again; put the line back, or delete the "
+                "recorded name once no client repeats a request to it"
+            )
+        elif kind in {"table", "secret"}:
             yield (
                 f"{kind} {name!r} was deployed and no line has it: it would be left behind with "
                 "its value, and a new name would begin empty; put it back, or delete the recorded "
@@ -201,17 +206,19 @@ def missing_name_faults(
 ROLLOUT_STEPS = page_url("runbook#remove-a-table-secret-or-workflow")
 
 
-def lost_use_faults(deployed: DeployedNames, consumers: Iterable[ConsumerProps]) -> Iterator[str]:
+def lost_use_faults(deployed: DeployedNames, lines: Iterable[Line]) -> Iterator[str]:
     """Yield a fault for each part that a line loses, while a rollout moves its traffic in steps.
 
     Both versions have one role, and one relay, which change before the first step.
     """
-    for each in consumers:
-        if not has_type(each, ConsumerProps) or each.rollout is Rollout.ALL_AT_ONCE:
+    for each in lines:
+        if isinstance(each, WebhookProps) or not has_type(each, Line):
+            continue
+        if each.rollout is Rollout.ALL_AT_ONCE:
             continue
         for lost in sorted({*deployed.uses.get(each.name, ())} - {*_uses(each)}):
             yield (
-                f"consumer {each.name!r} loses {lost}, which its deployed code may use: until the "
+                f"{named(each)} loses {lost}, which its deployed code may use: until the "
                 f"rollout {each.rollout.name} ends, that code would be denied it, and an alarm "
                 "would move the traffic back. Put it back and deploy code that does not use it. "
                 "Then take it out of the line, and out of uses of the recorded names, in a later "

@@ -14,7 +14,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct, Node
 
-from once.cdk.props import DAY_SECONDS, ConsumerProps, Rollout, WarmThroughput
+from once.cdk.props import DAY_SECONDS, CommandProps, ConsumerProps, Rollout, WarmThroughput
 from once.names import CLOCK_MARGIN_SECONDS
 from once.settings import TIME_MARGIN_MS
 
@@ -374,6 +374,14 @@ class DeploymentConfig:
             reserved_concurrency=None,
             snap_start=False,  # the embedded AWS takes no snapshots
         )
+
+    def adapt_commands(self, commands: CommandProps) -> CommandProps:
+        """Return commands as they are deployed here."""
+        if self.local or not self.gradual_rollout:
+            commands = replace(commands, rollout=Rollout.ALL_AT_ONCE)
+        if not self.local:
+            return commands
+        return replace(commands, reserved_concurrency=None, snap_start=False)
 
     def webhook_reservation(self, declared: int | None) -> int | None:
         """Return an ingress's reserved concurrency here, from the one in its properties."""

@@ -1,6 +1,5 @@
 """The construct of one consumer: queues, function, role, alarms."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -8,7 +7,6 @@ from typing import cast
 from aws_cdk import Annotations, Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
@@ -25,11 +23,11 @@ from once.cdk.checks.property_types import property_type_faults
 from once.cdk.deployment_options import ALL, DeploymentConfig
 from once.cdk.monitoring import monitor_consumer
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.permissions import POLICY_CHARACTERS, ClaimAccess, consumer_rights, policy_characters
-from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups, output_key
+from once.cdk.permissions import ClaimAccess, consumer_rights
+from once.cdk.props import ConsumerProps, DurableFunctionProps, MessageGroups
 from once.cdk.synth_error import SynthError
 from once.cdk.topics import Topics
-from once.names import ExternalOutput, Limits, StackOutput, retention_variable, workflow_variable
+from once.names import ExternalOutput, Limits, retention_variable, workflow_variable
 from once.settings import Dedup, Settings, TableSettings
 
 
@@ -163,11 +161,22 @@ class IdempotentConsumer(FunctionConstruct):
             **{**self.props.settings, **groups.settings, **config.backoff},
         )
         variables = self._handler_variables(secrets)
-        self.contract: Mapping[str, str] = {}
         mapping, serving = None, list[IDependable]()
         if isinstance(rights, iam.ManagedPolicy):
-            self.function = lambda_.Function.from_function_name(self, "Function", self.full_name)
-            self.contract = self._contract(settings, variables, rights)
+            self._leave_to_other_tool(
+                self.props,
+                rights,
+                settings,
+                variables,
+                VisibilityTimeout=self.props.visibility,
+                Mapping=_queues.mapping_demands(self.props),
+                IsolationMapping=_queues.ISOLATION_DEMANDS,
+            )
+            isolated = self.isolation
+            self.contract |= {
+                ExternalOutput.QUEUE: self.queue.queue_arn,
+                **({ExternalOutput.ISOLATION_QUEUE: isolated.queue_arn} if isolated else {}),
+            }
         else:
             self._make_function(
                 cast(Path, props.folder),
@@ -206,50 +215,6 @@ class IdempotentConsumer(FunctionConstruct):
         self.dashboard_row, alarms = monitor_consumer(self, self.props, queues, mapping)
         if mapping is not None:
             self._shift_gradually(self.props.rollout, alarms)
-
-    def _contract(
-        self, settings: Settings, variables: Mapping[str, str], policy: iam.ManagedPolicy
-    ) -> dict[str, str]:
-        """Return what another tool needs to make the function, by the ends of outputs' keys."""
-        props, isolation = self.props, self.isolation
-        text, stored = self._write_settings(settings, variables)
-        if stored is not None:
-            policy.add_statements(stored.right)
-        if output_key(props.name).startswith((StackOutput.FUNCTION, StackOutput.TABLE)):
-            fault = "its outputs would be read as those of a function or table; rename it"
-            raise _unbuildable(props, [fault])
-        if (size := policy_characters(self, policy.document.to_json())) > POLICY_CHARACTERS:
-            fault = (
-                f"its policy has up to {size} characters, and IAM takes {POLICY_CHARACTERS} in a "
-                "managed policy; give it fewer tables, secrets or workflows, or deploy it with the "
-                "CDK, whose policy is a part of its role"
-            )
-            raise _unbuildable(props, [fault])
-        demands = {
-            "Function": {
-                "Runtime": self.config.runtime.name,
-                "Architectures": [lambda_.Architecture.ARM_64.name],
-                "Handler": f"functions.{props.name}.handler.lambda_handler",
-                "Timeout": props.timeout_seconds,
-                "MemorySize": props.memory_mb,
-            },
-            "ReservedConcurrentExecutions": props.reserved_concurrency,
-            "VisibilityTimeout": props.visibility,
-            "Variables": list(variables),
-            "Mapping": _queues.mapping_demands(props),
-            "IsolationMapping": _queues.ISOLATION_DEMANDS,
-        }
-        return {
-            ExternalOutput.SETTINGS: text,
-            ExternalOutput.POLICY: policy.managed_policy_arn,
-            ExternalOutput.QUEUE: self.queue.queue_arn,
-            **({ExternalOutput.ISOLATION_QUEUE: isolation.queue_arn} if isolation else {}),
-            ExternalOutput.DEMANDS: json.dumps(demands),
-            **{
-                f"{ExternalOutput.VARIABLE}{output_key(name.lower())}": value
-                for name, value in variables.items()
-            },
-        }
 
     def _make_queue(self, part: str, name: str, receives: int) -> sqs.Queue:
         # In the last receive the library itself dead-letters a message that fails, with a reason.

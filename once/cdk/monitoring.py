@@ -86,6 +86,7 @@ has redriven raise no alarm."""
 
 _STATUS, _ROW = "once status", "look at the row of the dashboard"
 _LOG = "look for `will be retried` in the log"
+_FAILED = "look for `command failed` in the log"
 _ACCOUNT = "look at ConcurrentExecutions of the account"
 _UNROUTED = "once dlq list --consumer unrouted"
 _ENDPOINT = "look which endpoint the log names"
@@ -106,6 +107,7 @@ _TEXTS = {
         "webhooks were not captured or made no event",
         "once webhooks list",
     ),
+    "commands-failed": (NOW, "commands end without an answer", _FAILED),
     "webhooks-rejected": (TODAY, "many webhooks are refused", _ENDPOINT),
     "new-dead-letters": (
         NOW,
@@ -290,6 +292,39 @@ def monitor_ingress(ingress: FunctionConstruct) -> Row:
         part.times(f"{name}: answer, ms", Metric.WEBHOOK_MS),
         _function(name, function),
     ]
+
+
+def monitor_commands(commands: FunctionConstruct) -> tuple[Row, list[cloudwatch.IAlarm]]:
+    """Alarm when commands end without an answer, or the function fails as a whole.
+
+    Returns its row, and the alarms that a faulty version sets off. The row shows outcomes, those
+    without a commit, time, and the function.
+    """
+    part, name, function = _Part.of(commands), commands.node.id, commands.function
+    failed = part.metric(Metric.COMMANDS_FAILED, period=_WHILE)
+    faulty = [
+        part.add("CommandsAlarm", failed, _RETRIES, "commands-failed"),
+        part.on_errors(function),
+    ]
+    if part.has_all:
+        part.on_throttles(function)
+    row = [
+        _graph(
+            f"{name}: commands",
+            part.metric(Metric.COMMANDS_COMMITTED, label="committed"),
+            part.metric(Metric.COMMANDS_REFUSED, label="refused"),
+            part.metric(Metric.COMMANDS_REPEATED, label="repeated"),
+        ),
+        _graph(
+            f"{name}: without a commit",
+            part.metric(Metric.COMMANDS_FAILED, label="failed"),
+            part.metric(Metric.COMMANDS_INVALID, label="invalid"),
+            part.metric(Metric.COMMAND_CONFLICTS, label="other content"),
+        ),
+        part.times(f"{name}: command, ms", Metric.COMMAND_MS),
+        _function(name, function),
+    ]
+    return row, faulty
 
 
 def add_shared_alarms(scope: Construct, table: dynamodb.ITable, config: DeploymentConfig) -> None:

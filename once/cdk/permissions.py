@@ -294,14 +294,7 @@ def consumer_rights(
         ("s3", None if claims is None else claims.bucket.encryption_key),
     ]
     statements += key_statements(scope, uses)
-    role: iam.Role | iam.ManagedPolicy
-    if config.external_functions:
-        document = _document(statements, config)
-        # No description: a changed one would replace the policy, and leave the old one attached.
-        role = iam.ManagedPolicy(scope, "Consumer", document=document)
-        _acknowledge_any(role)
-    else:
-        role = function_role(scope, "Consumer", statements, config)
+    role = function_rights(scope, "Consumer", statements, config)
     for each in consumer.starts:
         if isinstance(each, StateMachineProps):
             acknowledge_pattern(
@@ -329,12 +322,11 @@ def _state_statements(
     *,
     local: bool,
 ) -> list[iam.PolicyStatement]:
-    arns = [table.table_arn for table in tables]
-    in_transactions = ONLY_IN_TRANSACTIONS
     if consumer.dedup is Dedup.ITEM:
+        arns = [table.table_arn for table in tables]
         writes = [PUT, UPDATE]  # a deletion would remove the records on the item
         if consumer.group_size > 1:
-            write = allow("WriteInTransactions", writes, *arns, conditions=in_transactions)
+            write = allow("WriteInTransactions", writes, *arns, conditions=ONLY_IN_TRANSACTIONS)
         else:
             names = [f"{ITEM_RECORD_PREFIX}{consumer.identity}#*"]
             with_record = {"ForAnyValue:StringLike": {"dynamodb:Attributes": names}}
@@ -344,12 +336,16 @@ def _state_statements(
         return [write, allow("Read", READS, *arns)]
     writes = [PUT, *([UPDATE] if consumer.has_effects else [])]
     records = record_statements(consumer.identity, dedup_table, writes, local=local)
-    if not arns:
-        return records
-    writes = [PUT, UPDATE, "dynamodb:DeleteItem"]
+    return [*records, *table_statements(tables)]
+
+
+def table_statements(tables: Sequence[dynamodb.ITable]) -> list[iam.PolicyStatement]:
+    """Return the statements on business tables whose writes commit with a record."""
+    if not tables:
+        return []
+    arns, writes = [table.table_arn for table in tables], [PUT, UPDATE, "dynamodb:DeleteItem"]
     return [
-        *records,
-        allow("WriteInTransactions", writes, *arns, conditions=in_transactions),
+        allow("WriteInTransactions", writes, *arns, conditions=ONLY_IN_TRANSACTIONS),
         allow("CheckInTransactions", ["dynamodb:ConditionCheckItem"], *arns),
         allow("Read", READS, *arns),
     ]
@@ -370,6 +366,21 @@ def record_statements(
         allow("WriteOwnRecordsInTransactions", writes, table.table_arn, conditions=conditions),
         allow("ReadOwnRecords", [LOOK_UP], table.table_arn, conditions=own),
     ]
+
+
+def function_rights(
+    scope: Construct,
+    name: str,
+    statements: Sequence[iam.PolicyStatement],
+    config: DeploymentConfig,
+) -> iam.Role | iam.ManagedPolicy:
+    """Return the role of a function, or a managed policy if another tool makes the role."""
+    if not config.external_functions:
+        return function_role(scope, name, statements, config)
+    # No description: a changed one would replace the policy, and leave the old one attached.
+    policy = iam.ManagedPolicy(scope, name, document=_document(statements, config))
+    _acknowledge_any(policy)
+    return policy
 
 
 def function_role(

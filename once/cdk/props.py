@@ -1,4 +1,4 @@
-"""Properties of consumers, of their tables, workflows and scaling, and of a webhook ingress."""
+"""Properties of consumers, of their tables, workflows and scaling, of commands, and of webhooks."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
@@ -37,6 +37,8 @@ EventTypes = Annotated[tuple[str, ...], "a tuple of types, such as ('order.place
 AwsServices = Annotated[
     tuple[str, ...] | None, "a tuple of names, such as ('ssm',), or None for all services"
 ]
+Folder = Annotated[Path | None, "a pathlib.Path"]
+Reservation = Annotated[int | None, Meta(ge=1), "0 would admit no request"]
 Memory = Annotated[int, Meta(ge=128, le=10_240)]
 _INITIAL = "every table on demand begins with that, which DynamoDB does not lower"
 Timeout = Annotated[
@@ -162,6 +164,12 @@ class TableProps:
         return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
 
+Tables = Annotated[
+    tuple[TableProps, ...], "a tuple of tables, such as (TableProps('stock', 'sku'),)"
+]
+Rollouts = Annotated[Rollout, "a member of Rollout, such as Rollout.CANARY_10_PERCENT_15_MINUTES"]
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerProps:
     """One consumer. Queue, dead letters, function, role and alarms follow from it.
@@ -173,9 +181,7 @@ class ConsumerProps:
     """Names its queues and its function, and is its identity unless it was renamed."""
     events: EventTypes = ()
     """The CloudEvents types that it takes from other consumers."""
-    tables: Annotated[
-        tuple[TableProps, ...], "a tuple of tables, such as (TableProps('stock', 'sku'),)"
-    ] = ()
+    tables: Tables = ()
     """The business tables that it may write."""
     _: KW_ONLY
     external: EventTypes = ()
@@ -231,9 +237,7 @@ class ConsumerProps:
     """True to start its function from a snapshot, taken when the function is deployed. It needs
     Python 3.12 or newer.
     """
-    rollout: Annotated[
-        Rollout, "a member of Rollout, such as Rollout.CANARY_10_PERCENT_15_MINUTES"
-    ] = Rollout.ALL_AT_ONCE
+    rollout: Rollouts = Rollout.ALL_AT_ONCE
     """How a deployment moves its traffic to a new version. Unless that is all at once, CodeDeploy
     moves the traffic back if an alarm on the consumer's errors, new dead letters or circuit breaker
     fires meanwhile, and the deployment fails.
@@ -269,7 +273,7 @@ class ConsumerProps:
     """True to deliver no more events into its queue. Function and queues stay, so that it can
     finish the messages that it has, before its line is deleted.
     """
-    folder: Annotated[Path | None, "a pathlib.Path"] = None
+    folder: Folder = None
     """The folder that holds its `handler.py`. It is packaged as `functions.<name>`, so that its
     modules must import each other relatively. A `requirements.txt` in it is the lock file of the
     wheels that it needs besides those of the library.
@@ -430,7 +434,7 @@ class WebhookProps:
     """The endpoints."""
     name: str = "webhooks"
     """The first part of its dedup keys, and of the source of its events; it never changes."""
-    folder: Annotated[Path | None, "a pathlib.Path"] = None
+    folder: Folder = None
     """The folder of its `handler.py`."""
     aws_services: AwsServices = None
     """As in `ConsumerProps`."""
@@ -438,7 +442,7 @@ class WebhookProps:
     """The time for which a capture is kept."""
     http_api: bool = False
     """Whether an HTTP API takes the requests, in place of the function URL."""
-    reserved_concurrency: Annotated[int | None, Meta(ge=1), "0 would admit no request"] = None
+    reserved_concurrency: Reservation = None
     """The most requests that run at once, taken from the account's concurrency; None for no limit.
     A new account has 10 in all and can reserve none.
     """
@@ -448,7 +452,12 @@ class WebhookProps:
     """The timeout of the function."""
 
     @property
-    def event_types(self) -> tuple[str, ...]:
+    def identity(self) -> str:
+        return self.name
+
+    @property
+    def publishes(self) -> tuple[str, ...]:
+        """The types of the events that it hands on."""
         return tuple(dict.fromkeys(t for each in self.endpoints for t in each.event_types))
 
     @property
@@ -474,8 +483,105 @@ class WebhookProps:
         """The fields of `WebhookSettings` that follow from the properties alone."""
         return {
             "consumer": self.name,
-            "publishes": self.event_types,
+            "publishes": self.publishes,
             "max_body_bytes": max(MAX_BODY_BYTES, self.largest_body),
             "endpoints": self.endpoints,
             "capture_seconds": self.capture_days * DAY_SECONDS,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """Authentication of callers by an HTTP API, as `Auth.jwt("https://issuer", "client")`.
+
+    Attributes:
+        kind: the name of one of the constructors below.
+        issuer: of `jwt`, the issuer of the tokens.
+        audience: of `jwt`, the audiences or client ids of which a token has one.
+    """
+
+    kind: str
+    issuer: str = ""
+    audience: tuple[str, ...] = ()
+
+    @classmethod
+    def jwt(cls, issuer: str, *audience: str) -> Self:
+        """A JWT in `Authorization`, verified by the keys of its issuer, such as a user pool."""
+        return cls("jwt", issuer, audience)
+
+    @classmethod
+    def iam(cls) -> Self:
+        """A signature of an IAM principal that may `execute-api:Invoke`."""
+        return cls("iam")
+
+    @classmethod
+    def public(cls) -> Self:
+        """None: anybody may send commands."""
+        return cls("public")
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The rules of `once.Scope` that find a caller of this authentication."""
+        rules = {"jwt": ("claim", "by"), "iam": ("iam", "role", "by"), "public": ("public", "by")}
+        return rules.get(self.kind, ())
+
+
+@dataclass(frozen=True, slots=True)
+class CommandProps:
+    """The commands of one function, with an HTTP API in front of it if there are `routes`."""
+
+    name: str
+    """Names its function; the first part of its dedup keys, and of the source of its events. It is
+    no consumer's name, and never changes.
+    """
+    tables: Tables = ()
+    """The business tables that it may write."""
+    _: KW_ONLY
+    routes: Annotated[Mapping[str, str], "a mapping such as {'POST /orders': 'place-order'}"] = (
+        field(default_factory=dict)
+    )
+    """The command of each method and path, as its `api.http(…)` has them."""
+    auth: Annotated[
+        Auth | None, "Auth.jwt('https://issuer', 'client'), Auth.iam() or Auth.public()"
+    ] = None
+    """The authentication of the API's callers; required with `routes`."""
+    commands: Annotated[tuple[str, ...], "a tuple of names, such as ('place-order',)"] = ()
+    """Further commands, which other code runs, or an API of your own sends."""
+    publishes: EventTypes = ()
+    """The CloudEvents types that it may publish, through the outbox relay."""
+    requests_a_second: Annotated[int, Meta(ge=1, le=10_000)] = 500
+    """Throttle of the API, which answers 429 above it."""
+    timeout_seconds: Timeout = 30
+    """Timeout of its function. An HTTP API waits for 30 s at most."""
+    memory_mb: Memory = 512
+    """Memory of its function."""
+    reserved_concurrency: Reservation = None
+    """The most commands that run at once, as in `WebhookProps`."""
+    snap_start: bool = False
+    """As in `ConsumerProps`."""
+    rollout: Rollouts = Rollout.ALL_AT_ONCE
+    """As in `ConsumerProps`; its alarms are those on errors and on failed commands."""
+    folder: Folder = None
+    """As in `ConsumerProps`."""
+    aws_services: AwsServices = None
+    """As in `ConsumerProps`."""
+
+    @property
+    def identity(self) -> str:
+        return self.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The fields of `CommandSettings` that follow from the properties alone."""
+        commands = tuple(sorted({*self.routes.values(), *self.commands}))
+        return {"consumer": self.name, "commands": commands, "publishes": self.publishes}
+
+
+Line = ConsumerProps | CommandProps | WebhookProps
+"""A part of a service with a function of its own, in a folder of its own."""
+
+
+def named(line: Line) -> str:
+    """Return a line as faults name it."""
+    kind = "webhook ingress" if isinstance(line, WebhookProps) else "commands"
+    return f"{'consumer' if isinstance(line, ConsumerProps) else kind} {line.name!r}"

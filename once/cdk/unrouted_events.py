@@ -16,7 +16,7 @@ from once.cdk.checks.consumer_set import route_warnings
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.monitoring import monitor_unrouted
 from once.cdk.permissions import LOG_ACTIONS, MAPPING_ACTIONS, allow, function_role, key_statements
-from once.cdk.props import ConsumerProps, WebhookProps
+from once.cdk.props import ConsumerProps, Line
 from once.cdk.topics import Topics, subscribe
 from once.names import EVENT_TYPE_ATTRIBUTE, UNROUTED, Limits
 from once.settings import SweepSettings
@@ -45,7 +45,7 @@ class UnroutedEvents(FunctionConstruct):
     Args:
         topics: the topics whose events are checked.
         consumers: every consumer of the deployment.
-        webhooks: the webhook ingress of the deployment, if there is one.
+        publishers: the further lines that publish: webhook ingress and commands.
         further: the parameters of stacks that are deployed after this one, each with those of the
             consumers that are there. Such a stack writes its `routes_to` into the parameter.
     """
@@ -56,7 +56,7 @@ class UnroutedEvents(FunctionConstruct):
         *,
         topics: Topics,
         consumers: Collection[ConsumerProps],
-        webhooks: WebhookProps | None = None,
+        publishers: Collection[Line] = (),
         further: Mapping[str, Collection[ConsumerProps]] = {},
         config: DeploymentConfig | None = None,
     ) -> None:
@@ -133,7 +133,7 @@ class UnroutedEvents(FunctionConstruct):
                 topics.swept.add(self._subscribe(topic))
             else:
                 self._subscribe(topic, but=types, after=[topics.subscribed])
-        for warning in route_warnings(consumers, webhooks):
+        for warning in route_warnings([*consumers, *publishers]):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
         self.dashboard_row = monitor_unrouted(self, self.queue, self.sweep)
 

@@ -6,25 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from aws_cdk import ArnFormat, RemovalPolicy, Stack
-from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from once.cdk import permissions
+from once.cdk._http_api import ANY_REQUEST, add_routes, make_api
 from once.cdk._lambda_function import FunctionConstruct
 from once.cdk.checks.constructs import webhook_wiring_faults
 from once.cdk.checks.deployment_config import deployment_faults
 from once.cdk.checks.webhook_props import webhook_props_faults
-from once.cdk.deployment_options import DeploymentConfig, imported_key
+from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.monitoring import monitor_ingress
-from once.cdk.nag import acknowledge_finding
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.props import MessageGroups, WebhookProps
+from once.cdk.props import Auth, MessageGroups, WebhookProps
 from once.cdk.synth_error import SynthError
 from once.names import consumer_objects
 from once.settings import TableSettings
@@ -33,15 +29,6 @@ from once.webhooks.endpoint import CAPTURES, OBJECTS, WebhookSettings
 
 REQUESTS_A_SECOND = 500
 """Throttle of the HTTP API, which answers 429 above it: providers send such webhooks again."""
-_LOGGED = {
-    "requestId": "requestId",
-    "requestTime": "requestTime",
-    "routeKey": "routeKey",
-    "status": "status",
-    "sourceIp": "identity.sourceIp",
-    "responseLength": "responseLength",
-}
-"""The fields of the access log, and their variables."""
 
 
 class WebhookFunction(FunctionConstruct):
@@ -87,7 +74,7 @@ class WebhookFunction(FunctionConstruct):
         reserved = config.webhook_reservation(props.reserved_concurrency)
         self.props = replace(props, reserved_concurrency=reserved)
         claims = claims if props.needs_claims else None
-        groups = MessageGroups() if relay is None else relay.groups.among(props.event_types)
+        groups = MessageGroups() if relay is None else relay.groups.among(props.publishes)
         self.settings = WebhookSettings(
             dedup_table=dedup_table.table_name,
             tables={CAPTURES: TableSettings(name=captures.table_name, key=(CaptureAttribute.PK,))},
@@ -133,7 +120,10 @@ class WebhookFunction(FunctionConstruct):
             after=[relay.alias] if relay else [],
         )
         if props.http_api:
-            self.url = self._http_api(config)
+            stage = make_api(self, REQUESTS_A_SECOND)
+            # Providers sign their requests, and only the function can check a signature.
+            add_routes(self, stage.api, [ANY_REQUEST], Auth.public())
+            self.url = stage.url
         else:  # open to everybody
             none = lambda_.FunctionUrlAuthType.NONE
             self.url = self.alias.add_function_url(auth_type=none).url
@@ -143,49 +133,3 @@ class WebhookFunction(FunctionConstruct):
     def endpoints_output(self) -> str:
         """Its endpoints as one text, for a stack's output: the operator's tools read it back."""
         return json.dumps([each.to_builtins() for each in self.props.endpoints])
-
-    def _http_api(self, config: DeploymentConfig) -> str:
-        """Return the URL of an HTTP API with payload format 2.0, a throttle and an access log."""
-        api = apigateway.HttpApi(
-            self,
-            "Api",
-            api_name=self.full_name,
-            create_default_stage=False,
-            default_integration=HttpLambdaIntegration("Function", self.alias),
-        )
-        stage = apigateway.HttpStage(
-            self,
-            "Stage",
-            http_api=api,
-            auto_deploy=True,
-            throttle=apigateway.ThrottleSettings(
-                rate_limit=REQUESTS_A_SECOND, burst_limit=REQUESTS_A_SECOND
-            ),
-        )
-        group = logs.LogGroup(
-            self,
-            "AccessLog",
-            # A group with another prefix is added to a policy of the account, which has a limit.
-            log_group_name=f"/aws/vendedlogs/apis/{self.full_name}",
-            encryption_key=imported_key(self, config.keys.logs),
-            retention=logs.RetentionDays.ONE_MONTH,
-            removal_policy=RemovalPolicy.DESTROY,
-        )
-        fields = ",".join(f'"{name}":"$context.{value}"' for name, value in _LOGGED.items())
-        made = cast(apigateway.CfnStage, stage.node.default_child)
-        made.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
-            # API Gateway stores it without the `:*` of `log_group_arn`: drift would report that.
-            destination_arn=Stack.of(self).format_arn(
-                service="logs",
-                resource="log-group",
-                resource_name=group.log_group_name,
-                arn_format=ArnFormat.COLON_RESOURCE_NAME,
-            ),
-            format=f"{{{fields}}}",
-        )
-        acknowledge_finding(
-            api,
-            "AwsSolutions-APIG4",
-            "Providers sign their requests, and only the function can check a signature.",
-        )
-        return stage.url

@@ -57,10 +57,10 @@ _REMEDY = (
 
 
 class ConsumerRegistry(Protocol):
-    """A registry of consumers: `once.cdk.Registry`, which is not imported here."""
+    """A registry of lines: `once.cdk.Registry`, which is not imported here."""
 
     def line_of(self, name: str) -> Any:
-        """Return the line of a consumer, a `once.cdk.ConsumerProps`, with its folder."""
+        """Return the line of a consumer or of commands, with its folder."""
 
     def settings_of(self, name: str) -> dict[str, Any]:
         """Return the settings that follow from the lines."""
@@ -107,15 +107,15 @@ class FakeAws:
 
     @classmethod
     def of(cls, registry: ConsumerRegistry, name: str, **settings: Any) -> Self:
-        """Return the queue and tables of a consumer as its line declares them.
+        """Return the AWS of a consumer or of commands as their line declares it.
 
         Tables, event types, timeouts and limits are those of the line, so that they cannot differ
-        from the deployed ones. The consumer is that of the line's `handler.py`. Events may come
+        from the deployed ones. The handlers are those of the line's `handler.py`. Events may come
         from any source, unless `publishers` names theirs.
 
         Args:
             registry: the `once.cdk.Registry` of the service.
-            name: the consumer's name.
+            name: the name of the line.
             settings: arguments of `FakeAws`, and other values for fields of the settings.
 
         Raises:
@@ -123,8 +123,8 @@ class FakeAws:
         """
         line = registry.line_of(name)
         declared = registry.settings_of(name)
-        del declared["commit_threads"]  # moto does not isolate threads from each other
-        if line.claim_check_mb:
+        declared.pop("commit_threads", None)  # moto does not isolate threads from each other
+        if getattr(line, "claim_check_mb", 0):
             declared["claim_bucket"] = "claims"
         tables = {table.name: table.keys for table in line.tables}
         fake = cls(_consumer_in(line.folder or Path()), tables, **settings)
@@ -436,13 +436,17 @@ def _key(table: str, key: str | tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def _consumer_in(folder: Path) -> Consumer:
-    """Return the consumer that the `handler.py` of a folder defines."""
+def _consumer_in(folder: Path) -> Consumer | Commands:
+    """Return the consumer, or the commands, that the `handler.py` of a folder defines."""
     file = folder.resolve() / "handler.py"
     module = _module_of(file)
-    found = {id(each): each for each in vars(module).values() if isinstance(each, Consumer)}
+    kinds = Consumer | Commands
+    found = {id(each): each for each in vars(module).values() if isinstance(each, kinds)}
     if len(found) != 1:
-        raise LookupError(f"{file} has {len(found)} objects of once.Consumer at its top; keep one")
+        raise LookupError(
+            f"{file} has {len(found)} objects of once.Consumer or once.Commands at its top; keep "
+            "one"
+        )
     return next(iter(found.values()))
 
 

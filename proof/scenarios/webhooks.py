@@ -125,7 +125,7 @@ class _Ingress(Service):
             dedup_table=DEDUP,
             tables={CAPTURES: TableSettings(CAPTURES, (CaptureAttribute.PK,))},
             dedup_window_seconds=DEDUP_WINDOW_SECONDS,
-            publishes=_PROPS.event_types,
+            publishes=_PROPS.publishes,
             max_body_bytes=MAX_REQUEST_BYTES,
             claim_bucket=_BUCKET,
             endpoints=_PROPS.endpoints,
@@ -141,12 +141,12 @@ class _Ingress(Service):
         ).handle
 
     def _publishes(self) -> dict[str, tuple[str, ...]]:
-        return {**super()._publishes(), _PROPS.name: _PROPS.event_types}
+        return {**super()._publishes(), _PROPS.name: _PROPS.publishes}
 
     def _settings(self, line: ConsumerProps) -> Settings:
         return replace(
             super()._settings(line),
-            sources=dict.fromkeys(_PROPS.event_types, (SOURCE_PREFIX + _PROPS.name,)),
+            sources=dict.fromkeys(_PROPS.publishes, (SOURCE_PREFIX + _PROPS.name,)),
             max_body_bytes=MAX_REQUEST_BYTES,
             claim_bucket=_BUCKET,
         )

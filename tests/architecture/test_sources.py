@@ -82,15 +82,16 @@ NAMES = {
     "once": "Answer Call CloudEvent Commands Consumer FormerRecords Key KeySpent NotDone "
     "NotPublished PermanentError Policy Problem Producer Refusal Reply RetryableError S3Object "
     "Scope Source Step Transaction absent durable_function present state_machine",
-    "once.cdk": "CaptureTable ClaimBucket ConsumerProps CustomerKey CustomerKeys Dedup DedupTable "
-    "DeployedNames DeploymentConfig DurableFunctionProps Endpoint ExistingQueue ExistingTable "
-    "FurtherStack GITHUB IdempotentConsumer Network OperatorLog OperatorPolicies OutboxRelay "
-    "Pollers Registry RelayFailures RetainedTable Rollout SHOPIFY SLACK STANDARD STRIPE "
-    "ServiceStack Source StackOutput Stage StateMachineProps StateStack SynthError TableProps "
-    "Topics UnroutedEvents WarmThroughput WebhookFunction WebhookProps acknowledge_finding "
-    "add_shared_alarms assemble consumer_set_faults deployment_faults event_sources "
-    "event_types_output hmac_profile make_alarm_topic missing_name_faults notify output_key "
-    "published_types run_app stack_size_faults synthesize tables_row unmanaged_mapping_faults",
+    "once.cdk": "Auth CaptureTable ClaimBucket CommandFunction CommandProps ConsumerProps "
+    "CustomerKey CustomerKeys Dedup DedupTable DeployedNames DeploymentConfig "
+    "DurableFunctionProps Endpoint ExistingQueue ExistingTable FurtherStack GITHUB "
+    "IdempotentConsumer Network OperatorLog OperatorPolicies OutboxRelay Pollers Registry "
+    "RelayFailures RetainedTable Rollout SHOPIFY SLACK STANDARD STRIPE ServiceStack Source "
+    "StackOutput Stage StateMachineProps StateStack SynthError TableProps Topics UnroutedEvents "
+    "WarmThroughput WebhookFunction WebhookProps acknowledge_finding add_shared_alarms assemble "
+    "consumer_set_faults deployment_faults event_sources event_types_output hmac_profile "
+    "make_alarm_topic missing_name_faults notify output_key published_types run_app "
+    "stack_size_faults synthesize tables_row unmanaged_mapping_faults",
     "once.testing": "FakeAws FakeContext Fault answer_lost cancelled cloud_event inject "
     "never_sent refused",
 }

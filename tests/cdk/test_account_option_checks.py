@@ -159,7 +159,7 @@ LINE = ConsumerProps("refunds", external=("seat.refunded",), tables=(SEATS,))
         (
             LINE,
             {"existing_tables": {"halls": TABLE}},
-            "existing_tables has 'halls', and no consumer has this table; take it out",
+            "existing_tables has 'halls', and no line has this table; take it out",
         ),
         (
             replace(LINE, publishes=("seat.freed",)),

@@ -254,7 +254,7 @@ REFUSED = {
     ],
     "table 'refunds' has the keys ('order_id',) and ('order_id', 'line'); declare it once and "
     "share it": [ONE, replace(RETURNS, tables=(TableProps("refunds", ("order_id", "line")),))],
-    "consumer 'refunds': events has 'parcel.checked', which no consumer and no endpoint "
+    "consumer 'refunds': events has 'parcel.checked', which no line and no endpoint "
     "publishes; declare it external= if producers publish it, or add it to publishes= or to the "
     "endpoint's types=": [replace(ONE, events=(CHECKED,))],
     "consumer 'refunds': external has 'order.refunded', which returns publishes, so that a "

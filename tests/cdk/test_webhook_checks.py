@@ -64,7 +64,7 @@ FAULTS: dict[str, WebhookProps] = {
 
 
 def set_faults(webhooks: WebhookProps, *consumers: ConsumerProps) -> list[str]:
-    return consumer_set_faults(consumers, DeploymentConfig(), webhooks)
+    return consumer_set_faults([*consumers, webhooks], DeploymentConfig())
 
 
 def test_a_sound_ingress_has_no_fault() -> None:
@@ -114,19 +114,19 @@ def test_consumers_of_large_webhooks_need_a_claim_check() -> None:
 
 
 def test_the_types_of_endpoints_come_from_the_ingress_and_are_not_external() -> None:
-    assert published_types([REFUNDS], GOOD) == {"webhooks": ("stripe.charge.refunded",)}
+    assert published_types([REFUNDS, GOOD]) == {"webhooks": ("stripe.charge.refunded",)}
     sources = {"stripe.charge.refunded": ("/once/webhooks",)}
-    assert event_sources(REFUNDS, [REFUNDS], GOOD) == sources
+    assert event_sources(REFUNDS, [REFUNDS, GOOD]) == sources
     (unknown,) = consumer_set_faults([REFUNDS], DeploymentConfig())
-    assert "which no consumer and no endpoint publishes" in unknown
+    assert "which no line and no endpoint publishes" in unknown
     forgeable = replace(REFUNDS, events=(), external=REFUNDS.events)
     (fault,) = set_faults(GOOD, forgeable)
     assert "which webhooks publishes, so that a producer could forge it" in fault
 
 
 def test_a_type_that_no_consumer_takes_is_a_warning() -> None:
-    assert list(route_warnings([REFUNDS], GOOD)) == []
-    (warning,) = route_warnings([], GOOD)
+    assert list(route_warnings([REFUNDS, GOOD])) == []
+    (warning,) = route_warnings([GOOD])
     assert warning.id == "once:no-subscriber:stripe.charge.refunded"
     assert "endpoint 'stripe' hands on 'stripe.charge.refunded'" in warning.text
 
@@ -134,7 +134,7 @@ def test_a_type_that_no_consumer_takes_is_a_warning() -> None:
 def test_the_parts_of_an_ingress_are_checked(tmp_path: Any) -> None:
     (tmp_path / "handler.py").touch()
     props = replace(GOOD, folder=tmp_path, endpoints=(STRIPES, PUSHES))
-    published = {"webhooks": props.event_types}
+    published = {"webhooks": props.publishes}
     arns = {"stripe": "arn:1", "github": "arn:2"}
     bucket: Any = object()
     assert list(webhook_wiring_faults(props, arns, published, bucket)) == []
@@ -159,18 +159,19 @@ def test_faults_of_the_parts_end_the_synthesis_together() -> None:
 
 
 def test_a_deployed_endpoint_stays() -> None:
-    deployed = DeployedNames.of([REFUNDS], GOOD)
-    assert list(missing_name_faults(deployed, [REFUNDS], GOOD)) == []
-    for changed in (None, replace(GOOD, name="hooks"), replace(GOOD, endpoints=(PUSHES,))):
-        (fault,) = missing_name_faults(deployed, [REFUNDS], changed)
+    deployed = DeployedNames.of([REFUNDS, GOOD])
+    assert list(missing_name_faults(deployed, [REFUNDS, GOOD])) == []
+    hooks, pushes = replace(GOOD, name="hooks"), replace(GOOD, endpoints=(PUSHES,))
+    for lines in ([], [hooks], [pushes]):
+        (fault,) = missing_name_faults(deployed, [REFUNDS, *lines])
         assert "endpoint 'stripe' of the webhook ingress 'webhooks' was deployed" in fault
 
 
 def test_recorded_endpoints_are_added_to_the_known_ones(tmp_path: Any) -> None:
     file = tmp_path / "deployed.json"
     file.write_text("{}")
-    assert DeployedNames.of([], GOOD).record(file, "once") == ["webhooks/stripe"]
-    both = DeployedNames.of([], replace(GOOD, endpoints=(PUSHES,)))
+    assert DeployedNames.of([GOOD]).record(file, "once") == ["webhooks/stripe"]
+    both = DeployedNames.of([replace(GOOD, endpoints=(PUSHES,))])
     assert both.record(file, "once") == ["webhooks/github"]
     assert DeployedNames.read(file, "once").endpoints == {"webhooks": ("github", "stripe")}
 

@@ -22,13 +22,14 @@ from once.cdk.checks.deployment_config import deployment_faults, stage_faults, u
 from once.cdk.checks.handlers_in_code import has_handler, syntax_faults
 from once.cdk.deployed_names import DeployedNames, lost_use_faults, missing_name_faults
 from once.cdk.deployment_options import DeploymentConfig, Stage
-from once.cdk.props import ConsumerProps, WebhookProps, output_key
+from once.cdk.props import Line, WebhookProps, named, output_key
 from once.cdk.resting_cost import summary
 from once.cdk.synth_error import SynthError
 from once.names import StackOutput
 
 _CONSUMER_STACK = re.compile(r"(.+)-service(?:-(\d+))?")
 """A stack of consumers: the name of the deployment, and the number of a further one."""
+_FUNCTIONS = (StackOutput.FUNCTION, StackOutput.COMMANDS_FUNCTION)
 _USAGE = "usage: without arguments to synthesize, or `record OUTPUTS` after `cdk deploy`"
 
 
@@ -72,8 +73,8 @@ def _summaries(made: CloudAssembly) -> str:
     """Return, for each deployment, three lines with its resources and its cost at rest."""
     services: dict[str, list[Any]] = {}
     for stack in made.stacks:
-        if named := re.fullmatch(r"(.+)-(?:state|service(?:-\d+)?)", stack.stack_name):
-            services.setdefault(named[1], []).append(stack.template)
+        if found := re.fullmatch(r"(.+)-(?:state|service(?:-\d+)?)", stack.stack_name):
+            services.setdefault(found[1], []).append(stack.template)
     return "".join(summary(name, *templates) for name, templates in services.items())
 
 
@@ -85,17 +86,19 @@ def record_names(registry: Registry, outputs: Mapping[str, Collection[str]]) -> 
     """
     services: dict[str, dict[str, int]] = {}
     for stack, keys in outputs.items():
-        if named := _CONSUMER_STACK.fullmatch(stack):
-            services.setdefault(named[1], {}).update(
-                (each.name, int(named[2] or 1))
-                for each in registry.consumers
-                if f"{StackOutput.FUNCTION}{output_key(each.name)}" in keys
+        if found := _CONSUMER_STACK.fullmatch(stack):
+            services.setdefault(found[1], {}).update(
+                (each.name, int(found[2] or 1))
+                for each in registry.lines
+                if {*keys} & {f"{kind}{output_key(each.name)}" for kind in _FUNCTIONS}
             )
     added = []
     for service, stacks in services.items():
-        lines = [each for each in registry.consumers if each.name in stacks]
+        lines = [
+            each for each in registry.lines if each.name in stacks or each is registry.webhooks
+        ]
         further = {name: number for name, number in stacks.items() if number > 1}
-        names = DeployedNames.of(lines, registry.webhooks, further)
+        names = DeployedNames.of(lines, further)
         added += names.record(registry.deployed, service)
     return added
 
@@ -213,9 +216,6 @@ def synthesize(app: App) -> CloudAssembly:
         raise SynthError("Once cannot be synthesized", faults) from None
 
 
-Line = ConsumerProps | WebhookProps
-
-
 def registry_faults(
     registry: Registry, config: DeploymentConfig, stage: Stage | None = None
 ) -> list[str]:
@@ -224,22 +224,18 @@ def registry_faults(
     Faults of the configuration name the stage, if there is one.
     """
     of_stage = "" if stage is None else f", stage {stage.name!r}"
-    lines: list[Line] = [*registry.consumers, *filter(None, [registry.webhooks])]
+    lines = registry.lines
     # Names and folders of other types are faults of their own.
     placed = [x for x in lines if isinstance(x.name, str) and isinstance(x.folder, Path | None)]
     located = [
-        replace(each, folder=registry.folder_of(each)) if each in placed else each
-        for each in registry.consumers
+        replace(each, folder=registry.folder_of(each)) if each in placed else each for each in lines
     ]
-    of_options = [
-        *deployment_faults(config),
-        *unfit_option_faults(config, located, registry.webhooks),
-    ]
+    of_options = [*deployment_faults(config), *unfit_option_faults(config, located)]
     return [
         *(f"{fault} (DeploymentConfig{of_stage})" for fault in of_options),
         *(
             f"{fault} ({_file_of(fault, registry)})"
-            for fault in consumer_set_faults(located, config, registry.webhooks)
+            for fault in consumer_set_faults(located, config)
         ),
         *_lost_names(registry, config),
         *_folder_faults(placed, registry),
@@ -262,9 +258,9 @@ def _lost_names(registry: Registry, config: DeploymentConfig) -> list[str]:
         names = _deployed(registry, config)
     except SynthError as error:
         return list(error.faults)
-    faults = [*missing_name_faults(names, registry.consumers, registry.webhooks)]
+    faults = [*missing_name_faults(names, registry.lines)]
     if config.gradual_rollout:
-        faults += lost_use_faults(names, registry.consumers)
+        faults += lost_use_faults(names, registry.lines)
     return [f"{fault} ({registry.deployed.name})" for fault in faults]
 
 
@@ -272,21 +268,20 @@ def _folder_faults(lines: Sequence[Line], registry: Registry) -> Iterator[str]:
     for line in lines:
         folder = registry.folder_of(line)
         if not has_handler(folder):
-            kind = "webhook ingress" if isinstance(line, WebhookProps) else "consumer"
             yield (
-                f"{kind} {line.name!r}: its line has no folder; add "
+                f"{named(line)}: its line has no folder; add "
                 f"{folder.parent.name}/{folder.name}/handler.py, or delete the line "
-                f"({_file_of(kind, registry)})"
+                f"({_file_of(named(line), registry)})"
             )
-        elif isinstance(line, WebhookProps):  # a consumer's are with its other faults
+        elif isinstance(line, WebhookProps):  # others' are with their other faults
             faults = syntax_faults(folder, line.name)
-            yield from (f"webhook ingress {line.name!r}: {fault}" for fault in faults)
+            yield from (f"{named(line)}: {fault}" for fault in faults)
     places = {registry.folder_of(line) for line in lines}
     for handler in sorted(registry.functions.glob("*/handler.py")):
         folder = handler.parent
         if folder not in places:
             yield (
                 f"{folder.parent.name}/{folder.name}: its folder has no line; add "
-                f'ConsumerProps("{folder.name}", …) to {_shown(registry.file)}, or delete the '
-                "folder"
+                f'ConsumerProps("{folder.name}", …) or CommandProps("{folder.name}", …) to '
+                f"{_shown(registry.file)}, or delete the folder"
             )

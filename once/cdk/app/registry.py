@@ -1,11 +1,11 @@
-"""The registry of a service: its consumers, its webhook ingress, and where its files are."""
+"""The registry of a service: its consumers, commands and webhooks, and where its files are."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from once.cdk.props import ConsumerProps, MessageGroups, WebhookProps
+from once.cdk.props import CommandProps, ConsumerProps, Line, MessageGroups, WebhookProps
 from once.names import SOURCE_PREFIX
 
 
@@ -20,6 +20,7 @@ class Registry:
         deployed: the JSON file of deployed names. It is committed, and begins as `{}`.
         webhooks: the webhook ingress; None without one.
         webhooks_file: the file that holds the ingress's properties; by default `file`.
+        commands: the properties of functions with commands, one line each.
     """
 
     consumers: Sequence[ConsumerProps]
@@ -28,22 +29,29 @@ class Registry:
     deployed: Path
     webhooks: WebhookProps | None = None
     webhooks_file: Path | None = None
+    commands: Sequence[CommandProps] = ()
 
-    def folder_of(self, line: ConsumerProps | WebhookProps) -> Path:
+    @property
+    def lines(self) -> list[Line]:
+        """Every line, each of which has a folder."""
+        return [*self.consumers, *self.commands, *filter(None, [self.webhooks])]
+
+    def folder_of(self, line: Line) -> Path:
         """Return the folder of a line's `handler.py`: by default the one of its name."""
         return line.folder or self.functions / line.name
 
-    def line_of(self, name: str) -> ConsumerProps:
-        """Return the line of a consumer, with its folder.
+    def line_of(self, name: str) -> ConsumerProps | CommandProps:
+        """Return the line of a consumer or of commands, with its folder.
 
         Raises:
             LookupError: no line has this name; the text lists those that there are.
         """
-        for line in self.consumers:
+        lines: list[ConsumerProps | CommandProps] = [*self.consumers, *self.commands]
+        for line in lines:
             if line.name == name:
                 return replace(line, folder=self.folder_of(line))
-        names = ", ".join(line.name for line in self.consumers)
-        raise LookupError(f"{self.file} has no consumer {name!r}; it has {names or 'none'}")
+        names = ", ".join(line.name for line in lines)
+        raise LookupError(f"{self.file} has no line {name!r}; it has {names or 'none'}")
 
     def settings_of(self, name: str) -> dict[str, Any]:
         """Return the fields of a consumer's `once.settings.Settings` that follow from the lines.
@@ -62,44 +70,31 @@ class Registry:
         return replace(
             self,
             consumers=[replace(each, folder=self.folder_of(each)) for each in self.consumers],
-            webhooks=None
-            if webhooks is None
-            else replace(webhooks, folder=self.folder_of(webhooks)),
+            commands=[replace(each, folder=self.folder_of(each)) for each in self.commands],
+            webhooks=webhooks and replace(webhooks, folder=self.folder_of(webhooks)),
         )
 
 
-def event_sources(
-    consumer: ConsumerProps,
-    consumers: Iterable[ConsumerProps],
-    webhooks: WebhookProps | None = None,
-) -> dict[str, tuple[str, ...]]:
+def event_sources(consumer: ConsumerProps, lines: Iterable[Line]) -> dict[str, tuple[str, ...]]:
     """Return the CloudEvents sources that each of the consumer's `events` may come from.
 
-    Args:
-        consumer: the consumer that takes the events.
-        consumers: every consumer that may publish them.
-        webhooks: the webhook ingress that may publish them, if there is one.
+    `lines` are those that may publish them, such as `Registry.lines`.
     """
-    publishers = published_types(consumers, webhooks)
+    publishers = published_types(lines)
     return {
         event: tuple(SOURCE_PREFIX + name for name, types in publishers.items() if event in types)
         for event in consumer.events
     }
 
 
-def published_types(
-    consumers: Iterable[ConsumerProps], webhooks: WebhookProps | None = None
-) -> dict[str, tuple[str, ...]]:
+def published_types(lines: Iterable[Line]) -> dict[str, tuple[str, ...]]:
     """Return the event types that each identity may publish; without those that publish none.
 
-    The lines of a consumer that is being renamed have one identity. A webhook ingress publishes the
-    types of its endpoints under its name.
+    The lines of a consumer that is being renamed have one identity.
     """
     found: dict[str, tuple[str, ...]] = {}
-    for each in consumers:
+    for each in lines:
         if each.publishes:
             types = (*found.get(each.identity, ()), *each.publishes)
             found[each.identity] = tuple(dict.fromkeys(types))
-    if webhooks is not None and webhooks.event_types:
-        found[webhooks.name] = webhooks.event_types
     return found

@@ -32,17 +32,18 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from once.cdk import retained_data
-from once.cdk._lambda_function import Row
+from once.cdk._lambda_function import FunctionConstruct, Row
 from once.cdk.app.registry import Registry, event_sources, published_types
 from once.cdk.checks.consumer_set import route_warnings
 from once.cdk.checks.handlers_in_code import event_types_output
+from once.cdk.command_function import CommandFunction
 from once.cdk.deployment_options import DEDUP, CustomerKey, DeploymentConfig, imported_key
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.monitoring import add_shared_alarms, make_alarm_topic, notify, tables_row
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.props import ConsumerProps, TableProps, output_key
+from once.cdk.props import CommandProps, ConsumerProps, TableProps, output_key
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.cdk.webhook_function import WebhookFunction
@@ -114,7 +115,8 @@ class StateStack(Stack):
         _output(
             self, StackOutput.DEDUP_TABLE, self.dedup_table.table_name, "table of dedup records"
         )
-        tables = dict.fromkeys(table for each in consumers for table in each.tables)
+        writers: list[ConsumerProps | CommandProps] = [*consumers, *registry.commands]
+        tables = dict.fromkeys(table for each in writers for table in each.tables)
         secrets = dict.fromkeys(secret for each in consumers for secret in each.secrets)
         self._tables = {table.name: self._table(table) for table in tables}
         for table_name, table in self._tables.items():
@@ -137,7 +139,7 @@ class StateStack(Stack):
             _output(self, f"{StackOutput.ENDPOINT_SECRET}{key}", arn, about)
         self.operator_log = retained_data.OperatorLog(self, "operator-log", key=keys.logs)
         self.relay_failures = None
-        if published_types(consumers, webhooks):
+        if published_types(registry.lines):
             failures = retained_data.RelayFailures(self, "relay-failures", key=keys.buckets)
             about = "bucket for batches that the relay failed to publish"
             _output(self, "RelayFailures", failures.bucket_name, about)
@@ -160,8 +162,8 @@ class StateStack(Stack):
         """Every table by its name, the dedup table first."""
         return {DEDUP: self.dedup_table, **self._tables}
 
-    def tables_of(self, consumer: ConsumerProps) -> Mapping[str, dynamodb.ITable]:
-        return {table.name: self._tables[table.name] for table in consumer.tables}
+    def tables_of(self, line: ConsumerProps | CommandProps) -> Mapping[str, dynamodb.ITable]:
+        return {table.name: self._tables[table.name] for table in line.tables}
 
     def secrets_of(self, consumer: ConsumerProps) -> Mapping[str, str]:
         return {name: self._secrets[name] for name in consumer.secrets}
@@ -244,7 +246,7 @@ class _ConsumerStack(Stack):
                 topics=None if props.name in config.existing_queues else topics,
                 queue=self._existing_queue(props.name),
                 relay=service.relay,
-                sources=event_sources(props, registry.consumers, registry.webhooks),
+                sources=event_sources(props, registry.lines),
                 dedup_table=state.dedup_table,
                 tables=state.tables_of(props),
                 secrets=state.secrets_of(props),
@@ -273,9 +275,13 @@ class _ConsumerStack(Stack):
             word = output_key(name)
             for prefix, (about, value) in made.items():
                 _output(self, f"{prefix}{word}", value, f"{name}: {about}")
-            for suffix, value in consumer.contract.items():
-                about = "for the tool that makes its function"
-                _output(self, f"{word}{suffix}", value, f"{name}: {about}")
+            self._output_contract(consumer)
+
+    def _output_contract(self, part: FunctionConstruct) -> None:
+        name = part.node.id
+        for suffix, value in part.contract.items():
+            about = f"{name}: for the tool that makes its function"
+            _output(self, f"{output_key(name)}{suffix}", value, about)
 
     def _existing_queue(self, name: str) -> sqs.IQueue | None:
         existing = self._config.existing_queues.get(name)
@@ -319,7 +325,7 @@ class ServiceStack(_ConsumerStack):
     """An `IdempotentConsumer` for each of its lines, with the topics, relay and alarms they need.
 
     `relay` is None if no line publishes, `unrouted` if no filter policy drops an event, `webhooks`
-    without an ingress.
+    without an ingress. `commands` are the functions with commands.
 
     Args:
         registry: the consumers and the webhook ingress, each with its folder.
@@ -342,7 +348,8 @@ class ServiceStack(_ConsumerStack):
         super().__init__(scope, name, registry, config, state, description=about, **options)
         consumers, webhooks = list(registry.consumers), registry.webhooks
         subscribed = self._subscribed(consumers)
-        publishes = published_types(consumers, webhooks)
+        publishes = published_types(registry.lines)
+        publishers = [each for each in registry.lines if not isinstance(each, ConsumerProps)]
         published = {event for types in publishes.values() for event in types}
         self.topics = Topics.make(self, config=config, consumers=subscribed, published=published)
         self.unrouted = None
@@ -352,12 +359,12 @@ class ServiceStack(_ConsumerStack):
                 config=config,
                 topics=self.topics,
                 consumers=subscribed,
-                webhooks=webhooks,
+                publishers=publishers,
                 further={
                     _routes_of(stack): self._subscribed(lines) for stack, lines in further.items()
                 },
             )
-        for warning in () if self.unrouted else route_warnings(consumers, webhooks):
+        for warning in () if self.unrouted else route_warnings(registry.lines):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
         self.relay = None
         if published:
@@ -373,6 +380,7 @@ class ServiceStack(_ConsumerStack):
         elsewhere = [each for lines in further.values() for each in lines]
         here = [each for each in consumers if each not in elsewhere]
         self._add_consumers(here, self.topics, self)
+        self.commands = [self._command_function(each) for each in registry.commands]
         self.webhooks = None
         if webhooks is not None:
             assert state.captures is not None  # noqa: S101 - both stacks are given the same ingress
@@ -415,10 +423,30 @@ class ServiceStack(_ConsumerStack):
             endpoint_secrets=[*state.endpoint_secrets.values()],
             further_stacks=list(further),
         )
-        parts = filter(None, (self.webhooks, self.relay, self.unrouted))
+        parts = filter(None, (*self.commands, self.webhooks, self.relay, self.unrouted))
         rows = [*(each.dashboard_row for each in parts), tables_row(state.tables)]
         self._add_dashboard(config.service, rows)
         name_resources(self)
+
+    def _command_function(self, props: CommandProps) -> CommandFunction:
+        config, state = self._config, self._state
+        made = CommandFunction(
+            self,
+            props,
+            config=config,
+            relay=self.relay,
+            dedup_table=state.dedup_table,
+            tables=state.tables_of(props),
+        )
+        word, name = output_key(props.name), made.function.function_name
+        _output(self, f"{StackOutput.COMMANDS_FUNCTION}{word}", name, f"{props.name}: function")
+        names = ",".join(props.settings["commands"])
+        _output(self, f"{StackOutput.COMMANDS}{word}", names, f"{props.name}: its commands")
+        if made.url is not None:
+            about = f"{props.name}: address, before the path of a route"
+            _output(self, f"{StackOutput.COMMANDS_URL}{word}", made.url, about)
+        self._output_contract(made)
+        return made
 
 
 class FurtherStack(_ConsumerStack):

@@ -17,7 +17,7 @@ from aws_cdk import App
 
 from once.cdk import functions
 from once.cdk._lambda_function import PACKAGES
-from once.cdk.app.assembly import Line, assemble, record_names, synthesize
+from once.cdk.app.assembly import assemble, record_names, synthesize
 from once.cdk.app.registry import Registry, published_types
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.packaging.function_package import package
@@ -63,13 +63,12 @@ def write_packages(
 ) -> list[Path]:
     app = App(analytics_reporting=False, context=dict(context))
     config = DeploymentConfig.from_context(app.node, base=config)
-    publishes = published_types(registry.consumers, registry.webhooks)
+    publishes = published_types(registry.lines)
     subscribed = [each for each in registry.consumers if each.name not in config.existing_queues]
     published = {event for types in publishes.values() for event in types}
     sweeps = any(flow.is_filtered for flow in flows(subscribed, published))
     own = [*([RELAY] if published else []), *([UNROUTED] if sweeps else [])]
-    lines: list[Line] = [*registry.consumers, *([registry.webhooks] if registry.webhooks else [])]
-    sources = {each.name: (registry.folder_of(each), each.aws_services) for each in lines}
+    sources = {each.name: (registry.folder_of(each), each.aws_services) for each in registry.lines}
     sources |= {each: (functions.FOLDER / each, ()) for each in own}
     (folder / PACKAGES).mkdir(parents=True, exist_ok=True)
     written = []

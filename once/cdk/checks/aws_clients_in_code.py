@@ -15,7 +15,7 @@ from pathlib import Path
 import botocore
 
 from once.cdk.checks.handlers_in_code import assigned, text_of
-from once.cdk.props import ConsumerProps, WebhookProps
+from once.cdk.props import Line
 
 UNREAD_CLIENTS = "once:unread-clients"
 """Id of the warning that a client's service could not be read."""
@@ -67,7 +67,7 @@ def kept_services(declared: Collection[str] | None) -> frozenset[str] | None:
     return None if declared is None else OWN_SERVICES.union(declared)
 
 
-def aws_service_faults(props: ConsumerProps | WebhookProps) -> Iterator[str]:
+def aws_service_faults(props: Line) -> Iterator[str]:
     """Yield each client in the folder that its package could not create, and each wrong name."""
     kept = kept_services(props.aws_services)
     if kept is None:
@@ -83,7 +83,7 @@ def aws_service_faults(props: ConsumerProps | WebhookProps) -> Iterator[str]:
         yield from read_clients(props.folder).beyond(kept)
 
 
-def unread_clients(props: ConsumerProps | WebhookProps) -> str | None:
+def unread_clients(props: Line) -> str | None:
     """Return the warning for clients whose services synthesis cannot read; None if it reads all."""
     if props.aws_services is None or props.folder is None:
         return None

@@ -15,7 +15,7 @@ from constructs import IConstruct
 from once.cdk.checks import faults_where
 from once.cdk.checks.handlers_in_code import has_handler
 from once.cdk.checks.property_types import has_type
-from once.cdk.props import MESSAGE_BODY_BYTES, ConsumerProps, WebhookProps
+from once.cdk.props import MESSAGE_BODY_BYTES, CommandProps, ConsumerProps, Line, WebhookProps
 from once.cdk.topics import Topics
 from once.event_sources import S3Source, ScheduleSource
 from once.names import UNROUTED, Limits, QueueRule, page_url
@@ -39,9 +39,7 @@ def wiring_faults(
     is an existing one. `published` are the types that the relay publishes for it, None without one.
     """
     yield from _folder_faults(props)
-    for table in props.tables:
-        if table.name not in tables:
-            yield f"the table {table.name!r} is missing; add it to tables= of IdempotentConsumer"
+    yield from _table_faults(props, tables, "IdempotentConsumer")
     for secret in props.secrets:
         if secret not in secrets:
             yield f"the secret {secret!r} is missing; add its ARN to secrets= of IdempotentConsumer"
@@ -131,7 +129,7 @@ def webhook_wiring_faults(
         if each.name not in secrets
     )
     own = None if published is None else published.get(props.name, ())
-    yield from _relay_faults(props.event_types, own, "give the endpoints no types=")
+    yield from _relay_faults(props.publishes, own, "give the endpoints no types=")
     if props.needs_claims and claims is None:
         yield (
             f"its endpoints take bodies of {props.largest_body} bytes, and a message holds "
@@ -152,11 +150,33 @@ def _relay_faults(
     elif unpublished := set(types) - set(published or ()):
         yield (
             f"the relay does not publish {', '.join(sorted(unpublished))} for it; give publishes= "
-            "of OutboxRelay what published_types(consumers, webhooks) returns"
+            "of OutboxRelay what published_types(lines) returns"
         )
 
 
-def _folder_faults(props: ConsumerProps | WebhookProps) -> Iterator[str]:
+def command_wiring_faults(
+    props: CommandProps,
+    tables: Collection[str],
+    published: Mapping[str, tuple[str, ...]] | None,
+) -> Iterator[str]:
+    """Yield every fault of the parts of commands, as `webhook_wiring_faults` of an ingress."""
+    if not has_type(props, CommandProps):
+        return
+    yield from _folder_faults(props)
+    yield from _table_faults(props, tables, "CommandFunction")
+    own = None if published is None else published.get(props.name, ())
+    yield from _relay_faults(props.publishes, own, "leave publishes= out")
+
+
+def _table_faults(
+    props: ConsumerProps | CommandProps, tables: Collection[str], construct: str
+) -> Iterator[str]:
+    for table in props.tables:
+        if table.name not in tables:
+            yield f"the table {table.name!r} is missing; add it to tables= of {construct}"
+
+
+def _folder_faults(props: Line) -> Iterator[str]:
     if not has_handler(props.folder):
         yield f"folder={props.folder}; give the path of the folder that holds its handler.py"
 

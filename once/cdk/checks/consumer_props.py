@@ -23,6 +23,7 @@ from once.cdk.props import (
     ConsumerProps,
     DurableFunctionProps,
     StateMachineProps,
+    TableProps,
 )
 from once.names import (
     CONSUMER_NAME,
@@ -63,25 +64,30 @@ def consumer_props_faults(consumer: ConsumerProps, config: DeploymentConfig) -> 
     if consumer.source is not None:
         yield from _source_faults(consumer)
         yield from source_key_faults(consumer)
-    yield from _table_faults(consumer)
+    yield from table_faults(consumer.tables)
     yield from _workflow_faults(consumer)
     yield from _parameter_faults(consumer, config)
     yield from _time_faults(consumer)
     yield from _capacity_faults(consumer)
-    old = not config.local and config.python_runtime == PYTHON_WITHOUT_SNAP_START
+    yield from snap_start_faults(consumer.snap_start, config)
     first = consumer.renamed_from
     yield from faults_where(
         {
             f"renamed_from={first!r} was never a consumer's name; give its first one": first
             is not None
             and (not CONSUMER_NAME.fullmatch(first) or first in OWN_NAMES),
-            f"snap_start=True on Python {config.python_runtime}, of which Lambda takes no "
-            "snapshots; set a newer one, as with -c python_runtime=3.13, or leave snap_start "
-            "out": consumer.snap_start and old,
         }
     )
     yield from _concurrency_faults(consumer)
     yield from line_group_faults(consumer)
+
+
+def snap_start_faults(asked: bool, config: DeploymentConfig) -> Iterator[str]:  # noqa: FBT001
+    if asked and not config.local and config.python_runtime == PYTHON_WITHOUT_SNAP_START:
+        yield (
+            f"snap_start=True on Python {config.python_runtime}, of which Lambda takes no "
+            "snapshots; set a newer one, as with -c python_runtime=3.13, or leave snap_start out"
+        )
 
 
 def name_faults(name: str) -> Iterator[str]:
@@ -94,12 +100,7 @@ def name_faults(name: str) -> Iterator[str]:
 def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
     for name in ("external", "events", "publishes"):
         types = getattr(consumer, name)
-        for event in types:
-            if not EVENT_TYPE.fullmatch(event):
-                yield (
-                    f"{name} has {event!r}, which selects no event; give the whole type, "
-                    f"{EVENT_TYPE_RULE}"
-                )
+        yield from event_type_faults(name, types)
         if name != "publishes" and len(types) > Limits.FILTER_VALUES:
             yield (
                 f"{name} has {len(types)} types, and a subscription of SNS selects at most "
@@ -123,8 +124,17 @@ def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
         )
 
 
-def _table_faults(consumer: ConsumerProps) -> Iterator[str]:
-    for table in consumer.tables:
+def event_type_faults(name: str, types: Iterable[str]) -> Iterator[str]:
+    for event in types:
+        if not EVENT_TYPE.fullmatch(event):
+            yield (
+                f"{name} has {event!r}, which selects no event; give the whole type, "
+                f"{EVENT_TYPE_RULE}"
+            )
+
+
+def table_faults(tables: Iterable[TableProps]) -> Iterator[str]:
+    for table in tables:
         if not CONSUMER_NAME.fullmatch(table.name):
             yield f"the table name {table.name!r}; use lower-case letters, digits and underscores"
         if len(table.keys) not in {1, 2} or len(set(table.keys)) < len(table.keys):

@@ -1,4 +1,4 @@
-"""Checks of all consumers of a deployment together. Each fault states its remedy."""
+"""Checks of all lines of a deployment together. Each fault states its remedy."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -7,17 +7,21 @@ from math import ceil
 from typing import NamedTuple
 
 from once.cdk.checks import faults_where
+from once.cdk.checks.command_props import command_props_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.handlers_in_code import caused_events
 from once.cdk.checks.property_types import has_type
-from once.cdk.checks.webhook_props import webhook_set_faults
+from once.cdk.checks.webhook_props import webhook_props_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import (
     MESSAGE_BODY_BYTES,
+    CommandProps,
     ConsumerProps,
+    Line,
     MessageGroups,
     WarmThroughput,
     WebhookProps,
+    named,
 )
 from once.names import Limits
 from once.settings import Dedup
@@ -26,36 +30,33 @@ Route = tuple[str, str, str]
 """An event type, a consumer that takes it, and a type that it may publish in turn."""
 
 
-def consumer_set_faults(
-    consumers: Sequence[ConsumerProps],
-    config: DeploymentConfig,
-    webhooks: WebhookProps | None = None,
-) -> list[str]:
-    """Return every fault of a set of consumers, and of the webhook ingress if there is one.
+def consumer_set_faults(lines: Sequence[Line], config: DeploymentConfig) -> list[str]:
+    """Return every fault of the lines of a registry; an empty list if they can be built.
 
-    An empty list if they can be built. The faults of `config` are those of `deployment_faults`.
+    The faults of `config` are those of `deployment_faults`.
     """
-    ingress = webhooks if has_type(webhooks, WebhookProps) else None
-    typed = [each for each in consumers if has_type(each, ConsumerProps)]
+    typed = [each for each in lines if has_type(each, Line)]
+    consumers = [each for each in typed if isinstance(each, ConsumerProps)]
+    writers = [each for each in typed if not isinstance(each, WebhookProps)]
     return [
-        *(
-            f"{named(each)}: {fault}"
-            for each in consumers
-            for fault in consumer_props_faults(each, config)
-        ),
-        *_name_faults(typed),
-        *_logical_id_faults(typed),
-        *_publisher_faults(typed, ingress),
-        *_shared_table_faults(typed),
-        *group_set_faults(typed),
-        *_unread_claim_faults(typed, ingress),
-        *_subscription_faults(typed),
-        *webhook_set_faults(webhooks, typed, config),
+        *(f"{named(each)}: {fault}" for each in lines for fault in _line_faults(each, config)),
+        *_name_faults(consumers),
+        *_shared_name_faults(typed),
+        *_logical_id_faults(writers),
+        *_publisher_faults(typed),
+        *_shared_table_faults(writers),
+        *group_set_faults(consumers),
+        *_unread_claim_faults(typed),
+        *_subscription_faults(consumers),
     ]
 
 
-def named(consumer: ConsumerProps) -> str:
-    return f"consumer {consumer.name!r}"
+def _line_faults(line: Line, config: DeploymentConfig) -> Iterator[str]:
+    if isinstance(line, ConsumerProps):
+        return consumer_props_faults(line, config)
+    if isinstance(line, CommandProps):
+        return command_props_faults(line, config)
+    return webhook_props_faults(line, config)
 
 
 def _name_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
@@ -84,6 +85,16 @@ def _name_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
             )
 
 
+def _shared_name_faults(lines: Sequence[Line]) -> Iterator[str]:
+    for line, other in combinations(lines, 2):
+        both = isinstance(line, ConsumerProps) and isinstance(other, ConsumerProps)
+        if not both and other.name in {line.name, line.identity}:
+            yield (
+                f"{named(other)}: {named(line)} has this name too, and both would write the same "
+                "dedup keys; give one of them another name="
+            )
+
+
 def _subscription_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
     ordered = MessageGroups.of(consumers).ordered
     subscribed = [each for each in consumers if each.source is None or each.events]
@@ -99,10 +110,11 @@ def _subscription_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
             )
 
 
-def _logical_id_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+def _logical_id_faults(lines: Sequence[ConsumerProps | CommandProps]) -> Iterator[str]:
+    consumers = [each for each in lines if isinstance(each, ConsumerProps)]
     kinds = {
-        "consumers": [each.name for each in consumers],
-        "tables": [table.name for each in consumers for table in each.tables],
+        "consumers": [each.name for each in lines],
+        "tables": [table.name for each in lines for table in each.tables],
         "secrets": [secret for each in consumers for secret in each.secrets],
     }
     for kind, names in kinds.items():
@@ -114,19 +126,16 @@ def _logical_id_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
                 )
 
 
-def _publisher_faults(
-    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
-) -> Iterator[str]:
-    lines = [(each.name, each.publishes) for each in consumers]
-    if webhooks is not None:
-        lines.append((webhooks.name, webhooks.event_types))
+def _publisher_faults(lines: Sequence[Line]) -> Iterator[str]:
     publishers: dict[str, list[str]] = defaultdict(list)
-    for name, types in lines:
-        for event in dict.fromkeys(types):
-            publishers[event].append(name)
-    for consumer in consumers:
+    for line in lines:
+        for event in dict.fromkeys(line.publishes):
+            publishers[event].append(line.name)
+    for consumer in lines:
+        if not isinstance(consumer, ConsumerProps):
+            continue
         yield from (
-            f"{named(consumer)}: events has {event!r}, which no consumer and no endpoint "
+            f"{named(consumer)}: events has {event!r}, which no line and no endpoint "
             "publishes; declare it external= if producers publish it, or add it to publishes= or "
             "to the endpoint's types="
             for event in dict.fromkeys(consumer.events)
@@ -141,15 +150,16 @@ def _publisher_faults(
         )
 
 
-def _shared_table_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
+def _shared_table_faults(lines: Sequence[ConsumerProps | CommandProps]) -> Iterator[str]:
     keys: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     warm: dict[str, set[WarmThroughput | None]] = defaultdict(set)
     writers: dict[str, dict[Dedup, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for consumer in consumers:
-        for table in consumer.tables:
+    for line in lines:
+        dedup = line.dedup if isinstance(line, ConsumerProps) else Dedup.RECORD
+        for table in line.tables:
             keys[table.name].add(table.keys)
             warm[table.name].add(table.warm_throughput)
-            writers[table.name][consumer.dedup].append(consumer.name)
+            writers[table.name][dedup].append(line.name)
     for name, found in writers.items():
         differ, shown = len(found) > 1, " and ".join(map(str, sorted(keys[name])))
         yield from faults_where(
@@ -167,14 +177,15 @@ def _shared_table_faults(consumers: Sequence[ConsumerProps]) -> Iterator[str]:
         )
 
 
-def _unread_claim_faults(
-    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
-) -> Iterator[str]:
+def _unread_claim_faults(lines: Sequence[Line]) -> Iterator[str]:
     """Yield a fault for each consumer that cannot read the data of events that it takes."""
+    consumers = [each for each in lines if isinstance(each, ConsumerProps)]
     publishers = [(f"that of {named(c)}", c.publishes, c.claim_check_mb) for c in consumers]
     publishers += [
         (f"body_bytes= of the endpoint {each.name!r}", each.event_types, ceil(each.limit / 2**20))
-        for each in (() if webhooks is None else webhooks.endpoints)
+        for line in lines
+        if isinstance(line, WebhookProps)
+        for each in line.endpoints
         if each.limit > MESSAGE_BODY_BYTES
     ]
     for (owner, types, size), taker in product(publishers, consumers):
@@ -218,19 +229,21 @@ class RouteWarning(NamedTuple):
     text: str
 
 
-def route_warnings(
-    consumers: Collection[ConsumerProps], webhooks: WebhookProps | None = None
-) -> Iterator[RouteWarning]:
+def route_warnings(lines: Collection[Line]) -> Iterator[RouteWarning]:
     """Yield a warning for each published type without a subscriber, and for each loop."""
+    consumers = [each for each in lines if isinstance(each, ConsumerProps)]
     taken = {event for each in consumers if not each.retiring for event in each.events}
     published = [
         (f"{named(each)} publishes", event, "publishes=")
-        for each in consumers
+        for each in lines
+        if not isinstance(each, WebhookProps)
         for event in dict.fromkeys(each.publishes)
     ]
     published += [
         (f"endpoint {endpoint.name!r} hands on", event, "types=")
-        for endpoint in (() if webhooks is None else webhooks.endpoints)
+        for each in lines
+        if isinstance(each, WebhookProps)
+        for endpoint in each.endpoints
         for event in endpoint.event_types
     ]
     for publishes, event, option in published:

@@ -26,8 +26,10 @@ from once.cdk.props import (
     DAY_SECONDS,
     ConsumerProps,
     DurableFunctionProps,
+    Line,
     StateMachineProps,
     WebhookProps,
+    named,
 )
 from once.event_sources import EventBridgeSource, S3Source, SnsSource
 from once.names import Limits, page_url
@@ -187,18 +189,15 @@ def _keys(config: DeploymentConfig) -> Iterator[tuple[str, CustomerKey]]:
             yield field.name, key
 
 
-def unfit_option_faults(
-    config: DeploymentConfig,
-    consumers: Sequence[ConsumerProps],
-    webhooks: WebhookProps | None = None,
-) -> list[str]:
-    """Return the options that do not fit the consumers, while both have no faults of their own."""
+def unfit_option_faults(config: DeploymentConfig, lines: Sequence[Line]) -> list[str]:
+    """Return the options that do not fit the lines, while both have no faults of their own."""
     if _option_faults(config):
         return []
-    typed = [each for each in consumers if has_type(each, ConsumerProps)]
-    faults = [*_queue_key_faults(config, typed)]
-    faults += endpoint_faults(config, _needed_endpoints(typed, webhooks))
-    return [*faults, *_existing_faults(config, typed, webhooks)]
+    typed = [each for each in lines if has_type(each, type(each))]
+    consumers = [each for each in typed if isinstance(each, ConsumerProps)]
+    faults = [*_queue_key_faults(config, consumers)]
+    faults += endpoint_faults(config, _needed_endpoints(typed))
+    return [*faults, *_existing_faults(config, typed)]
 
 
 def _queue_key_faults(
@@ -237,51 +236,44 @@ def endpoint_faults(config: DeploymentConfig, needed: Mapping[str, str]) -> list
     ]
 
 
-def _needed_endpoints(
-    consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
-) -> dict[str, str]:
+def _needed_endpoints(lines: Sequence[Line]) -> dict[str, str]:
     """Return a function that calls the service, by service."""
-    needed = {"dynamodb": "every consumer", "sqs": "every consumer"}
-    if _publishes(consumers, webhooks):
+    needed = {"dynamodb": "every function"}
+    if any(each.publishes for each in lines):
         needed["sns"] = "the outbox relay"
-    for each in consumers:
-        kinds = {type(workflow) for workflow in each.starts}
-        calls = {
-            "secretsmanager": each.secrets,
-            "s3": each.claim_check_mb,
-            "email": each.sends_email,
-            "states": StateMachineProps in kinds,
-            "lambda": DurableFunctionProps in kinds,
-        }
+    for each in lines:
+        calls: dict[str, object] = {}
+        if isinstance(each, ConsumerProps):
+            kinds = {type(workflow) for workflow in each.starts}
+            calls = {
+                "sqs": True,
+                "secretsmanager": each.secrets,
+                "s3": each.claim_check_mb,
+                "email": each.sends_email,
+                "states": StateMachineProps in kinds,
+                "lambda": DurableFunctionProps in kinds,
+            }
+        elif isinstance(each, WebhookProps):
+            calls = {"secretsmanager": True, "s3": each.needs_claims}
         for service, used in calls.items():
             if used:
-                needed.setdefault(service, f"consumer {each.name!r}")
-    if webhooks is not None:
-        needed.setdefault("secretsmanager", "the webhook ingress")
-        if webhooks.needs_claims:
-            needed.setdefault("s3", "the webhook ingress")
+                needed.setdefault(service, named(each))
     return needed
 
 
-def _publishes(consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None) -> bool:
-    """Tell whether there is an outbox relay."""
-    hands_on = webhooks is not None and webhooks.event_types
-    return bool(hands_on or any(each.publishes for each in consumers))
-
-
-def _existing_faults(
-    config: DeploymentConfig, consumers: Sequence[ConsumerProps], webhooks: WebhookProps | None
-) -> Iterator[str]:
-    tables = {table.name for each in consumers for table in each.tables} | {DEDUP}
+def _existing_faults(config: DeploymentConfig, lines: Sequence[Line]) -> Iterator[str]:
+    writers = [each for each in lines if not isinstance(each, WebhookProps)]
+    tables = {table.name for each in writers for table in each.tables} | {DEDUP}
     for name in config.existing_tables.keys() - tables:
-        yield f"existing_tables has {name!r}, and no consumer has this table; take it out"
+        yield f"existing_tables has {name!r}, and no line has this table; take it out"
     dedup = config.existing_tables.get(DEDUP)
-    if dedup is not None and dedup.stream_arn is None and _publishes(consumers, webhooks):
+    publishes = any(each.publishes for each in lines)
+    if dedup is not None and dedup.stream_arn is None and publishes:
         yield (
             f"existing_tables[{DEDUP!r}] has no stream, which the outbox relay reads; enable one "
             "of new and old images on the table, and give ExistingTable(arn, stream_arn='arn:…')"
         )
-    events = {each.name: each.events for each in consumers}
+    events = {each.name: each.events for each in lines if isinstance(each, ConsumerProps)}
     for name in config.existing_queues:
         yield from faults_where(
             {

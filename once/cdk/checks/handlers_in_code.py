@@ -8,13 +8,14 @@ synthesis. Each fault states its remedy.
 import ast
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import resolve_name
 from pathlib import Path
+from typing import NamedTuple
 
-from once.cdk.props import ConsumerProps
+from once.cdk.props import CommandProps, ConsumerProps, named
 from once.event_sources import key_rule_fault
 from once.settings import Dedup
 
@@ -38,8 +39,19 @@ _Function = tuple[ast.FunctionDef | ast.AsyncFunctionDef, Mapping[str, str]]
 """A function's tree, and the constants of its module."""
 
 
+class Door(NamedTuple):
+    """A call of `Commands.http`: its place, routes, and rule of its scope.
+
+    Routes and rule are None if they are unknown. Without a scope, the rule is empty.
+    """
+
+    place: str
+    routes: Mapping[str, str] | None
+    scope: str | None
+
+
 class Registrations:
-    """The calls of `Consumer.handles` in `handler.py` and in the modules that it imports.
+    """The calls of `handles` and `http` in `handler.py` and in the modules that it imports.
 
     Modules of other folders are not read; those of this one once, when they are first imported.
 
@@ -49,8 +61,10 @@ class Registrations:
             constant of the folder.
         broken: file, line and error of each file that is no valid Python.
         keys: the key rule of each event type, as far as it can be read.
+        doors: the calls of `Commands.http`.
 
-    The function's folder is imported as `functions.<name>`.
+    Of `Commands.handles`, a command stands for the event type. The function's folder is imported as
+    `functions.<name>`.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -58,6 +72,7 @@ class Registrations:
         self.unread: list[str] = []
         self.broken: list[str] = []
         self.keys: dict[str, DeclaredKey] = {}
+        self.doors: list[Door] = []
         self._folder = folder
         self._package = f"functions.{name}"
         self._constants: dict[Path, dict[str, str]] = {}
@@ -122,6 +137,11 @@ class Registrations:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 self._add_function(node, known)
+        self.doors += [
+            Door(f"{place}:{line}", *_routes_and_scope(call, known))
+            for line, call in _uses("http", tree)
+            if call is not None
+        ]
         for line, call in _uses("handles", tree):
             event_type = _event_type(call, known)
             if event_type is None:
@@ -169,6 +189,21 @@ class Registrations:
                 yield local + known.removeprefix(name), text
 
 
+def _routes_and_scope(
+    call: ast.Call, constants: Mapping[str, str]
+) -> tuple[Mapping[str, str] | None, str | None]:
+    given = {word.arg: word.value for word in call.keywords}
+    routes, scope = None, given.get("scope")
+    match next(iter(call.args), None) or given.get("routes"):
+        case ast.Dict(keys, values) if None not in keys:
+            sides = [_texts([each for each in side if each], constants) for side in (keys, values)]
+            routes = dict(zip(*sides, strict=True)) if all(sides) else None
+    match scope:
+        case ast.Call(func=ast.Attribute(value=owner, attr=rule)):
+            return routes, rule if ast.unparse(owner).rpartition(".")[2] == "Scope" else None
+    return routes, "" if scope is None and None not in given else None
+
+
 def _below(prefix: str, constants: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     return ((f"{prefix}.{name}", text) for name, text in constants.items())
 
@@ -204,10 +239,10 @@ def _uses(method: str, tree: ast.AST) -> Iterator[tuple[int, ast.Call | None]]:
 
 
 def _event_type(call: ast.Call | None, constants: Mapping[str, str]) -> str | None:
-    """Return the event type: first argument or `event_type=` of a call; None if it is unknown."""
+    """Return the event type or command: the first argument of a call; None if it is unknown."""
     if call is None:
         return None
-    named = (keyword.value for keyword in call.keywords if keyword.arg == "event_type")
+    named = (each.value for each in call.keywords if each.arg in {"event_type", "name"})
     argument = next(iter(call.args), None) or next(named, None)
     return None if argument is None else text_of(argument, constants)
 
@@ -270,6 +305,48 @@ def item_dedup_faults(consumer: ConsumerProps, keys: Mapping[str, DeclaredKey]) 
             )
 
 
+def command_handler_faults(commands: CommandProps) -> Iterator[str]:
+    """Yield every command, route and scope in which the properties and the code differ.
+
+    Also every file that is no valid Python. Commands without a handler are left out if synthesis
+    cannot read all registrations; see `unread_handlers`.
+    """
+    found, declared = _registrations(commands), commands.settings["commands"]
+    if found is None:
+        return
+    yield from (_BROKEN.format(each) for each in found.broken)
+    for command, place in found.places.items():
+        if command not in declared:
+            yield (
+                f"{place} handles {command!r}, which its line does not have; add it to routes= or "
+                "commands=, or correct the handler"
+            )
+    for command in declared if found.complete else ():
+        if command not in found.places:
+            yield (
+                f"it has the command {command!r}, and its folder has no handler for "
+                f"it{_meant(command, found.places)}; correct the name, or add a function with "
+                f"@api.handles({command!r}, …)"
+            )
+    for door in found.doors if commands.routes else ():
+        if door.routes is not None and door.routes != commands.routes:
+            differ = sorted({*door.routes.items()} ^ {*commands.routes.items()})
+            shown = ", ".join(f"{route!r}: {command!r}" for route, command in differ)
+            yield f"{door.place} and routes= differ in {shown}; give both the same routes"
+        if commands.auth and door.scope not in {None, *commands.auth.scopes}:
+            scope = f"scope=Scope.{door.scope}()" if door.scope else "no scope="
+            fitting = " or ".join(f"Scope.{rule}()" for rule in commands.auth.scopes)
+            yield (
+                f"{door.place} has {scope}, and auth= is Auth.{commands.auth.kind}(); give it "
+                f"{fitting}, which finds the callers that the API has verified"
+            )
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
 UNREAD = "once:unread-handlers"
 """Id of the warning that handlers and properties could not be compared."""
 _BROKEN = "{}; the function could not be loaded: correct the file"
@@ -296,11 +373,10 @@ def handler_faults(consumer: ConsumerProps) -> Iterator[str]:
     for name in ("external", "events") if found.complete else ():
         for event in dict.fromkeys(getattr(consumer, name)):
             if event not in found.places:
-                close = get_close_matches(event, found.places, n=1)
-                meant = f" (did you mean {close[0]!r}?)" if close else ""
                 yield (
-                    f"{name} has {event!r}, and its folder has no handler for it{meant}; correct "
-                    f"the type, or add a function with @consumer.handles({event!r}, …)"
+                    f"{name} has {event!r}, and its folder has no handler for "
+                    f"it{_meant(event, found.places)}; correct the type, or add a function with "
+                    f"@consumer.handles({event!r}, …)"
                 )
 
 
@@ -320,17 +396,21 @@ def source_key_faults(consumer: ConsumerProps) -> Iterator[str]:
             yield f"{found.places[event]} for {event!r} {fault}"
 
 
-def unread_handlers(consumer: ConsumerProps) -> str | None:
+def unread_handlers(line: ConsumerProps | CommandProps) -> str | None:
     """Return the warning for registrations that synthesis cannot read; None if it reads all."""
-    found = _registrations(consumer)
+    found = _registrations(line)
     if found is None or found.complete or found.broken:  # a broken file is a fault
         return None
-    missing = f"no @consumer.handles in {consumer.folder}/handler.py or in what it imports there"
+    if isinstance(line, ConsumerProps):
+        decorator, what, wrong = "@consumer.handles", "event types", "type in external= or events="
+    else:
+        decorator, what, wrong = "@api.handles", "commands", "name in routes= or commands="
+    missing = f"no {decorator} in {line.folder}/handler.py or in what it imports there"
     return (
-        f"consumer {consumer.name!r}: the event types of its handlers cannot be read "
-        f"({', '.join(found.unread) or missing}), so a wrong type in external= or events= would "
-        "be found only by the deployed function; give each @consumer.handles(…) a text or a "
-        "constant of the same folder, or acknowledge this warning"
+        f"{named(line)}: the {what} of its handlers cannot be read "
+        f"({', '.join(found.unread) or missing}), so a wrong {wrong} would be found only by the "
+        f"deployed function; give each {decorator}(…) a text or a constant of the same folder, or "
+        "acknowledge this warning"
     )
 
 
@@ -377,10 +457,10 @@ def event_types_output(consumer: ConsumerProps) -> str:
     )
 
 
-def _registrations(consumer: ConsumerProps) -> Registrations | None:
-    if consumer.folder is None or not has_handler(consumer.folder):
+def _registrations(line: ConsumerProps | CommandProps) -> Registrations | None:
+    if line.folder is None or not has_handler(line.folder):
         return None  # a fault of its own
-    return Registrations(consumer.folder, consumer.name)
+    return Registrations(line.folder, line.name)
 
 
 def has_handler(folder: Path | None) -> bool:

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from once.cdk.checks import outside
 from once.cdk.deployment_options import DeploymentConfig, readers
-from once.cdk.props import ConsumerProps, WebhookProps
+from once.cdk.props import Line
 
 _REMEDIES: dict[Any, str] = {
     str: "a text",
@@ -25,7 +25,7 @@ _REMEDIES: dict[Any, str] = {
 
 
 def property_type_faults(
-    props: ConsumerProps | WebhookProps | DeploymentConfig,
+    props: Line | DeploymentConfig,
 ) -> Iterator[str]:
     """Yield a fault for each property of another type than its annotation, with the remedy.
 

@@ -1,10 +1,7 @@
-"""Checks of a webhook ingress: its properties, and the consumers beside it.
-
-Each fault states its remedy.
-"""
+"""Checks of the properties of a webhook ingress. Each fault states its remedy."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import ceil
 
 from msgspec import Meta
@@ -12,9 +9,9 @@ from msgspec import Meta
 from once.cdk.checks import faults_where, outside
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
 from once.cdk.checks.consumer_props import name_faults
-from once.cdk.checks.property_types import has_type, property_type_faults, range_faults
+from once.cdk.checks.property_types import property_type_faults, range_faults
 from once.cdk.deployment_options import DeploymentConfig
-from once.cdk.props import DAY_SECONDS, ConsumerProps, WebhookProps
+from once.cdk.props import DAY_SECONDS, WebhookProps
 from once.settings import FUNCTION_MB, WEBHOOK_MEMORY_FACTOR
 from once.webhooks.endpoint import endpoint_faults
 
@@ -54,6 +51,8 @@ def webhook_props_faults(props: WebhookProps, config: DeploymentConfig) -> Itera
 def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[str]:
     ranges = list(range_faults(props))
     yield from ranges
+    if props.http_api:
+        yield from http_timeout_faults(props.timeout_seconds, "http_api=True")
     yield from outside(
         "capture_days",
         props.capture_days,
@@ -61,11 +60,9 @@ def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[
         ", which is dedup_window_days: a replay of an older capture would change state again",
     )
     need = FUNCTION_MB + ceil(WEBHOOK_MEMORY_FACTOR * props.largest_body / 2**20)
-    timeout, memory = props.timeout_seconds, props.memory_mb
+    memory = props.memory_mb
     yield from faults_where(
         {
-            f"timeout_seconds={timeout} with http_api=True; lower it to {API_SECONDS}, the longest "
-            "time for which an HTTP API waits": props.http_api and timeout > API_SECONDS,
             f"memory_mb={memory} does not hold a body of {props.largest_body} bytes, which may "
             f"take {WEBHOOK_MEMORY_FACTOR} times its size; raise memory_mb to {need}, or lower "
             "body_bytes of the endpoint": not ranges and need > memory,
@@ -73,19 +70,10 @@ def _function_faults(props: WebhookProps, config: DeploymentConfig) -> Iterator[
     )
 
 
-def webhook_set_faults(
-    webhooks: WebhookProps | None, consumers: Sequence[ConsumerProps], config: DeploymentConfig
-) -> Iterator[str]:
-    """Yield every fault of an ingress, with its name; the consumers have the right types."""
-    if webhooks is None:
-        return
-    named = f"webhook ingress {webhooks.name!r}"
-    yield from (f"{named}: {fault}" for fault in webhook_props_faults(webhooks, config))
-    if not has_type(webhooks, WebhookProps):
-        return
-    for each in consumers:
-        if webhooks.name in {each.name, each.identity}:
-            yield (
-                f"{named}: consumer {each.name!r} has this name too, and both would write the same "
-                "dedup keys; give one of them another name="
-            )
+def http_timeout_faults(seconds: int, option: str) -> Iterator[str]:
+    """Yield the fault of a timeout with the option that puts an HTTP API in front."""
+    if seconds > API_SECONDS:
+        yield (
+            f"timeout_seconds={seconds} with {option}; lower it to {API_SECONDS}, the longest time "
+            "for which an HTTP API waits"
+        )

@@ -77,7 +77,6 @@ def load_project(root: Path) -> Project:
     with saying(f"importing {place}, and the CDK"):
         registry = _registry(root, place)
     lines = registry.consumers
-    webhooks = registry.webhooks.event_types if registry.webhooks else ()
     folders = {line.name: Path(registry.folder_of(line)).resolve() for line in lines}
     project = Project(
         root=root,
@@ -85,9 +84,9 @@ def load_project(root: Path) -> Project:
         functions=Path(registry.functions).resolve(),
         tests=root / str(settings.get("tests", "tests")),
         events=root / str(settings.get("events", "events")),
-        consumers={name for line in lines for name in (line.name, line.identity)},
-        tables={table.name for line in lines for table in line.tables},
-        published={*webhooks, *(each for line in lines for each in line.publishes)},
+        consumers={name for line in registry.lines for name in (line.name, line.identity)},
+        tables={table.name for line in (*lines, *registry.commands) for table in line.tables},
+        published={event for line in registry.lines for event in line.publishes},
         handled={
             event_type: ".".join([*folders[line.name].relative_to(root).parts, "handler"])
             for line in lines

@@ -1,6 +1,6 @@
-"""The registry. One line here and one folder in `functions/` make a consumer."""
+"""The registry. One line here and one folder in `functions/` make a consumer, or commands."""
 
-from once.cdk import ConsumerProps, TableProps
+from once.cdk import Auth, CommandProps, ConsumerProps, TableProps
 
 ORDERS = TableProps("orders", "order_id")
 CUSTOMERS = TableProps("customers", "customer_id")
@@ -14,7 +14,7 @@ CONSUMERS = (
         "orders",
         external=("order.placed",),
         events=(
-            *("stock.refused", "payment.captured", "payment.declined"),
+            *("order.submitted", "stock.refused", "payment.captured", "payment.declined"),
             "stripe.charge.refunded",  # a webhook
         ),
         tables=(ORDERS, CUSTOMERS),
@@ -23,7 +23,7 @@ CONSUMERS = (
     ConsumerProps(
         "inventory",
         external=("order.placed",),
-        events=("payment.captured", "payment.declined"),
+        events=("order.submitted", "payment.captured", "payment.declined"),
         tables=(STOCK, RESERVATIONS),
         publishes=("stock.reserved", "stock.refused"),
         aws_services=(),
@@ -49,5 +49,16 @@ CONSUMERS = (
         timeout_seconds=15,
         sends_email=True,
         aws_services=("sesv2",),
+    ),
+)
+
+COMMANDS = (
+    CommandProps(
+        "checkout",
+        tables=(ORDERS,),
+        routes={"POST /orders": "place-order"},
+        auth=Auth.iam(),
+        publishes=("order.submitted",),
+        aws_services=(),
     ),
 )

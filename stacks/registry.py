@@ -1,7 +1,7 @@
-"""The example shop as one service: its consumers, its webhooks, and the files of both."""
+"""The example shop as one service: its consumers, commands and webhooks, and the files of both."""
 
 from once.cdk import Registry
-from stacks.consumers import CONSUMERS
+from stacks.consumers import COMMANDS, CONSUMERS
 from stacks.folders import FUNCTIONS, ROOT
 from stacks.webhooks import WEBHOOKS
 
@@ -10,6 +10,7 @@ REGISTRY = Registry(
     file=ROOT / "stacks" / "consumers.py",
     functions=FUNCTIONS,
     deployed=ROOT / "stacks" / "deployed.json",
+    commands=COMMANDS,
     webhooks=WEBHOOKS,
     webhooks_file=ROOT / "stacks" / "webhooks.py",
 )

@@ -63,6 +63,7 @@ class OutOfStock(Refusal):
 
 
 @consumer.handles("order.placed", OrderPlaced)
+@consumer.handles("order.submitted", OrderPlaced)
 def reserve(event: OrderPlaced, tx: Transaction) -> None:
     """Take every article of the order out of stock; the condition is the check."""
     quantities = _quantities(event)

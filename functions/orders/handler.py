@@ -67,6 +67,7 @@ class ChargeRefunded(Struct, frozen=True):
 
 
 @consumer.handles("order.placed", OrderPlaced)
+@consumer.handles("order.submitted", OrderPlaced)  # through the door of checkout
 def store(event: OrderPlaced, tx: Transaction) -> None:
     """Store the order, and count it for its customer.
 

@@ -140,5 +140,6 @@ def build_change(app: cdk.App, phase: str, restored: Mapping[str, ExistingTable]
     """Add a service in one of its phases to an app, on tables that were restored from others."""
     webhooks = INGRESS if phase in WITH_WEBHOOKS else None
     lines = PHASES[phase]
-    registry = replace(REGISTRY, consumers=lines, functions=NO_FOLDERS, webhooks=webhooks)
+    registry = replace(REGISTRY, consumers=lines, commands=(), webhooks=webhooks)
+    registry = replace(registry, functions=NO_FOLDERS)
     assemble(app, registry, DeploymentConfig(existing_tables=restored))

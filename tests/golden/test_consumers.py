@@ -23,7 +23,6 @@ from once.transaction import Identity, Transaction
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
 from stacks.registry import REGISTRY
-from stacks.webhooks import WEBHOOKS
 from tests.golden.versions import Item, cases, golden
 
 EXTERNAL_SOURCE = "/producer"
@@ -133,7 +132,7 @@ def _line(case: Item) -> ConsumerProps:
 
 
 def _source(event_type: str) -> str:
-    published = published_types(CONSUMERS, WEBHOOKS).items()
+    published = published_types(REGISTRY.lines).items()
     publishers = (identity for identity, types in published if event_type in types)
     return next((SOURCE_PREFIX + name for name in publishers), EXTERNAL_SOURCE)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from once.cdk import ConsumerProps, Dedup, Registry, TableProps, assemble
+from once.cdk import CommandProps, ConsumerProps, Dedup, Registry, TableProps, assemble
 from tests.stacks.cloud import Cloud, new_app, without_packages
 
 SEATS = TableProps("seats", "seat")
@@ -42,6 +42,31 @@ _HANDLES = """
 @consumer.handles({event!r}, dict{key})
 def handle_{number}(event, tx): ...
 """
+
+
+_COMMANDS = """from once import Commands, Scope
+
+api = Commands({name!r})
+lambda_handler = api.http({routes!r}, scope=Scope.{scope}("sub"))
+"""
+_RUNS = """
+
+@api.handles({command!r}, dict)
+def run_{number}(command, tx): ...
+"""
+
+
+def commands_in(folder: Path, *lines: CommandProps) -> list[CommandProps]:
+    """Write a handler for each command of each line, and return the lines with their folders."""
+    for line in lines:
+        (folder / line.name).mkdir(parents=True)
+        scope = line.auth.scopes[0] if line.auth else "by"
+        text = _COMMANDS.format(name=line.name, routes=dict(line.routes), scope=scope) + "".join(
+            _RUNS.format(command=command, number=number)
+            for number, command in enumerate(line.settings["commands"])
+        )
+        (folder / line.name / "handler.py").write_text(text)
+    return [replace(line, folder=folder / line.name) for line in lines]
 
 
 def lines_in(folder: Path, lines: Sequence[ConsumerProps] = LINES) -> list[ConsumerProps]:

@@ -13,6 +13,8 @@ from aws_cdk.cx_api import CloudAssembly
 
 from once.cdk import (
     GITHUB,
+    Auth,
+    CommandProps,
     ConsumerProps,
     CustomerKey,
     CustomerKeys,
@@ -35,7 +37,7 @@ from once.cdk import (
     assemble,
 )
 from once.cdk.deployment_options import DEDUP
-from tests.stacks.booking_office import LINES, lines_in, registry_in
+from tests.stacks.booking_office import LINES, commands_in, lines_in, registry_in
 from tests.stacks.cloud import Json, new_app, without_packages
 
 ACCOUNT, REGION = "111122223333", "eu-west-1"
@@ -142,6 +144,18 @@ STARTS = ConsumerProps(
         DurableFunctionProps("bill", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:bill:live"),
     ),
 )
+ISSUER = "https://login.theatre.de"
+DESK = CommandProps(
+    "desk",
+    tables=(TableProps("halls", "hall"),),
+    routes={"POST /halls/{hall}/seats": "take-seat", "DELETE /seats": "leave-seat"},
+    auth=Auth.jwt(ISSUER, "box-office", "app"),
+    commands=("close-hall",),
+    publishes=("seat.taken",),
+    snap_start=True,
+    reserved_concurrency=20,
+    requests_a_second=40,
+)
 ENDPOINTS = (Endpoint("github", GITHUB, types=("push",)),)
 
 
@@ -157,6 +171,7 @@ def full_service(folder: Path) -> Registry:
         functions=registry.functions,
         deployed=registry.deployed,
         webhooks=WebhookProps(endpoints=ENDPOINTS, http_api=True),
+        commands=commands_in(folder / "functions", DESK),
     )
 
 

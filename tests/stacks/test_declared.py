@@ -14,6 +14,8 @@ import pytest
 from docs.tools.marked_block import replaced, write
 from once.cdk import (
     STRIPE,
+    Auth,
+    CommandProps,
     ConsumerProps,
     DeploymentConfig,
     Endpoint,
@@ -34,6 +36,9 @@ PUBLISHES = replace(BOX, publishes=("box.made",))
 TAKES = ConsumerProps("log", events=("box.made",))
 SECOND = ConsumerProps("audit", external=("box.asked",))
 HOOKS = WebhookProps(endpoints=(Endpoint("stripe", STRIPE, types=("paid",)),))
+TILL = CommandProps(
+    "till", (TableProps("box", "box_id"),), routes={"POST /boxes": "fill"}, auth=Auth.iam()
+)
 EVENT_BRIDGE = Source.event_bridge("shop", envelope_id=True)
 SMALLEST = "smallest"
 VARIANTS = {
@@ -42,9 +47,10 @@ VARIANTS = {
     "takes what it publishes": Variant((PUBLISHES, TAKES), None),
     "second consumer": Variant((BOX, SECOND), None),
     "webhook": Variant((BOX,), HOOKS),
+    "commands": Variant((BOX,), None, (TILL,)),
     "renaming": Variant((BOX, replace(BOX, name="crate", renamed_from="box")), None),
     "source": Variant((replace(BOX, source=EVENT_BRIDGE),), None),
-    "every option": Variant((PUBLISHES, TAKES, SECOND), HOOKS),
+    "every option": Variant((PUBLISHES, TAKES, SECOND), HOOKS, (TILL,)),
 }
 ALARM = "AWS::CloudWatch::Alarm"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
@@ -71,9 +77,10 @@ COUNTS = {
     "takes what it publishes": (3, 7, 3, 1, 0),
     "second consumer": (3, 8, 2, 0, 0),  # and the sweep
     "webhook": (3, 4, 3, 1, 0),
+    "commands": (2, 3, 2, 0, 0),
     "renaming": (2, 6, 2, 0, 0),
     "source": (1, 3, 1, 0, 0),
-    "every option": (6, 12, 3, 1, 0),
+    "every option": (7, 12, 3, 1, 0),
 }
 
 
@@ -102,6 +109,7 @@ DECLARED = {
     "takes what it publishes": "`publishes=`, and a line that takes it",
     "second consumer": "a second line for the same events",
     "webhook": "`webhooks=` with an endpoint",
+    "commands": "`commands=` with a route",
 }
 
 
@@ -124,7 +132,7 @@ def test_the_page_shows_what_each_declaration_makes() -> None:
 def test_the_shop_has_no_key_and_thirty_alarms_at_most(cloud: Cloud) -> None:
     assert cloud.every(KEY) == {}
     assert len(cloud.every(ALARM)) <= 30
-    assert sum(line.cost for line in at_rest(cloud.state, cloud.service)) <= 9.50
+    assert sum(line.cost for line in at_rest(cloud.state, cloud.service)) <= 9.60
 
 
 @pytest.mark.parametrize("name", [each for each in VARIANTS if each != SMALLEST])
@@ -173,7 +181,7 @@ def test_a_filter_waits_for_the_sweep_which_keeps_what_it_drops() -> None:
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_template_is_readable(name: str) -> None:
-    lines = ("box", "crate", "log", "audit", "webhooks", "outboxrelay", "unrouted")
+    lines = ("box", "crate", "log", "audit", "till", "webhooks", "outboxrelay", "unrouted")
     for _, template in deployed(name):
         for logical_id, each in template["Resources"].items():
             owner = each["Metadata"]["aws:cdk:path"].split("/")[1].replace("_", "")

@@ -12,7 +12,7 @@ from once.cdk.app.stacks import CAPTURES
 from once.cdk.deployment_options import DEDUP
 from once.names import RELAY, UNROUTED
 from proof.crashpoints.sites import EXPLORED, LEFT_OUT
-from stacks.consumers import CONSUMERS
+from stacks.consumers import COMMANDS, CONSUMERS
 from stacks.webhooks import WEBHOOKS
 from tests.stacks import large_service as large
 from tests.stacks.booking_office import LINES
@@ -28,7 +28,7 @@ from tests.stacks.cloud import (
     statements,
     types,
 )
-from tests.stacks.full_service import MORE, ON_ITEMS, STARTS, Stacks
+from tests.stacks.full_service import DESK, MORE, ON_ITEMS, STARTS, Stacks
 from tests.stacks.iam_reference import faults, followed, size
 from tests.stacks.large_service import large_service
 
@@ -162,6 +162,8 @@ def test_each_role_may_do_what_its_function_calls_and_nothing_else(
     if service != "large":
         further = set() if service == "shop" else {"large-webhooks"}
         traits[WEBHOOKS.name] = {WEBHOOKS.name} | further
+        commands = COMMANDS if service == "shop" else (DESK,)
+        traits |= {line.name: {"commands", "tables"} for line in commands}
     common = {"every"} | ({"network"} if service in ("prod", "large") else set())
     for name, own in traits.items():
         uses = {
@@ -256,6 +258,17 @@ def test_the_librarys_functions_reach_their_own_resources_only(cloud: Cloud) -> 
     }
 
 
+def record_conditions(name: str) -> tuple[Json, Json]:
+    in_transactions = {
+        "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
+    }
+    own = {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{name}#*"]},
+        "Null": {"dynamodb:LeadingKeys": "false"},
+    }
+    return in_transactions, own
+
+
 def test_the_ingress_reaches_its_own_resources_and_keys_only(cloud: Cloud) -> None:
     name, secret = WEBHOOKS.name, "stripe-endpoint-secret"
     assert reached(cloud, name) == {
@@ -264,15 +277,25 @@ def test_the_ingress_reaches_its_own_resources_and_keys_only(cloud: Cloud) -> No
         "ReadSecrets": in_state(cloud, secret, attribute="Id"),
         **common(cloud, name),
     }
-    in_transactions = {
-        "ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
-    }
-    own = {
-        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{name}#*"]},
-        "Null": {"dynamodb:LeadingKeys": "false"},
-    }
+    in_transactions, own = record_conditions(name)
     assert condition(cloud, name, "CaptureInTransactions") == in_transactions
     assert condition(cloud, name, "WriteOwnRecordsInTransactions") == in_transactions | own
+
+
+def test_commands_write_their_tables_and_records_of_their_name_in_transactions_only(
+    cloud: Cloud,
+) -> None:
+    for line in COMMANDS:
+        tables = in_state(cloud, *(table.name for table in line.tables))
+        assert reached(cloud, line.name) == {
+            **of_records(cloud),
+            **dict.fromkeys(("WriteInTransactions", "CheckInTransactions", "Read"), tables),
+            **common(cloud, line.name),
+        }
+        in_transactions, own = record_conditions(line.name)
+        assert condition(cloud, line.name, "WriteInTransactions") == in_transactions
+        found = condition(cloud, line.name, "WriteOwnRecordsInTransactions")
+        assert found == in_transactions | own
 
 
 @pytest.mark.parametrize("owner", [*CONSUMERS, RELAY, UNROUTED], ids=name_of)

@@ -13,6 +13,7 @@ from once.names import RELAY, SCHEMA_VERSION, UNROUTED, Limits
 from once.ops.aws.deployment import Deployment
 from once.settings import Settings
 from stacks.consumers import CONSUMERS
+from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 from tests.golden.versions import golden
 from tests.stacks.cloud import CONTEXT, STATE, Cloud, Json, environment, flat, listed, references
@@ -247,7 +248,7 @@ def test_settings_have_the_values_of_the_registry_and_the_consumers_own_resource
     for name in same:
         assert getattr(settings, name) == getattr(consumer, name)
     assert settings.consumer == consumer.identity
-    assert settings.sources == event_sources(consumer, CONSUMERS, WEBHOOKS)
+    assert settings.sources == event_sources(consumer, REGISTRY.lines)
     assert settings.dedup_window_seconds == 45 * DAY
     assert settings.queue_url == cloud.text(consumer, "Queue")
     assert settings.dead_letter_url == cloud.text(consumer, "DeadLetters")

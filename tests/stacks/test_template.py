@@ -87,7 +87,9 @@ OF_FUNCTIONS = {
     *("AWS::Lambda::EventSourceMapping", "AWS::CodeDeploy::DeploymentGroup"),
     "AWS::CodeDeploy::Application",
 }
-LINES = {line.name for line in REGISTRY.consumers}
+IN_FRONT = ("AWS::ApiGatewayV2::", "AWS::Lambda::Permission", "AWS::Logs::LogGroup/AccessLog")
+CONSUMERS_HERE = {line.name for line in REGISTRY.consumers}
+LINES = CONSUMERS_HERE | {line.name for line in REGISTRY.commands}
 QUEUE_ONLY = ("EventSourceArn", "FunctionName")
 
 
@@ -97,7 +99,7 @@ def templates(folder: Path, registry: Any = REGISTRY) -> tuple[Json, Json]:
     registry = replace(registry, deployed=folder / "deployed.json")
     with without_packages():
         paths = write_templates(registry, folder, None, {**CONTEXT, **WITH_PATHS})
-    assert {*json.loads(registry.deployed.read_text())["once"]["consumers"]} == LINES
+    assert {*json.loads(registry.deployed.read_text())["once"]["consumers"]} == CONSUMERS_HERE
     state, service = (json.loads(path.read_text()) for path in paths)
     return state, service
 
@@ -113,8 +115,10 @@ def path_of(resource: Json) -> list[str]:
 
 def is_of_function(resource: Json) -> bool:
     """Tell whether another tool makes a resource."""
-    _, part, *_ = [*path_of(resource), ""]
-    return resource["Type"] in OF_FUNCTIONS and part in LINES
+    _, part, own, *_ = [*path_of(resource), "", ""]
+    kind = resource["Type"]
+    in_front = f"{kind}/{own}".startswith(IN_FRONT)
+    return (kind in OF_FUNCTIONS or in_front) and part in LINES
 
 
 def plain(value: Any, functions: dict[str, str]) -> Any:
@@ -161,7 +165,7 @@ def differences(ours: Json, cdk: Json) -> Iterator[str]:
             yield logical_id
     for logical_id in found.keys() - wanted.keys():
         match path_of(found[logical_id]):
-            case [_, part, "Consumer", "Resource"] if part in LINES:
+            case [_, part, "Consumer" | "Commands", "Resource"] if part in LINES:
                 continue  # the policy for its function's role
         yield logical_id
 
@@ -198,6 +202,19 @@ def test_outputs_have_what_the_function_of_the_cdk_has(
     policy = service["Resources"][found["PolicyArn"]["Ref"]]["Properties"]["PolicyDocument"]
     [inline] = cloud.of(name, "Role")["Policies"]
     assert policy == inline["PolicyDocument"]
+
+
+def test_commands_have_settings_and_a_policy_for_another_tool(
+    cloud: Cloud, written: tuple[Json, Json]
+) -> None:
+    _, service = written
+    found = {key: each["Value"] for key, each in service["Outputs"].items()}
+    variables = plain(cloud.of("checkout", "Function")["Environment"]["Variables"], {})
+    assert plain(found["CheckoutSettings"], {}) == variables["ONCE_SETTINGS"]
+    policy = service["Resources"][found["CheckoutPolicyArn"]["Ref"]]["Properties"]
+    [inline] = cloud.of("checkout", "Role")["Policies"]
+    assert policy["PolicyDocument"] == inline["PolicyDocument"]
+    assert "CommandsUrlCheckout" not in found
 
 
 def test_there_is_no_asset_and_no_bootstrap(written: tuple[Json, Json]) -> None:

@@ -9,7 +9,7 @@ from once.cdk.topics import NO_EVENT
 from once.names import RELAY, UNROUTED
 from once.settings import RelaySettings, SweepSettings
 from stacks.consumers import CONSUMERS
-from stacks.webhooks import WEBHOOKS
+from stacks.registry import REGISTRY
 from tests.stacks.cloud import STATE, Cloud, Json, environment
 
 HOUR = 60 * 60
@@ -55,10 +55,7 @@ def test_settings_go_back_through_the_environment(cloud: Cloud) -> None:
         service="once",
         topic_arn=cloud.text("Events"),
         dead_letter_url=cloud.text(RELAY, "DeadLetters"),
-        publishes={
-            **{line.identity: line.publishes for line in CONSUMERS if line.publishes},
-            WEBHOOKS.name: WEBHOOKS.event_types,
-        },
+        publishes={line.identity: line.publishes for line in REGISTRY.lines if line.publishes},
     )
 
 

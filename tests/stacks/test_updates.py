@@ -9,14 +9,24 @@ from typing import Any
 
 import pytest
 
-from once.cdk import STRIPE, ConsumerProps, Dedup, Endpoint, TableProps, WebhookProps, assemble
+from once.cdk import (
+    STRIPE,
+    Auth,
+    CommandProps,
+    ConsumerProps,
+    Dedup,
+    Endpoint,
+    TableProps,
+    WebhookProps,
+    assemble,
+)
 from once.cdk.deployed_names import DeployedNames, lost_use_faults
 from once.cdk.topics import NO_EVENT
 from once.names import EVENT_TYPE, RELAY, UNROUTED, Limits
 from once.settings import RelaySettings, Settings, SweepSettings
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
-from tests.stacks.booking_office import lines_in, registry_in
+from tests.stacks.booking_office import commands_in, lines_in, registry_in
 from tests.stacks.cloud import (
     Cloud,
     Json,
@@ -68,6 +78,13 @@ ARCHIVE = ConsumerProps(
 GATE = ConsumerProps(
     "gate", external=("gate.moved",), tables=(SEATS,), fifo=True, ordered_by="gate"
 )
+DESK = CommandProps(
+    "desk",
+    tables=(SEATS,),
+    routes={"POST /seats/{seat}": "take-seat"},
+    auth=Auth.iam(),
+    publishes=("seat.taken",),
+)
 HOOKS = WebhookProps(
     endpoints=tuple(Endpoint(name, STRIPE, types=("paid",)) for name in ("stripe", "old"))
 )
@@ -79,11 +96,13 @@ class Variant:
 
     lines: tuple[ConsumerProps, ...]
     webhooks: WebhookProps | None = HOOKS
+    commands: tuple[CommandProps, ...] = ()
 
 
 VARIANTS = {
-    "whole": Variant((BOOKING, ARCHIVE, GATE)),
-    # A second name, the last type of `external=`, an endpoint; a FIFO line retires.
+    "whole": Variant((BOOKING, ARCHIVE, GATE), HOOKS, (DESK,)),
+    # Without commands. A second name, the last type of `external=`, an endpoint; a FIFO line
+    # retires.
     "first": Variant(
         (BOOKING, OFFICE, replace(ARCHIVE, external=()), replace(GATE, retiring=True)),
         replace(HOOKS, endpoints=HOOKS.endpoints[:1]),
@@ -124,12 +143,13 @@ class Variants:
 
 def synthesized(folder: Path, variant: Variant) -> Templates:
     registry = registry_in(folder, lines_in(folder / "functions", variant.lines))
+    commands = commands_in(folder / "functions", *variant.commands)
     if variant.webhooks is not None:
         (folder / "functions" / "webhooks").mkdir()
         (folder / "functions" / "webhooks" / "handler.py").touch()
     with without_packages():
         app = new_app(folder / "out", email_sender="office@theatre.de")
-        assemble(app, replace(registry, webhooks=variant.webhooks))
+        assemble(app, replace(registry, webhooks=variant.webhooks, commands=commands))
         return [(each.stack_name, each.template) for each in app.synth().stacks]
 
 

@@ -97,16 +97,18 @@ def test_large_bodies_and_ordered_types_are_declared_to_the_function(stacks: Sta
 
 
 def test_the_http_api_takes_any_path_with_a_throttle_and_a_log(stacks: Stacks) -> None:
-    assert only(stacks, "AWS::ApiGatewayV2::Route")["RouteKey"] == "$default"
-    assert only(stacks, "AWS::ApiGatewayV2::Integration")["PayloadFormatVersion"] == "2.0"
-    stage = only(stacks, "AWS::ApiGatewayV2::Stage")
+    assert only(stacks, "AWS::ApiGatewayV2::Route", "webhooks")["RouteKey"] == "$default"
+    assert (
+        only(stacks, "AWS::ApiGatewayV2::Integration", "webhooks")["PayloadFormatVersion"] == "2.0"
+    )
+    stage = only(stacks, "AWS::ApiGatewayV2::Stage", "webhooks")
     assert (stage["StageName"], stage["AutoDeploy"]) == ("$default", True)
     throttle = {"ThrottlingBurstLimit": 500, "ThrottlingRateLimit": 500}
     assert stage["DefaultRouteSettings"] == throttle
     [(group, log)] = [
         (key, each)
         for key, each in stacks.every("AWS::Logs::LogGroup", "test").items()
-        if "AccessLog" in key
+        if key == "webhooksAccessLog"
     ]
     assert log["LogGroupName"].startswith("/aws/vendedlogs/")
     assert flat(stage["AccessLogSettings"]["DestinationArn"]).endswith(f":log-group:<{group}>")

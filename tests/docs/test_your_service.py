@@ -10,7 +10,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from once.cdk import ConsumerProps, DeploymentConfig, TableProps
+from once.cdk import Auth, ConsumerProps, DeploymentConfig, TableProps, consumer_set_faults
 from once.cdk.checks.handlers_in_code import handler_faults
 from tests.architecture.imports import ROOT
 from tests.docs.test_examples import blocks
@@ -21,7 +21,7 @@ yaml: Any = import_module("yaml")  # without types
 PAGE = ROOT / "docs" / "your-service.md"
 TEXT = PAGE.read_text()
 WHEEL = ROOT / "tests" / "wheel" / "app"
-CONSUMERS, APP, *MODULES, CONSTRUCT = blocks(PAGE)
+CONSUMERS, APP, *MODULES, COMMANDS, CONSTRUCT = blocks(PAGE)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,18 @@ def test_an_app_of_the_page_is_synthesized(
         runpy.run_path(str(WHEEL / app), run_name="__main__")
     templates = tmp_path.glob("*.template.json")
     assert {each.name.removesuffix(".template.json") for each in templates} == stacks
+
+
+def test_the_line_of_commands_has_no_fault_and_the_table_shows_its_scopes() -> None:
+    made: dict[str, Any] = {}
+    exec(COMMANDS, made)
+    assert consumer_set_faults(made["COMMANDS"], DeploymentConfig()) == []
+    scopes_of = TEXT.partition("| `auth=` |")[2].partition("\n\n")[0]
+    shown = [(r[0], {*re.findall(r"Scope\.(\w+)\(", r[2])}) for r in table(f"| {scopes_of}")]
+    for auth, scopes in shown:
+        [kind] = re.findall(r"Auth\.(\w+)\(", auth)
+        assert {*Auth(kind).scopes} == scopes | {"by"}
+    assert len(shown) == 3
 
 
 def test_handlers_of_several_modules_are_read_and_imported(

@@ -234,7 +234,7 @@ def test_of_a_registry_a_line_that_does_not_fit_its_handler_is_refused(
         pytest.raises(RegistrationError, match=r"handles 'seat.booked', which its queue never"),
     ):
         aws.deliver()
-    with pytest.raises(LookupError, match=r"no consumer 'halls'; it has seats, office"):
+    with pytest.raises(LookupError, match=r"no line 'halls'; it has seats, office"):
         FakeAws.of(registry, "halls")
     with pytest.raises(LookupError, match=r"no folder of sys.path holds .*office/handler.py"):
         FakeAws.of(replace(registry, functions=Path("/nowhere")), "office")

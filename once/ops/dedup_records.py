@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
+from once.commands.answer import Reply
 from once.commit import dedup_record, item_dedup
 from once.effects.ledger import Intent
 from once.events.identity import consumer_of, field_values
@@ -278,6 +279,14 @@ def unreadable_times(item: Item) -> list[str]:
     return [name for name in _UNITS if name in item and time_attribute(item, name) is None]
 
 
+def stored_answer(item: Item) -> Reply | None:
+    """Return the answer of a command's record; None if it is not readable, or missing."""
+    with suppress(UnreadableRecord, KeyError, TypeError, ValueError):
+        if (record := read_record(item)).answer is not None:
+            return Reply.stored(record)
+    return None
+
+
 def record_lines(item: Item, now: datetime) -> list[str]:
     """Return a description of a record, as lines: its commit, or the state of its effect."""
     try:
@@ -293,6 +302,8 @@ def record_lines(item: Item, now: datetime) -> list[str]:
     if effect:
         lines.append(f"effect {effect!r} has an outcome; key at the provider: {key}")
         lines += [] if settlement is None else [f"settled by hand: {settlement}"]
+    if answer := stored_answer(item):
+        lines.append(f"answer with status {answer.status}, {len(answer.body)} bytes")
     end = found.expires_at
     return [*lines, f"remembered {f'until {format_epoch_seconds(end)}' if end else 'without end'}"]
 

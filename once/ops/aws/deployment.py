@@ -3,7 +3,7 @@
 import json
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -135,6 +135,16 @@ class DeployedConsumer:
         return None if volatile is None else fingerprint(event, volatile=volatile)
 
 
+@dataclass(frozen=True, slots=True)
+class DeployedCommands:
+    """A function with commands; `url` is that of its HTTP API, None without one of its own."""
+
+    name: str
+    function_name: str
+    commands: tuple[str, ...]
+    url: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployedWebhooks:
     """Resources of the webhook ingress: its URL has a slash at its end, its secrets are ARNs."""
@@ -179,7 +189,7 @@ class DeployedWebhooks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Resources of a deployment; consumers and tables by their logical names.
+    """Resources of a deployment; consumers, commands and tables by their logical names.
 
     A part that no line of the registry needs is None: the topics of the producers, the FIFO one
     for ordered types; relay and topic of the consumers' events; the unrouted queue and the sweep
@@ -191,6 +201,7 @@ class Deployment:
     operator_log: str
     tables: Mapping[str, str]
     consumers: Mapping[str, DeployedConsumer]
+    commands: Mapping[str, DeployedCommands] = field(default_factory=dict)
     ingress_topic_arn: str | None = None
     ordered_ingress_topic_arn: str | None = None
     events_topic_arn: str | None = None
@@ -237,6 +248,7 @@ class Deployment:
                 operator_log=outputs[StackOutput.OPERATOR_LOG],
                 tables={re.sub(r"\B(?=[A-Z])", "_", word).lower(): name for word, name in tables},
                 consumers={consumer.name: consumer for consumer in consumers},
+                commands={each.name: each for each in _commands(outputs, service)},
                 ingress_topic_arn=outputs.get(StackOutput.INGRESS_TOPIC),
                 ordered_ingress_topic_arn=outputs.get(StackOutput.ORDERED_INGRESS_TOPIC),
                 events_topic_arn=outputs.get(StackOutput.EVENTS_TOPIC),
@@ -255,7 +267,7 @@ class Deployment:
 
     @property
     def identities(self) -> list[str]:
-        """The names that dedup keys begin with; lines of a rename share one."""
+        """The names that consumers' dedup keys begin with; lines of a rename share one."""
         return [*dict.fromkeys(each.identity for each in self.consumers.values())]
 
     def is_ordered(self, event_type: str) -> bool:
@@ -347,6 +359,13 @@ def _consumer(outputs: Mapping[str, str], service: str, word: str) -> DeployedCo
             if end.startswith(tuple(ExternalOutput))
         },
     )
+
+
+def _commands(outputs: Mapping[str, str], service: str) -> Iterator[DeployedCommands]:
+    for word, function in _with_prefix(outputs, StackOutput.COMMANDS_FUNCTION).items():
+        commands = tuple(outputs[f"{StackOutput.COMMANDS}{word}"].split(","))
+        url = outputs.get(f"{StackOutput.COMMANDS_URL}{word}")
+        yield DeployedCommands(function.removeprefix(f"{service}-"), function, commands, url)
 
 
 def _with_prefix(outputs: Mapping[str, str], prefix: str) -> dict[str, str]:

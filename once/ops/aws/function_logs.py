@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.errors import UNREADABLE
+from once.names import Metric
 from once.ops.aws.clients import THREADS
 
 if TYPE_CHECKING:
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 DUPLICATE = "duplicate"
 RETRIED = "will be retried"
 QUARANTINED = "quarantined"
+COMMAND_FAILED = "command failed"
+REPEATED, CONFLICTING, INVALID = "repeated", "conflicting", "invalid"
+
+_REQUESTS = {
+    Metric.COMMANDS_REPEATED: REPEATED,
+    Metric.COMMAND_CONFLICTS: CONFLICTING,
+    Metric.COMMANDS_INVALID: INVALID,
+}
+"""Requests for a command without a record or a line of their own, by the figure that they log."""
 
 PERIOD = timedelta(hours=1)
 """Period in which failed starts count. A message returns after six timeouts: mostly minutes."""
@@ -46,7 +56,8 @@ class LogEntry:
 def message_entries(
     logs: "CloudWatchLogsClient", service: str, consumer: str, text: str, since: datetime | None
 ) -> Iterator[LogEntry]:
-    """Yield the entries about duplicates, retries and quarantines that contain a text.
+    """Yield the entries that contain a text: of duplicates, retries and quarantines, and of the
+    requests for commands that committed nothing.
 
     The text is a key's hash, or words of the message. `since` is the time of the first entry that
     is read; None for the beginning of the log.
@@ -55,10 +66,11 @@ def message_entries(
     for event in log_events(logs, f"{service}-{consumer}", text, begin):
         try:
             fields = json.loads(event["message"])
-            message = fields["message"]
+            figures = [kind for metric, kind in _REQUESTS.items() if metric in fields]
+            message = figures[0] if figures else fields["message"]
         except (*UNREADABLE, TypeError, KeyError):  # not an entry of the library
             continue
-        if message in (DUPLICATE, RETRIED, QUARANTINED):
+        if message in (DUPLICATE, RETRIED, QUARANTINED, COMMAND_FAILED, *_REQUESTS.values()):
             at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
             yield LogEntry(at, consumer, message, fields)
 

@@ -24,9 +24,16 @@ from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters.assessment import event_of
 from once.ops.dead_letters.dead_letter import DeadLetter
-from once.ops.dedup_records import STANDINGS, Item, text_attribute, time_attribute, unreadable_times
+from once.ops.dedup_records import (
+    STANDINGS,
+    Item,
+    stored_answer,
+    text_attribute,
+    time_attribute,
+    unreadable_times,
+)
 from once.ops.errors import error_with_remedy
-from once.ops.terminal import format_time, parse_timestamp
+from once.ops.terminal import NOT_READABLE, format_time, parse_timestamp
 
 _EventIdentity = tuple[str, str]
 """An event's source and id."""
@@ -159,7 +166,7 @@ DetailValue = str | int | bool | datetime | list[str]
 
 
 class EntryKind(StrEnum):
-    """Action of a consumer on an event."""
+    """Action of a consumer on an event, or outcome of a request for a command."""
 
     COMMITTED = "committed"
     REFUSED = "refused"
@@ -167,6 +174,10 @@ class EntryKind(StrEnum):
     QUARANTINED = function_logs.QUARANTINED
     RETRIED = function_logs.RETRIED
     DUPLICATE = function_logs.DUPLICATE
+    REPEATED = function_logs.REPEATED
+    CONFLICTING = function_logs.CONFLICTING
+    INVALID = function_logs.INVALID
+    FAILED = function_logs.COMMAND_FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +217,7 @@ def timeline(
         TimelineEntry(
             at=entry.at,
             consumer=entry.consumer,
-            event_type=types.get(entry.fields.get("key_hash", "")),
+            event_type=types.get(entry.fields.get("key_hash", ""), entry.fields.get("command")),
             kind=EntryKind(entry.message),
             key_hash=entry.fields.get("key_hash"),
             details={name: entry.fields[name] for name in names if name in entry.fields},
@@ -242,7 +253,8 @@ def read_log_entries(
     made = [parse_timestamp(event.time) for event in waiting.values()]
     oldest = min((at if at and _EVER < at < now else _EVER for at in made), default=_EVER)
     first_retry = max(since or _EVER, oldest)
-    identities = {each.name: each.identity for each in deployment.consumers.values()}
+    consumers = {each.name: each.identity for each in deployment.consumers.values()}
+    identities = {**consumers, **{name: name for name in deployment.commands}}
     logs, service = clients.client("logs"), deployment.service
 
     def read(consumer: str) -> list[function_logs.LogEntry] | Exception:
@@ -250,7 +262,7 @@ def read_log_entries(
         try:
             entries = partial(function_logs.message_entries, logs, service, consumer)
             found = [entry for wanted in sorted(own) for entry in entries(wanted, since)]
-            if waiting and consumer != RELAY:
+            if waiting and consumer in consumers:
                 retries = entries(function_logs.RETRIED, first_retry)
                 found += [entry for entry in retries if entry.fields.get("key_hash") in waiting]
         except (BotoCoreError, ClientError) as error:
@@ -328,6 +340,11 @@ def _record_details(
         yield from _pending_details(item, now)
     if found := text_attribute(item, Record.PROVIDER_KEY):
         yield Record.PROVIDER_KEY, found
+    if answer := stored_answer(item):
+        yield "answer_status", answer.status
+        yield "answer_bytes", len(answer.body)
+    elif Record.ANSWER in item:
+        yield Record.ANSWER, NOT_READABLE
     try:
         if types := [event.type for event in outgoing.events_in(item)]:
             yield "published", types

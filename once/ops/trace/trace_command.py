@@ -7,8 +7,10 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import product
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -40,6 +42,10 @@ _STYLES = {
     EntryKind.QUARANTINED: "red",
     EntryKind.RETRIED: "yellow",
     EntryKind.DUPLICATE: "dim",
+    EntryKind.REPEATED: "dim",
+    EntryKind.CONFLICTING: "red",
+    EntryKind.INVALID: "yellow",
+    EntryKind.FAILED: "red",
 }
 
 app = terminal.command_group()
@@ -52,7 +58,8 @@ def trace(
         typer.Argument(
             metavar="KEY",
             help="An event's id, the value of a key field such as an order's id, a whole dedup key "
-            "(consumer#…), a dead letter's message id, or a dedup key's SHA-256 from a log.",
+            "(consumer#…), a dead letter's message id, a command's key, or a dedup key's SHA-256 "
+            "from a log.",
         ),
     ],
     source: Annotated[
@@ -63,8 +70,21 @@ def trace(
             help="The CloudEvents source of the producer; needed with an event's id.",
         ),
     ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="The scope of a command's sender; needed with a command's key. Over HTTP it is "
+            """JSON, such as '["claim","sub","u-1"]' or '["public"]'.""",
+        ),
+    ] = None,
     consumer: Annotated[
-        str | None, typer.Option("--consumer", help="Begin with the records of this consumer only.")
+        str | None,
+        typer.Option(
+            "--consumer",
+            help="Begin with the records of this consumer, or of these commands, only.",
+        ),
     ] = None,
     since: Annotated[
         str | None,
@@ -84,7 +104,7 @@ def trace(
     as_json: terminal.JsonOption = False,
     service: terminal.ServiceOption = "once",
 ) -> None:
-    """Show what every consumer did with an event and its results.
+    """Show what every consumer did with an event and its results, or what a command did.
 
     The table is never scanned. The consumers' key rules give the few dedup keys
     that KEY can stand for; each is read for one read unit. From a record the
@@ -96,7 +116,7 @@ def trace(
         raise BadParameter("it is blank, and no key is", param_hint="KEY")
     now = datetime.now(UTC)
     begin = terminal.parse_time_option(since, now=now, option="--since") if since else None
-    search = TraceSearch(Deployment.find(service), key, consumer, source or ())
+    search = TraceSearch(Deployment.find(service), key, consumer, source or (), scope)
     with saying("reading records, dead letters and logs"):
         _, moments = search.find(
             now, dead_letters=not no_dead_letters, logs=not no_logs, since=begin
@@ -138,7 +158,7 @@ def _table(key: str, entries: Sequence[TimelineEntry]) -> Table:
 
 
 class TraceSearch:
-    """Search for one key in a deployment. Key, consumer and sources are those of the command.
+    """Search for one key in a deployment, with the options of the command line.
 
     Attributes:
         notes: remarks on the result.
@@ -147,17 +167,24 @@ class TraceSearch:
     """
 
     def __init__(
-        self, deployment: Deployment, key: str, consumer: str | None, sources: Collection[str]
+        self,
+        deployment: Deployment,
+        key: str,
+        consumer: str | None,
+        sources: Collection[str],
+        scope: str | None = None,
     ) -> None:
         self._deployment, self._key = deployment, key
-        self._keys = self._start_keys(consumer, sources)
+        self._keys = self._start_keys(consumer, sources, scope)
         self._searched: list[str] = []
         self._start_errors: list[str] = []
         self.notes: list[str] = []
         self.hidden: queue_walk.HiddenMessages | None = None
         self.read_all = False
 
-    def _start_keys(self, consumer: str | None, sources: Collection[str]) -> list[str]:
+    def _start_keys(
+        self, consumer: str | None, sources: Collection[str], scope: str | None
+    ) -> list[str]:
         """Return the dedup keys that the key of the command line may stand for.
 
         They follow from the key rules, so that the table is never scanned. The SHA-256 of a dedup
@@ -165,10 +192,14 @@ class TraceSearch:
         """
         name, mark, _ = self._key.partition("#")
         names, webhooks = self._deployment.identities, self._deployment.webhooks
-        publishers = [*names, webhooks.identity] if webhooks else names
+        commands = self._deployment.commands
+        publishers = [*names, *commands, *([webhooks.identity] if webhooks else [])]
         if mark and name in publishers:
             return [self._key]
-        chosen = [self._deployment.consumer(consumer).identity] if consumer else names
+        chosen = [*names, *commands]
+        if consumer is not None:
+            is_known = consumer in commands
+            chosen = [consumer if is_known else self._deployment.consumer(consumer).identity]
         text = (
             outgoing.event_id_of(self._key, 0)
             if terminal.SHA256_HEX.fullmatch(self._key)
@@ -184,6 +215,11 @@ class TraceSearch:
                 for event in _events_with(text, rule, event_type, known):
                     with suppress(NoKey, TooLarge):
                         keys[rule.of(event, fingerprint="", consumer=one.identity)] = None
+        for door in (each for each in commands.values() if each.name in chosen):
+            for one_scope, command in product(_scopes(scope), door.commands):
+                with suppress(UnicodeEncodeError):
+                    parts = {"scope": one_scope, "command": command, "key": self._key}
+                    keys[identity.command_key(door.name, **parts)] = None
         return [*keys]
 
     def find(
@@ -211,10 +247,12 @@ class TraceSearch:
             hashes = {self._key} if terminal.SHA256_HEX.fullmatch(self._key) else set()
             lines, fault = read_log_entries(graph, self._deployment, keys, hashes, since)
             self.notes += [fault] if fault else []
-            self._searched.append(fault or f"the logs of {', '.join(self._deployment.consumers)}")
+            functions = [*self._deployment.consumers, *self._deployment.commands]
+            self._searched.append(fault or f"the logs of {', '.join(functions)}")
         entries, open_events = timeline(graph, lines, now), [*graph.open_events()]
         if logs and (open_events or not entries):
-            functions = [each.function_name for each in self._deployment.consumers.values()]
+            made = (*self._deployment.consumers.values(), *self._deployment.commands.values())
+            functions = [each.function_name for each in made]
             errors = function_logs.start_errors(clients.client("logs"), functions)
             self._start_errors = [f"{name} cannot start: {text}" for name, text in errors.items()]
         if entries:
@@ -260,12 +298,22 @@ class TraceSearch:
         searched = "".join(f"\n  {place}" for place in places)
         return (
             f"nothing is known of {self._key!r}. Searched:{searched}\n"
-            "An event's id needs the --source of its producer. A key of several fields, or of a "
+            "An event's id needs the --source of its producer, a command's key the --scope of its "
+            "sender. A key of several fields, or of a "
             "rule that synthesis could not read, is found by the whole dedup key or through a dead "
             "message. An event that still waits in a queue has no record yet (`once status` shows "
             "the queues), and expired records are deleted"
             + "".join(f"\n{each}" for each in self._start_errors)
         )
+
+
+def _scopes(text: str | None) -> Collection[str]:
+    """Return the forms of a scope. That of HTTP is compact JSON, which may be typed with spaces."""
+    found: object = None
+    with suppress(msgspec.DecodeError, UnicodeEncodeError):
+        found = msgspec.json.decode(text or "")
+    compact = msgspec.json.encode(found).decode() if isinstance(found, list) else text
+    return {each for each in (text, compact) if each is not None}
 
 
 def _events_with(

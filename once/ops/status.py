@@ -1,18 +1,20 @@
-"""The command `status`: depth of each queue, age of its oldest message, and stuck consumers."""
+"""The command `status`: depth and age of each queue, outcomes of commands, and what is stuck."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.table import Table
 
-from once.names import UNROUTED, Limits, QueueRule, page_url
+from once.names import UNROUTED, Limits, Metric, QueueRule, page_url
 from once.ops import terminal
 from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import Deployment
+from once.ops.aws.function_figures import read_figures
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode, OpsError
 from once.ops.progress import saying
@@ -23,6 +25,16 @@ if TYPE_CHECKING:
 
 MAX_AGE = "1h"
 """Age of an oldest message from which its queue counts as stuck."""
+
+OUTCOMES = {
+    "committed": Metric.COMMANDS_COMMITTED,
+    "refused": Metric.COMMANDS_REFUSED,
+    "repeated": Metric.COMMANDS_REPEATED,
+    "conflicting": Metric.COMMAND_CONFLICTS,
+    "invalid": Metric.COMMANDS_INVALID,
+    "failed": Metric.COMMANDS_FAILED,
+}
+"""Outcomes of requests for commands, and the metric of each."""
 
 app = terminal.command_group()
 
@@ -103,8 +115,29 @@ class QueueStatus:
         if self.oldest_seconds is not None and self.oldest_seconds >= max_age_seconds:
             found.append(f"a message has waited for {_age(self.oldest_seconds)}")
         if self.start_error:
-            found.append(f"its function cannot start: {self.start_error}")
+            found.append(no_start(self.start_error))
         return [*found, *self.mapping_faults]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandStatus:
+    """A function with commands: its requests in the last hour, by their outcome in `OUTCOMES`.
+
+    `start_error` is the error with which it fails to start; None without one.
+    """
+
+    name: str
+    requests: Mapping[str, int]
+    start_error: str | None
+
+    @property
+    def stuck(self) -> list[str]:
+        return [no_start(self.start_error)] if self.start_error else []
+
+
+def no_start(error: str) -> str:
+    """Return the fault of a function that fails to start with an error."""
+    return f"its function cannot start: {error}"
 
 
 @app.command()
@@ -116,26 +149,33 @@ def status(
     ] = MAX_AGE,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Show the messages in every queue, and what is stuck.
+    """Show the messages in every queue, the requests for commands, and what is stuck.
 
     The numbers are approximate on AWS. The command ends with exit code 4 if something
     is stuck: there are dead letters or unrouted events, a function cannot start, an event
     source mapping is disabled or has a problem, or the oldest message of a queue is older
     than --max-age. The age is not known for a queue
     without recent use, nor in an embedded AWS. Failed starts are read from the last hour
-    of the logs, if messages wait. A queue that refuses messages of 1 MiB is named below
+    of the logs, if messages wait, and always for commands. Requests for commands are
+    those of the last hour. A queue that refuses messages of 1 MiB is named below
     the table, as is an existing queue with an attribute that breaks a rule of its consumer.
     """
     seconds = terminal.parse_age_option(max_age, option="--max-age").total_seconds()
     deployment = Deployment.find(service)
     with saying("reading queues and logs"):
-        rows = read_status(deployment)
-    told = "".join(f"\n  {row.consumer}: {one}" for row in rows for one in row.stuck(seconds))
+        rows, commands = read_status(deployment), read_commands(deployment)
+    faults = [(row.consumer, one) for row in rows for one in row.stuck(seconds)]
+    faults += [(each.name, one) for each in commands for one in each.stuck]
+    told = "".join(f"\n  {name}: {one}" for name, one in faults)
     if as_json:
         queues = [{**asdict(row), "stuck": row.stuck(seconds)} for row in rows]
-        terminal.print_json({"service": service, "stuck": bool(told), "queues": queues})
+        doors = [{**asdict(each), "stuck": each.stuck} for each in commands]
+        found = {"service": service, "stuck": bool(told), "queues": queues, "commands": doors}
+        terminal.print_json(found)
     else:
         terminal.console.print(_table(rows, seconds))
+        if commands:
+            terminal.console.print(_command_table(commands))
     if told:
         remedy = f"`once dlq list` and {page_url('runbook')} say what to do"
         raise OpsError(f"stuck; {remedy}{told}", ExitCode.STUCK)
@@ -189,6 +229,20 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
     ]
 
 
+def read_commands(deployment: Deployment) -> list[CommandStatus]:
+    """Return the status of each function with commands."""
+    functions = {each.name: each.function_name for each in deployment.commands.values()}
+    if not functions:
+        return []
+    figures = read_figures([*functions.values()], datetime.now(UTC), [*OUTCOMES.values()])
+    errors = start_errors(client("logs"), [*functions.values()])
+
+    def requests(function: str) -> dict[str, int]:
+        return {name: int(sum(figures.minutes(function, [of]))) for name, of in OUTCOMES.items()}
+
+    return [CommandStatus(name, requests(of), errors.get(of)) for name, of in functions.items()]
+
+
 def _queue_faults(sqs: "SQSClient", url: str, rules: Mapping[str, int]) -> tuple[str, ...]:
     """Compare an existing queue, of which CloudFormation knows no attribute, with its rules."""
     if not rules:
@@ -231,6 +285,15 @@ def _table(rows: Sequence[QueueStatus], max_age_seconds: float) -> Table:
         shown = [terminal.UNKNOWN if each is None else str(each) for each in cells]
         style = "red" if row.stuck(max_age_seconds) else None
         table.add_row(row.consumer, *shown, style=style)
+    return table
+
+
+def _command_table(commands: Sequence[CommandStatus]) -> Table:
+    title = "requests in the last hour"
+    table = terminal.table("commands", *(f">{name}" for name in OUTCOMES), title=title)
+    for each in commands:
+        style = "red" if each.stuck else None
+        table.add_row(each.name, *map(str, each.requests.values()), style=style)
     return table
 
 

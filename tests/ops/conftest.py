@@ -19,6 +19,7 @@ from once.ops.aws import clients
 from once.ops.dead_letters import queue_walk as walk
 from once.ops.terminal import console
 from tests.accelerated import accelerated
+from tests.ops.checkout import Door
 from tests.ops.cloud import REGION, Cloud
 from tests.ops.hostile import Mess
 from tests.ops.shop import Shop
@@ -141,3 +142,9 @@ def mess(shop: Shop) -> Mess:
 def saga(cloud: Cloud) -> Saga:
     """A deployment of four consumers, with records and logs for `trace` to follow an event."""
     return Saga(cloud)
+
+
+@pytest.fixture
+def door(cloud: Cloud) -> Door:
+    """The same deployment, with a function that has commands."""
+    return Door(cloud)

@@ -1,107 +1,16 @@
-"""Commands in `trace`, `status`, `send` and the console: their records, requests and figures."""
+"""Commands in `trace`, `status` and `send`: their records, requests and figures."""
 
-import io
 import json
 import time
-from uuid import uuid4
-from typing import Any
 
 import pytest
-from aws_lambda_powertools import Logger
-from msgspec import Struct
-from msgspec.structs import replace
 
-from once import Answer, Commands, Refusal, Transaction
-from once.commands.runner import CommandRuntime
-from once.errors import KeyConflict
 from once.events.identity import command_key, key_hash
 from once.events.outgoing import event_id_of
-from once.names import StackOutput
-from once.runtime.metrics_log import MetricsLog
-from once.settings import CommandSettings
-from tests.ops.cloud import REGION, Cloud
-from tests.ops.support import OK, answer_with, run, stderr_of, stdout_of, words
+from once.ops.errors import ExitCode
+from tests.ops.checkout import FIGURES, SCOPE, SECRET, Door, some_requests
+from tests.ops.support import rows, stderr_of, stdout_of
 from tests.ops.tracing import actions, moments
-
-URL = "https://api.example/"
-SCOPE = '["claim","sub","u-1"]'
-SECRET = "of u-1 alone"
-ORDER = {"order_id": "o-1"}
-
-
-class Order(Struct):
-    """An order."""
-
-    order_id: str
-    fails: bool = False
-
-
-class Taken(Refusal):
-    """The id is taken."""
-
-
-api = Commands("checkout")
-
-
-@api.handles("place-order", Order)
-def place(order: Order, tx: Transaction) -> Answer:
-    if order.fails:
-        raise ZeroDivisionError("a secret")
-    if order.order_id == "taken":
-        raise Taken
-    tx.publish("order.placed", order)
-    return Answer({"told": SECRET}, status=201)
-
-
-@api.rejects(Taken)
-def refuse(order: Order, refusal: Taken, tx: Transaction) -> None:
-    """Answer without content."""
-
-
-class Door:
-    """A deployed function with commands: its outputs, and the log that its requests write."""
-
-    def __init__(self, cloud: Cloud) -> None:
-        self.cloud = cloud
-        cloud.service |= {
-            f"{StackOutput.COMMANDS_FUNCTION}Checkout": "once-checkout",
-            f"{StackOutput.COMMANDS}Checkout": "place-order,take-back",
-            f"{StackOutput.COMMANDS_URL}Checkout": URL,
-        }
-        for name in ("checkout", "orders", "inventory", "outbox_relay"):
-            cloud.log(name)
-        log = io.StringIO()
-        settings = CommandSettings(
-            consumer="checkout",
-            dedup_table="physical-dedup",
-            tables={},
-            dedup_window_seconds=10**6,
-            commands=("place-order",),
-            publishes=("order.placed",),
-        )
-        runtime = replace(
-            CommandRuntime.of(settings, region=REGION),
-            logger=Logger(service=uuid4().hex, stream=log),
-            metrics=MetricsLog(service="once-checkout", write=lambda line: log.write(f"{line}\n")),
-        )
-        self.log, self.runner = log, api.bound_to(runtime)
-
-    def request(self, key: str, scope: str = SCOPE, **data: Any) -> None:
-        """Send a request, and write its log."""
-        deadline = self.runner.deadline(10)
-        try:
-            self.runner.run("place-order", data, key=key, scope=scope, deadline=deadline)
-        except (KeyConflict, ZeroDivisionError):
-            pass
-        finally:
-            self.cloud.log("checkout", *self.log.getvalue().splitlines())
-            self.log.seek(0)
-            self.log.truncate()
-
-
-@pytest.fixture
-def door(cloud: Cloud) -> Door:
-    return Door(cloud)
 
 
 def test_a_command_is_found_by_scope_and_key_with_its_answer_and_events(door: Door) -> None:
@@ -165,3 +74,24 @@ def test_an_answer_that_cannot_be_read_is_said(door: Door) -> None:
     door.cloud.put_record(pk, 1e9, 2e9, answer={"S": "?"})
     [moment] = moments("k-1", "--scope", "s", "--no-logs")
     assert moment["answer"] == "not-readable"
+
+
+def test_status_shows_the_outcomes_of_the_requests_of_the_last_hour(door: Door) -> None:
+    some_requests(door)
+    [found] = json.loads(stdout_of("status", "--json"))["commands"]
+    assert found == {"name": "checkout", "requests": FIGURES, "start_error": None, "stuck": []}
+    assert rows(stdout_of("status"))[-1] == ["checkout", "1", "1", "1", "1", "0", "1"]
+
+
+@pytest.mark.usefixtures("cloud")
+def test_status_without_commands_names_none() -> None:
+    assert json.loads(stdout_of("status", "--json"))["commands"] == []
+    assert "requests" not in stdout_of("status")
+
+
+def test_commands_whose_function_cannot_start_are_stuck(door: Door) -> None:
+    report = "INIT_REPORT Init Duration: 402.23 ms\tPhase: init\tStatus: error\tError Type: X"
+    door.cloud.log("checkout", "[ERROR] ValueError: no rate\nTraceback", report)
+    error = stderr_of("status", code=ExitCode.STUCK)
+    assert "checkout: its function cannot start: ValueError: no rate" in error
+    assert "once-checkout cannot start" in stderr_of("trace", "k-1", "--scope", "s")

@@ -37,7 +37,7 @@ _FIRST, _LAST = (PRODUCER, TOPIC), (PROVIDER, TABLE, DEAD_LETTERS)
 
 
 def message_page(request: Request) -> Response:
-    names = ("key", "source", "consumer", "since")
+    names = ("key", "source", "scope", "consumer", "since")
     given = {name: request.query_params.get(name, "").strip() for name in names}
     given["since"] = given["since"] or _SINCE
     state, found = state_of(request), None
@@ -52,6 +52,7 @@ def message_page(request: Request) -> Response:
         "message.html",
         given=given,
         consumers=[*state.deployment.consumers],
+        commands=[*state.deployment.commands],
         story=None if isinstance(found, str) else found,
         not_found=found if isinstance(found, str) else None,
         event_text=_event_text,
@@ -65,7 +66,8 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
     since = terminal.parse_time_option(given["since"], now=now, option="Logs since")
     sources = [given["source"]] if given["source"] else []
     with state.messages.held():
-        search = TraceSearch(state.deployment, given["key"], given["consumer"] or None, sources)
+        consumer, scope = given["consumer"] or None, given["scope"] or None
+        search = TraceSearch(state.deployment, given["key"], consumer, sources, scope)
         graph, entries = search.find(now, since=since)
         if not entries:
             return search.not_found_text()
@@ -91,6 +93,7 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
                 "key_hash": key_hash(pk),
                 "fingerprint": dedup_records.text_attribute(item, Record.FINGERPRINT),
                 "lines": dedup_records.record_lines(item, now),
+                "answer": dedup_records.stored_answer(item),
                 "pending": dedup_records.text_attribute(item, Record.STATE) == State.PENDING,
             }
             for pk, item in [*graph.records.items()][:MAX_EVENTS]
@@ -121,6 +124,15 @@ class Arrow:
     label: str
 
 
+_SIMILAR = {
+    EntryKind.RETRIED: "retried",
+    EntryKind.REPEATED: "duplicate",
+    EntryKind.CONFLICTING: "quarantined",
+    EntryKind.INVALID: "quarantined",
+    EntryKind.FAILED: "retried",
+}
+
+
 def steps_of(
     entries: Iterable[TimelineEntry], internal: Mapping[str, Collection[str]]
 ) -> Iterator[Arrow]:
@@ -131,15 +143,15 @@ def steps_of(
     """
     for entry in entries:
         consumer, kind = entry.consumer, entry.kind
-        # The class of a kind is its first word, or `retried`.
-        name = "retried" if kind is EntryKind.RETRIED else kind.partition(" ")[0]
+        # The class of a kind is its first word, or that of a similar kind.
+        name = _SIMILAR.get(kind, kind.partition(" ")[0])
         reason = str(entry.details.get("reason", kind))
         if consumer == RELAY:
             yield Arrow(entry.at, TOPIC, DEAD_LETTERS, name, reason)
             continue
         source = TOPIC if entry.event_type in internal.get(consumer, ()) else PRODUCER
         event_type = entry.event_type or "event"
-        if kind in {EntryKind.DUPLICATE, EntryKind.RETRIED}:
+        if kind in _SIMILAR or kind is EntryKind.DUPLICATE:
             count = entry.details.get("receive_count")
             told = f"{event_type}: {kind}" + (f" (receive {count})" if count else "")
             yield Arrow(entry.at, source, consumer, name, told)

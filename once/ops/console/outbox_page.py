@@ -9,8 +9,8 @@ from once.events.outgoing import events_in
 from once.names import RELAY, Metric, Record
 from once.ops.aws.clients import client, depth
 from once.ops.aws.deployment import Deployment
+from once.ops.aws.function_figures import read_figures
 from once.ops.console.jobs import Job, Progress, number_field
-from once.ops.console.overview_page import read_figures
 from once.ops.console.rendering import BarChart, FormData, Request, Response, page
 from once.ops.console.state import max_age, state_of
 from once.ops.dedup_records import DedupRecordReader, Item, time_attribute

@@ -340,11 +340,7 @@ def _record_details(
         yield from _pending_details(item, now)
     if found := text_attribute(item, Record.PROVIDER_KEY):
         yield Record.PROVIDER_KEY, found
-    if answer := stored_answer(item):
-        yield "answer_status", answer.status
-        yield "answer_bytes", len(answer.body)
-    elif Record.ANSWER in item:
-        yield Record.ANSWER, NOT_READABLE
+    yield from _answer_details(item)
     try:
         if types := [event.type for event in outgoing.events_in(item)]:
             yield "published", types
@@ -355,6 +351,14 @@ def _record_details(
         yield "expired", expires_at
     if unreadable := unreadable_times(item):
         yield "not_readable", unreadable
+
+
+def _answer_details(item: Item) -> Iterator[tuple[str, DetailValue]]:
+    if answer := stored_answer(item):
+        yield "answer_status", answer.status
+        yield "answer_bytes", len(answer.body)
+    elif Record.ANSWER in item:
+        yield Record.ANSWER, NOT_READABLE
 
 
 def _pending_details(item: Item, now: datetime) -> Iterator[tuple[str, DetailValue]]:

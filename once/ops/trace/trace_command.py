@@ -83,7 +83,7 @@ def trace(
         str | None,
         typer.Option(
             "--consumer",
-            help="Begin with the records of this consumer, or of these commands, only.",
+            help="Begin with the records of this consumer or these commands.",
         ),
     ] = None,
     since: Annotated[

@@ -15,11 +15,13 @@ from starlette.testclient import TestClient
 from once.effects.declaration import Policy
 from once.names import RELAY, Metric, Outcome, Reason, Record
 from once.ops.aws.deployment import Deployment
+from once.ops.aws.function_figures import MINUTES, read_figures
 from once.ops.console import operator_log_page
 from once.ops.console.jobs import JobPhase
-from once.ops.console.overview_page import METRICS, MINUTES, read_figures
+from once.ops.console.overview_page import METRICS
 from once.ops.console.state import ConsoleState
 from once.ops.operator_changes import logged_change
+from tests.ops.checkout import FIGURES, SCOPE, SECRET, Door, some_requests
 from tests.ops.cloud import OPERATOR_LOG, Cloud
 from tests.ops.console.conftest import confirmed, page_of, planned
 from tests.ops.outboxes import commit, commit_each, event, ids, published
@@ -375,3 +377,29 @@ def test_a_republish_is_stopped(browser: TestClient, state: ConsoleState, cloud:
     assert job.phase is JobPhase.STOPPED
     assert published(cloud) == set()
     assert cloud.logged()[-1]["outcome"] == "stopped"
+
+
+# Commands: the outcomes of their requests, and the page of a record.
+
+
+def test_the_console_shows_requests_and_a_function_that_cannot_start(
+    door: Door, browser: TestClient
+) -> None:
+    some_requests(door)
+    report = "INIT_REPORT Init Duration: 402.23 ms\tPhase: init\tStatus: error\tError Type: X"
+    door.cloud.log("checkout", "[ERROR] ValueError: no rate\nTraceback", report)
+    text = browser.get("").text
+    for outcome, number in FIGURES.items():
+        assert f'data-label="{outcome.capitalize()}">{number}</td>' in text
+    assert "its function cannot start: ValueError: no rate" in text
+
+
+def test_the_console_shows_a_record_with_its_answer_folded(door: Door, browser: TestClient) -> None:
+    door.request("k-1", order_id="o-1")
+    door.request("k-1", order_id="o-1")
+    text = browser.get("message", params={"key": "k-1", "scope": SCOPE}).text
+    assert "answer with status 201, 23 bytes" in text
+    assert "<summary>Answer" in text
+    assert SECRET in text[text.index("<summary>Answer") :]
+    assert SECRET not in text[: text.index("<summary>Answer")]
+    assert "place-order: repeated" in text

@@ -36,7 +36,7 @@ COMMANDS = {
     "dlq": ("dead_letters.dlq_commands", "Dead letters: list, show, redrive, purge, import."),
     "effects": ("pending_effects", "Effects: list the pending ones, settle one by hand."),
     "webhooks": ("webhooks.webhook_commands", "Webhooks: list, show, replay, send, listen."),
-    "send": ("send", "Publish an event to the ingress topic, and print its id."),
+    "send": ("send", "Publish an event to the ingress topic, or send a command."),
     "console": ("console.server", "Serve pages that show the deployment and repair failures."),
     "new": ("new.new_commands", "Begin: write a consumer, or a service of your own."),
     "settings": ("settings_check", "Settings: what a function needs to know of its deployment."),

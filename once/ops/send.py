@@ -1,4 +1,4 @@
-"""The command `send`: publishes one event, as a producer does."""
+"""The command `send`: publishes one event as a producer does, or sends one command as a client."""
 
 import difflib
 import json
@@ -19,6 +19,7 @@ from once.events.strict_json import parse
 from once.names import PRODUCER_OBJECTS
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
+from once.ops.command_request import CommandOptions, send_command
 from once.ops.errors import OpsError
 from once.ops.terminal import (
     JsonOption,
@@ -46,30 +47,56 @@ app = command_group()
 
 @app.command()
 def send(
-    event_type: Annotated[str, typer.Option("--type", help="The event's type.")],
     data: Annotated[
         str,
-        typer.Option(help="The event's data: JSON, @FILE with JSON, or - for standard input."),
+        typer.Option(
+            help="The data of event or command: JSON, @FILE with JSON, or - for standard input."
+        ),
     ],
+    command: CommandOptions,
+    event_type: Annotated[
+        str | None, typer.Option("--type", help="The event's type; needed without --route.")
+    ] = None,
     event_id: Annotated[
         str | None,
         typer.Option("--id", help="By default new. The same id and source are a duplicate."),
     ] = None,
-    source: Annotated[str, typer.Option(help="The event's source.")] = SOURCE,
+    source: Annotated[
+        str | None, typer.Option(help=f"The event's source; by default {SOURCE}.")
+    ] = None,
     subject: Annotated[str | None, typer.Option(help="The event's subject.")] = None,
     to: Annotated[
         str | None,
-        typer.Option(help="Send to this consumer's queue only, and not to the ingress topic."),
+        typer.Option(
+            help="Send to this consumer's queue only, and not to the ingress topic; or to the API "
+            "of these commands."
+        ),
     ] = None,
     as_json: JsonOption = False,
     service: ServiceOption = "once",
 ) -> None:
-    """Publish an event to the ingress topic, and print its id.
+    """Publish an event to the ingress topic, and print its id; or send a command.
 
     A type that a FIFO consumer takes goes to the FIFO topic. Only types that a
     consumer takes from producers are published. With --to, the types that the
     consumer takes from other consumers are sent as well.
+
+    With --route, a command is sent by HTTP as a client sends it, and its answer
+    printed.
     """
+    options = {"--type": event_type, "--id": event_id, "--source": source, "--subject": subject}
+    if command.route is not None:
+        for option in (name for name, value in options.items() if value is not None):
+            raise BadParameter(f"{option} is an option of events, and --route of commands")
+        send_command(command, data_text(data), to=to, service=service, as_json=as_json)
+        return
+    if command != CommandOptions(header=command.header) or command.header:
+        raise BadParameter(
+            "--key, --url, --header and --sign are options of commands: give --route"
+        )
+    if event_type is None:
+        raise BadParameter("give --type for an event, or --route for a command")
+    source = source or SOURCE
     event_id = event_id or str(uuid4())
     try:
         content = parse(data_text(data), max_bytes=MAX_EVENT_BYTES)

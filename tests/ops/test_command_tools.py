@@ -1,15 +1,22 @@
 """Commands in `trace`, `status` and `send`: their records, requests and figures."""
 
 import json
+import re
 import time
 
 import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HeadersDict
+from botocore.exceptions import ReadTimeoutError
+from botocore.httpsession import URLLib3Session
 
+from once.commands.http_door import key_in
 from once.events.identity import command_key, key_hash
 from once.events.outgoing import event_id_of
+from once.names import StackOutput
 from once.ops.errors import ExitCode
-from tests.ops.checkout import FIGURES, SCOPE, SECRET, Door, some_requests
-from tests.ops.support import rows, stderr_of, stdout_of
+from tests.ops.checkout import FIGURES, ORDER, SCOPE, SECRET, URL, Door, some_requests
+from tests.ops.cloud import Cloud
+from tests.ops.support import rows, run, stderr_of, stdout_of
 from tests.ops.tracing import actions, moments
 
 
@@ -95,3 +102,120 @@ def test_commands_whose_function_cannot_start_are_stuck(door: Door) -> None:
     error = stderr_of("status", code=ExitCode.STUCK)
     assert "checkout: its function cannot start: ValueError: no rate" in error
     assert "once-checkout cannot start" in stderr_of("trace", "k-1", "--scope", "s")
+
+
+REPLAYED = {"content-type": "application/json", "Idempotent-Replayed": "true"}
+SEND = ("send", "--route", "POST /orders", "--key", 'a "key"', "--data", '{"order_id": "o-1"}')
+
+
+class Api:
+    """An HTTP API that keeps requests, and gives one answer to each."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.requests: list[AWSPreparedRequest] = []
+        self.status, self.body, self.headers = 201, b'{"told": 1}', dict[str, str]()
+        self.fault: Exception | None = None
+        monkeypatch.setattr(URLLib3Session, "send", lambda _, request: self._answer(request))
+
+    def _answer(self, request: AWSPreparedRequest) -> AWSResponse:
+        self.requests.append(request)
+        if self.fault:
+            raise self.fault
+        answer = AWSResponse(request.url, self.status, HeadersDict(self.headers), None)
+        answer._content = self.body
+        return answer
+
+
+@pytest.fixture
+def http(door: Door, monkeypatch: pytest.MonkeyPatch) -> Api:
+    return Api(monkeypatch)
+
+
+def test_a_command_is_sent_with_its_key_to_the_deployed_api(http: Api) -> None:
+    output = stdout_of(*SEND)
+    [request] = http.requests
+    assert (request.method, request.url) == ("POST", f"{URL}orders")
+    assert key_in(request.headers["Idempotency-Key"]) == 'a "key"'
+    assert json.loads(request.body) == ORDER
+    assert "Authorization" not in request.headers
+    assert "answered 201" in output
+    http.headers = REPLAYED
+    assert "repeated 201" in stdout_of(*SEND)
+    found = json.loads(stdout_of(*SEND, "--json"))
+    assert found == {
+        "route": "POST /orders",
+        "key": 'a "key"',
+        "status": 201,
+        "repeated": True,
+        "body": '{"told": 1}',
+    }
+
+
+def test_a_command_goes_to_a_url_with_headers_and_signature(
+    http: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdout_of(*SEND, "--url", "https://mine.example/v1", "--header", "authorization: Bearer x")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    stdout_of(*SEND, "--sign")
+    stdout_of(*SEND, "--sign", "--url", "https://abc.lambda-url.eu-west-1.on.aws")
+    first, *signed = http.requests
+    assert (first.url, first.headers["authorization"]) == (
+        "https://mine.example/v1/orders",
+        "Bearer x",
+    )
+    for request, name in zip(signed, ("execute-api", "lambda"), strict=True):
+        assert f"/{name}/aws4_request" in str(request.headers["Authorization"])
+
+
+def test_an_error_of_the_command_is_shown_and_fails(http: Api) -> None:
+    http.status, http.body = 422, b'{"title": "reused"}'
+    result = run(*SEND, "--json")
+    assert (result.exit_code, json.loads(result.stdout)["status"]) == (1, 422)
+    assert "answered 422" in result.stderr
+    http.status = 503
+    assert "may be sent again with the same --key" in stderr_of(*SEND)
+
+
+def test_after_a_lost_answer_the_key_to_send_again_is_named(http: Api) -> None:
+    http.fault = ReadTimeoutError(endpoint_url=URL)
+    error = stderr_of("send", "--route", "POST /orders", "--data", "{}")
+    assert re.search(r"perhaps it took effect: send it again with --key [0-9a-f-]{36}", error)
+
+
+REFUSED: dict[tuple[str, ...], str] = {
+    ("--type", "order.placed"): "--type is an option of events, and --route of commands",
+    ("--route", "orders"): "give a method and a path",
+    ("--route", "GET /orders"): "give a method and a path",
+    ("--key", "\u00e9"): "is no key: give printable ASCII",
+    ("--key", " "): "is no key",
+    ("--key", "k" * 513): "is no key",
+    ("--data", "{'a': 1}"): "no function could read this body",
+    ("--url", "ftp://x"): "is no URL of HTTP",
+    ("--header", "x"): "write NAME: VALUE",
+    ("--header", "x: a\nb: c"): "write NAME: VALUE",
+    ("--id", "e-1"): "--id is an option of events",
+}
+
+
+def test_a_command_that_no_function_could_take_is_not_sent(http: Api) -> None:
+    for options, said in REFUSED.items():
+        assert said in stderr_of(*SEND, *options, code=2), options
+    assert http.requests == []
+
+
+def test_the_api_must_be_known(cloud: Cloud, http: Api) -> None:
+    assert "no commands 'refunds'" in stderr_of(*SEND, "--to", "refunds")
+    del cloud.service[f"{StackOutput.COMMANDS_URL}Checkout"]
+    assert "has no HTTP API of its own: give --url" in stderr_of(*SEND)
+    for key in [key for key in cloud.service if key.startswith("Commands")]:
+        del cloud.service[key]
+    assert "has no commands: give --url" in stderr_of(*SEND)
+    assert stdout_of(*SEND, "--url", URL)
+
+
+def test_an_event_needs_its_type(cloud: Cloud) -> None:
+    assert "give --type for an event" in stderr_of("send", "--data", "1", code=2)
+    assert "--key, --url, --header and --sign are options of commands" in stderr_of(
+        "send", "--type", "x", "--key", "k", "--data", "1", code=2
+    )

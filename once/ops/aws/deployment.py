@@ -305,6 +305,9 @@ class Deployment:
     def consumer(self, name: str) -> DeployedConsumer:
         return _named(self.consumers, name, f"{self.service!r} has no consumer")
 
+    def door(self, name: str) -> DeployedCommands:
+        return _named(self.commands, name, f"{self.service!r} has no commands")
+
     def table(self, name: str) -> str:
         """Return the physical name of a business table."""
         return _named(self.tables, name, f"{self.service!r} has no table")

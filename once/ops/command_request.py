@@ -107,10 +107,12 @@ def send_command(
 
 
 def _headers(given: list[str]) -> dict[str, str]:
-    found = [_HEADER.fullmatch(each) for each in given]
-    if not all(found):
-        raise BadParameter("write NAME: VALUE in printable ASCII", param_hint="--header")
-    return dict(each.groups() for each in found if each)
+    found: dict[str, str] = {}
+    for each in given:
+        if (header := _HEADER.fullmatch(each)) is None:
+            raise BadParameter("write NAME: VALUE in printable ASCII", param_hint="--header")
+        found[header[1]] = header[2]
+    return found
 
 
 def _base(url: str | None, to: str | None, service: str) -> str:

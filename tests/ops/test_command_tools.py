@@ -3,9 +3,11 @@
 import json
 import re
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HeadersDict
+from botocore.awsrequest import AWSPreparedRequest, HeadersDict
 from botocore.exceptions import ReadTimeoutError
 from botocore.httpsession import URLLib3Session
 
@@ -117,13 +119,12 @@ class Api:
         self.fault: Exception | None = None
         monkeypatch.setattr(URLLib3Session, "send", lambda _, request: self._answer(request))
 
-    def _answer(self, request: AWSPreparedRequest) -> AWSResponse:
+    def _answer(self, request: AWSPreparedRequest) -> Any:
         self.requests.append(request)
         if self.fault:
             raise self.fault
-        answer = AWSResponse(request.url, self.status, HeadersDict(self.headers), None)
-        answer._content = self.body
-        return answer
+        headers: Any = HeadersDict(self.headers)
+        return SimpleNamespace(status_code=self.status, headers=headers, content=self.body)
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ def test_a_command_is_sent_with_its_key_to_the_deployed_api(http: Api) -> None:
     [request] = http.requests
     assert (request.method, request.url) == ("POST", f"{URL}orders")
     assert key_in(request.headers["Idempotency-Key"]) == 'a "key"'
-    assert json.loads(request.body) == ORDER
+    assert json.loads(request.body or b"") == ORDER
     assert "Authorization" not in request.headers
     assert "answered 201" in output
     http.headers = REPLAYED

@@ -1,5 +1,5 @@
-"""The commands `new consumer` and `new service`: files to begin with.
+"""The commands `new consumer`, `new command` and `new service`: files to begin with.
 
-In: a name, and the project's `[tool.once]` in pyproject.toml. Out: handler, tests, sample event and
-registry line of a consumer, or a whole service. A command writes all of its files or none.
+In: a name, and the project's `[tool.once]` in pyproject.toml. Out: handler, tests and registry line
+of a consumer or of commands, or a whole service. A command writes all of its files or none.
 """

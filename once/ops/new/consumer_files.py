@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import inspect
@@ -19,14 +19,33 @@ from once.ops.new.project import Project
 LONGEST = 100
 """Maximum number of characters of a line of Python."""
 
-TABLE_TEMPLATE, LINE_TEMPLATE = "consumer/registry_table.jinja", "consumer/registry_line.jinja"
-_IMPORTED = ("ConsumerProps", "TableProps")
+TABLE_TEMPLATE = "consumer/registry_table.jinja"
 _WANTED = """\
 write it as
 
-CONSUMERS = (
-    ConsumerProps(…),
+{} = (
+    {}(…),
 )"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of a registry, with a table of its name.
+
+    Its kind is in the tuple `declared`, has a text by `template`, and needs the names `imported`,
+    of which the last but one is that of its properties.
+    """
+
+    name: str
+
+    declared: ClassVar[str]
+    template: ClassVar[str]
+    imported: ClassVar[tuple[str, ...]]
+
+    @property
+    def constant(self) -> str:
+        """The constant of its table."""
+        return self.name.upper()
 
 
 def fit(head: str, arguments: list[str], tail: str, indent: int = 0) -> str:
@@ -39,31 +58,30 @@ def fit(head: str, arguments: list[str], tail: str, indent: int = 0) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryLine:
+class RegistryLine(Line):
     """A consumer of one table of its name, with the table's key.
 
     It takes the types `external` from producers, and `events` from consumers.
     """
 
-    name: str
     key: str
     external: Sequence[str]
     events: Sequence[str]
 
-    @property
-    def constant(self) -> str:
-        return self.name.upper()
+    declared: ClassVar = "CONSUMERS"
+    template: ClassVar = "consumer/registry_line.jinja"
+    imported: ClassVar = ("ConsumerProps", "TableProps")
 
 
-def with_line(source: str, line: RegistryLine, file: Path) -> str:
-    """Return the source of a registry with a further table and consumer; errors name its file."""
+def with_line(source: str, line: Line, file: Path) -> str:
+    """Return the source of a registry with a further table and line; errors name its file."""
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
         raise OpsError(f"{file} is no Python ({error}): correct it") from None
     _check_names(tree, line, file)
     lines = source.splitlines(keepends=True)
-    first, last = _consumers(tree, lines, file)
+    first, last = _tuple(tree, line, lines, file)
     tables = [
         node.end_lineno or 0
         for node in tree.body
@@ -73,11 +91,11 @@ def with_line(source: str, line: RegistryLine, file: Path) -> str:
     ]
     table_at = max(tables, default=0) or first
     table = render(TABLE_TEMPLATE, line=line) + ("" if table_at != first else "\n")
-    entry = render(LINE_TEMPLATE, line=line)
+    entry = render(line.template, line=line)
     return "".join([*lines[:table_at], table, *lines[table_at:last], entry, *lines[last:]])
 
 
-def _check_names(tree: ast.Module, line: RegistryLine, file: Path) -> None:
+def _check_names(tree: ast.Module, line: Line, file: Path) -> None:
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     imported = {
         alias.asname or alias.name
@@ -85,20 +103,21 @@ def _check_names(tree: ast.Module, line: RegistryLine, file: Path) -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    if missing := [name for name in _IMPORTED if name not in imported]:
+    if missing := [name for name in line.imported if name not in imported]:
         raise OpsError(
             f"{file} does not import {' and '.join(missing)}: add "
-            f"`from once.cdk import {', '.join(_IMPORTED)}`"
+            f"`from once.cdk import {', '.join(line.imported)}`"
         )
     if line.constant in names | imported:
         raise OpsError(f"{file} has the name {line.constant} already: choose another name")
 
 
-def _consumers(tree: ast.Module, lines: Sequence[str], file: Path) -> tuple[int, int]:
+def _tuple(tree: ast.Module, line: Line, lines: Sequence[str], file: Path) -> tuple[int, int]:
     """Return the line before the statement `CONSUMERS = …`, and the one before its bracket."""
+    declared = line.declared
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if not (isinstance(target, ast.Name) and target.id == "CONSUMERS"):
+        if not (isinstance(target, ast.Name) and target.id == declared):
             continue
         value = getattr(node, "value", None)
         if isinstance(value, ast.Tuple | ast.List) and node.end_lineno:
@@ -107,7 +126,8 @@ def _consumers(tree: ast.Module, lines: Sequence[str], file: Path) -> tuple[int,
             if closing in {")", "]"} and previous.endswith((",", "(", "[")):
                 return node.lineno - 1, node.end_lineno - 1
         break
-    raise OpsError(f"{file} has no tuple CONSUMERS with each entry on lines of its own: {_WANTED}")
+    wanted = _WANTED.format(declared, line.imported[-2])
+    raise OpsError(f"{file} has no tuple {declared} with each entry on lines of its own: {wanted}")
 
 
 TEMPLATE_SUFFIX = ".jinja"
@@ -155,7 +175,7 @@ def render(template: str, **values: Any) -> str:
     return text
 
 
-def _singular(name: str) -> str:
+def singular(name: str) -> str:
     """Return the singular of an English plural; another name stays as it is."""
     if name.endswith(("ss", "us", "is")):
         return name
@@ -240,16 +260,45 @@ def _simple_fields(module: str, event_type: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerFiles:
-    """A new consumer: its files, and the registry's new content.
-
-    `event` is the model of its first event type; `next` are commands that try the consumer.
-    """
+class ProjectFiles:
+    """A new line: its files, the registry's new content, and commands that try it."""
 
     files: dict[Path, str]
     registry: str
-    event: EventModel
     next: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerFiles(ProjectFiles):
+    """A new consumer; `event` is the model of its first event type."""
+
+    event: EventModel
+
+
+def check_line_name(project: Project, name: str) -> None:
+    """Refuse a name that a new line of a project, and its table, cannot have."""
+    if not CONSUMER_NAME.fullmatch(name):
+        raise OpsError(
+            f"{name!r} cannot be a consumer's name: use at most 40 lower-case letters, digits and "
+            "underscores, a letter first"
+        )
+    if name in (RELAY, UNROUTED):
+        raise OpsError(f"{name!r} is the name of a function of the library: choose another name")
+    if name in project.consumers:
+        raise OpsError(f"there is a consumer {name!r} already: choose another name")
+    if name in project.tables:
+        raise OpsError(
+            f"there is a table {name!r} already, and the new table would have this name: choose "
+            "another name"
+        )
+
+
+def once_is_own(project: Project) -> bool:
+    """Return whether the library is in the project itself.
+
+    Formatters list modules of the project's own apart from those of installed packages.
+    """
+    return (project.root / "once" / "__init__.py").is_file()
 
 
 def consumer_files(
@@ -262,21 +311,8 @@ def consumer_files(
     """
     if kind not in MODEL_KINDS:
         raise OpsError(f"{kind!r} is no kind of model: give one of {', '.join(MODEL_KINDS)}")
-    types = list(takes) or [f"{_singular(name)}.requested"]
-    if not CONSUMER_NAME.fullmatch(name):
-        raise OpsError(
-            f"{name!r} cannot be a consumer's name: use at most 40 lower-case letters, digits and "
-            "underscores, a letter first"
-        )
-    if name in (RELAY, UNROUTED):
-        raise OpsError(f"{name!r} is the name of a function of the library: choose another name")
-    if name in project.consumers:
-        raise OpsError(f"there is a consumer {name!r} already: choose another name")
-    if name in project.tables:
-        raise OpsError(
-            f"there is a table {name!r} already, and the consumer's table would have this name: "
-            "choose another name"
-        )
+    types = list(takes) or [f"{singular(name)}.requested"]
+    check_line_name(project, name)
     for each in types:
         if not EVENT_TYPE.fullmatch(each) or not class_name(each).isidentifier():
             raise OpsError(
@@ -285,7 +321,7 @@ def consumer_files(
             )
     if len({class_name(each) for each in types}) < len(types):
         raise OpsError(f"the types {', '.join(types)} would have one class name: give fewer")
-    key = f"{_singular(name)}_id"
+    key = f"{singular(name)}_id"
     models = [_event_model(project, each, key) for each in types]
     line = RegistryLine(
         name=name,
@@ -314,8 +350,7 @@ def _files(
         "kind": kind,
         "model_import": MODEL_KINDS[kind][0],
         "model_head": MODEL_KINDS[kind][1],
-        # Formatters list modules of the project's own apart from those of installed packages.
-        "once_is_own": (project.root / "once" / "__init__.py").is_file(),
+        "once_is_own": once_is_own(project),
     }
     yield folder / "handler.py", render("consumer/handler.py.jinja", **values)
     if any(project.functions.glob("*/__init__.py")):

@@ -1,4 +1,4 @@
-"""The commands `new consumer` and `new service`."""
+"""The commands `new consumer`, `new command` and `new service`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,8 +6,9 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from once.ops.new.consumer_files import consumer_files
-from once.ops.new.project import load_project, written
+from once.ops.new.command_files import command_files
+from once.ops.new.consumer_files import ProjectFiles, consumer_files
+from once.ops.new.project import Project, load_project, written
 from once.ops.new.service_files import service_files
 from once.ops.terminal import JsonOption, command_group, console, print_json
 
@@ -37,10 +38,25 @@ def consumer(
     replaced; after an error, everything is as it was.
     """
     project = load_project(Path.cwd())
-    made = consumer_files(project, name, takes or [], project.registry_file.read_text(), model)
-    with written(made.files, {project.registry_file: made.registry}):
-        said = project.run_after()
-    _tell([*made.files, project.registry_file], [*project.next, *made.next], said, as_json=as_json)
+    registry = project.registry_file.read_text()
+    _write(project, consumer_files(project, name, takes or [], registry, model), as_json=as_json)
+
+
+@app.command()
+def command(
+    name: Annotated[str, Argument(help="The name of the function, such as bookings.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Write a function with a command into the project of this folder: handler, tests, line.
+
+    Its command stores an item once for each key of a client, and answers requests of its
+    HTTP API that are signed for IAM. Files belong where those of a consumer do. No file is
+    replaced; after an error, everything is as it was.
+    """
+    project = load_project(Path.cwd())
+    _write(
+        project, command_files(project, name, project.registry_file.read_text()), as_json=as_json
+    )
 
 
 @app.command()
@@ -66,6 +82,12 @@ def service(
     with written(files):
         pass
     _tell(list(files), steps, (), as_json=as_json)
+
+
+def _write(project: Project, made: ProjectFiles, *, as_json: bool) -> None:
+    with written(made.files, {project.registry_file: made.registry}):
+        said = project.run_after()
+    _tell([*made.files, project.registry_file], [*project.next, *made.next], said, as_json=as_json)
 
 
 def _tell(

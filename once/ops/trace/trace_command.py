@@ -251,8 +251,8 @@ class TraceSearch:
             self._searched.append(fault or f"the logs of {', '.join(functions)}")
         entries, open_events = timeline(graph, lines, now), [*graph.open_events()]
         if logs and (open_events or not entries):
-            made = (*self._deployment.consumers.values(), *self._deployment.commands.values())
-            functions = [each.function_name for each in made]
+            functions = [each.function_name for each in self._deployment.consumers.values()]
+            functions += [each.function_name for each in self._deployment.commands.values()]
             errors = function_logs.start_errors(clients.client("logs"), functions)
             self._start_errors = [f"{name} cannot start: {text}" for name, text in errors.items()]
         if entries:

@@ -13,6 +13,7 @@ import pytest
 
 from once.ops.errors import OpsError
 from once.ops.new import service_files
+from once.ops.new.command_files import CommandLine, with_commands
 from once.ops.new.consumer_files import RegistryLine, with_line
 from once.testing import FakeAws, cloud_event
 from tests.architecture.imports import ROOT
@@ -325,3 +326,68 @@ def test_a_bad_name_or_a_folder_with_files_writes_nothing(folder: Path, dist: Pa
     (folder / "mine").write_text("")
     assert "is not empty (mine)" in stderr_of("new", "service", "shop")
     assert [path.name for path in folder.iterdir()] == ["mine"]
+
+
+# `once new command` writes a handler of commands, its tests, and the line.
+
+
+def command_tests(project: Path, name: str) -> None:
+    """Run the tests that were written, with the handler that was written."""
+    handler: dict[str, Any] = {"__name__": "handler"}
+    exec(compile(text_of(project, f"handlers_*/{name}/handler.py"), "h.py", "exec"), handler)
+    tests: dict[str, Any] = {"__name__": "tests"}
+    exec(compile(text_of(project, f"tests/test_{name}.py"), "t.py", "exec"), tests)
+    key = dict.fromkeys(handler["api"].tables, "booking_id")
+    found = [test for name, test in tests.items() if name.startswith("test_")]
+    assert len(found) == 3
+    for test in found:
+        with FakeAws(handler["api"], key) as aws:
+            test(aws)
+
+
+def test_a_command_is_written_whole_and_its_tests_pass(project: Path) -> None:
+    before = content(project)
+    told = stdout_of("new", "command", "bookings")
+    assert "once send --route 'POST /bookings' --sign" in told
+    registry = text_of(project, "registry_of_*.py")
+    assert (
+        "from once.cdk import Auth, CommandProps, ConsumerProps, Registry, TableProps" in registry
+    )
+    assert "commands=COMMANDS" in registry
+    assert 'routes={"POST /bookings": "create-booking"},' in registry
+    assert {name for name in before if content(project)[name] != before[name]} == {
+        path.name for path in project.glob("registry_of_*.py")
+    }
+    assert 'once_aws("bookings")' in text_of(project, "tests/test_bookings.py")
+    command_tests(project, "bookings")
+    (file,) = project.glob("registry_of_*.py")
+    assert ruff_accepts(project)
+    again = with_commands(registry, CommandLine(name="gift_cards"), file)
+    assert again.count("COMMANDS = (") == again.count("commands=COMMANDS") == 1
+    assert 'routes={"POST /gift-cards": "create-gift-card"},' in again
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("CONSUMERS = (", "is no Python"),
+        (f"{IMPORT}CONSUMERS = (\n)\n", "has no tuple COMMANDS: add"),
+        (f"{IMPORT}COMMANDS = ()\n", "each entry on lines of its own"),
+        ("COMMANDS = (\n)\n", "does not import Auth and CommandProps and TableProps"),
+    ],
+)
+def test_a_registry_that_can_take_no_commands_is_refused(source: str, said: str) -> None:
+    with pytest.raises(OpsError, match=said):
+        with_commands(source, CommandLine(name="bookings"), Path("registry.py"))
+
+
+def test_a_registry_of_many_lines_and_names_takes_commands() -> None:
+    source = (
+        f"from once.cdk import ConsumerProps, Registry, TableProps, {'X' * 30}\n\n"
+        "CONSUMERS = (\n)\nREGISTRY = Registry(\n    CONSUMERS,\n    deployed=1,\n)\n"
+    )
+    made = with_commands(source, CommandLine(name="bookings"), Path("registry.py"))
+    assert made.startswith("from once.cdk import (\n    Auth,\n    CommandProps,\n")
+    assert "    deployed=1,\n    commands=COMMANDS,\n)\n" in made
+    assert made.index("CONSUMERS = (") < made.index("BOOKINGS = ") < made.index("COMMANDS = (")
+    compile(made, "registry.py", "exec")

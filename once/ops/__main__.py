@@ -30,8 +30,11 @@ except MissingExtra as error:
 PLUGIN_GROUP = "once.commands"
 
 COMMANDS = {
-    "status": ("status", "Show the messages in every queue, and what is stuck."),
-    "trace": ("trace.trace_command", "Show what every consumer did with an event and its results."),
+    "status": ("status", "Show queues, requests for commands, and what is stuck."),
+    "trace": (
+        "trace.trace_command",
+        "Show what was done with an event and its results, or a command.",
+    ),
     "outbox": ("republication", "Events that consumers committed with their writes."),
     "dlq": ("dead_letters.dlq_commands", "Dead letters: list, show, redrive, purge, import."),
     "effects": ("pending_effects", "Effects: list the pending ones, settle one by hand."),

@@ -75,7 +75,7 @@ def send(
     as_json: JsonOption = False,
     service: ServiceOption = "once",
 ) -> None:
-    """Publish an event to the ingress topic, and print its id; or send a command.
+    """Publish an event to the ingress topic, or send a command.
 
     A type that a FIFO consumer takes goes to the FIFO topic. Only types that a
     consumer takes from producers are published. With --to, the types that the

@@ -149,7 +149,7 @@ def status(
     ] = MAX_AGE,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Show the messages in every queue, the requests for commands, and what is stuck.
+    """Show queues, requests for commands, and what is stuck.
 
     The numbers are approximate on AWS. The command ends with exit code 4 if something
     is stuck: there are dead letters or unrouted events, a function cannot start, an event

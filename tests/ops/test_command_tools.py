@@ -137,7 +137,7 @@ def test_a_command_is_sent_with_its_key_to_the_deployed_api(http: Api) -> None:
     [request] = http.requests
     assert (request.method, request.url) == ("POST", f"{URL}orders")
     assert key_in(request.headers["Idempotency-Key"]) == 'a "key"'
-    assert json.loads(request.body or b"") == ORDER
+    assert request.body == json.dumps(ORDER).encode()
     assert "Authorization" not in request.headers
     assert "answered 201" in output
     http.headers = REPLAYED

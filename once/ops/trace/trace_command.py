@@ -104,7 +104,7 @@ def trace(
     as_json: terminal.JsonOption = False,
     service: terminal.ServiceOption = "once",
 ) -> None:
-    """Show what every consumer did with an event and its results, or what a command did.
+    """Show what was done with an event and its results, or a command.
 
     The table is never scanned. The consumers' key rules give the few dedup keys
     that KEY can stand for; each is read for one read unit. From a record the

@@ -3,6 +3,7 @@
 import difflib
 import json
 import shlex
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 from uuid import uuid4
@@ -84,16 +85,13 @@ def send(
     With --route, a command is sent by HTTP as a client sends it, and its answer
     printed.
     """
-    options = {"--type": event_type, "--id": event_id, "--source": source, "--subject": subject}
+    _check_options(
+        command,
+        {"--type": event_type, "--id": event_id, "--source": source, "--subject": subject},
+    )
     if command.route is not None:
-        for option in (name for name, value in options.items() if value is not None):
-            raise BadParameter(f"{option} is an option of events, and --route of commands")
         send_command(command, data_text(data), to=to, service=service, as_json=as_json)
         return
-    if command != CommandOptions(header=command.header) or command.header:
-        raise BadParameter(
-            "--key, --url, --header and --sign are options of commands: give --route"
-        )
     if event_type is None:
         raise BadParameter("give --type for an event, or --route for a command")
     source = source or SOURCE
@@ -141,6 +139,17 @@ def send(
     console.print(f"sent {event_type} to {receiving}; source {source}, id {event_id}")
     trace = shlex.join(["once", "trace", event_id, "--source", source])
     console.print(f"next: `{trace}`", soft_wrap=True)
+
+
+def _check_options(command: CommandOptions, of_events: Mapping[str, str | None]) -> None:
+    """Refuse options of events for a command, and those of commands for an event."""
+    given = [name for name, value in of_events.items() if value is not None]
+    if command.route is not None and given:
+        raise BadParameter(f"{given[0]} is an option of events, and --route of commands")
+    if command.route is None and any((command.key, command.url, command.header, command.sign)):
+        raise BadParameter(
+            "--key, --url, --header and --sign are options of commands: give --route"
+        )
 
 
 def _receivers(deployment: Deployment, event_type: str, to: str | None) -> list[str]:

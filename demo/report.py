@@ -19,7 +19,10 @@ console = Console()
 REPORTS = ROOT / "reports"
 
 FIGURES = {
-    "sent": "messages sent",
+    "commands_sent": "orders sent by HTTP",
+    "commands_repeated": "of these sent again",
+    "answers_lost": "answers lost by their callers",
+    "sent": "messages about orders",
     "distinct": "distinct orders",
     "deliveries": "deliveries to consumers",
     "orders_paid": "orders paid",
@@ -39,6 +42,8 @@ FIGURES = {
 FAULT_FIGURES = {
     "lost": "lost",
     "doubled": "doubled",
+    "answers_differ": "answers that differ",
+    "answers_foreign": "answers of another caller",
     "double_charges": "double charges",
     "unfinished": "unfinished",
     "stock_balance_error": "stock balance error",
@@ -88,8 +93,8 @@ def report_orders(
         orders_table(figures, [*more, *findings.samples.items()], "Audit of the orders"),
         figures | ({"samples": samples} if samples else {}),
         FAULT_FIGURES,
-        f"Each of the {figures['distinct']} orders took effect once: nothing was lost, doubled or "
-        "charged twice.",
+        f"Each of the {figures['distinct']} orders took effect once, and was answered the same "
+        "each time: nothing was lost, doubled or charged twice.",
         minimum,
         passed=findings.clean,
     )

@@ -9,13 +9,17 @@ import urllib.request
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from botocore.credentials import Credentials
 
 from demo.audit import Evidence
 from demo.payment_sandbox import PaymentSandbox
 from demo.quiescence import wait_until_quiescent
 from demo.report import print_failure, step
+from demo.traffic.caller import Caller, api_url
 from emulator.cdk_cli import Report, bootstrap, deploy
 from emulator.embedded_aws import EmbeddedAws
 from emulator.installed import ROOT
@@ -28,6 +32,11 @@ _SERVICE = "once"
 _STRIPE_KEY = "sk_test_sandbox"
 _TIMEOUT_SECONDS = 300.0
 _VISIBILITY_SECONDS = 10
+_USERS = ("browser", "partner")
+_MAY_CALL = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "*"}],
+}
 
 
 def deploy_service(
@@ -87,6 +96,26 @@ class Shop:
         environment = {**os.environ, **self.aws.environment()}
         command = [sys.executable, "-m", "once.ops", *arguments]
         subprocess.run(command, check=True, cwd=ROOT, env=environment, **options)
+
+    @cached_property
+    def callers(self) -> list[Caller]:
+        """Two callers of its API, each a user of IAM, whose keys are apart."""
+        iam, url = self.aws.client("iam"), api_url(self.aws.client, self.deployment.service)
+        trust = ssl.create_default_context(cafile=str(self.aws.certificate))
+        found = []
+        for user in _USERS:
+            iam.create_user(UserName=user)
+            policy = json.dumps(_MAY_CALL)
+            iam.put_user_policy(UserName=user, PolicyName="Invoke", PolicyDocument=policy)
+            made = iam.create_access_key(UserName=user)["AccessKey"]
+            credentials = Credentials(made["AccessKeyId"], made["SecretAccessKey"])
+            found.append(Caller(url, credentials, self.aws.region, trust))
+        return found
+
+    @property
+    def checkout(self) -> str:
+        """The name of the function with the commands."""
+        return f"{self.deployment.service}-checkout"
 
     def queues(self, *consumers: str) -> list[str]:
         """Return the URLs of the queues of some consumers."""

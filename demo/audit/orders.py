@@ -1,4 +1,4 @@
-"""Audit of the shop's orders, from the first message to the e-mail, and of the sample events."""
+"""Audit of the shop's orders, from the request to the e-mail, and of the sample events."""
 
 import hashlib
 import json
@@ -13,6 +13,9 @@ RESERVATION_STATUS = {"paid": "sold", "refused": "refused", "declined": "release
 """The status at which a reservation must end, by that of its order."""
 _PAYMENT_STATUS = {"paid": "captured", "declined": "declined", "refused": ""}
 _HOLDING = ("reserved", "sold")
+_CHECKOUT, _SUBMITTED = "checkout", "order.submitted"
+_ACCEPTED, _ORDER_EXISTS, _KEY_REUSED = 202, 409, 422
+"""Statuses of the answers to an order's caller, to another caller, and to other content."""
 _RECEIVE_ALL = ("orders", "inventory")
 """Consumers that receive every message, so that every expected dead letter must exist."""
 _UNREADABLE_REASONS = ("unparseable", "invalid-event", "invalid-data", "no-key", "too-large")
@@ -42,7 +45,10 @@ class Findings:
 
     An effect is what an event should have changed once: an order stored, stock moved, a card
     charged, a customer written to. `lost` counts missing effects that are neither quarantined nor
-    refused, `doubled` counts excess effects. `unfinished` counts orders, reservations and payments
+    refused, and commands without an answer. `doubled` counts excess effects. `answers_differ`
+    counts answers to a command that are not those bytes that it had first, that are first answers
+    beside another one, or that were given to other content. `answers_foreign` counts answers that
+    accept the order of another caller. `unfinished` counts orders, reservations and payments
     without a final status, or with a wrong one. `stock_balance_error` is the difference between
     stock moved and stock reserved or sold, in pieces. `balance_error` is the difference between
     amounts ordered and paid, in minor units, and between stock moved and stock expected to move.
@@ -52,6 +58,11 @@ class Findings:
     sent: int
     distinct: int
     deliveries: int = 0
+    commands_sent: int = 0
+    commands_repeated: int = 0
+    answers_lost: int = 0
+    answers_differ: int = 0
+    answers_foreign: int = 0
     orders_stored: int = 0
     orders_paid: int = 0
     orders_refused: int = 0
@@ -82,6 +93,8 @@ class Findings:
         faults = (
             self.lost,
             self.doubled,
+            self.answers_differ,
+            self.answers_foreign,
             self.double_charges,
             self.unfinished,
             self.balance_error,
@@ -100,6 +113,7 @@ class Findings:
 def audit(manifest: Manifest, evidence: Evidence) -> Findings:
     """Compare the messages of a manifest with tables, queues, payment provider and mailboxes."""
     findings = Findings(sent=manifest["sent"], distinct=len(manifest["orders"]))
+    _audit_commands(manifest, evidence, findings)
     _audit_orders(manifest, evidence, findings)
     _audit_stock(manifest, evidence, findings)
     audit_payments(manifest, evidence, findings)
@@ -117,6 +131,43 @@ def expected_end(order: Manifest) -> str:
     if order["refused"]:
         return "refused"
     return "declined" if order["declined"] else "paid"
+
+
+def _audit_commands(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
+    """Check the answers to each command, and count its order in the outboxes of the records.
+
+    A borrowed command has the key and the content of another caller's order. Its caller must learn
+    that the order exists, and never get the answer that accepts it.
+    """
+    placed = Counter(
+        event["subject"]
+        for consumer, _, record in _dedup_records(evidence)
+        if consumer == _CHECKOUT
+        for event in json.loads(text(record, "outbox") or "[]")
+        if event["type"] == _SUBMITTED
+    )
+    for command in manifest["commands"]:
+        answers = [each for each in command["answers"] if not each["altered"]]
+        expected = _ORDER_EXISTS if command["borrowed"] else _ACCEPTED
+        findings.lost += not any(each["status"] == expected for each in answers)
+        findings.answers_foreign += sum(_is_foreign(each, command) for each in command["answers"])
+        contents = {(each["status"], each["content_type"], each["body"]) for each in answers}
+        firsts = sum(not each["repeated"] for each in answers)
+        reused = [each for each in command["answers"] if each["altered"]]
+        findings.answers_differ += max(0, len(contents) - 1) + max(0, firsts - 1)
+        findings.answers_differ += sum(each["status"] != _KEY_REUSED for each in reused)
+        if not command["borrowed"]:
+            findings.commands_sent += 1
+            findings.commands_repeated += command["requests"] > 1
+            findings.answers_lost += command["lost"]
+            findings.count(placed[command["order_id"]])
+
+
+def _is_foreign(answer: Mapping[str, Any], command: Manifest) -> bool:
+    if answer["status"] != _ACCEPTED:
+        return False
+    named = json.loads(answer["body"])["order_id"]
+    return bool(command["borrowed"] or named != command["order_id"])
 
 
 def _audit_orders(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:

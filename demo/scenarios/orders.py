@@ -22,6 +22,9 @@ MANIFEST = "manifest.json"
 """The file of the last manifest, in the state of the embedded AWS."""
 _TRAFFIC = {
     "count": 500,
+    "repeats": 150,
+    "altered": 15,
+    "borrowed": 15,
     "duplicates": 150,
     "conflicts": 5,
     "malformed": 5,
@@ -42,13 +45,19 @@ _SHARES = {
 """Share of the charges by fault. The process that waits for a held charge is killed."""
 _HOLDS, _MAX_HELD = (PaymentFault.HOLD_BEFORE, PaymentFault.HOLD_AFTER), 16
 """The faults that are limited, each to so many in a round of traffic."""
-_LISTS = ("orders", "malformed", "samples")
+_LISTS = ("orders", "commands", "malformed", "samples")
 """Members of a manifest that are lists."""
 _TIMEOUT_SECONDS = 300.0
-_MINIMUM = {"charge_answers_dropped": 50, "functions_killed": 20}
+_MINIMUM = {
+    "charge_answers_dropped": 50,
+    "functions_killed": 20,
+    "commands_repeated": 100,
+    "answers_lost": 50,
+}
 
 _OUTAGE_TRAFFIC = {
     "count": 60,
+    "repeats": 18,
     "duplicates": 18,
     "conflicts": 3,
     "malformed": 5,
@@ -69,7 +78,7 @@ class TrafficRun:
 
     Attributes:
         manifest: the messages that were sent.
-        seconds: duration, from the first message until the service was quiescent.
+        seconds: duration, from the first request until the service was quiescent.
         killed: number of function processes that were killed.
     """
 
@@ -92,22 +101,23 @@ class TrafficRun:
 def send_traffic(
     shop: Shop, numbers: Mapping[str, int], timeout: float = _TIMEOUT_SECONDS
 ) -> TrafficRun:
-    """Send orders, and sample events; wait until they are processed.
+    """Place orders, and send sample events; wait until they are processed.
 
     Args:
         shop: the service. A process that waits for a held charge of its provider is killed.
-        numbers: the numbers of messages by kind, as `plan_traffic` takes them.
-        timeout: seconds in which the first messages must be processed.
+        numbers: the numbers of requests and messages by kind, as `plan_traffic` takes them.
+        timeout: seconds in which the first orders must be processed.
 
     Raises:
-        OpsError: a message was not accepted, or not processed in time.
+        OpsError: a request or message was not accepted, or not processed in time.
     """
     charging = shop.deployment.consumers["payments"].function_name
     *others, relay = shop.functions(*(n for n in shop.deployment.consumers if n != "payments"))
     planned = plan_traffic(**numbers, seed=secrets.randbits(48))
     started = time.monotonic()
-    with kill_processes(shop.aws, shop.sandbox, charging, [relay, *others]) as killed:
-        sent = send_orders(planned, shop.deployment, shop.aws.client, timeout)
+    turns = [shop.checkout, relay, *others]
+    with kill_processes(shop.aws, shop.sandbox, charging, turns) as killed:
+        sent = send_orders(planned, shop.callers, shop.deployment, shop.aws.client, timeout)
         samples = send_samples(shop.aws.client("sns"), shop.deployment, planned.seed)
         shop.wait_until_processed()
     seconds = time.monotonic() - started
@@ -116,7 +126,7 @@ def send_traffic(
 
 
 def faults(shop: Shop, deploy_seconds: float) -> bool:
-    """Send 500 orders under every kind of fault, and write `reports/demo.json`.
+    """Place 500 orders under every kind of fault, and write `reports/demo.json`.
 
     Returns:
         Whether the audit is clean and enough faults occurred.

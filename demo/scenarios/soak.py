@@ -49,6 +49,9 @@ class Shape:
 SOAK = Shape(
     traffic={
         "count": 2500,
+        "repeats": 750,
+        "altered": 25,
+        "borrowed": 25,
         "duplicates": 2500,
         "conflicts": 5,
         "malformed": 5,
@@ -98,7 +101,8 @@ def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
         OpsError: messages could not be sent.
     """
     shop.sandbox.faults = FaultRates(seed=seed, shares=shape.charges)
-    functions, every = shop.functions(*shop.deployment.consumers), shape.calls_a_kill
+    functions = [shop.checkout, *shop.functions(*shop.deployment.consumers)]
+    every = shape.calls_a_kill
     with (
         dropping(shop.aws, functions, Drops(seed, shape.drops)) as calls,
         kill_at_random(shop.aws, functions, every=every, clock=calls.total, seed=seed) as killed,
@@ -143,11 +147,11 @@ def play(shop: Shop, shape: Shape, seed: int) -> dict[str, Any]:
 
 def audit_figures(findings: Findings) -> dict[str, Any]:
     """Return the audit's figures, by their keys in the report."""
-    counted = ("distinct", "deliveries", "effects", "charges", "emails", *FAULT_FIGURES)
+    counted = ("distinct", "commands_repeated", "deliveries", "effects", "charges", "emails")
     return {
         "sends": findings.sent,
         "quarantined": dict(findings.quarantined_by_reason),
-        **{name: getattr(findings, name) for name in counted},
+        **{name: getattr(findings, name) for name in (*counted, *FAULT_FIGURES)},
     }
 
 

@@ -1,5 +1,5 @@
-"""Sample orders: planned from a seed, and sent with duplicates, conflicts and malformed bodies.
+"""Sample orders: planned from a seed, and placed by callers that lose answers and repeat requests.
 
-In: the numbers of messages by kind. Out: messages on a topic, and a manifest of them. Used by the
-scenarios and by `python -m demo send`.
+In: the numbers of requests and messages by kind. Out: requests to the shop's API, messages on its
+topics, and a manifest of both. Used by the scenarios and by `python -m demo send`.
 """

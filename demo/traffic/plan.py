@@ -1,18 +1,22 @@
-"""Traffic plan: sample orders, their malformed bodies and duplicates, and the batches of a run.
+"""Traffic plan: sample orders, their requests and repetitions, and the events that go around them.
 
-The same seed always gives the same events.
+An order is a request of a caller. Copies of its event, contradictions of that event and malformed
+bodies go to queues and topics directly. The same seed always gives the same plan.
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
+from enum import StrEnum, auto
 from random import Random
 from typing import Any, Self
 
 SOURCE = "/ops/send"
 EVENT_TYPE = "order.placed"
+"""The type that producers publish; the malformed bodies have it."""
+SUBMITTED = "order.submitted"
+"""The type of the event that an order becomes."""
 CARD = "pm_card_visa"
 DECLINED_CARD = "pm_card_visa_chargeDeclined"
 """Payment methods of Stripe's test mode."""
@@ -23,11 +27,17 @@ _DEPTH = 10_000
 INITIAL_STOCK = 1_000_000
 """Initial stock, far above the quantities ordered, so that a double effect is never refused."""
 
-BodyBatch = tuple[str, ...]
-"""The bodies of one call."""
 
-BATCH_SIZE = 10
-"""Limit of SNS and SQS for one call. Ten of the largest bodies stay below 256 KiB."""
+class Loss(StrEnum):
+    """A way to lose an answer: the caller closes its socket.
+
+    Attributes:
+        UNSEEN: before the answer comes.
+        UNREAD: when the answer has come, without reading it.
+    """
+
+    UNSEEN = auto()
+    UNREAD = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +51,13 @@ class OrderLine:
 
 @dataclass(frozen=True, slots=True)
 class SampleOrder:
-    """An order and the event that places it; `refused` if a line of it is out of stock."""
+    """An order of a caller under its key; `refused` if a line of it is out of stock."""
 
     order_id: str
     customer_id: str
     email: str
-    event_id: str
+    caller: int
+    key: str
     lines: tuple[OrderLine, ...]
     refused: bool
     payment_method: str
@@ -62,67 +73,123 @@ class SampleOrder:
         return sum(line.quantity * line.unit_price for line in self.lines)
 
     @property
+    def data(self) -> dict[str, Any]:
+        """The data of the command, and of the event that it becomes."""
+        return {
+            "order_id": self.order_id,
+            "customer_id": self.customer_id,
+            "email": self.email,
+            "payment_method": self.payment_method,
+            "currency": _CURRENCY,
+            "lines": [asdict(line) for line in self.lines],
+        }
+
+    @property
     def event(self) -> dict[str, Any]:
-        """The CloudEvent, without a time: every delivery of the event has the same body."""
+        """The CloudEvent by which a producer places the order without a command."""
         return {
             "specversion": "1.0",
-            "id": self.event_id,
+            "id": f"placed-{self.order_id}",
             "source": SOURCE,
             "type": EVENT_TYPE,
             "subject": self.order_id,
             "datacontenttype": "application/json",
-            "data": {
-                "order_id": self.order_id,
-                "customer_id": self.customer_id,
-                "email": self.email,
-                "payment_method": self.payment_method,
-                "currency": _CURRENCY,
-                "lines": [asdict(line) for line in self.lines],
-            },
+            "data": self.data,
         }
 
-    @property
-    def body(self) -> str:
-        """The message body that places the order."""
-        return json.dumps(self.event)
-
     def conflicting(self) -> Self:
-        """Return the order with the same event id and another quantity, as of a faulty producer."""
+        """Return the order with another quantity, as a faulty caller or producer repeats it."""
         own, *others = self.lines
         return replace(self, lines=(replace(own, quantity=own.quantity + 1), *others))
 
 
+@dataclass(frozen=True, slots=True)
+class OrderRequest:
+    """A request to place an order.
+
+    Attributes:
+        order: the order that it has as its content.
+        caller: the caller that signs it. Another one than the order's gets no answer of it.
+        losses: how the caller loses the answers to its first attempts.
+        altered: whether the content differs from that of the first request under the key.
+    """
+
+    order: SampleOrder
+    caller: int
+    losses: tuple[Loss, ...] = ()
+    altered: bool = False
+
+    @property
+    def body(self) -> str:
+        """The body."""
+        return json.dumps((self.order.conflicting() if self.altered else self.order).data)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficPlan:
-    """The messages to send.
+    """The requests and messages to send.
 
     Attributes:
         seed: the seed.
-        orders: the orders, each sent once.
-        at_once: orders sent again in the same call as their first delivery.
-        parallel: orders sent again from another thread.
-        late: orders sent again after they were processed.
+        callers: the number of callers.
+        orders: the orders, each requested once.
+        lost: answers that are lost: the order's request, and how its caller loses them.
+        parallel: orders requested by two threads at once.
+        repeated: orders requested again after they were processed.
+        altered: orders under whose key other content is sent.
+        borrowed: orders that another caller requests, with their key and content.
+        early: orders of whose event a copy is sent while the first may be under way.
+        late: orders of whose event a copy is sent after it was processed.
         conflicts: orders of which a conflicting event is sent.
         malformed: bodies that cannot be read.
     """
 
     seed: int
+    callers: int
     orders: Sequence[SampleOrder]
-    at_once: Sequence[SampleOrder]
+    lost: Mapping[SampleOrder, tuple[Loss, ...]]
     parallel: Sequence[SampleOrder]
+    repeated: Sequence[SampleOrder]
+    altered: Sequence[SampleOrder]
+    borrowed: Sequence[SampleOrder]
+    early: Sequence[SampleOrder]
     late: Sequence[SampleOrder]
     conflicts: Sequence[SampleOrder]
     malformed: Sequence[str]
 
     @property
     def sends(self) -> Counter[SampleOrder]:
-        """Number of deliveries of each order's own event, including the first one."""
-        return Counter([*self.orders, *self.at_once, *self.parallel, *self.late])
+        """Number of times that each order's own event is sent, including the first one."""
+        return Counter([*self.orders, *self.early, *self.late])
 
     @property
     def messages(self) -> int:
-        """Number of all messages."""
+        """Number of all messages about orders."""
         return self.sends.total() + len(self.conflicts) + len(self.malformed)
+
+    @property
+    def first_requests(self) -> Sequence[OrderRequest]:
+        """Requests in the order of sending; those in parallel follow each other."""
+        parallel = Counter(self.parallel)
+        groups = [
+            [
+                OrderRequest(order, order.caller, self.lost.get(order, ())),
+                *[OrderRequest(order, order.caller)] * parallel[order],
+            ]
+            for order in self.orders
+        ]
+        Random(f"{self.seed}/first").shuffle(groups)
+        return [request for group in groups for request in group]
+
+    @property
+    def late_requests(self) -> Sequence[OrderRequest]:
+        """Requests to send after the first ones were processed. Borrowed ones are sent twice."""
+        found = [OrderRequest(order, order.caller) for order in self.repeated]
+        found += [OrderRequest(order, order.caller, altered=True) for order in self.altered]
+        for order in self.borrowed:
+            found += [OrderRequest(order, (order.caller + 1) % self.callers)] * 2
+        Random(f"{self.seed}/late").shuffle(found)
+        return found
 
     @property
     def stock(self) -> Mapping[str, int]:
@@ -134,6 +201,10 @@ class TrafficPlan:
 def plan_traffic(
     *,
     count: int,
+    callers: int = 2,
+    repeats: int = 0,
+    altered: int = 0,
+    borrowed: int = 0,
     duplicates: int = 0,
     conflicts: int = 0,
     malformed: int = 0,
@@ -143,20 +214,25 @@ def plan_traffic(
 ) -> TrafficPlan:
     """Plan sample traffic.
 
-    An order depends on the seed and its own number only. Plans of one seed therefore never
-    contradict each other, whatever their other arguments are.
+    An order depends on the seed, the number of callers and its own number only. Plans of one seed
+    therefore never contradict each other, whatever their other arguments are.
 
     Args:
         count: number of orders.
-        duplicates: further deliveries, spread evenly over orders and over the three kinds.
-        conflicts: events that contradict an order under its own event id.
+        callers: number of callers. They place accepted orders under equal keys.
+        repeats: orders that are requested again, a third of them each after lost answers, in
+            parallel, and late.
+        altered: requests that have other content under the key of an order.
+        borrowed: requests that another caller makes with key and content of an order.
+        duplicates: further copies of the orders' events, half of them early and half late.
+        conflicts: events that contradict an order under the id of its event.
         malformed: bodies that cannot be read.
         refusals: number of orders for an article that is out of stock.
         declines: number of other orders whose card is declined.
         seed: part of every id; 0 or more.
 
     Raises:
-        ValueError: more refusals and declines than orders.
+        ValueError: more refusals and declines than orders, or no order that can be borrowed.
     """
     accepted = count - refusals - declines
     if accepted < 0:
@@ -164,29 +240,42 @@ def plan_traffic(
     random = Random(f"{seed}/choice")
     kinds = {"accepted": accepted, "refused": refusals, "declined": declines}
     orders = [
-        _sample(seed, kind, number)
+        _sample(seed, callers, kind, number)
         for kind, amount in kinds.items()
         for number in range(1, amount + 1)
     ]
-    again = _pick(orders, duplicates, random)
+    again = _pick(orders, repeats, random)
+    lost: dict[SampleOrder, tuple[Loss, ...]] = {
+        order: tuple(random.choices([*Loss], k=random.randint(1, 2))) for order in again[0::3]
+    }
+    shared = Counter(order.key for order in orders)
+    alone = [order for order in orders if callers > 1 and shared[order.key] == 1]
+    copies = _pick(orders, duplicates, random)
     return TrafficPlan(
         seed=seed,
+        callers=callers,
         orders=orders,
-        at_once=again[0::3],
+        lost=lost,
         parallel=again[1::3],
-        late=again[2::3],
+        repeated=again[2::3],
+        altered=_pick(orders, altered, random),
+        borrowed=_pick(alone, borrowed, random),
+        early=copies[0::2],
+        late=copies[1::2],
         conflicts=_pick(orders, conflicts, random),
-        malformed=malformed_bodies(malformed, _order(seed, "malformed", ()).event),
+        malformed=malformed_bodies(malformed, _order(seed, "malformed", 0, "", ()).event),
     )
 
 
 def _pick(orders: Sequence[SampleOrder], count: int, random: Random) -> list[SampleOrder]:
     """Return orders in random order; an order repeats only after all others."""
+    if count and not orders:
+        raise ValueError(f"no order that could be sent again {count} times")
     shuffled = random.sample(orders, len(orders))
     return [shuffled[index % len(shuffled)] for index in range(count)]
 
 
-def _sample(seed: int, kind: str, number: int) -> SampleOrder:
+def _sample(seed: int, callers: int, kind: str, number: int) -> SampleOrder:
     random = Random(f"{seed}/{kind}/{number}")
     name = str(number) if kind == "accepted" else f"{kind}-{number}"
     scarce, shared = f"scarce-{seed:x}", f"shared-{seed:x}"
@@ -197,80 +286,25 @@ def _sample(seed: int, kind: str, number: int) -> SampleOrder:
         for sku in (f"own-{seed:x}-{name}", other)
     ]
     card = DECLINED_CARD if kind == "declined" else CARD
-    order = _order(seed, name, tuple(lines))
+    turn, caller = divmod(number - 1, callers)
+    key = f"key-{seed:x}-{turn if kind == 'accepted' else name}"
+    order = _order(seed, name, caller, key, tuple(lines))
     return replace(order, refused=kind == "refused", payment_method=card)
 
 
-def _order(seed: int, name: str, lines: tuple[OrderLine, ...]) -> SampleOrder:
+def _order(
+    seed: int, name: str, caller: int, key: str, lines: tuple[OrderLine, ...]
+) -> SampleOrder:
     return SampleOrder(
         order_id=f"order-{seed:x}-{name}",
         customer_id=f"customer-{seed:x}-{name}",
         email=f"customer-{seed:x}-{name}@example.com",
-        event_id=f"placed-{seed:x}-{name}",
+        caller=caller,
+        key=key,
         lines=lines,
         refused=False,
         payment_method=CARD,
     )
-
-
-def first_wave(plan: TrafficPlan) -> Iterator[BodyBatch]:
-    """Yield every first delivery, mixed with malformed bodies and with two kinds of duplicates.
-
-    An order and its at-once duplicates share a batch. Its parallel duplicates follow in the next
-    one, which another thread sends while the first is still under way.
-    """
-    at_once = Counter(plan.at_once)
-    parallel = Counter(order.body for order in plan.parallel)
-    groups = [[order.body] * (1 + at_once[order]) for order in plan.orders]
-    groups += [[body] for body in plan.malformed]
-    Random(f"{plan.seed}/first").shuffle(groups)
-    for batch in _batches(groups):
-        yield batch
-        yield from _batches([body] * parallel[body] for body in dict.fromkeys(batch))
-
-
-def late_wave(plan: TrafficPlan) -> Sequence[BodyBatch]:
-    """Return late duplicates and conflicts, which are sent after the first wave was processed."""
-    bodies = [order.body for order in plan.late]
-    bodies += [order.conflicting().body for order in plan.conflicts]
-    Random(f"{plan.seed}/late").shuffle(bodies)
-    return list(_batches([body] for body in bodies))
-
-
-def _batches(groups: Iterable[list[str]]) -> Iterator[BodyBatch]:
-    """Fill batches without dividing a group, unless it is larger than a batch."""
-    batch: list[str] = []
-    for group in groups:
-        for start in range(0, len(group), BATCH_SIZE):
-            part = group[start : start + BATCH_SIZE]
-            if len(batch) + len(part) > BATCH_SIZE:
-                yield tuple(batch)
-                batch = []
-            batch += part
-    if batch:
-        yield tuple(batch)
-
-
-def build_manifest(plan: TrafficPlan) -> dict[str, Any]:
-    """Return the manifest of a plan that was sent, for the audit."""
-    sends, conflicts = plan.sends, Counter(plan.conflicts)
-    return {
-        "seed": plan.seed,
-        "stock": dict(plan.stock),
-        "orders": [
-            {
-                **asdict(order),
-                "declined": order.declined,
-                "source": SOURCE,
-                "total": order.total,
-                "sends": sends[order],
-                "conflicts": conflicts[order],
-            }
-            for order in plan.orders
-        ],
-        "malformed": [sha256(body.encode()).hexdigest() for body in plan.malformed],
-        "sent": plan.messages,
-    }
 
 
 _Event = Mapping[str, Any]

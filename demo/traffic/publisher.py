@@ -49,17 +49,16 @@ def stock_articles(dynamodb: Any, table: str, stock: Mapping[str, int]) -> None:
         list(pool.map(put_new, stock.keys(), stock.values()))
 
 
-def publish_batches(producer: Producer, batches: Iterable[Sequence[OutgoingEvent]]) -> None:
-    """Publish batches from several threads, started in the order given.
+def publish(producer: Producer, events: Iterable[OutgoingEvent]) -> None:
+    """Publish events.
 
     Raises:
         OpsError: some events are not known to be published.
     """
-    with ThreadPoolExecutor(THREADS) as pool:
-        try:
-            list(pool.map(producer.publish, batches))
-        except NotPublished as error:
-            raise OpsError(str(error)) from error
+    try:
+        producer.publish(events)
+    except NotPublished as error:
+        raise OpsError(str(error)) from error
 
 
 def send_batch(call: BatchCall, entries: Sequence[Entry]) -> None:

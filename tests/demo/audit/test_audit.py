@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,12 @@ from demo.audit.orders import SampleFigures, audit_samples
 from demo.shop import subscribers
 from once.cdk import ConsumerProps
 from tests.demo.audit.world import (
+    ACCEPTED,
     BAD_BODY,
     CLEAN,
     CONFLICT,
     DECLINED,
+    IN_CONFLICT,
     OWN,
     PAID,
     SHARED,
@@ -144,6 +147,8 @@ OVERCHARGED = {"doubled": 1, "double_charges": 1, "charges": 1}
 NO_MAIL = {"emails": -1, "effects": -1}
 UNEXPLAINED = {"unexplained_dead_letters": 1}
 GOOD = json.dumps({"id": "event-1"})
+DIFFER = {"answers_differ": 1}
+OF_PAID = json.dumps({"order_id": f"order-{PAID}"})
 
 
 def moved(pieces: int) -> dict[str, int]:
@@ -166,7 +171,44 @@ def lose_mail_beside(letter: Sequence[str], w: World) -> None:
     w.effect_unknown(*letter)
 
 
+def answered(w: World, place: int, **changes: Any) -> None:
+    """Change the repeated answer to the second order's command."""
+    w.commands[IN_CONFLICT - 1]["answers"][place].update(changes)
+
+
+def refuse(w: World) -> None:
+    for place in (0, 1):
+        answered(w, place, status=409)
+
+
+def swap(w: World) -> None:
+    one, other, *_ = w.commands
+    one["answers"][:2], other["answers"] = other["answers"], one["answers"][:2]
+
+
+def give_away(w: World) -> None:
+    w.commands[-1]["answers"] = w.commands[DECLINED - 1]["answers"]
+
+
 DAMAGES: Damages = {
+    # commands
+    "no record": (lambda w: w.forget("checkout", "place-order", "order-1"), LOST),
+    "two records": (
+        lambda w: w.commit("checkout", "place-again", "order-1", "order.submitted"),
+        {"doubled": 1, "lost": 2},  # the second event reached neither consumer
+    ),
+    "not answered": (lambda w: w.commands[1]["answers"].clear(), {"lost": 1}),
+    "refused": (refuse, {"lost": 1}),
+    "another status": (lambda w: answered(w, 1, status=200), DIFFER),
+    "another type": (lambda w: answered(w, 1, content_type="text/plain"), DIFFER),
+    "other bytes": (lambda w: answered(w, 1, body='{"order_id":"order-2"}'), DIFFER),
+    "two first answers": (lambda w: answered(w, 1, repeated=False), DIFFER),
+    "other content accepted": (
+        lambda w: w.commands[0]["answers"][2].update(status=ACCEPTED, body=OF_PAID),
+        DIFFER,
+    ),
+    "answers of another order": (swap, {"answers_foreign": 4}),
+    "answers of another caller": (give_away, {"answers_foreign": 2, "lost": 1}),
     # orders
     "not stored": (
         lambda w: w.delete("orders", "order-1"),

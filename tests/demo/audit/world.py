@@ -23,9 +23,11 @@ OWN, SHARED = 3, 2
 """Quantities of each order: of an article of its own, and of one that others order as well."""
 
 TOTAL = 700
+ACCEPTED = 202
 BAD_BODY = "{"
 CONFLICT = json.dumps({"id": "event-2"})
 SUBSCRIBERS = {
+    "order.submitted": ["orders", "inventory"],
     "stock.reserved": ["payments"],
     "stock.refused": ["orders", "notifications"],
     "payment.captured": ["orders", "inventory", "notifications"],
@@ -52,6 +54,36 @@ def order(number: int) -> dict[str, Any]:
     }
 
 
+def answer(number: int, status: int = 202, *, first: bool, altered: bool = False) -> dict[str, Any]:
+    return {
+        "status": status,
+        "content_type": "application/json",
+        "body": json.dumps({"order_id": f"order-{number}"} if status == ACCEPTED else {}),
+        "repeated": not first,
+        "altered": altered,
+    }
+
+
+def commands() -> list[dict[str, Any]]:
+    """Return the answers to each order's command, and to another caller with one of their keys."""
+    own = [[answer(n, first=True), answer(n, first=False)] for n in NUMBERS]
+    own[0].append(answer(PAID, 422, first=True, altered=True))
+    borrowed = [answer(DECLINED, 409, first=first) for first in (True, False)]
+    return [
+        *(
+            {"order_id": f"order-{n}", "borrowed": False, "requests": 3, "lost": 1, "answers": each}
+            for n, each in zip(NUMBERS, own, strict=True)
+        ),
+        {
+            "order_id": f"order-{DECLINED}",
+            "borrowed": True,
+            "requests": 2,
+            "lost": 0,
+            "answers": borrowed,
+        },
+    ]
+
+
 MANIFEST = {
     "sent": 9,
     "stock": {**{f"own-{number}": 100 for number in NUMBERS}, "shared": 100, "scarce": 0},
@@ -61,6 +93,9 @@ MANIFEST = {
 CLEAN = Findings(
     sent=9,
     distinct=4,
+    commands_sent=4,
+    commands_repeated=4,
+    answers_lost=4,
     orders_stored=4,
     orders_paid=2,
     orders_refused=1,
@@ -68,7 +103,11 @@ CLEAN = Findings(
     stock_moved=2 * (OWN + SHARED),
     charges=2,
     emails=4,
-    effects=4 + 4 + 3 + 4,  # stored; sold, refused or released; charged or declined; e-mailed
+    effects=4
+    + 4
+    + 4
+    + 3
+    + 4,  # submitted; stored; sold, refused or released; charged or declined; e-mailed
     refused=1,
     quarantined_by_reason=Counter({"unparseable": 2, "key-conflict": 2}),
 )
@@ -124,6 +163,7 @@ class World:
         self.charges: list[dict[str, Any]] = []
         self.emails: list[dict[str, Any]] = []
         self.logs: dict[str, tuple[str, ...]] = {}
+        self.commands = commands()
         for name in ("orders", "inventory"):
             self.dead_letter(name, BAD_BODY, "unparseable")
             self.dead_letter(name, CONFLICT, "key-conflict")
@@ -171,7 +211,7 @@ class World:
         settings = _settings(consumer, published)
         tx = Transaction(event, Identity(key, "f"), settings, read=lambda *_: None)
         for published_type in published:
-            tx.publish(published_type, {"order_id": name})
+            tx.publish(published_type, {"order_id": name}, subject=name)
         self._store("dedup", record_put(tx, settings, COMMITTED_AT)["Put"]["Item"])
 
     def forget(self, consumer: str, event_type: str, name: str) -> None:
@@ -209,7 +249,7 @@ class World:
         )
 
     def audit(self) -> Findings:
-        return audit(MANIFEST, self.place())
+        return audit({**MANIFEST, "commands": self.commands}, self.place())
 
     def _paid(self, number: int) -> None:
         self._placed(number, "paid", "stock.reserved")
@@ -240,8 +280,9 @@ class World:
         self.put("orders", order_id=name, total=TOTAL, status=status)
         self.account(number, orders=1, amount=TOTAL)
         self.write_to(number)
-        self.commit("orders", "order.placed", name)
-        self.commit("inventory", "order.placed", name, published)
+        self.commit("checkout", "place-order", name, "order.submitted")
+        self.commit("orders", "order.submitted", name)
+        self.commit("inventory", "order.submitted", name, published)
 
     def _end(self, number: int, event_type: str) -> None:
         name = f"order-{number}"

@@ -1,36 +1,43 @@
-"""Sample traffic: its plan and waves, the reasons of its bad bodies, and how it is sent."""
+"""Sample traffic: its plan, the reasons of its bad bodies, and how it is sent."""
 
 import json
+import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from itertools import chain
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.credentials import Credentials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from demo.traffic.plan import (
-    BATCH_SIZE,
-    KINDS,
-    TrafficPlan,
-    first_wave,
-    late_wave,
-    malformed_bodies,
-    plan_traffic,
-)
+from demo.traffic.caller import Answer, Caller
+from demo.traffic.plan import KINDS, Loss, OrderRequest, TrafficPlan, malformed_bodies, plan_traffic
 from demo.traffic.publisher import COPIES, DISTINCT, send_batch, send_samples
+from emulator.certificate import write_certificate
+from emulator.connection import HOST
 from functions.inventory import handler as inventory
 from functions.orders import handler as orders
+from once.ops.aws.clients import ATTEMPTS
 from once.ops.errors import OpsError
 from once.testing import FakeAws
 from tests.once.support import facts
 
-MAX_BYTES = 256 * 1024
-ALL_KINDS = {"duplicates": 9, "conflicts": 3, "malformed": 5, "refusals": 2, "declines": 2}
+ALL_KINDS = {
+    "repeats": 9,
+    "altered": 3,
+    "borrowed": 3,
+    "duplicates": 9,
+    "conflicts": 3,
+    "malformed": 5,
+    "refusals": 2,
+    "declines": 2,
+}
 
 quick = settings(deadline=None, database=None, max_examples=60)
 
@@ -39,11 +46,11 @@ def traffic(*, count: int = 20, seed: int = 1, **numbers: int) -> TrafficPlan:
     return plan_traffic(count=count, seed=seed, **numbers)
 
 
-def test_the_same_seed_plans_and_sends_the_same_messages_in_the_same_order() -> None:
+def test_the_same_seed_plans_the_same_requests_in_the_same_order() -> None:
     one, other = (traffic(**ALL_KINDS) for _ in range(2))
     assert one == other
-    assert list(first_wave(one)) == list(first_wave(other))
-    assert late_wave(one) == late_wave(other)
+    assert one.first_requests == other.first_requests
+    assert one.late_requests == other.late_requests
 
 
 @st.composite
@@ -52,6 +59,9 @@ def plans(draw: st.DrawFn) -> TrafficPlan:
     refusals = draw(st.integers(0, count))
     return plan_traffic(
         count=count,
+        repeats=draw(st.integers(0, count)),
+        altered=draw(st.integers(0, 30)),
+        borrowed=draw(st.integers(0, 10)) if refusals else 0,
         duplicates=draw(st.integers(0, 10 * count)),
         conflicts=draw(st.integers(0, 30)),
         malformed=draw(st.integers(0, 40)),
@@ -63,19 +73,25 @@ def plans(draw: st.DrawFn) -> TrafficPlan:
 
 @quick
 @given(plans())
-def test_waves_contain_exactly_the_messages_of_the_plan_within_the_limits_of_sns_and_sqs(
+def test_requests_are_those_of_the_plan_and_callers_have_equal_keys_of_their_own(
     planned: TrafficPlan,
 ) -> None:
-    waves = [list(first_wave(planned)), late_wave(planned)]
-    early = [*planned.orders, *planned.at_once, *planned.parallel]
-    first = Counter(order.body for order in early) + Counter(planned.malformed)
-    late = Counter(order.body for order in planned.late)
-    late += Counter(order.conflicting().body for order in planned.conflicts)
-    assert [Counter(chain.from_iterable(wave)) for wave in waves] == [first, late]
-    assert first.total() + late.total() == planned.messages
-    for batch in chain(*waves):
-        assert 1 <= len(batch) <= BATCH_SIZE
-        assert sum(len(body.encode()) for body in batch) < MAX_BYTES
+    first, late = planned.first_requests, planned.late_requests
+    assert Counter(each.order for each in first) == Counter([*planned.orders, *planned.parallel])
+    assert {each.order: each.losses for each in first if each.losses} == planned.lost
+    own = [each for each in (*first, *late) if each.caller == each.order.caller]
+    assert Counter(e.order for e in own if e.altered) == Counter(planned.altered)
+    borrowed = [each for each in late if each.caller != each.order.caller]
+    assert Counter(each.order for each in borrowed) == Counter([*planned.borrowed] * 2)
+    # One command has one content, in whatever caller's name.
+    commands = {(each.caller, each.order.key): set[str]() for each in (*first, *borrowed)}
+    for each in (*own, *borrowed):
+        if not each.altered:
+            commands[each.caller, each.order.key].add(each.body)
+    assert {len(bodies) for bodies in commands.values()} == {1}
+    pairs = Counter(order.key for order in planned.orders)
+    accepted = sum(not order.refused and not order.declined for order in planned.orders)
+    assert sum(count == 2 for count in pairs.values()) == accepted // 2
 
 
 EVENTS = Path(__file__).parents[3] / "events"
@@ -185,6 +201,98 @@ def test_a_message_that_is_not_accepted_fails_with_the_reason() -> None:
     message = r"1 messages were not accepted \(InvalidParameter too long\)"
     with pytest.raises(OpsError, match=message):
         send_batch(lambda _: answer, [{}, {}])
+
+
+# Callers: an answer is lost for good, and each attempt of a request has the same key and content.
+
+
+class ShopApi(ThreadingHTTPServer):
+    """An API with the answers of a list. It keeps each request that it has read."""
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        super().__init__((HOST, 0), _Answering)
+        self.socket = tls.wrap_socket(self.socket, server_side=True)
+        self.answers: list[tuple[int, str]] = []
+        self.read: list[tuple[str, str, bytes]] = []
+
+    def handle_error(self, *_: Any) -> None:
+        """A caller that has closed its socket is no error."""
+
+
+class _Answering(BaseHTTPRequestHandler):
+    server: ShopApi
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        signature = self.headers["authorization"].partition("Credential=")[2]
+        self.server.read.append((signature[:3], self.headers["idempotency-key"], body))
+        status, answer = self.server.answers.pop(0)
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(answer)))
+        self.send_header("idempotent-replayed", "true")
+        self.end_headers()
+        self.wfile.write(answer.encode())
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[ShopApi]:
+    certificate, key = write_certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    with ShopApi(tls) as server:
+        thread = Thread(target=server.serve_forever, args=[0.01])
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def caller(shop: ShopApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Caller:
+    monkeypatch.setattr("demo.traffic.caller.pause", lambda _: None)
+    trust = ssl.create_default_context(cafile=str(tmp_path / "server.crt"))
+    url = f"https://api.execute-api.{HOST}:{shop.server_port}"
+    return Caller(url, Credentials("AKI", "secret"), "us-east-1", trust)
+
+
+RUNNING = (409, '{"type": "https://docs/commands#in-progress"}')
+EXISTS = (409, '{"type": "about:blank"}')
+
+
+@pytest.mark.parametrize("last", [(202, '{"order_id": "o"}'), EXISTS, (422, "{}")])
+@pytest.mark.parametrize("before", [[], [RUNNING], [(500, "{}"), (503, "{}"), (429, "{}")]])
+def test_a_request_is_repeated_with_its_key_until_its_answer_holds(
+    shop: ShopApi, caller: Caller, before: list[tuple[int, str]], last: tuple[int, str]
+) -> None:
+    shop.answers = [*before, last]
+    exchange = caller.place(OrderRequest(ORDER, 0))
+    assert exchange.attempts == len(before) + 1
+    assert exchange.answer == Answer(*last[:1], "application/json", last[1], repeated=True)
+    body = json.dumps(ORDER.data).encode()
+    assert shop.read == [("AKI", f'"{ORDER.key}"', body)] * exchange.attempts
+
+
+@pytest.mark.parametrize("loss", Loss)
+def test_a_lost_answer_is_never_read_and_its_request_is_repeated(
+    shop: ShopApi, caller: Caller, loss: Loss
+) -> None:
+    shop.answers = [(202, "one")] * 3
+    request = OrderRequest(ORDER, 0, losses=(loss,))
+    assert caller.post(request, loss) is None
+    exchange = caller.place(request)
+    assert (exchange.attempts, exchange.answer.body) == (2, "one")
+
+
+def test_a_request_without_an_answer_that_holds_fails_with_the_last_status(
+    shop: ShopApi, caller: Caller
+) -> None:
+    shop.answers = [(503, "{}")] * ATTEMPTS
+    with pytest.raises(OpsError, match="had no answer that holds, the last one the status 503"):
+        caller.place(OrderRequest(ORDER, 0))
 
 
 SAMPLE = {

@@ -69,6 +69,7 @@ SOAK = Shape(
     },
     least={
         "sends": 5000,
+        "commands_repeated": 700,
         "kills": 200,
         "kills_in_mid_batch": 50,
         "drops": 200,

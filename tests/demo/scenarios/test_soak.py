@@ -12,11 +12,27 @@ from demo.shop import Shop, deploy_service
 from emulator.embedded_aws import embedded_aws
 
 SHORT = Shape(
-    traffic={"count": 24, "duplicates": 24, "conflicts": 1, "malformed": 1, "declines": 2},
+    traffic={
+        "count": 24,
+        "repeats": 9,
+        "altered": 1,
+        "borrowed": 1,
+        "duplicates": 24,
+        "conflicts": 1,
+        "malformed": 1,
+        "declines": 2,
+    },
     calls_a_kill=15,
     drops={Drop.ANSWER_LOST: 0.04, Drop.REFUSED: 0.02, Drop.LATE: 0.02},
     charges={PaymentFault.DROP: 0.2},
-    least={"sends": 48, "kills": 3, "drops": 3, "answers_lost": 1, "effects": 60},
+    least={
+        "sends": 48,
+        "kills": 3,
+        "drops": 3,
+        "answers_lost": 1,
+        "commands_repeated": 9,
+        "effects": 60,
+    },
 )
 
 

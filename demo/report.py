@@ -86,12 +86,20 @@ def report_orders(
     figures = {key: getattr(findings, key) for key in wanted if hasattr(findings, key)}
     figures |= run_figures
     samples = {each: asdict(sample) for each, sample in findings.samples.items()}
-    reasons = sorted(findings.quarantined_by_reason.items())
-    more = [(f"  {reason}", count) for reason, count in reasons]
+    unexplained = findings.unexplained_by_reason
+    more = [
+        *(
+            (f"  {reason}", count)
+            for reason, count in sorted(findings.quarantined_by_reason.items())
+        ),
+        *((f"  unexplained: {reason}", count) for reason, count in sorted(unexplained.items())),
+    ]
     return _report(
         name,
         orders_table(figures, [*more, *findings.samples.items()], "Audit of the orders"),
-        figures | ({"samples": samples} if samples else {}),
+        figures
+        | ({"samples": samples} if samples else {})
+        | ({"unexplained": dict(unexplained)} if unexplained else {}),
         FAULT_FIGURES,
         f"Each of the {figures['distinct']} orders took effect once, and was answered the same "
         "each time: nothing was lost, doubled or charged twice.",

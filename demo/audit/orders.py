@@ -80,6 +80,7 @@ class Findings:
     balance_error: int = 0
     unexplained_dead_letters: int = 0
     quarantined_by_reason: Counter[str] = field(default_factory=Counter)
+    unexplained_by_reason: Counter[str] = field(default_factory=Counter)
     samples: dict[str, SampleFigures] = field(default_factory=dict)
 
     @property
@@ -271,6 +272,7 @@ def _audit_dead_letters(manifest: Manifest, evidence: Evidence, findings: Findin
                 unsent.add(order)
             elif not is_own or name not in due:
                 findings.unexplained_dead_letters += 1
+                findings.unexplained_by_reason[f"{consumer}: {reason or 'by SQS'}"] += 1
             elif due[name] > 0:  # a crash between quarantine and answer may leave a second copy
                 due[name] -= 1
                 findings.quarantined_by_reason[reason] += 1

@@ -293,3 +293,4 @@ def test_a_change_shows_in_its_figures_and_findings_are_clean_if_it_is_explained
     findings = world.audit()
     assert changes(findings) == figures
     assert findings.clean == (name in EXPLAINED)
+    assert findings.unexplained_by_reason.total() == findings.unexplained_dead_letters

@@ -122,7 +122,7 @@ def changes(findings: Findings) -> dict[str, int]:
 
 def _figures(findings: Findings) -> Counter[str]:
     figures = dict(vars(findings))
-    del figures["samples"]
+    del figures["samples"], figures["unexplained_by_reason"]
     return Counter({**figures.pop("quarantined_by_reason"), **figures})
 
 

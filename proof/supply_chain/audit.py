@@ -53,6 +53,7 @@ def python_locks() -> list[Path]:
         "functions/*/*.txt",
         "once/cdk/**/*.txt",
         "tests/e2e/*.txt",
+        "tests/e2e/functions/*/*.txt",
     )
     return sorted(path for p in patterns for path in ROOT.glob(p) if "requirements" in path.name)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from once.cdk import functions
 from once.cdk.deployment_options import RUNTIME_LOCK, DeploymentConfig
 from once.names import RELAY, UNROUTED
-from stacks.consumers import CONSUMERS
+from stacks.consumers import COMMANDS, CONSUMERS
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
 
@@ -25,7 +25,7 @@ class Function(NamedTuple):
 EVERY = [
     *(
         Function(line.name, REGISTRY.folder_of(line), line.aws_services)
-        for line in (*CONSUMERS, WEBHOOKS)
+        for line in (*CONSUMERS, *COMMANDS, WEBHOOKS)
     ),
     Function(RELAY, functions.FOLDER / RELAY),
     Function(UNROUTED, functions.FOLDER / UNROUTED),

@@ -66,7 +66,7 @@ def test_faults_of_context_registry_folders_and_tree_come_together(tmp_path: Pat
         "consumer 'orders': it publishes 'payment.captured' into its own queue",
         "consumer 'payments': the parameter 'payment_api' has no value",
         "consumer 'stock': its line has no folder; add functions/stock/handler.py, or delete",
-        'functions/inventory: its folder has no line; add ConsumerProps("inventory", …) to',
+        'functions/inventory: its folder has no line; add ConsumerProps("inventory", …) or',
         f"mine/Function/Mapping/Resource: {STRAY}",
     ):
         assert mistake in found

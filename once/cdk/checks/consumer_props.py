@@ -221,9 +221,8 @@ def line_group_faults(consumer: ConsumerProps) -> Iterator[str]:
 
 
 def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
-    if ranges := list(range_faults(consumer)):
-        yield from ranges
-        return
+    ranges = list(range_faults(consumer))
+    yield from ranges
     size, largest = consumer.batch_size, consumer.claim_check_mb
     waits = consumer.batch_window_seconds >= 1 or consumer.fifo
     receives, least = consumer.max_receive_count, Limits.MIN_RECEIVE_COUNT
@@ -237,7 +236,7 @@ def _capacity_faults(consumer: ConsumerProps) -> Iterator[str]:
             f"memory_mb={consumer.memory_mb} does not hold a batch of {size} events of "
             f"claim_check_mb={largest}, each of which may take {CLAIM_MEMORY_FACTOR} times its "
             f"size; raise memory_mb to {need}, or lower "
-            "batch_size": largest > 0 and need > consumer.memory_mb,
+            "batch_size": not ranges and largest > 0 and need > consumer.memory_mb,
         }
     )
 

@@ -57,7 +57,7 @@ GROUPS = {
             *("commit.committer", "commit.dedup_record", "commit.item_size", "commit.result"),
             "runtime.encoded_entries",
         ),
-        ("golden/test_records.py", "once/commit"),
+        ("golden/test_records.py", "once/commit", "once/webhooks/test_ingress.py"),
     ),
     "item dedup": Group(("commit.item_dedup",), ("once/commit/test_item_dedup.py",)),
     "identity": Group(("events.identity",), ("once/events/test_identity.py",)),

@@ -18,6 +18,7 @@ from once.events.cloud_event import CloudEvent
 from once.events.identity import (
     Key,
     canonical,
+    command_key,
     digest,
     field_values,
     fingerprint,
@@ -427,3 +428,18 @@ def test_every_text_has_a_group_that_sns_accepts(text: str) -> None:
     group = message_group({"id": text}, "id")
     assert group is not None
     assert ACCEPTED_BY_SNS.fullmatch(group)
+
+
+def test_the_key_of_a_command_has_its_scope_as_a_hash() -> None:
+    scope = sha256(b"alice").hexdigest()
+    key = command_key("checkout", scope="alice", command="place-order", key="k#1%")
+    assert key == f"checkout#command#{scope}#place-order#k%231%25"
+
+
+@given(TEXT, TEXT, TEXT, TEXT)
+def test_commands_share_a_key_only_if_scope_and_key_are_equal(
+    scope: str, key: str, another_scope: str, another_key: str
+) -> None:
+    one = command_key("checkout", scope=scope, command="pay", key=key)
+    another = command_key("checkout", scope=another_scope, command="pay", key=another_key)
+    assert (one == another) == ((scope, key) == (another_scope, another_key))

@@ -67,7 +67,7 @@ if __name__ == "__main__":
     try:
         line = ConsumerProps("", external=("order.placed",), tables=(ORDERS,), folder=SOURCE)
         lines = (*CONSUMERS, *(replace(line, name=name) for name in NAMES))
-        for stack in assemble(app, replace(REGISTRY, consumers=lines, commands=())):
+        for stack in assemble(app, replace(REGISTRY, consumers=lines)):
             _add_plain_webhooks(stack)
         _allow_plain_writes(app)
         synthesize(app)

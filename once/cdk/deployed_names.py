@@ -27,7 +27,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         consumers: the identity of each consumer, by its name.
         fifo: names of the consumers with a FIFO queue.
-        tables: names of business tables.
+        tables: the key attributes of each business table, by its name.
         secrets: names of secrets.
         endpoints: names of the endpoints of each webhook ingress, by the ingress's name.
         commands: names of functions with commands.
@@ -37,7 +37,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     consumers: dict[str, str] = {}
     fifo: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
+    tables: dict[str, tuple[str, ...]] = {}
     secrets: tuple[str, ...] = ()
     endpoints: dict[str, tuple[str, ...]] = {}
     commands: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(
             consumers={each.name: each.identity for each in consumers},
             fifo=_sorted(each.name for each in consumers if each.fifo),
-            tables=_sorted(table.name for each in writers for table in each.tables),
+            tables={table.name: table.keys for each in writers for table in each.tables},
             secrets=_sorted(secret for each in consumers for secret in each.secrets),
             endpoints={
                 each.name: _sorted(endpoint.name for endpoint in each.endpoints)
@@ -105,7 +105,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         every[service] = DeployedNames(
             consumers={**known.consumers, **self.consumers},
             fifo=_sorted((*known.fifo, *self.fifo)),
-            tables=_sorted((*known.tables, *self.tables)),
+            tables={**known.tables, **self.tables},
             secrets=_sorted((*known.secrets, *self.secrets)),
             endpoints={
                 name: _sorted((*known.endpoints.get(name, ()), *self.endpoints.get(name, ())))
@@ -123,7 +123,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Yield each name that a deployment must keep, after the kind of its part."""
         yield from (("consumer", name) for name in sorted(self.consumers))
         yield from (("commands", name) for name in self.commands)
-        yield from (("table", name) for name in self.tables)
+        yield from (("table", name) for name in sorted(self.tables))
         yield from (("secret", name) for name in self.secrets)
         for ingress, names in self.endpoints.items():
             yield from ((ingress, f"{ingress}/{name}") for name in names)
@@ -142,6 +142,10 @@ def _read(file: Path) -> dict[str, DeployedNames]:
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*names}))
+
+
+def _key(attributes: tuple[str, ...]) -> str:
+    return repr(attributes[0] if len(attributes) == 1 else attributes)
 
 
 def _uses(line: ConsumerProps | CommandProps) -> Iterator[str]:
@@ -177,7 +181,18 @@ def missing_name_faults(deployed: DeployedNames, lines: Collection[Line]) -> Ite
     if not all(has_type(each, Line) for each in lines):
         return
     yield from _consumer_faults(deployed, [x for x in lines if isinstance(x, ConsumerProps)])
-    now = {*DeployedNames.of(lines).by_kind()}
+    names = DeployedNames.of(lines)
+    # CloudFormation replaces a table when its key schema changes, under the same logical id.
+    for name, keys in names.tables.items():
+        before = deployed.tables.get(name, keys)
+        if keys != before:
+            yield (
+                f"table {name!r} was deployed with the key {_key(before)} and has {_key(keys)} "
+                "now: an empty table would take its place, and the one with the data would be "
+                "left behind; put the key back. For another key, add a table with another name "
+                "and move the data there, or delete the recorded name if it holds none"
+            )
+    now = {*names.by_kind()}
     for kind, name in deployed.by_kind():
         if kind == "consumer" or (kind, name) in now:
             continue

@@ -108,6 +108,23 @@ def test_a_recorded_fifo_queue_cannot_become_a_standard_one(tmp_path: Path) -> N
     assert [*missing_name_faults(DeployedNames.read(file, "once"), [plan])] == []
 
 
+@pytest.mark.parametrize("key", [("ticket_id", "kind"), "kind"])
+def test_the_key_of_a_deployed_table_cannot_change(
+    tmp_path: Path, key: str | tuple[str, str]
+) -> None:
+    file = tmp_path / "deployed.json"
+    file.write_text("{}")
+    line = ConsumerProps("desk", tables=(TableProps("tickets", "ticket_id"),))
+    DeployedNames.of([line]).record(file, "once")
+    deployed = DeployedNames.read(file, "once")
+    assert [*missing_name_faults(deployed, [line])] == []
+    changed = replace(line, tables=(TableProps("tickets", key),))
+    [fault] = missing_name_faults(deployed, [changed])
+    assert fault.startswith(
+        f"table 'tickets' was deployed with the key 'ticket_id' and has {key!r} now"
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "lost"),
     [
@@ -165,7 +182,7 @@ def test_an_embedded_deployment_and_another_service_miss_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [None, "", "{", "[]", '{"once": {"consumer": {}}}', '{"once": {"tables": "stock"}}']
+    "text", [None, "", "{", "[]", '{"once": {"consumer": {}}}', '{"once": {"tables": ["stock"]}}']
 )
 def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, text: str | None) -> None:
     file = tmp_path / "deployed.json"

@@ -128,9 +128,8 @@ deploy: setup ## into the AWS account your credentials name; records names in st
 
 lock: setup ## resolve the requirements anew, and lock them with hashes
 	@$(LOCK) pyproject.toml -o $(RUNTIME_LOCK)
-	@for own in functions/*/requirements.in tests/e2e/functions/*/requirements.in; do \
-		excluded=$${own%.in}.excluded; [ -f $$excluded ] || excluded=/dev/null; \
-		$(LOCK) $$own --excludes $$excluded -o $${own%.in}.txt; done
+	@$(BIN)/once lock --upgrade
+	@for own in tests/e2e/functions/*/requirements.in; do $(LOCK) $$own -o $${own%.in}.txt; done
 	@$(LOCK) pyproject.toml --extra cdk --extra ops functions/*/requirements.in \
 		-c $(RUNTIME_LOCK) -o requirements.txt
 	@$(LOCK) pyproject.toml --all-extras functions/*/requirements.in requirements-dev.in \

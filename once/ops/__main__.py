@@ -42,6 +42,7 @@ COMMANDS = {
     "send": ("send", "Publish an event to the ingress topic, or send a command."),
     "console": ("console.server", "Serve pages that show the deployment and repair failures."),
     "new": ("new.new_commands", "Begin: write a consumer, or a service of your own."),
+    "lock": ("new.lock_command", "Lock the packages of functions, with hashes."),
     "settings": ("settings_check", "Settings: what a function needs to know of its deployment."),
     "template": (
         "template_commands",

@@ -42,4 +42,6 @@ def staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wheels are installed as one empty module."""
     monkeypatch.setattr(package_module, "SITES", tmp_path / "site")
-    monkeypatch.setattr(package_module, "_install", lambda folder, *_: (folder / "six.py").touch())
+    monkeypatch.setattr(
+        package_module, "_install", lambda folder, *_: (folder / "msgspec.py").touch()
+    )

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -312,6 +313,27 @@ def test_another_lock_python_or_machine_gives_another_folder(tmp_path: Path) -> 
         install_wheels([LOCK, own], HERE),
     ]
     assert len(set(folders)) == 4
+
+
+def test_a_package_that_no_lock_lists_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = with_wheel("", tmp_path, monkeypatch)
+    handler = function.source / "handler.py"
+    handler.write_text(
+        "import json\nimport needs\nfrom typing import TYPE_CHECKING\n\nimport botocore.config\n"
+        "if TYPE_CHECKING:\n    import stubs\ntry:\n    import faster\nexcept ImportError:\n"
+        "    faster = None\n"
+    )
+    assert package(*function, HERE)
+    (function.source / "models.py").write_text(
+        "def read():\n    from pydantic.v1 import BaseModel\n"
+    )
+    assert package(*function, HERE), "nothing imports it"
+    handler.write_text("from . import models\n")
+    with pytest.raises(SynthError, match=r"models\.py:2 imports 'pydantic'.*once lock probe"):
+        package(*function, HERE)
+    assert package(*function, replace(HERE, layers=("arn:aws:lambda:::layer:own:1",)))
 
 
 def test_a_lock_that_cannot_be_installed_is_refused_with_a_remedy(tmp_path: Path) -> None:

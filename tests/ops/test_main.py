@@ -167,8 +167,8 @@ WEBHOOKS = {name for name in DOCUMENTED if name.startswith("webhooks ")}
 """Tested with a deployment that has an ingress: tests/ops/webhooks/test_list.py."""
 NEW = {name for name in DOCUMENTED if name.startswith("new ")}
 """They write into the working directory."""
-TEMPLATES = {"package", "template"}
-"""Tested with what they write: tests/e2e/test_examples.py."""
+TEMPLATES = {"package", "template", "lock"}
+"""Tested with what they write: tests/e2e/test_examples.py, tests/ops/new/test_new.py."""
 FREE = {"events", "attributes", "failed", "moments", "headers"}
 """Members whose own members are names of data, or differ from entry to entry."""
 

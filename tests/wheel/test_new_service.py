@@ -17,9 +17,17 @@ test "$1" = aws-cdk@2 && shift && exec "{cdk}" "$@"
 @pytest.fixture(scope="module")
 def tested(service: Installation) -> Installation:
     """The service with a second consumer; the tests of both are green as they were written."""
-    with step("once new consumer refunds, make test"):
-        done = service.run("once", "new", "consumer", "refunds")
-        assert done.returncode == 0, done.stderr
+    with step("once new consumer refunds, once lock, make install, make test"):
+        (service.venv / "bin" / "uv").symlink_to(ROOT / ".venv" / "bin" / "uv")
+        for command in (("new", "consumer", "refunds", "--model", "pydantic"), ("lock",)):
+            done = service.run("once", *command)
+            assert done.returncode == 0, done.stderr
+        lock = (service.folder / "functions" / "refunds" / "requirements.txt").read_text()
+        assert re.search(r"^pydantic==\S+ \\\n +--hash=sha256:", lock, re.MULTILINE), lock
+        assert str(service.folder) not in lock
+        assert "://" not in lock
+        done = service.make("install")
+        assert done.returncode == 0, done.stdout + done.stderr
         shown = service.make("test")
         assert "4 passed" in shown.stdout, shown.stdout + shown.stderr
     return service

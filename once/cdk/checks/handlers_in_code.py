@@ -7,6 +7,7 @@ synthesis. Each fault states its remedy.
 
 import ast
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ class Registrations:
         broken: file, line and error of each file that is no valid Python.
         keys: the key rule of each event type, as far as it can be read.
         doors: the calls of `Commands.http`.
+        packages: file and line of the first import of each package from outside the folder.
 
     Of `Commands.handles`, a command stands for the event type. The function's folder is imported as
     `functions.<name>`.
@@ -73,6 +75,7 @@ class Registrations:
         self.broken: list[str] = []
         self.keys: dict[str, DeclaredKey] = {}
         self.doors: list[Door] = []
+        self.packages: dict[str, str] = {}
         self._folder = folder
         self._package = f"functions.{name}"
         self._constants: dict[Path, dict[str, str]] = {}
@@ -134,6 +137,8 @@ class Registrations:
         for node in ast.walk(tree):
             known.update(self._imported(node, package))
         known.update(assigned(tree.body))
+        for line, name in _needed_packages(tree.body):
+            self.packages.setdefault(name, f"{place}:{line}")
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 self._add_function(node, known)
@@ -202,6 +207,18 @@ def _routes_and_scope(
         case ast.Call(func=ast.Attribute(value=owner, attr=rule)):
             return routes, rule if ast.unparse(owner).rpartition(".")[2] == "Scope" else None
     return routes, "" if scope is None and None not in given else None
+
+
+def _needed_packages(body: Iterable[ast.stmt]) -> Iterator[tuple[int, str]]:
+    """Yield line and package of each absolute import, but for those in an `if` or a `try`."""
+    for node in body:
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, alias.name.partition(".")[0]) for alias in names)
+            case ast.ImportFrom(module=str() as module, level=0):
+                yield node.lineno, module.partition(".")[0]
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.With():
+                yield from _needed_packages(node.body)
 
 
 def _below(prefix: str, constants: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -378,6 +395,22 @@ def handler_faults(consumer: ConsumerProps) -> Iterator[str]:
                     f"it{_meant(event, found.places)}; correct the type, or add a function with "
                     f"@consumer.handles({event!r}, …)"
                 )
+
+
+def package_faults(name: str, folder: Path, wheels: Path) -> Iterator[str]:
+    """Yield each package that the handler of a folder imports and that is not in its wheels.
+
+    `wheels` is the folder into which the function's locks are installed.
+    """
+    here = {path.name.partition(".")[0] for path in wheels.iterdir()}
+    here |= {*sys.stdlib_module_names, "once", "functions"}
+    for package, place in Registrations(folder, name).packages.items():
+        if package not in here:
+            yield (
+                f"{place} imports {package!r}, which is neither among the library's packages nor "
+                f"among the function's: write its name into requirements.in of this folder, and "
+                f"run `once lock {name}`"
+            )
 
 
 def syntax_faults(folder: Path, name: str) -> Iterator[str]:

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from once.cdk.checks.aws_clients_in_code import kept_services, read_clients
+from once.cdk.checks.handlers_in_code import package_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.packaging.bytecode import add_bytecode, bytecode_recipe, local_python
 from once.cdk.synth_error import SynthError
@@ -57,6 +58,8 @@ def package(
     """
     locks = locks_of(folder, config)
     wheels = install_wheels(locks, config)
+    if not config.layers and (faults := list(package_faults(name, folder, wheels))):
+        raise SynthError(f"the package of {name!r} would lack Python packages", faults)
     services = kept_services(aws_services)
     if services is not None and len(locks) > 1:  # the function's own wheels may create clients
         clients = read_clients(wheels, shown="wheels", skip=SDK)
@@ -201,8 +204,9 @@ def _install(
         names = ", ".join(str(lock) for lock in locks)
         said = "\n      ".join(done.stderr.strip().splitlines()[-8:])
         fault = (
-            f"pip could not install {names}; install pip if it is missing, lock the requirements "
-            f"again if a hash or a wheel is missing, or check the network. pip said:\n      {said}"
+            f"pip could not install {names}; install pip if it is missing, run `once lock` if a "
+            "version or a hash is missing or two locks differ, or check the network. pip said:\n"
+            f"      {said}"
         )
         raise SynthError("the functions' packages cannot be built", [fault])
     for pattern in _SUPERFLUOUS:

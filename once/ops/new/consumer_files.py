@@ -14,7 +14,7 @@ from msgspec import inspect
 
 from once.names import CONSUMER_NAME, EVENT_TYPE, RELAY, UNROUTED
 from once.ops.errors import OpsError
-from once.ops.new.project import Project
+from once.ops.new.project import PLAIN, Project
 
 LONGEST = 100
 """Maximum number of characters of a line of Python."""
@@ -143,6 +143,9 @@ MODEL_KINDS = {
     "pydantic": ("from pydantic import BaseModel", "class NAME(BaseModel, frozen=True):"),
 }
 """The import and the head of a model's class, by its kind."""
+
+PACKAGES = {"pydantic": "pydantic"}
+"""The package that a kind of model needs besides those of the library."""
 
 _templates = Environment(
     loader=PackageLoader("once.ops.new"),
@@ -336,7 +339,11 @@ def consumer_files(
         files=dict(_files(project, line, models, kind)),
         registry=with_line(registry, line, project.registry_file),
         event=first,
-        next=[send, f"once local logs -f {name}"],
+        next=[
+            *([f"pip install {PACKAGES[kind]}", f"once lock {name}"] if kind in PACKAGES else []),
+            send,
+            f"once local logs -f {name}",
+        ],
     )
 
 
@@ -355,6 +362,8 @@ def _files(
     yield folder / "handler.py", render("consumer/handler.py.jinja", **values)
     if any(project.functions.glob("*/__init__.py")):
         yield folder / "__init__.py", render("consumer/__init__.py.jinja", **values)
+    if kind in PACKAGES:
+        yield folder / PLAIN, f"# Packages of this function alone.\n{PACKAGES[kind]}\n"
     test = project.tests / f"test_{line.name}.py"
     yield test, render("consumer/test_handler.py.jinja", **values)
     for model in models:

@@ -19,6 +19,8 @@ _SETTINGS = """\
 registry = "module:NAME"  # the module and the name of its once.cdk.Registry
 tests = "tests"           # the folder of the handlers' tests
 events = "events"         # the folder of sample events"""
+PLAIN = "requirements.in"
+"""In the folder of a function: the names of its own packages."""
 _TAIL_LINES = 15
 
 
@@ -28,7 +30,7 @@ class Project:
 
     Attributes:
         consumers: the names of its consumers, former names included.
-        folders: the folder of each consumer's handler.
+        folders: the folder of each function with a line.
         published: the event types that its consumers and its webhooks publish.
         handled: the event types that its consumers take, with the module of a handler of each.
         after: commands that run after a consumer was written, such as one that adds golden data.
@@ -77,7 +79,7 @@ def load_project(root: Path) -> Project:
     with saying(f"importing {place}, and the CDK"):
         registry = _registry(root, place)
     lines = registry.consumers
-    folders = {line.name: Path(registry.folder_of(line)).resolve() for line in lines}
+    folders = {line.name: Path(registry.folder_of(line)).resolve() for line in registry.lines}
     project = Project(
         root=root,
         registry_file=Path(registry.file).resolve(),

@@ -1,6 +1,7 @@
 """`once new consumer` and `once new service`: every file, or none."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -117,6 +118,53 @@ def test_the_models_are_of_the_kind_that_is_asked_for(project: Path, kind: str, 
     with FakeAws(names["consumer"], {"refunds": "refund_id"}) as aws:
         aws.deliver(cloud_event("refund.requested", {"refund_id": "r-1", "amount": 2}))
         assert aws.then("refunds", "r-1") == {"refund_id": "r-1", "amount": 2}
+
+
+RESOLVER = """#!/bin/sh
+case "$*" in *" -c "*/packaging/requirements.txt*) ;; *) exit 2 ;; esac
+grep -q absent requirements.in && { echo "no version of absent" >&2; exit 1; }
+for last; do :; done
+sed "s/$/==1.0 --hash=sha256:0/" requirements.in > "$last"
+"""
+"""In place of uv, which asks a package index: tests/wheel/test_new_service.py runs the real one."""
+
+
+@pytest.fixture
+def uv(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (program := project / "bin" / "uv").parent.mkdir()
+    program.write_text(RESOLVER)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("uv")
+def test_the_packages_of_a_function_are_locked(project: Path) -> None:
+    assert "all run with the library's packages alone" in stdout_of("lock")
+    [ledger] = project.glob("handlers_*/ledger")
+    (ledger / "requirements.in").write_text("pydantic\n")
+    assert json.loads(stdout_of("lock", "--json")) == {
+        "written": [f"{ledger.relative_to(project)}/requirements.txt"]
+    }
+    assert (ledger / "requirements.txt").read_text() == "pydantic==1.0 --hash=sha256:0\n"
+
+
+@pytest.mark.usefixtures("uv")
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("ledgers", "ledgers has no line in the registry: give one of payments, ledger"),
+        ("payments", "payments/requirements.in does not exist: write the names"),
+        ("ledger", "cannot be resolved together with the library's packages: no version of"),
+    ],
+)
+def test_what_cannot_be_locked_is_said_and_changes_nothing(
+    project: Path, name: str, error: str
+) -> None:
+    [ledger] = project.glob("handlers_*/ledger")
+    (ledger / "requirements.in").write_text("absent\n")
+    (ledger / "requirements.txt").write_text("before\n")
+    assert error in stderr_of("lock", name)
+    assert (ledger / "requirements.txt").read_text() == "before\n"
 
 
 WRITTEN: dict[str, tuple[list[str], str, str]] = {

@@ -1,6 +1,7 @@
 """`IdempotentConsumer` in an app of its own: existing parts, and faults with their remedies."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -288,6 +289,26 @@ def test_parts_that_its_properties_name_must_be_given(stack: cdk.Stack) -> None:
         "the table 'seats' is missing; add it to tables= of IdempotentConsumer",
         "the secret 'stripe_key' is missing; add its ARN to secrets= of IdempotentConsumer",
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "fault"),
+    [
+        (dynamodb.Table, {"show": "STRING"}, None),
+        (dynamodb.Table, {"show": "STRING", "row": "STRING"}, "has the key show, row, and its"),
+        (dynamodb.Table, {"show": "NUMBER"}, "the key show of the table 'seats' is not a string"),
+        (dynamodb.TableV2, {"place": "STRING"}, "has the key place, and its line show; give Table"),
+    ],
+)
+def test_the_key_of_a_table_of_the_app_is_that_of_the_line(
+    stack: cdk.Stack, kind: Any, key: Mapping[str, str], fault: str | None
+) -> None:
+    parts = (
+        dynamodb.Attribute(name=name, type=dynamodb.AttributeType[of]) for name, of in key.items()
+    )
+    seats = kind(stack, "seats", **dict(zip(("partition_key", "sort_key"), parts, strict=False)))
+    with nullcontext() if fault is None else pytest.raises(SynthError, match=fault):
+        make(stack, tables={"seats": seats})
 
 
 def test_faults_of_properties_and_context_come_together(tmp_path: Path) -> None:

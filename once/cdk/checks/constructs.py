@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from aws_cdk import CfnOutput, CfnResource, Stack
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
@@ -24,7 +25,7 @@ from once.names import UNROUTED, Limits, QueueRule, page_url
 def wiring_faults(
     props: ConsumerProps,
     *,
-    tables: Collection[str],
+    tables: Mapping[str, dynamodb.ITable],
     secrets: Collection[str],
     sources: Mapping[str, tuple[str, ...]],
     queue: sqs.IQueue | None,
@@ -35,7 +36,7 @@ def wiring_faults(
 ) -> Iterator[str]:
     """Yield every fault of the parts that a consumer is given, without the consumer's name.
 
-    The texts in `tables`, `secrets` and `sources` are names and types from its properties. `queue`
+    The names in `tables`, `secrets` and `sources` are those of its properties. `queue`
     is an existing one. `published` are the types that the relay publishes for it, None without one.
     """
     yield from _folder_faults(props)
@@ -156,7 +157,7 @@ def _relay_faults(
 
 def command_wiring_faults(
     props: CommandProps,
-    tables: Collection[str],
+    tables: Mapping[str, dynamodb.ITable],
     published: Mapping[str, tuple[str, ...]] | None,
 ) -> Iterator[str]:
     """Yield every fault of the parts of commands, as `webhook_wiring_faults` of an ingress."""
@@ -169,11 +170,31 @@ def command_wiring_faults(
 
 
 def _table_faults(
-    props: ConsumerProps | CommandProps, tables: Collection[str], construct: str
+    props: ConsumerProps | CommandProps, tables: Mapping[str, dynamodb.ITable], construct: str
 ) -> Iterator[str]:
     for table in props.tables:
         if table.name not in tables:
             yield f"the table {table.name!r} is missing; add it to tables= of {construct}"
+            continue
+        made = tables[table.name].node.default_child
+        if not isinstance(made, dynamodb.CfnTable | dynamodb.CfnGlobalTable):
+            continue  # of an imported table, the key is not known
+        resolve = Stack.of(made).resolve
+        types = {
+            each["attributeName"]: each["attributeType"]
+            for each in resolve(made.attribute_definitions)
+        }
+        key = tuple(each["attributeName"] for each in resolve(made.key_schema))
+        if key != table.keys:
+            yield (
+                f"the table {table.name!r} has the key {', '.join(key)}, and its line "
+                f"{', '.join(table.keys)}; give TableProps the attributes of the table's key"
+            )
+        elif wrong := [name for name in key if types[name] != "S"]:
+            yield (
+                f"the key {', '.join(wrong)} of the table {table.name!r} is not a string; give a "
+                "table whose key attributes are of the type STRING"
+            )
 
 
 def _folder_faults(props: Line) -> Iterator[str]:
